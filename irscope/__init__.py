@@ -1,0 +1,65 @@
+"""irscope: what the Triton compiler did to a GPU kernel, stage by stage and pass by pass.
+
+>>> import irscope
+>>> capture = irscope.load("matmul.irscope")     # anywhere, with neither Triton nor torch
+>>> print(capture.ttgir)
+>>> capture = irscope.record("examples/matmul.py", target="cuda:90")
+>>> with irscope.capture() as recording:         # around launches in one's own process
+...     kernel[grid](x, y, n)
+>>> recording[0].ptx
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Capture",
+    "IrscopeError",
+    "PassPlan",
+    "PassRule",
+    "Target",
+    "__version__",
+    "capture",
+    "load",
+    "record",
+    "record_all",
+    "save",
+]
+
+if TYPE_CHECKING:
+    from irscope.api import capture, record, record_all
+    from irscope.capture import Capture, Target
+    from irscope.errors import IrscopeError
+    from irscope.plan import PassPlan, PassRule
+    from irscope.store import load, save
+
+_HOMES = {
+    "Capture": "irscope.capture",
+    "IrscopeError": "irscope.errors",
+    "PassPlan": "irscope.plan",
+    "PassRule": "irscope.plan",
+    "Target": "irscope.capture",
+    "capture": "irscope.api",
+    "load": "irscope.store",
+    "record": "irscope.api",
+    "record_all": "irscope.api",
+    "save": "irscope.store",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Imported when first asked for: the command line must start fast.
+    if name not in _HOMES:
+        raise AttributeError(f"module 'irscope' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

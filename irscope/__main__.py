@@ -1,0 +1,72 @@
+"""The `irscope` command: runs a command, and turns errors into a message and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def main() -> None:
+    """Run the command line; exit code 0 done, 1 failed, 2 misuse."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line and return its exit code."""
+    # Taken off here: it may stand anywhere before the script's own arguments.
+    own, dashes, rest = _split(arguments)
+    debug = "--debug" in own
+    own = [word for word in own if word != "--debug"]
+    import typer
+
+    from irscope.cli import app
+    from irscope.errors import IrscopeError
+
+    try:
+        code = app(args=[*own, *dashes, *rest], prog_name="irscope", standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except typer.Exit as stop:
+        return stop.exit_code
+    except BrokenPipeError:
+        # The reader closed the pipe (`| head`): nothing more to say, also not when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (typer.Abort, KeyboardInterrupt):
+        print("irscope: interrupted", file=sys.stderr)
+        return 130
+    except IrscopeError as error:
+        if debug:
+            raise
+        print(f"irscope: {error}", file=sys.stderr)
+        return error.exit_code
+    except OSError as error:
+        if debug:
+            raise
+        print(f"irscope: {error.filename or ''}: {error.strerror or error}", file=sys.stderr)
+        return 1
+    except Exception as error:
+        # Typer's own errors (an unknown option, a missing value) can show themselves: misuse, exit code 2. They are
+        # click's or typer's classes, depending on typer's version.
+        if callable(show := getattr(error, "show", None)) and hasattr(error, "exit_code"):
+            show()
+            return 2
+        if debug:
+            raise
+        print(
+            f"irscope: internal error, {type(error).__name__}: {error}. Run it again with --debug for the traceback, "
+            "and report it.",
+            file=sys.stderr,
+        )
+        return 1
+
+
+def _split(arguments: list[str]) -> tuple[list[str], list[str], list[str]]:
+    if "--" not in arguments:
+        return arguments, [], []
+    at = arguments.index("--")
+    return arguments[:at], ["--"], arguments[at + 1 :]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,327 @@
+"""Aligns two sequences of operations: rare keys first, then looser keys in the gaps, then similarity in what is left.
+
+Cost: each level walks each gap once, so a level is linear in the lines that no level before it paired; only the last,
+`_by_similarity`, is quadratic, and it takes gaps of at most `_LARGEST_TABLE` cells.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+
+from irscope.ir.body import Body
+
+Gap = tuple[list[int], list[int]]
+"""Lines of the left and of the right side that are still to be paired, each ascending."""
+
+_LARGEST_TABLE = 6000
+_WINDOW = 4
+_ROUNDS = 3
+
+
+class Aligner:
+    """Pairs the lines of two bodies; `to_right` and `to_left` hold each line's partner, -1 for none."""
+
+    def __init__(self, left: Body, right: Body) -> None:
+        self.left = left
+        self.right = right
+        self.to_right = [-1] * len(left.lines)
+        self.to_left = [-1] * len(right.lines)
+        self.moved: set[int] = set()
+        """Left lines whose partner stands elsewhere in the order."""
+        self._overlaps: dict[tuple[str, str], float] = {}
+
+    def pair(self, left_line: int, right_line: int) -> None:
+        """Make two lines partners."""
+        self.to_right[left_line] = right_line
+        self.to_left[right_line] = left_line
+
+    def part(self, left_line: int) -> None:
+        """Undo a pair."""
+        self.to_left[self.to_right[left_line]] = -1
+        self.to_right[left_line] = -1
+        self.moved.discard(left_line)
+
+    def align(self, gap: Gap) -> None:
+        """Pair what can be paired in a gap, by keys that say less and less."""
+        left, right = self.left, self.right
+        gaps = self._anchor([gap], left.deep_keys, right.deep_keys, keep_moves=True)
+        if not gaps:
+            return
+        gaps = self._anchor(gaps, *self._near(gaps, lambda body, line: body.keys[line]))
+        gaps = self._anchor(gaps, *self._windows(gaps, lambda body, line: body.keys[line]), trim=False)
+        gaps = self._anchor(gaps, left.keys, right.keys)
+        gaps = self._finish(gaps)
+        if not gaps:
+            return
+        gaps = self._anchor(gaps, *self._near(gaps, _name), trim=False)
+        gaps = self._anchor(gaps, *self._windows(gaps, _name), trim=False)
+        gaps = self._finish(gaps)
+        gaps = self._finish(self._anchor(gaps, *self._plain(gaps, _name)))
+        for rest in gaps:
+            self._by_order(rest)
+
+    def anchor_exactly(self, gap: Gap, left_keys: dict[int, int], right_keys: dict[int, int]) -> list[Gap]:
+        """Pair by one given key alone; returns the gaps that are left."""
+        return self._anchor([gap], left_keys, right_keys, keep_moves=True)
+
+    # ── levels ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _anchor(
+        self,
+        gaps: list[Gap],
+        left_keys: Sequence[int] | dict[int, int],
+        right_keys: Sequence[int] | dict[int, int],
+        *,
+        trim: bool = True,
+        keep_moves: bool = False,
+    ) -> list[Gap]:
+        """Pair lines whose key is unique in a gap on both sides, in rounds, since each gap makes more keys unique."""
+        done: list[Gap] = []
+        for _ in range(_ROUNDS):
+            work: list[Gap] = []
+            for gap in gaps:
+                lefts, rights = self._trim(gap, left_keys, right_keys) if trim else gap
+                if not lefts or not rights:
+                    continue
+                anchors, moves = _unique_pairs(lefts, rights, left_keys, right_keys)
+                if keep_moves and moves:
+                    for at_left, at_right in moves:
+                        self.pair(lefts[at_left], rights[at_right])
+                        self.moved.add(lefts[at_left])
+                if not anchors:
+                    done.append(self._free((lefts, rights)) if moves else (lefts, rights))
+                    continue
+                work.extend(self._split(lefts, rights, anchors))
+            gaps = work
+            if not gaps:
+                break
+        return [gap for gap in (*done, *gaps) if gap[0] and gap[1]]
+
+    def _free(self, gap: Gap) -> Gap:
+        return [line for line in gap[0] if self.to_right[line] < 0], [line for line in gap[1] if self.to_left[line] < 0]
+
+    def _split(self, lefts: list[int], rights: list[int], anchors: list[tuple[int, int]]) -> list[Gap]:
+        gaps: list[Gap] = []
+        last_left = last_right = 0
+        for at_left, at_right in anchors:
+            self.pair(lefts[at_left], rights[at_right])
+            if at_left > last_left and at_right > last_right:
+                gaps.append(self._free((lefts[last_left:at_left], rights[last_right:at_right])))
+            last_left, last_right = at_left + 1, at_right + 1
+        if last_left < len(lefts) and last_right < len(rights):
+            gaps.append(self._free((lefts[last_left:], rights[last_right:])))
+        return gaps
+
+    def _trim(
+        self, gap: Gap, left_keys: Sequence[int] | dict[int, int], right_keys: Sequence[int] | dict[int, int]
+    ) -> Gap:
+        lefts, rights = gap
+        most = min(len(lefts), len(rights))
+        start = 0
+        while start < most and left_keys[lefts[start]] == right_keys[rights[start]]:
+            self.pair(lefts[start], rights[start])
+            start += 1
+        most -= start
+        end = 0
+        while end < most and left_keys[lefts[-1 - end]] == right_keys[rights[-1 - end]]:
+            end += 1
+            self.pair(lefts[-end], rights[-end])
+        return lefts[start : len(lefts) - end], rights[start : len(rights) - end]
+
+    def _near(
+        self, gaps: list[Gap], key: Callable[[Body, int], int | str]
+    ) -> tuple[dict[int, int], dict[int, int]]:
+        """Keys of a line and of the lines that define its operands."""
+        return _each(self.left, (line for gap in gaps for line in gap[0]), key), _each(
+            self.right, (line for gap in gaps for line in gap[1]), key
+        )
+
+    def _windows(
+        self, gaps: list[Gap], key: Callable[[Body, int], int | str]
+    ) -> tuple[dict[int, int], dict[int, int]]:
+        """Keys of a line and the next ones of its gap."""
+        return (
+            _windows_of(self.left, [gap[0] for gap in gaps], key),
+            _windows_of(self.right, [gap[1] for gap in gaps], key),
+        )
+
+    def _plain(self, gaps: list[Gap], key: Callable[[Body, int], int | str]) -> tuple[dict[int, int], dict[int, int]]:
+        return (
+            {line: hash(key(self.left, line)) for gap in gaps for line in gap[0]},
+            {line: hash(key(self.right, line)) for gap in gaps for line in gap[1]},
+        )
+
+    # ── what keys cannot tell ─────────────────────────────────────────────────────────────────────────────────
+
+    def _finish(self, gaps: list[Gap]) -> list[Gap]:
+        """Pair the small gaps by similarity; returns the large ones."""
+        large: list[Gap] = []
+        for gap in sorted(gaps):
+            if len(gap[0]) * len(gap[1]) <= _LARGEST_TABLE:
+                self._by_similarity(gap)
+            else:
+                large.append(gap)
+        return large
+
+    def _by_similarity(self, gap: Gap) -> None:
+        # The heaviest alignment that keeps the order, by dynamic programming.
+        lefts, rights = gap
+        width = len(rights) + 1
+        table = [[0.0] * width for _ in range(len(lefts) + 1)]
+        for row in range(len(lefts) - 1, -1, -1):
+            below, current = table[row + 1], table[row]
+            line = lefts[row]
+            for column in range(len(rights) - 1, -1, -1):
+                best = below[column] if below[column] >= current[column + 1] else current[column + 1]
+                score = self.similarity(line, rights[column])
+                if score and score + below[column + 1] > best:
+                    best = score + below[column + 1]
+                current[column] = best
+        row = column = 0
+        while row < len(lefts) and column < len(rights):
+            best = table[row][column]
+            if best == table[row + 1][column]:
+                row += 1
+            elif best == table[row][column + 1]:
+                column += 1
+            else:
+                self.pair(lefts[row], rights[column])
+                row += 1
+                column += 1
+
+    def _by_order(self, gap: Gap) -> None:
+        # A gap too large for a table: each line takes the next similar one within reach.
+        lefts, rights = gap
+        at_right = 0
+        for line in lefts:
+            for ahead in range(at_right, min(at_right + 12, len(rights))):
+                if self.similarity(line, rights[ahead]) >= 6:
+                    self.pair(line, rights[ahead])
+                    at_right = ahead + 1
+                    break
+
+    def similarity(self, left_line: int, right_line: int) -> float:
+        """How much two lines look like one operation before and after a change; 0 where they are not one."""
+        one, other = self.left.shapes[left_line], self.right.shapes[right_line]
+        if one.name != other.name or one.opens != other.opens or not one.name:
+            return 0.0
+        agreeing = self._agreeing(left_line, right_line)
+        if self.left.keys[left_line] == self.right.keys[right_line]:
+            return 8.0 + agreeing
+        pair = (one.template, other.template)
+        overlap = self._overlaps.get(pair)
+        if overlap is None:
+            overlap = self._overlaps[pair] = _overlap(*pair)
+        if overlap < 0.5 and not agreeing and not one.opens:
+            return 0.0
+        return 3.0 + 2 * overlap + agreeing
+
+    def _agreeing(self, left_line: int, right_line: int) -> int:
+        """How many operands come from lines that are partners, and whether the results' names have one stem."""
+        left, right = self.left, self.right
+        agreeing = 0
+        defines = left.shapes[left_line].defines
+        for place, (one, other) in enumerate(
+            zip(left.values[left_line], right.values[right_line], strict=False)
+        ):
+            if place in defines:
+                agreeing += place == 0 and stem(left.names[one]) == stem(right.names[other]) != ""
+                continue
+            definer, other_definer = left.definers[one], right.definers[other]
+            agreeing += definer >= 0 and other_definer >= 0 and self.to_right[definer] == other_definer
+        return min(agreeing, 4)
+
+
+def stem(name: str) -> str:
+    """What a value is called without its number: "acc" of "%acc_69", "" of "%12"."""
+    base, _, number = name.lstrip("%^").rpartition("_")
+    base = base if number.isdigit() and base else name.lstrip("%^")
+    return "" if base.isdigit() or base.startswith(("cst", "c")) and base[1:2].isdigit() else base
+
+
+def _name(body: Body, line: int) -> str:
+    return body.shapes[line].name
+
+
+def _each(body: Body, lines: object, key: Callable[[Body, int], int | str]) -> dict[int, int]:
+    keys: dict[int, int] = {}
+    definers, values, shapes = body.definers, body.values, body.shapes
+    for line in lines:  # type: ignore[attr-defined]
+        defines = shapes[line].defines
+        parts: list[int | str] = [key(body, line)]
+        for place, value in enumerate(values[line]):
+            if place not in defines:
+                definer = definers[value]
+                parts.append(key(body, definer) if definer >= 0 else "")
+        keys[line] = hash(tuple(parts))
+    return keys
+
+
+def _windows_of(body: Body, runs: list[list[int]], key: Callable[[Body, int], int | str]) -> dict[int, int]:
+    keys: dict[int, int] = {}
+    for run in runs:
+        own = [key(body, line) for line in run]
+        for index, line in enumerate(run):
+            keys[line] = hash(tuple(own[index : index + _WINDOW]))
+    return keys
+
+
+def _unique_pairs(
+    lefts: list[int],
+    rights: list[int],
+    left_keys: Sequence[int] | dict[int, int],
+    right_keys: Sequence[int] | dict[int, int],
+) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Places whose keys are unique on both sides: the longest run of them in one order, and those out of order."""
+    places: dict[int, int] = {}
+    for place, line in enumerate(rights):
+        key = right_keys[line]
+        places[key] = place if key not in places else -1
+    seen: dict[int, int] = {}
+    for place, line in enumerate(lefts):
+        key = left_keys[line]
+        seen[key] = place if key not in seen else -1
+    pairs = [(place, other) for key, place in seen.items() if place >= 0 and (other := places.get(key, -1)) >= 0]
+    if not pairs:
+        return [], []
+    chain = longest_ascending([other for _, other in pairs])
+    if len(chain) == len(pairs):
+        return pairs, []
+    kept = set(chain)
+    return [pairs[index] for index in chain], [pair for index, pair in enumerate(pairs) if index not in kept]
+
+
+def longest_ascending(numbers: list[int]) -> list[int]:
+    """The indices of a longest ascending subsequence."""
+    tails: list[int] = []
+    tail_indices: list[int] = []
+    previous = [-1] * len(numbers)
+    for index, number in enumerate(numbers):
+        place = bisect_left(tails, number)
+        if place:
+            previous[index] = tail_indices[place - 1]
+        if place == len(tails):
+            tails.append(number)
+            tail_indices.append(index)
+        else:
+            tails[place] = number
+            tail_indices[place] = index
+    chain: list[int] = []
+    index = tail_indices[-1] if tail_indices else -1
+    while index >= 0:
+        chain.append(index)
+        index = previous[index]
+    return chain[::-1]
+
+
+def _overlap(one: str, other: str) -> float:
+    """How much of the longer of two templates is a common beginning or end, 0 to 1."""
+    shorter = min(len(one), len(other))
+    start = 0
+    while start < shorter and one[start] == other[start]:
+        start += 1
+    end = 0
+    while end < shorter - start and one[-1 - end] == other[-1 - end]:
+        end += 1
+    return (start + end) / max(len(one), len(other), 1)

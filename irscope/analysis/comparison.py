@@ -1,0 +1,270 @@
+"""Compares two bodies: which lines are partners, which values play the same part, and what differs."""
+
+from __future__ import annotations
+
+from irscope.analysis.align import Aligner, longest_ascending, stem
+from irscope.ir.body import Body
+
+_REFINEMENTS = 2
+_MOVE_ROUNDS = 3
+
+
+class Comparison:
+    """The outcome: partners of lines and of values.
+
+    A value of the right side plays the part of a left one where their definitions are partners, or, where both
+    definitions have none, where partners use them in the same place.
+    """
+
+    def __init__(self, left: Body, right: Body) -> None:
+        self.left = left
+        self.right = right
+        self.aligner = Aligner(left, right)
+        self.to_left = self.aligner.to_left
+        self.to_right = self.aligner.to_right
+        self.moved = self.aligner.moved
+        self.value_of: list[int] = []
+        """Per right value, the left one whose part it plays; -1 for none."""
+        self._role_of: list[int] = []
+        """Per left value, the right one that plays its part; -1 for none."""
+        self._compare()
+
+    def is_equal(self, left_line: int, right_line: int) -> bool:
+        """Whether two partners say the same, up to the names of values."""
+        if self.left.keys[left_line] != self.right.keys[right_line]:
+            return False
+        value_of = self.value_of
+        ours, theirs = self.left.values[left_line], self.right.values[right_line]
+        return len(ours) == len(theirs) and all(
+            value_of[other] == one for one, other in zip(ours, theirs, strict=True)
+        )
+
+    def _compare(self) -> None:
+        left, right = self.left, self.right
+        if left.deep_keys == right.deep_keys:
+            for line in range(len(left.lines)):
+                self.aligner.pair(line, line)
+            self._match_values()
+            if all(self.is_equal(line, line) for line in range(len(left.lines))):
+                return
+            for line in range(len(left.lines)):
+                self.aligner.part(line)
+        lefts = [line for line, shape in enumerate(left.shapes) if not shape.closes]
+        rights = [line for line, shape in enumerate(right.shapes) if not shape.closes]
+        self.aligner.align((lefts, rights))
+        self._part_strangers()
+        self._match_values()
+        for _ in range(_REFINEMENTS):
+            if not self._refine(lefts, rights):
+                break
+            self._part_strangers()
+            self._match_values()
+        for _ in range(_MOVE_ROUNDS):
+            if not self._find_moves(lefts, rights):
+                break
+            self._match_values()
+        self._close_regions()
+        self._keep_order()
+        self._match_values()
+
+    # ── values ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _match_values(self) -> None:
+        left, right = self.left, self.right
+        self.value_of = [-1] * len(right.names)
+        self._role_of = [-1] * len(left.names)
+        for right_line, left_line in enumerate(self.to_left):
+            if left_line >= 0:
+                self._match_definitions(left_line, right_line)
+        for right_line, left_line in enumerate(self.to_left):
+            if left_line >= 0:
+                self._match_uses(left_line, right_line)
+        # Nothing defines it (a string that looks like a value, a text cut short): its name is all there is.
+        if right.syntax.is_ssa:
+            loose = {left.names[value]: value for value, definer in enumerate(left.definers) if definer < 0}
+            for value, definer in enumerate(right.definers):
+                if definer < 0 and self.value_of[value] < 0:
+                    self._match(loose.get(right.names[value], -1), value)
+
+    def _match(self, left_value: int, right_value: int) -> None:
+        if left_value >= 0 and self.value_of[right_value] < 0 and self._role_of[left_value] < 0:
+            self.value_of[right_value] = left_value
+            self._role_of[left_value] = right_value
+
+    def _match_definitions(self, left_line: int, right_line: int) -> None:
+        left, right = self.left, self.right
+        one, other = left.shapes[left_line].defines, right.shapes[right_line].defines
+        if not one or not other:
+            return
+        ours, theirs = left.values[left_line], right.values[right_line]
+        if len(one) == len(other):
+            for place, other_place in zip(one, other, strict=True):
+                self._match(ours[place], theirs[other_place])
+            return
+        # Loop-carried values came or went: results first, then those of one stem, in order.
+        self._match(ours[one[0]], theirs[other[0]])
+        start = 1
+        for place in one[1:]:
+            wanted = stem(left.names[ours[place]])
+            for index in range(start, len(other)):
+                if wanted and stem(right.names[theirs[other[index]]]) == wanted:
+                    self._match(ours[place], theirs[other[index]])
+                    start = index + 1
+                    break
+
+    def _match_uses(self, left_line: int, right_line: int) -> None:
+        left, right = self.left, self.right
+        ours, theirs = left.values[left_line], right.values[right_line]
+        if len(ours) != len(theirs):
+            return
+        value_of, role_of = self.value_of, self._role_of
+        for one, other in zip(ours, theirs, strict=True):
+            if value_of[other] >= 0 or role_of[one] >= 0:
+                continue
+            definer, other_definer = left.definers[one], right.definers[other]
+            if right.syntax.is_ssa and (definer < 0 or other_definer < 0):
+                continue
+            if left.names[one][:1] != right.names[other][:1] and left.kind == "mlir":
+                continue
+            # Both definitions went their own way: what takes the place of a value takes its part.
+            if self._is_loose(definer, self.to_right, other_definer) and self._is_loose(
+                other_definer, self.to_left, definer
+            ):
+                value_of[other] = one
+                role_of[one] = other
+
+    @staticmethod
+    def _is_loose(definer: int, partners: list[int], other_definer: int) -> bool:
+        return definer < 0 or partners[definer] < 0 or partners[definer] == other_definer
+
+    # ── lines ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _part_strangers(self) -> None:
+        """Undo pairs across regions: where one line stands in a loop that the other stands outside of, it moved."""
+        for line, partner in enumerate(self.to_right):
+            if partner < 0 or line in self.moved:
+                continue
+            one = _around(self.left.parents, line, self.to_right)
+            other = _around(self.right.parents, partner, self.to_left)
+            if (self.to_right[one] if one >= 0 else -1) != other:
+                self.aligner.part(line)
+
+    def _mapped_keys(self, lefts: list[int], rights: list[int]) -> tuple[dict[int, int], dict[int, int]]:
+        """Keys of the line and its operands, where the right operands go by the left ones' numbers."""
+        left, right = self.left, self.right
+        left_keys: dict[int, int] = {}
+        right_keys: dict[int, int] = {}
+        for line in lefts:
+            defines = left.shapes[line].defines
+            used = [value for place, value in enumerate(left.values[line]) if place not in defines]
+            left_keys[line] = hash((left.keys[line], *used))
+        for line in rights:
+            defines = right.shapes[line].defines
+            used: list[int] = []
+            for place, value in enumerate(right.values[line]):
+                if place not in defines:
+                    mapped = self.value_of[value]
+                    used.append(mapped if mapped >= 0 else -2 - value)
+            right_keys[line] = hash((right.keys[line], *used))
+        return left_keys, right_keys
+
+    def _refine(self, lefts: list[int], rights: list[int]) -> bool:
+        """Align what is not equal anew, now that operands can be told; returns whether there was anything to do."""
+        wanting_left = [line for line in lefts if self._is_wanting(line)]
+        if not wanting_left:
+            return False
+        wanting = set(wanting_left)
+        wanting_right = [
+            line for line in rights if self.to_left[line] < 0 or self.to_left[line] in wanting
+        ]
+        if not wanting_right:
+            return False
+        gaps = self._gaps(wanting_left, wanting_right)
+        if not gaps:
+            return False
+        for ours, _ in gaps:
+            for line in ours:
+                if self.to_right[line] >= 0:
+                    self.aligner.part(line)
+        for gap in gaps:
+            left_keys, right_keys = self._mapped_keys(*gap)
+            for rest in self.aligner.anchor_exactly(gap, left_keys, right_keys):
+                self.aligner.align(rest)
+        return True
+
+    def _is_wanting(self, left_line: int) -> bool:
+        partner = self.to_right[left_line]
+        return partner < 0 or (left_line not in self.moved and not self.is_equal(left_line, partner))
+
+    def _gaps(self, wanting_left: list[int], wanting_right: list[int]) -> list[tuple[list[int], list[int]]]:
+        """The lines that are not equal, in groups between those that are; groups with one pair only are settled."""
+        fixed = [
+            (line, partner)
+            for line, partner in enumerate(self.to_right)
+            if partner >= 0 and line not in self.moved and not self.left.shapes[line].closes
+        ]
+        wanting = set(wanting_left)
+        bounds = [(line, partner) for line, partner in fixed if line not in wanting]
+        bounds.append((len(self.to_right), len(self.to_left)))
+        gaps: list[tuple[list[int], list[int]]] = []
+        at_left = at_right = 0
+        for end_left, end_right in bounds:
+            start_left, start_right = at_left, at_right
+            while at_left < len(wanting_left) and wanting_left[at_left] < end_left:
+                at_left += 1
+            while at_right < len(wanting_right) and wanting_right[at_right] < end_right:
+                at_right += 1
+            ours, theirs = wanting_left[start_left:at_left], wanting_right[start_right:at_right]
+            settled = len(ours) == len(theirs) == 1 and self.to_right[ours[0]] == theirs[0]
+            if ours and theirs and not settled:
+                gaps.append((ours, theirs))
+        return gaps
+
+    def _find_moves(self, lefts: list[int], rights: list[int]) -> bool:
+        """Pair lines that say the same in different places; returns whether there were any."""
+        ours = [line for line in lefts if self.to_right[line] < 0]
+        theirs = [line for line in rights if self.to_left[line] < 0]
+        if not ours or not theirs:
+            return False
+        left_keys, right_keys = self._mapped_keys(ours, theirs)
+        waiting: dict[int, list[int]] = {}
+        for line in reversed(theirs):
+            waiting.setdefault(right_keys[line], []).append(line)
+        found = False
+        for line in ours:
+            partners = waiting.get(left_keys[line])
+            if partners:
+                self.aligner.pair(line, partners.pop())
+                self.moved.add(line)
+                found = True
+        return found
+
+    def _close_regions(self) -> None:
+        """The ends of regions are partners where the beginnings are."""
+        left, right = self.left, self.right
+        closers: dict[int, int] = {}
+        for line, opener in enumerate(right.openers):
+            if opener >= 0:
+                closers[opener] = line
+        for line, opener in enumerate(left.openers):
+            partner = self.to_right[opener] if opener >= 0 else -1
+            if partner >= 0 and partner in closers:
+                self.aligner.pair(line, closers[partner])
+                if opener in self.moved:
+                    self.moved.add(line)
+
+    def _keep_order(self) -> None:
+        """Call moved whatever is out of order after all (regions that a text cut short never closes)."""
+        pairs = [(line, other) for line, other in enumerate(self.to_right) if other >= 0 and line not in self.moved]
+        kept = longest_ascending([other for _, other in pairs])
+        if len(kept) < len(pairs):
+            in_order = set(kept)
+            self.moved.update(line for index, (line, _) in enumerate(pairs) if index not in in_order)
+
+
+def _around(parents: list[int], line: int, partners: list[int]) -> int:
+    """The nearest line around one that has a partner; -1 for none."""
+    line = parents[line]
+    while line >= 0 and partners[line] < 0:
+        line = parents[line]
+    return line

@@ -1,0 +1,189 @@
+"""`irscope passes`: the pipeline, pass by pass: what ran, how long, and what it changed."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from irscope.analysis.pass_effects import PassEffect, pass_effects
+from irscope.capture import Capture
+from irscope.cli import app, options
+from irscope.cli.output import colored, emit, emit_json, width
+from irscope.cli.subject import captures_of, failure_text, how, say
+from irscope.errors import PlanError
+from irscope.plan import PassRule
+
+SLOW_FACTOR = 10
+"""A pass that takes this many times the median of those that ran is marked as slow."""
+
+
+@app.command(rich_help_panel="Passes")
+def passes(
+    subject: options.Subject = None,
+    arguments: options.ScriptArguments = None,
+    changed: Annotated[bool, typer.Option("--changed", help="Hide the passes that changed nothing.")] = False,
+    stage: Annotated[
+        list[str] | None, typer.Option("--stage", "-s", metavar="STAGE", help="Only this stage's; repeatable.", show_default=False)
+    ] = None,
+    match: Annotated[
+        str | None, typer.Option("--match", metavar="TEXT", help="Only passes whose name or argument holds this.", show_default=False)
+    ] = None,
+    as_json: options.AsJson = False,
+    color: options.Color = None,
+    output: options.Output = None,
+    target: options.Targets = None,
+    launch: options.LaunchNumber = None,
+    virtual: options.Virtual = False,
+    signature: options.Signature = None,
+    constexpr: options.Constexprs = None,
+    num_warps: options.NumWarps = None,
+    num_stages: options.NumStages = None,
+    num_ctas: options.NumCtas = None,
+    option: options.CompileOptions = None,
+    config: options.Config = "first",
+    disable_pass: options.DisablePass = None,
+    enable_only: options.EnableOnly = None,
+    plan: options.PlanFile = None,
+    snapshots: options.Snapshots = "triton",
+    llvm: options.LlvmPasses = False,
+    timeout: options.Timeout = 300.0,
+    verbose: options.Verbose = False,
+) -> int:
+    """The table of passes: stage, number, name, MLIR argument and options, time, and what each changed.
+
+    With --target and no file: the pipeline of that target, of a small kernel of irscope's own.
+    """
+    asked = how(
+        targets=target,
+        launch=launch,
+        virtual=virtual,
+        signature=signature,
+        constexprs=constexpr,
+        num_warps=num_warps,
+        num_stages=num_stages,
+        num_ctas=num_ctas,
+        options=option,
+        config=config,
+        disable=disable_pass,
+        only=enable_only,
+        plan_file=plan,
+        snapshots=snapshots,
+        llvm_passes=llvm,
+        timeout=timeout,
+        verbose=verbose,
+        arguments=arguments,
+    )
+    if subject is None and target:
+        from irscope.cli.pipeline import pipeline_captures
+
+        captures = pipeline_captures(asked)
+    else:
+        captures = captures_of(subject, asked)
+    chosen = [(capture, chosen_effects(capture, changed, stage, match)) for capture in captures]
+    if as_json:
+        emit_json([_json(capture, effects) for capture, effects in chosen], output)
+    else:
+        paint = colored(color) and output is None
+        emit("\n".join(_text(capture, effects, len(chosen) > 1, paint) for capture, effects in chosen), output)
+    failed = [capture for capture in captures if capture.status == "failed"]
+    for capture in failed:
+        say(failure_text(capture))
+    return 1 if failed else 0
+
+
+def chosen_effects(capture: Capture, changed: bool, stages: list[str] | None, match: str | None) -> list[PassEffect]:
+    """The passes that are asked for; raises PlanError for a stage the capture ran no pass of."""
+    effects = list(pass_effects(capture))
+    for stage in stages or ():
+        known = {effect.snapshot.stage for effect in effects}
+        if stage not in known:
+            raise PlanError(f"no pass ran in stage {stage!r}: there are {', '.join(sorted(known)) or 'none'}.")
+    rows: list[PassEffect] = []
+    for effect in effects:
+        snapshot = effect.snapshot
+        if stages and snapshot.stage not in stages:
+            continue
+        if changed and snapshot.changed is False and snapshot.outcome == "ran":
+            continue
+        if match and not _matches(snapshot.name, snapshot.argument, match):
+            continue
+        rows.append(effect)
+    return rows
+
+
+def _matches(name: str, argument: str, text: str) -> bool:
+    folded = text.lower().replace("-", "_")
+    return folded in name.lower().replace("-", "_") or folded in argument.lower().replace("-", "_")
+
+
+def _text(capture: Capture, effects: list[PassEffect], head: bool, color: bool) -> str:
+    from irscope.render.terminal import table
+
+    times = sorted(effect.snapshot.duration_us for effect in effects if effect.snapshot.duration_us is not None)
+    slow = max(times[len(times) // 2] * SLOW_FACTOR, 5000) if times else None
+    rows = [_cells(effect, slow) for effect in effects]
+    columns = ["stage", "#", "pass", "ms", "", "ops ±", "lines ±", "layouts ±", "convert ±", "MLIR argument and options"]
+    title = f"{capture.id[:8]} {capture.name} {capture.target}\n" if head else ""
+    return title + table(columns, rows, width=width(), color=color) + _footer(capture, effects)
+
+
+def _footer(capture: Capture, effects: list[PassEffect]) -> str:
+    ran = [effect.snapshot for effect in effects if effect.snapshot.outcome == "ran"]
+    total_ms = sum(snapshot.duration_us or 0 for snapshot in ran) / 1000
+    parts = [f"{len(effects)} passes", f"{sum(1 for item in ran if item.changed)} changed the IR"]
+    unknown = sum(1 for item in ran if item.changed is None)
+    if unknown:
+        parts.append(f"{unknown} not compared (? – --snapshots all does)")
+    skipped = sum(1 for effect in effects if effect.snapshot.outcome == "skipped")
+    if skipped:
+        parts.append(f"{skipped} switched off")
+    return f"\n{', '.join(parts)}; {total_ms:.1f} ms.\n"
+
+
+def _cells(effect: PassEffect, slow_us: float | None) -> list[str]:
+    snapshot = effect.snapshot
+    marks = {"skipped": "OFF", "failed": "FAILED"}
+    mark = marks.get(snapshot.outcome) or {True: "changed", False: "", None: "?"}[snapshot.changed]
+    duration = snapshot.duration_us
+    time = "" if duration is None else f"{duration / 1000:.2f}"
+    if duration is not None and slow_us is not None and duration >= slow_us:
+        time += " SLOW"
+    name = snapshot.name + (f"#{snapshot.occurrence}" if snapshot.occurrence > 1 else "")
+    arguments = snapshot.argument + (f"{{{snapshot.options}}}" if snapshot.options else "")
+    stage = snapshot.stage if snapshot.group == "mlir" else f"{snapshot.stage} (LLVM)"
+    return [
+        stage,
+        str(snapshot.index),
+        name,
+        time,
+        mark,
+        _signed(effect.operations),
+        _signed(effect.lines),
+        _signed(effect.layouts),
+        _signed(effect.convert_layouts),
+        arguments + (f" on {snapshot.scope}" if snapshot.scope else ""),
+    ]
+
+
+def _signed(value: int | None) -> str:
+    return "" if not value else f"{value:+d}"
+
+
+def _json(capture: Capture, effects: list[PassEffect]) -> dict[str, Any]:
+    rows: list[dict[str, Any]] = []
+    for effect in effects:
+        row = asdict(effect.snapshot)
+        del row["text"]
+        row["plan_name"] = str(PassRule(effect.snapshot.name, effect.snapshot.stage, effect.snapshot.occurrence))
+        row["text_left_out"] = effect.snapshot.text_left_out
+        row |= {
+            "lines_change": effect.lines,
+            "operations_change": effect.operations,
+            "layouts_change": effect.layouts,
+            "convert_layouts_change": effect.convert_layouts,
+            "by_operation": dict(effect.by_operation),
+        }
+        rows.append(row)
+    return {"id": capture.id, "kernel": capture.name, "target": str(capture.target), "passes": rows}

@@ -1,0 +1,317 @@
+"""What the command line names → captures: recorded now, loaded, or compiled again from a capture's own source."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from irscope.capture import Capture
+from irscope.errors import CaptureNotFound, IrscopeError, PlanError, RecordingError, UsageError, did_you_mean
+from irscope.plan import PassPlan, PassRule
+from irscope.store import SUFFIX, CaptureStore, load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from irscope.record.request import RecordRequest
+    from irscope.record.session import Recording
+
+_LEVELS = ("triton", "all", "none")
+_FRAMES_OF_OUTPUT = 15
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """The options of a recording, as the command line gives them."""
+
+    targets: tuple[str, ...] = ()
+    launch: int | None = None
+    virtual: bool = False
+    signature: str | None = None
+    constexprs: tuple[str, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict)
+    config: str = "first"
+    plan: PassPlan = field(default_factory=PassPlan)
+    snapshots: str = "triton"
+    llvm_passes: bool = False
+    timeout_s: float = 300.0
+    verbose: bool = False
+    arguments: tuple[str, ...] = ()
+    interpreter: str | None = None
+
+    @property
+    def changes_a_capture(self) -> bool:
+        """Whether a capture must be compiled again to be what is asked for."""
+        return bool(self.plan or self.targets or self.options or self.llvm_passes or self.snapshots != "triton")
+
+
+def how(
+    *,
+    targets: Sequence[str] | None = None,
+    launch: int | None = None,
+    virtual: bool = False,
+    signature: str | None = None,
+    constexprs: Sequence[str] | None = None,
+    num_warps: int | None = None,
+    num_stages: int | None = None,
+    num_ctas: int | None = None,
+    options: Sequence[str] | None = None,
+    config: str = "first",
+    disable: Sequence[str] | None = None,
+    only: Sequence[str] | None = None,
+    plan_file: Path | None = None,
+    snapshots: str = "triton",
+    llvm_passes: bool = False,
+    timeout: float = 300.0,
+    verbose: bool = False,
+    arguments: Sequence[str] | None = None,
+) -> How:
+    """The options of the command line as one value; raises UsageError and PlanError."""
+    if snapshots not in _LEVELS:
+        raise UsageError(f"--snapshots {snapshots!r}: write triton, all or none.")
+    chosen: dict[str, Any] = {name: option_value(value) for name, value in _split(options, "--option")}
+    for name, value in (("num_warps", num_warps), ("num_stages", num_stages), ("num_ctas", num_ctas)):
+        if value is not None:
+            chosen[name] = value
+    return How(
+        targets=tuple(targets or ()),
+        launch=launch,
+        virtual=virtual,
+        signature=signature,
+        constexprs=tuple(constexprs or ()),
+        options=chosen,
+        config=config,
+        plan=read_plan(disable, only, plan_file),
+        snapshots=snapshots,
+        llvm_passes=llvm_passes,
+        timeout_s=timeout,
+        verbose=verbose,
+        arguments=tuple(arguments or ()),
+    )
+
+
+def read_plan(disable: Sequence[str] | None, only: Sequence[str] | None, file: Path | None) -> PassPlan:
+    """The plan of `--plan`, `--disable-pass` and `--enable-only` together."""
+    plan = PassPlan()
+    if file is not None:
+        try:
+            plan = PassPlan.parse(file.read_text("utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise PlanError(f"cannot read the plan {str(file)!r}: {error}.") from error
+    disabled = tuple(PassRule.parse(text) for text in disable or ())
+    kept = tuple(PassRule.parse(text) for text in only or ())
+    return PassPlan(plan.disabled + disabled, plan.only + kept)
+
+
+def _split(rows: Sequence[str] | None, option: str) -> list[tuple[str, str]]:
+    pairs: list[tuple[str, str]] = []
+    for row in rows or ():
+        name, equals, value = row.partition("=")
+        if not equals or not name:
+            raise UsageError(f"{option} {row!r}: write NAME=VALUE.")
+        pairs.append((name.strip(), value.strip()))
+    return pairs
+
+
+def option_value(text: str) -> Any:
+    """A compile option's value: a number, true or false, none, or the text itself."""
+    named: dict[str, Any] = {"true": True, "false": False, "none": None}
+    if text.lower() in named:
+        return named[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def captures_of(subject: str | None, asked: How) -> list[Capture]:
+    """The captures that a subject names, recorded and stored where they are new; never empty."""
+    file, _, kernel = (subject or "last").partition("::")
+    if _is_capture(file):
+        captures = [_again(_stored(file), asked)]
+    else:
+        captures = _recorded(file, kernel, asked)
+    if kernel:
+        named = [capture for capture in captures if capture.name == kernel]
+        if not named:
+            names = sorted({capture.name for capture in captures})
+            raise RecordingError(f"{file} launched no kernel {kernel!r}.{did_you_mean(kernel, names)}")
+        captures = named
+    if asked.launch is not None:
+        if asked.launch > len(captures):
+            raise UsageError(f"--launch {asked.launch}: there are {len(captures)}.")
+        captures = [captures[asked.launch - 1]]
+    return captures
+
+
+def _is_capture(file: str) -> bool:
+    path = Path(file)
+    if path.suffix == SUFFIX:
+        return True
+    return not path.exists() and not path.suffix and "/" not in file
+
+
+def _stored(text: str) -> Capture:
+    path = Path(text)
+    if path.suffix == SUFFIX:
+        return load(path)
+    try:
+        return CaptureStore().load(text)
+    except CaptureNotFound as error:
+        raise CaptureNotFound(str(error)) from None
+
+
+def _again(capture: Capture, asked: How) -> Capture:
+    if not asked.changes_a_capture:
+        return capture
+    return compiled_again(capture, asked)
+
+
+def compiled_again(capture: Capture, asked: How) -> Capture:
+    """A capture's own source compiled again under other passes, options or another target; stored."""
+    from irscope.record.requests import request_from_capture
+
+    request = request_from_capture(
+        capture,
+        targets=asked.targets[:1],
+        plan=str(asked.plan),
+        options=asked.options,
+        snapshots=cast("Any", asked.snapshots),
+        llvm_passes=asked.llvm_passes,
+    )
+    (fresh,) = run_request(request, asked).captures
+    fresh = replace(fresh, sources=capture.sources, launch=replace(fresh.launch, grid=capture.launch.grid))
+    check_plan(asked.plan, [fresh])
+    CaptureStore().add(fresh)
+    return fresh
+
+
+def _recorded(file: str, kernel: str, asked: How) -> list[Capture]:
+    from irscope.record.requests import request_for
+
+    request = request_for(
+        file,
+        kernel=kernel,
+        targets=asked.targets,
+        plan=str(asked.plan),
+        signature=asked.signature,
+        constexprs=dict(_split(asked.constexprs, "--constexpr")),
+        options=asked.options,
+        arguments=asked.arguments,
+        configs=asked.config,
+        snapshots=cast("Any", asked.snapshots),
+        llvm_passes=asked.llvm_passes,
+        virtual=asked.virtual,
+    )
+    recording = run_request(request, asked)
+    captures = list(recording.captures)
+    store = CaptureStore()
+    for capture in captures:
+        store.add(capture)
+    _tell_end(file, recording, asked)
+    if not captures:
+        raise RecordingError(_nothing(file, kernel, recording))
+    check_plan(asked.plan, captures)
+    return captures
+
+
+def run_request(request: RecordRequest, asked: How) -> Recording:
+    """Run a recording process, telling on a terminal what is under way."""
+    from irscope.record.session import record_request
+
+    with _progress() as progress:
+        return record_request(
+            request,
+            timeout_s=asked.timeout_s,
+            interpreter=asked.interpreter,
+            progress=progress,
+            echo=_echo if asked.verbose else None,
+        )
+
+
+def check_plan(plan: PassPlan, captures: Sequence[Capture]) -> None:
+    """Raise PlanError for a rule that matched no pass of any capture."""
+    if plan and captures:
+        passes = [snapshot for capture in captures for snapshot in capture.passes()]
+        if all(capture.status == "ok" for capture in captures) or not any(plan.skips(one) for one in passes):
+            plan.check(passes)
+
+
+def _tell_end(file: str, recording: Recording, asked: How) -> None:
+    end = recording.script_end
+    if end is not None and end.stopped:
+        taken = f"; the {len(recording.captures)} compiled so far are kept" if recording.captures else ""
+        say(f"{file} stopped: {end.message}{taken}.")
+        if end.frames:
+            say(end.frames.rstrip())
+        if not asked.verbose and recording.output.strip():
+            say("It printed last:")
+            for line in recording.output.rstrip().splitlines()[-_FRAMES_OF_OUTPUT:]:
+                say(f"  {line}")
+    for note in recording.notes:
+        say(note)
+    for kernel, count, held in _autotuned(recording.captures):
+        if held < count:
+            say(f"{kernel} is autotuned: {held} of {count} configurations compiled; --config all takes every one.")
+
+
+def _autotuned(captures: Sequence[Capture]) -> list[tuple[str, int, int]]:
+    rows: dict[str, tuple[int, set[int]]] = {}
+    for capture in captures:
+        if (tuning := capture.launch.autotuning) is not None:
+            rows.setdefault(capture.name, (tuning.count, set()))[1].add(tuning.index)
+    return [(kernel, count, len(indices)) for kernel, (count, indices) in rows.items()]
+
+
+def _nothing(file: str, kernel: str, recording: Recording) -> str:
+    end = recording.script_end
+    if end is not None and end.stopped:
+        return f"nothing was recorded: {file} stopped before its first launch."
+    which = f"kernel {kernel!r}" if kernel else "any kernel"
+    return (
+        f"{file} ran to its end without launching {which}. If it only defines kernels, give a signature: "
+        f"irscope dump {file}::KERNEL --signature '*fp16:16, i32' --constexpr BLOCK=128"
+    )
+
+
+def say(text: str) -> None:
+    """Talk, on stderr."""
+    print(text, file=sys.stderr)
+
+
+def _echo(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str], None] | None]:
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("starting Triton") as status:
+        yield lambda text: status.update(text.replace("[", "\\[") if text else "running the script")
+
+
+def failure_text(capture: Capture) -> str:
+    """Why a compile failed, as the command line says it."""
+    failure = capture.failure
+    if failure is None:
+        return ""
+    where = failure.pass_label or (f"stage {failure.stage}" if failure.stage else "the front end")
+    text = f"{capture.name} ({capture.target}) failed in {where}: {failure.message}"
+    return f"{text}\n{failure.diagnostics}".rstrip() if failure.diagnostics else text
+
+
+def raise_if_empty(items: Sequence[object], message: str) -> None:
+    """Raise IrscopeError where there is nothing."""
+    if not items:
+        raise IrscopeError(message)

@@ -1,0 +1,214 @@
+"""A text as the comparison reads it: lines, the values each defines and uses, nesting, and keys that renaming cannot change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from irscope.capture import StageKind
+from irscope.ir.aliases import Definition, Resolver, split_definitions
+from irscope.ir.clean import Ignored, clean
+from irscope.ir.tokens import LABEL, VALUE, Shape, Syntax, shape_of, syntax_of
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """One side of a comparison, column by column; every list has one item a line, unless said otherwise."""
+
+    kind: StageKind
+    lines: list[str]
+    """As they are shown."""
+    numbers: list[int]
+    """1-based line numbers in the text."""
+    head: list[Definition]
+    """The alias definitions that stand before the lines."""
+    tail: list[Definition]
+    """Those that stand behind them."""
+    shapes: list[Shape]
+    keys: list[int]
+    """Of the line alone: its template, aliases resolved."""
+    deep_keys: list[int]
+    """Of the line and all that its operands come from."""
+    values: list[tuple[int, ...]]
+    """The values in the line's holes; a value is its index in `names`."""
+    parents: list[int]
+    """The line that opened the region this line stands in; -1 at the top."""
+    openers: list[int]
+    """For a line that closes a region, the line that opened it; otherwise -1."""
+    names: list[str]
+    """One item a value: how it is written."""
+    definers: list[int]
+    """One item a value: the line that defines it; -1 where none does."""
+    entries: frozenset[int]
+    """LLVM IR: the values that are entry blocks, which have a number but no label."""
+    resolver: Resolver
+
+    @property
+    def syntax(self) -> Syntax:
+        """How its names are written."""
+        return syntax_of(self.kind)
+
+
+@lru_cache(maxsize=8)
+def read_body(text: str, kind: StageKind, ignore: frozenset[Ignored]) -> Body:
+    """Read a text. Never raises on any text; what it cannot read is a line without values.
+
+    The last few texts are kept: along a pipeline each is the right side once and the left side once.
+    """
+    lines, numbers = clean(_without_holes(text), kind, ignore)
+    syntax = syntax_of(kind)
+    head, tail, rest = split_definitions(lines, syntax)
+    all_numbers = numbers
+    if len(rest) != len(lines):
+        lines, numbers = [lines[index] for index in rest], [numbers[index] for index in rest]
+    resolver = Resolver(kind, (*head, *tail), ignore)
+    templates, found = _templates(lines, syntax)
+    reader = _Reader(syntax, kind, resolver, found)
+    reader.read(templates)
+    used = resolver.used()
+    head = [replace(one, number=all_numbers[one.number]) for one in head if one.name in used]
+    tail = [replace(one, number=all_numbers[one.number]) for one in tail if one.name in used]
+    return Body(
+        kind,
+        lines,
+        numbers,
+        head,
+        tail,
+        reader.shapes,
+        reader.keys,
+        reader.deep_keys,
+        reader.values,
+        reader.parents,
+        reader.openers,
+        reader.names,
+        reader.definers,
+        frozenset(reader.entries),
+        resolver,
+    )
+
+
+def _without_holes(text: str) -> str:
+    for character in (VALUE, LABEL, "\r"):
+        if character in text:
+            text = text.replace(character, "")
+    return text
+
+
+def _templates(lines: list[str], syntax: Syntax) -> tuple[list[str], list[str]]:
+    # All lines at once: three passes of the regex engine are many times faster than a loop in Python.
+    joined = "\n".join(lines)
+    found = syntax.name.findall(joined)
+    template = syntax.value.sub(VALUE, joined)
+    if syntax.label is not None:
+        template = syntax.label.sub(LABEL, template)
+    return template.split("\n") if lines else [], found
+
+
+class _Reader:
+    """Walks the templates once; `names` and the like are columns of Body."""
+
+    __slots__ = (
+        "deep_keys",
+        "definers",
+        "entries",
+        "found",
+        "is_llvm",
+        "is_ssa",
+        "keys",
+        "kind",
+        "names",
+        "openers",
+        "parents",
+        "resolver",
+        "shapes",
+        "values",
+    )
+
+    def __init__(self, syntax: Syntax, kind: StageKind, resolver: Resolver, found: list[str]) -> None:
+        self.is_ssa = syntax.is_ssa
+        self.is_llvm = kind == "llvm"
+        self.kind: StageKind = kind
+        self.resolver = resolver
+        # In LLVM IR the label "12:" and the value "%12" are one name.
+        self.found = [name if name[0] == "%" else "%" + name for name in found] if self.is_llvm else found
+        self.shapes: list[Shape] = []
+        self.keys: list[int] = []
+        self.deep_keys: list[int] = []
+        self.values: list[tuple[int, ...]] = []
+        self.parents: list[int] = []
+        self.openers: list[int] = []
+        self.names: list[str] = []
+        self.definers: list[int] = []
+        self.entries: list[int] = []
+
+    def read(self, templates: list[str]) -> None:
+        known: dict[str, tuple[Shape, int]] = {}
+        found, names, definers = self.found, self.names, self.definers
+        value_keys: list[int] = []
+        scope: dict[str, int] = {}
+        stack: list[int] = []
+        position = 0
+        for line, template in enumerate(templates):
+            template = template.lstrip()
+            entry = known.get(template)
+            if entry is None:
+                shape = shape_of(template, self.kind)
+                entry = known[template] = (shape, self.resolver.key(shape))
+            shape, key = entry
+            if shape.is_function:
+                scope = {}
+            self.openers.append(stack.pop() if shape.closes and stack else -1)
+            self.parents.append(stack[-1] if stack else -1)
+            if shape.opens:
+                stack.append(line)
+            deep = key
+            holes: tuple[int, ...] = ()
+            if shape.holes:
+                end = position + shape.holes
+                own = found[position:end]
+                position = end
+                defines = shape.defines
+                slots: list[int] = []
+                parts: list[int] = [key]
+                for index, name in enumerate(own):
+                    if index in defines:
+                        slots.append(-1)
+                        continue
+                    value = scope.get(name)
+                    if value is None:
+                        # Used before it is defined (a label, a phi), or never defined.
+                        value = scope[name] = len(names)
+                        names.append(name)
+                        definers.append(-1)
+                        value_keys.append(0)
+                    slots.append(value)
+                    parts.append(value_keys[value])
+                deep = hash(tuple(parts))
+                for place, index in enumerate(defines):
+                    name = own[index]
+                    value = scope.get(name)
+                    if value is not None and definers[value] < 0 and (self.is_ssa or name[0] == "."):
+                        definers[value] = line
+                        value_keys[value] = deep + place
+                    else:
+                        value = scope[name] = len(names)
+                        names.append(name)
+                        definers.append(line)
+                        value_keys.append(deep + place)
+                    slots[index] = value
+                holes = tuple(slots)
+                if shape.is_function and self.is_llvm:
+                    self._name_entry(own, line, scope, value_keys)
+            self.shapes.append(shape)
+            self.keys.append(key)
+            self.deep_keys.append(deep)
+            self.values.append(holes)
+
+    def _name_entry(self, arguments: list[str], line: int, scope: dict[str, int], value_keys: list[int]) -> None:
+        # "define void @f(ptr %0, i32 %1) {" has an entry block that is called %2 without a label.
+        name = f"%{sum(argument[1:].isdigit() for argument in arguments)}"
+        self.entries.append(len(self.names))
+        scope[name] = len(self.names)
+        self.names.append(name)
+        self.definers.append(line)
+        value_keys.append(0)

@@ -1,0 +1,163 @@
+"""A text of IR or assembly without what says nothing of the program: comments, blank lines, ignored locations."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from irscope.capture import StageKind
+
+Ignored = Literal["locations", "names", "attributes"]
+
+# "%0 = tt.load %p : !tt.ptr<f32> loc(#loc12)"
+_SIMPLE_LOCATION = re.compile(r" loc\((?:#loc\d*|unknown)\)")
+# '%a: i32 loc("a"(#loc)), %b: i32 loc(callsite(#loc3 at #loc4))'
+_LOCATION = re.compile(r" loc\(")
+# 'loc("name with ) inside"(#loc3))'
+_LOCATION_PART = re.compile(r'"(?:[^"\\\n]|\\.)*"|[()\n]')
+# "^bb2(%0: i32):  // 2 preds: ^bb0, ^bb1"    "// -----// IR Dump Before CSEPass: cse"
+_MLIR_COMMENT = re.compile(r"//.*")
+# "  %1 = add i32 %0, 1, !dbg !12"
+_DEBUG_ATTACHMENT = re.compile(r",? !dbg !\d+")
+# "12:                       ; preds = %4, %0"    "; ModuleID = 'LLVMDialectModule'"
+_LLVM_COMMENT = re.compile(r"^;.*$|\s+; (?:preds =|No predecessors|\[#uses=).*$", re.MULTILINE)
+# "!7 = distinct !DISubprogram(name: …)"   "!llvm.dbg.cu = !{!0}"   "  #dbg_value(i32 %0, !9, !DIExpression(), !12)"
+_LLVM_DEBUG = re.compile(
+    r"^(?:!\d+ = (?:distinct )?!DI|!llvm\.dbg\.|\s*#dbg_|\s*(?:tail )?call void @llvm\.dbg\.|declare void @llvm\.dbg\.)"
+)
+# "	.loc	1 24 0      "   ".Ltmp12:"   "$L__func_begin0:"   "	.cfi_startproc"
+_ASM_DEBUG = re.compile(r"^\s*(?:\.(?:loc|file|cfi_\w+)\b|(?:\.Ltmp|\.Lfunc_|\$L__tmp|\$L__func_)\w*:\s*$)")
+# "	.section	.debug_info"   '	.section	".debug_line"'   "	.section	.nv_debug_ptx_txt"
+_SECTION = re.compile(r'^\s*\.section\s+"?(?P<name>[.\w$]+)')
+# "        /*0010*/                   S2R R13, SR_TID.X ;        /* 0x00000000000d7919 */"
+_SASS_COMMENT = re.compile(r"/\*.*?\*/|//.*$")
+
+
+def clean(text: str, kind: StageKind, ignore: frozenset[Ignored]) -> tuple[list[str], list[int]]:
+    """The lines of a text that count, with the 1-based number of each in the text.
+
+    Blank lines and comments never count; locations and debug information do only where `ignore` does not name them.
+    SASS loses its addresses and encodings.
+    """
+    without_locations = "locations" in ignore
+    if kind == "mlir":
+        text = _MLIR_COMMENT.sub(_without_comment, text) if "//" in text else text
+        lines = (strip_locations(text) if without_locations else text).split("\n")
+        return _numbered(lines)
+    if kind == "llvm":
+        return _clean_llvm(text, without_locations)
+    if kind == "sass":
+        lines = text.split("\n")
+        if not without_locations:
+            # A line of "//## File" says where the next instructions come from: it counts here.
+            lines = [line.replace("//##", "##") for line in lines]
+        return _numbered([_respaced(_SASS_COMMENT.sub("", line)) for line in lines])
+    return _clean_assembly(text, kind, without_locations)
+
+
+def _without_comment(match: re.Match[str]) -> str:
+    # Triton's texts have comments on lines of their own and behind block headers; elsewhere "//" stands in a string.
+    text = match.string
+    before = text[text.rfind("\n", 0, match.start()) + 1 : match.start()].strip()
+    return match[0] if before and not before.startswith("^") else ""
+
+
+def _numbered(lines: list[str]) -> tuple[list[str], list[int]]:
+    # Pretty-printed IR has no blank line but the last: most texts need no filter.
+    lines = [line.rstrip() for line in lines]
+    while lines and not lines[-1]:
+        lines.pop()
+    if "" not in lines:
+        return lines, list(range(1, len(lines) + 1))
+    kept = [(line, number) for number, line in enumerate(lines, 1) if line]
+    return [line for line, _ in kept], [number for _, number in kept]
+
+
+def strip_locations(text: str) -> str:
+    """The text of an MLIR module without `loc(…)`, whatever the nesting; the number of lines stays."""
+    text = _SIMPLE_LOCATION.sub("", text)
+    start = _LOCATION.search(text)
+    if start is None:
+        return text
+    parts: list[str] = []
+    done = 0
+    while start is not None:
+        end = _closing(text, start.end())
+        # An alias "#loc3 = loc(…)" goes with its definition, which nothing names any more.
+        line_start = text.rfind("\n", 0, start.start()) + 1
+        in_string = text.count('"', max(line_start, done), start.start()) % 2 == 1
+        if end is None or in_string:
+            start = _LOCATION.search(text, start.end())
+            continue
+        if not text.startswith("#", line_start):
+            parts.append(text[done : start.start()])
+            done = end
+        start = _LOCATION.search(text, end)
+    parts.append(text[done:])
+    return "".join(parts)
+
+
+def _closing(text: str, position: int) -> int | None:
+    # Behind the parenthesis that closes the one just before `position`; None where the line ends first.
+    depth = 1
+    for match in _LOCATION_PART.finditer(text, position):
+        part = match[0]
+        if part == "(":
+            depth += 1
+        elif part == ")":
+            depth -= 1
+            if not depth:
+                return match.end()
+        elif part == "\n":
+            return None
+    return None
+
+
+def _clean_llvm(text: str, without_locations: bool) -> tuple[list[str], list[int]]:
+    text = _LLVM_COMMENT.sub("", text) if ";" in text else text
+    if without_locations:
+        text = _DEBUG_ATTACHMENT.sub("", text)
+    lines, numbers = _numbered(text.split("\n"))
+    if not without_locations:
+        return lines, numbers
+    kept = [index for index, line in enumerate(lines) if line[0] not in "! d#" or not _LLVM_DEBUG.match(line)]
+    return [lines[index] for index in kept], [numbers[index] for index in kept]
+
+
+def _clean_assembly(text: str, kind: StageKind, without_locations: bool) -> tuple[list[str], list[int]]:
+    comment = "//" if kind == "ptx" else ";"
+    lines: list[str] = []
+    numbers: list[int] = []
+    in_debug_section = False
+    for number, line in enumerate(text.split("\n"), 1):
+        if comment in line:
+            line = _before_comment(line, comment)
+        line = _respaced(line)
+        if not line:
+            continue
+        section = _SECTION.match(line) if ".section" in line else None
+        if section is not None:
+            in_debug_section = "debug" in section["name"]
+        elif in_debug_section and line.lstrip().startswith((".text", ".amdgpu_metadata", ".amdgcn_target")):
+            in_debug_section = False
+        if without_locations and (in_debug_section or _ASM_DEBUG.match(line)):
+            if in_debug_section and line.strip() == "}":
+                in_debug_section = False
+            continue
+        lines.append(line)
+        numbers.append(number)
+    return lines, numbers
+
+
+def _respaced(line: str) -> str:
+    # Assembly is indented by tabs, or by the addresses that went: four blanks say the same.
+    stripped = line.strip().replace("\t", " ")
+    return "    " + stripped if stripped and line[0] in " \t" else stripped
+
+
+def _before_comment(line: str, comment: str) -> str:
+    # A comment sign within a string is no comment.
+    start = line.find(comment)
+    while start >= 0 and line.count('"', 0, start) % 2 == 1:
+        start = line.find(comment, start + 1)
+    return line if start < 0 else line[:start]

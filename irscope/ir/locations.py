@@ -1,0 +1,67 @@
+"""Where each line of a stage's text comes from in Python: every frame of it, for every stage.
+
+MLIR names places in `loc(...)`, LLVM IR in metadata, PTX and AMDGCN in `.loc`, SASS in the comments of nvdisasm. All
+of them become one value, `TextLocations`. An operation with no location has none: it inherits nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+
+from irscope.capture import StageKind
+from irscope.ir.locations_asm import read_amdgcn, read_sass
+from irscope.ir.locations_filter import filter_lines
+from irscope.ir.locations_llvm import read_llvm
+from irscope.ir.locations_mlir import read_mlir
+from irscope.ir.locations_model import MAX_FRAMES, Chain, Frame, TextLocations
+from irscope.ir.locations_ptx import read_ptx
+from irscope.ir.locations_strip import strip_locations
+
+__all__ = [
+    "MAX_FRAMES",
+    "Chain",
+    "Frame",
+    "TextLocations",
+    "filter_lines",
+    "lines_selected",
+    "read_locations",
+    "strip_locations",
+]
+
+
+def read_locations(text: str, kind: StageKind, *, llir: str | None = None) -> TextLocations:
+    """Read the locations of a stage's text, in time linear in its length.
+
+    Args:
+        text: the stage's text; hostile, cut and foreign texts are read as far as they go, and nothing is raised.
+        kind: the language it is in.
+        llir: for PTX and AMDGCN, the LLVM IR that the assembly was made from: it settles what the assembly's own
+            locations leave open (see `read_ptx` and `read_amdgcn`).
+
+    Returns the chain of every line; a binary has no lines.
+    """
+    if kind == "mlir":
+        return read_mlir(text)
+    if kind == "llvm":
+        return read_llvm(text)
+    if kind == "ptx":
+        return read_ptx(text, llir)
+    if kind == "sass":
+        return read_sass(text)
+    if kind == "amdgcn":
+        return read_amdgcn(text, llir)
+    return TextLocations()
+
+
+def lines_selected(locations: TextLocations, in_file: Callable[[str], bool], lines: Container[int]) -> set[int]:
+    """The text lines that come from some lines of a Python file.
+
+    Args:
+        locations: what `read_locations` returned.
+        in_file: tells for a frame's file whether it is the one that is meant.
+        lines: the wanted Python lines, 1-based, such as `range(23, 32)`.
+
+    Returns 1-based text lines: those of which any frame, the innermost or one that called it, stands on these lines.
+    """
+    wanted = [any(frame.line in lines and in_file(frame.file) for frame in chain) for chain in locations.chains]
+    return {number for number, index in enumerate(locations.by_line, 1) if index >= 0 and wanted[index]}

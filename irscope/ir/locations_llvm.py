@@ -1,0 +1,155 @@
+"""Reads the locations of LLVM IR: `!dbg` attachments, through DILocation, its scopes and files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from irscope.ir.locations_model import MAX_FRAMES, Chain, ChainTable, Frame, TextLocations, count, text_lines
+
+#   %9 = add i32 %8, 1, !dbg !14        define void @kernel(ptr %0) !dbg !6 {
+_ATTACHED = re.compile(r"!dbg !(?P<id>\d+)")
+# !14 = distinct !DILocation(line: 16, column: 15, scope: !6, inlinedAt: !22)
+_NODE = re.compile(
+    r"!(?P<id>\d+) = (?:distinct )?!"
+    r"(?P<kind>DILocation|DISubprogram|DILexicalBlock|DILexicalBlockFile|DIFile|DINamespace|DICommonBlock)\((?P<fields>.*)\)\s*$"
+)
+# line: 16    scope: !6    name: "chains"
+_FIELD = re.compile(r'(?P<key>\w+): (?:!(?P<id>\d+)|(?P<number>\d+)|"(?P<text>(?:[^"\\]|\\.)*)")')
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node of debug metadata: what kind it is, and the fields that places are made of."""
+
+    kind: str
+    ids: dict[str, str]
+    numbers: dict[str, int]
+    texts: dict[str, str]
+
+
+def read_nodes(lines: list[str]) -> dict[str, Node]:
+    """The nodes that a location may need, by their number."""
+    nodes: dict[str, Node] = {}
+    for line in lines:
+        match = _NODE.match(line) if line[:1] == "!" else None
+        if match is None:
+            continue
+        ids: dict[str, str] = {}
+        numbers: dict[str, int] = {}
+        texts: dict[str, str] = {}
+        for part in _FIELD.finditer(match["fields"]):
+            if part["id"]:
+                ids.setdefault(part["key"], part["id"])
+            elif part["number"]:
+                numbers.setdefault(part["key"], count(part["number"]))
+            else:
+                texts.setdefault(part["key"], part["text"])
+        nodes[match["id"]] = Node(match["kind"], ids, numbers, texts)
+    return nodes
+
+
+class DebugChains:
+    """Turns the number of a metadata node into its chain; each is read once."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self.nodes = read_nodes(lines)
+        self._places: dict[str, tuple[str, str]] = {}
+
+    def chain(self, number: str) -> Chain:
+        """The chain of a DILocation, or the place of a DISubprogram; empty for anything else."""
+        node = self.nodes.get(number)
+        if node is None:
+            return ()
+        if node.kind == "DISubprogram":
+            file, function = self._place(number)
+            line = node.numbers.get("line", 0)
+            return (Frame(file, line, 0, function),) if line else ()
+        frames: list[Frame] = []
+        seen: set[str] = set()
+        while node is not None and node.kind == "DILocation" and number not in seen and len(frames) < MAX_FRAMES:
+            seen.add(number)
+            file, function = self._place(node.ids.get("scope", ""))
+            line, column = node.numbers.get("line", 0), node.numbers.get("column", 0)
+            if line:
+                frames.append(Frame(file, line, column, function))
+            number = node.ids.get("inlinedAt", "")
+            node = self.nodes.get(number)
+        return honest(frames)
+
+    def chains(self) -> dict[str, Chain]:
+        """The chain of every DILocation, by its number."""
+        return {number: self.chain(number) for number, node in self.nodes.items() if node.kind == "DILocation"}
+
+    def _place(self, scope: str) -> tuple[str, str]:
+        """The file and the function of a scope."""
+        if scope not in self._places:
+            self._places[scope] = self._find_place(scope)
+        return self._places[scope]
+
+    def _find_place(self, scope: str) -> tuple[str, str]:
+        file = function = ""
+        seen: set[str] = set()
+        node = self.nodes.get(scope)
+        while node is not None and scope not in seen:
+            seen.add(scope)
+            file = file or self._file(node.ids.get("file", ""))
+            if node.kind == "DISubprogram":
+                function = node.texts.get("name", "")
+                break
+            scope = node.ids.get("scope", "")
+            node = self.nodes.get(scope)
+        return file, function
+
+    def _file(self, number: str) -> str:
+        node = self.nodes.get(number)
+        if node is None or node.kind != "DIFile":
+            return ""
+        return joined(node.texts.get("directory", ""), node.texts.get("filename", ""))
+
+
+def honest(frames: Sequence[Frame]) -> Chain:
+    """The chain with the functions that are true.
+
+    Triton gives inlined code the scope of the function that it was inlined into, so a frame that is not the
+    outermost one and yet names the outermost one's function does not say where it stands.
+    """
+    outer = frames[-1].function if frames else ""
+    inner = (replace(frame, function="") if frame.function == outer else frame for frame in frames[:-1])
+    return (*inner, *frames[-1:])
+
+
+def joined(directory: str, file: str) -> str:
+    """A file's path, from the directory that its name is relative to."""
+    if not directory or file.startswith("/"):
+        return file
+    return f"{directory.rstrip('/')}/{file}"
+
+
+def read_llvm(text: str) -> TextLocations:
+    """The locations of each line of an LLVM module."""
+    lines = text_lines(text)
+    debug = DebugChains(lines)
+    table = ChainTable()
+    known: dict[str, int] = {}
+    by_line = [-1] * len(lines)
+    opened = -1  # the line of an instruction that is not closed yet: switch … [
+    for index, line in enumerate(lines):
+        if line[:1] in "!;@":
+            continue
+        start = line.rfind("!dbg !")
+        match = _ATTACHED.match(line, start) if start > 0 else None
+        if match is None:
+            if line.endswith("[") and line[:1] == " ":
+                opened = index
+            elif not line or line[0] == "}":
+                opened = -1
+            continue
+        number = match["id"]
+        if number not in known:
+            known[number] = table.add(debug.chain(number))
+        first = opened if opened >= 0 and line.lstrip()[:1] == "]" else index
+        by_line[first : index + 1] = [known[number]] * (index + 1 - first)
+        opened = -1
+    return table.locations(by_line)

@@ -1,0 +1,147 @@
+"""Hides the locations of a text: `loc(...)`, `!dbg`, `.loc` and the tables behind them go, all else stays as it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+from irscope.capture import StageKind
+from irscope.ir.locations_mlir import location_spans
+
+# #di_file = #llvm.di_file<"kernel.py" in "/home/me">
+_DEBUG_ALIAS = re.compile(r"(#di_\w+) = ")
+_DEBUG_NAME = re.compile(r"#di_\w+")
+#   %9 = add i32 %8, 1, !dbg !14        define void @kernel(ptr %0) !dbg !6 {
+_DBG = re.compile(r",? !dbg !\d+(?=(?:, ![\w.]+ !\d+)*(?: \{)?\s*$)")
+# !14 = !DILocation(line: 16, scope: !6)     !llvm.dbg.cu = !{!0, !2}
+_METADATA = re.compile(r"!([\w.$-]+) = (.*)")
+_REFERENCE = re.compile(r"!(\d+)")
+#   #dbg_value(i32 %2, !9, !DIExpression(), !14)      call void @llvm.dbg.value(…      declare void @llvm.dbg.value(…
+_DEBUG_RECORD = re.compile(r"\s*(?:#dbg_\w+\(|(?:tail )?call void @llvm\.dbg\.|declare void @llvm\.dbg\.)")
+# 	.loc	3 196 12 is_stmt 1        .file	1 "/home/me" "kernel.py"
+_DIRECTIVE = re.compile(r"\s*\.(?:loc|file)\s")
+# 	.section	.debug_info,"",@progbits
+_DEBUG_SECTION = re.compile(r'\s*\.section\s+"?\.debug_')
+# 	.text       .section ".note.GNU-stack"       .amdgpu_metadata
+_OTHER_SECTION = re.compile(r"\s*\.(?:section|text|data|bss|amdgpu_metadata)\b")
+# $L__tmp3:   .Ltmp11:   $L__func_begin0:
+_DEBUG_LABEL = re.compile(r"\s*((?:\$L__|\.L)(?:tmp|func_begin|func_end)\d+):\s*$")
+_DEBUG_LABEL_NAME = re.compile(r"(?:\$L__|\.L)(?:tmp|func_begin|func_end)\d+\b")
+# 	//## File "kernel.py", line 216 inlined at "kernel.py", line 25
+_MARKER = re.compile(r"\s*//## ")
+
+
+def strip_locations(text: str, kind: StageKind) -> str:
+    """The text without its locations; every other byte stays, and MLIR and LLVM IR can still be parsed.
+
+    Labels that only debug sections name go too. A text that is cut or foreign loses what can be recognised.
+    """
+    strip = _STRIPPERS.get(kind)
+    return text if strip is None else "\n".join(strip(text.split("\n")))
+
+
+def _strip_mlir(lines: list[str]) -> list[str]:
+    kept = [_without_spans(line) for line in lines if not line.startswith("#loc")]
+    if not any(line.startswith("#di_") for line in kept):
+        return kept
+    bodies = {match[1]: line[match.end() :] for line in kept if (match := _DEBUG_ALIAS.match(line))}
+    used: Iterable[str] = (line for line in kept if "#di_" in line and not line.startswith("#di_"))
+    needed = _reachable(used, bodies, _DEBUG_NAME)
+    return [line for line in kept if not line.startswith("#di_") or line.partition(" ")[0] in needed]
+
+
+def _without_spans(line: str) -> str:
+    start = line.find("loc(")
+    if start < 0:
+        return line
+    if line.endswith(")") and line.find("(", start + 4) < 0 and line[start - 1 : start] == " " and '"' not in line:
+        return line[:start].rstrip(" ")  # the only location, and a plain one
+    parts: list[str] = []
+    end = 0
+    for start, stop in location_spans(line):
+        parts.append(line[end:start].rstrip(" "))
+        end = stop
+    return "".join(parts) + line[end:]
+
+
+def _reachable(lines: Iterable[str], bodies: dict[str, str], name: re.Pattern[str]) -> set[str]:
+    """The definitions that some lines name, and those that these name in turn."""
+    waiting = [found for line in lines for found in name.findall(line)]
+    reached: set[str] = set()
+    while waiting:
+        one = waiting.pop()
+        if one not in reached and one in bodies:
+            reached.add(one)
+            waiting.extend(name.findall(bodies[one]))
+    return reached
+
+
+def _strip_llvm(lines: list[str]) -> list[str]:
+    kept: list[str] = []
+    bodies: dict[str, str] = {}
+    for line in lines:
+        if "dbg" in line:
+            if _DEBUG_RECORD.match(line) or line.startswith("!llvm.dbg.cu"):
+                continue
+            line = _DBG.sub("", line) if "!dbg" in line else line
+        kept.append(line)
+        definition = _METADATA.match(line) if line[:1] == "!" else None
+        if definition is not None and definition[1].isdigit():
+            bodies[definition[1]] = definition[2]
+    roots = (line for line in kept if "!" in line and not _is_node(line))
+    needed = _reachable(roots, bodies, _REFERENCE)
+    return [line for line in kept if not _is_node(line) or line[1:].partition(" ")[0] in needed]
+
+
+def _is_node(line: str) -> bool:
+    return line[:1] == "!" and line[1:2].isdigit()
+
+
+def _strip_ptx(lines: list[str]) -> list[str]:
+    kept: list[str] = []
+    in_section = False
+    for line in lines:
+        if in_section:
+            in_section = not line.strip().endswith("}")
+        elif _DEBUG_SECTION.match(line):
+            in_section = "}" not in line
+        elif not _DIRECTIVE.match(line):
+            kept.append(line)
+    return _without_debug_labels(kept)
+
+
+def _strip_amdgcn(lines: list[str]) -> list[str]:
+    kept: list[str] = []
+    in_section = False
+    for line in lines:
+        if _DEBUG_SECTION.match(line):
+            in_section = True
+        elif in_section and _OTHER_SECTION.match(line):
+            in_section = False
+        if not in_section and not _DIRECTIVE.match(line):
+            kept.append(line)
+    return _without_debug_labels(kept)
+
+
+def _without_debug_labels(lines: list[str]) -> list[str]:
+    labels = [_DEBUG_LABEL.match(line) for line in lines]
+    named = {
+        name
+        for line, label in zip(lines, labels, strict=True)
+        if label is None and ("$L__" in line or ".L" in line)
+        for name in _DEBUG_LABEL_NAME.findall(line)
+    }
+    return [line for line, label in zip(lines, labels, strict=True) if label is None or label[1] in named]
+
+
+def _strip_sass(lines: list[str]) -> list[str]:
+    return [line for line in lines if not _MARKER.match(line)]
+
+
+_STRIPPERS: dict[str, Callable[[list[str]], list[str]]] = {
+    "mlir": _strip_mlir,
+    "llvm": _strip_llvm,
+    "ptx": _strip_ptx,
+    "sass": _strip_sass,
+    "amdgcn": _strip_amdgcn,
+}

@@ -1,0 +1,108 @@
+"""A text under canonical names, so that two texts which differ in numbering alone become the same text."""
+
+from __future__ import annotations
+
+import re
+
+from irscope.capture import StageKind
+from irscope.ir.aliases import Definition, Resolver, without_attributes
+from irscope.ir.body import Body, read_body
+from irscope.ir.clean import Ignored
+from irscope.ir.tokens import SYMBOL, Syntax
+
+
+def normalize(text: str, kind: StageKind, ignore: frozenset[Ignored] = frozenset({"locations"})) -> str:
+    """The text with values, labels, aliases and virtual registers numbered in the order of their first use.
+
+    Values become `%0`, `%1`, …, labels `^bb0`, …; aliases keep their stem (`#blocked`, `#blocked1`), and their
+    definitions stand in the order of their first use; two aliases for one thing become one. Symbols stay, and so do
+    the physical registers of SASS and AMD GPU assembly. What `ignore` names is left out. Blank lines and comments
+    always are. Never raises.
+    """
+    body = read_body(text, kind, ignore)
+    names = _Names(body)
+    lines = [_line(body, index, names) for index in range(len(body.lines))]
+    if "attributes" in ignore:
+        lines = [without_attributes(line, kind) for line in lines]
+    if "names" in ignore:
+        lines = [SYMBOL.sub("@_", line) for line in lines]
+    definitions = names.definitions()
+    first, last = (definitions, []) if kind == "mlir" else ([], definitions)
+    return "\n".join([*first, *lines, *last, ""]) if lines or definitions else ""
+
+
+def _line(body: Body, index: int, names: _Names) -> str:
+    values = iter(body.values[index])
+
+    def replace(match: re.Match[str]) -> str:
+        if match["alias"] is not None:
+            return names.alias(match[0])
+        value = next(values, None)
+        return match[0] if value is None else names.value(value, match[0])
+
+    return names.pattern.sub(replace, body.lines[index])
+
+
+class _Names:
+    def __init__(self, body: Body) -> None:
+        self._body = body
+        self._syntax: Syntax = body.syntax
+        self._resolver: Resolver = body.resolver
+        self._known: dict[str, Definition] = {one.name: one for one in (*body.head, *body.tail)}
+        self._values: dict[int, str] = {}
+        self._counts: dict[str, int] = {}
+        self._of_content: dict[str, str] = {}
+        self._texts: dict[str, str] = {}
+        alias = self._syntax.alias.pattern if self._syntax.alias is not None else "(?!)"
+        self.pattern = re.compile(f"(?P<alias>{alias})|(?P<value>{self._syntax.name.pattern})", re.MULTILINE)
+
+    def value(self, value: int, written: str) -> str:
+        """What a value or label is called."""
+        if not self._syntax.is_ssa and written[0] != ".":
+            return written
+        name = self._values.get(value)
+        if name is None:
+            own = self._body.names[value]
+            if value in self._body.entries:
+                own = "%entry"
+            # What nothing defines keeps its name: it is no name of ours.
+            defined = self._body.definers[value] >= 0 and value not in self._body.entries
+            name = self._values[value] = self._number(self._stem(value)) if defined else own
+        return name if name[0] == written[0] or name[0] != "%" else name[1:]
+
+    def alias(self, name: str) -> str:
+        """What an alias is called; its definition is kept for the end."""
+        definition = self._known.get(name)
+        if definition is None or self._syntax.alias is None:
+            return name
+        content = name[0] + self._resolver.resolve(name)
+        known = self._of_content.get(content)
+        if known is not None:
+            return known
+        fresh = self._of_content[content] = self._number(name.rstrip("0123456789"))
+        prefix = "attributes " if definition.line.startswith("attributes ") else ""
+        self._texts[fresh] = ""
+        self._texts[fresh] = f"{prefix}{fresh} = " + self._syntax.alias.sub(
+            lambda match: self.alias(match[0]), definition.value
+        )
+        return fresh
+
+    def definitions(self) -> list[str]:
+        """The definitions of all aliases that were named."""
+        return list(self._texts.values())
+
+    def _number(self, stem: str) -> str:
+        count = self._counts.get(stem, -1) + 1
+        self._counts[stem] = count
+        # MLIR's own way with aliases: "#blocked", "#blocked1".
+        return stem if not count and stem not in _NUMBERED and stem[0] in "#!" else f"{stem}{count}"
+
+    def _stem(self, value: int) -> str:
+        name = self._body.names[value]
+        if self._body.kind == "ptx" and name[0] == "%":
+            return name.rstrip("0123456789")
+        return _STEMS.get(name[0], "%")
+
+
+_NUMBERED = frozenset({"#", "!"})
+_STEMS = {"^": "^bb", "$": "$L", ".": ".L"}

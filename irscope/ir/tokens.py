@@ -1,0 +1,213 @@
+"""What a line of each kind of text is made of: values, labels, aliases, symbols, and which of the values it defines."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from irscope.capture import StageKind
+
+VALUE = "\x01"
+"""Stands for a value (an SSA value, a register) in a template."""
+LABEL = "\x02"
+"""Stands for a block label in a template."""
+
+STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+# '@matmul'   '@"quoted name"'
+SYMBOL = re.compile(r'@(?:"[^"\n]*"|[\w$.-]+)')
+# A template's value or label.
+HOLE = re.compile("[\x01\x02]")
+
+
+@dataclass(frozen=True, slots=True)
+class Syntax:
+    """How one kind of text writes its names."""
+
+    value: re.Pattern[str]
+    label: re.Pattern[str] | None
+    """None where labels are values, as in LLVM IR."""
+    name: re.Pattern[str]
+    """Either of them."""
+    alias: re.Pattern[str] | None = None
+    """What stands for a definition elsewhere: `#blocked1` in MLIR, `#3` and `!7` in LLVM IR."""
+    definition: re.Pattern[str] | None = None
+    """A line that defines an alias; groups `name` and `value`."""
+    is_ssa: bool = True
+    """Whether a name is defined once in a function, so that it may be renamed at will."""
+
+
+def _syntax(
+    value: str, label: str | None = None, alias: str | None = None, definition: str | None = None, is_ssa: bool = True
+) -> Syntax:
+    return Syntax(
+        re.compile(value, re.MULTILINE),
+        re.compile(label) if label else None,
+        re.compile(f"{value}|{label}" if label else value, re.MULTILINE),
+        re.compile(alias) if alias else None,
+        re.compile(definition) if definition else None,
+        is_ssa,
+    )
+
+
+_SYNTAXES: dict[StageKind, Syntax] = {
+    "mlir": _syntax(
+        # %acc_69   %0   %c-1_i32
+        r"%[\w$.-]+",
+        # ^bb3
+        r"\^[\w$.-]+",
+        # tensor<128xf16, #blocked1>, but not #ttg.slice<…>
+        r"[#!][A-Za-z_$][\w$]*(?![\w$.<])",
+        # #blocked = #ttg.blocked<{sizePerThread = [1, 8]}>
+        r"^(?P<name>[#!][A-Za-z_$][\w$]*) = (?P<value>.*)$",
+    ),
+    "llvm": _syntax(
+        # %12   %"a name"   and the label "12:"
+        r'%(?:"[^"\n]*"|[\w$.-]+)|^(?:[\w$.-]+|"[^"\n]*")(?=:)',
+        None,
+        # #0   !12   but neither "#dbg_value" nor "!dbg"
+        r"[#!]\d+\b",
+        # attributes #0 = { nounwind }   !3 = !{i32 1}
+        r"^(?:attributes )?(?P<name>[#!]\d+) = (?P<value>.*)$",
+    ),
+    # %r12   %rd3   %p1, but not %tid.x     $L__BB0_2
+    "ptx": _syntax(r"%[a-z]+\d+\b(?!\.)", r"\$L\w+"),
+    # R12   UR4   P0   UP1   B0             .L_x_3
+    "sass": _syntax(r"\b(?:U?[RP]|S?B)\d+\b", r"\.L_\w+", is_ssa=False),
+    # v12   s[4:7]   a3                     .LBB0_2
+    "amdgcn": _syntax(r"\b[vas](?:\d+\b|\[\d+:\d+\])", r"\.L\w+", is_ssa=False),
+}
+
+
+def syntax_of(kind: StageKind) -> Syntax:
+    """How that kind of text writes its names; a kind that has no text is read as MLIR."""
+    return _SYNTAXES.get(kind, _SYNTAXES["mlir"])
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What all lines with one template share."""
+
+    template: str
+    """The line without indentation, each value and label a hole, each alias as it is written."""
+    name: str
+    """The operation or mnemonic; "}" for the end of a region, "^" for a label."""
+    holes: int
+    defines: tuple[int, ...]
+    """Which of the holes define a value or a label, 0-based."""
+    opens: bool
+    closes: bool
+    is_function: bool
+    """Whether value names begin anew here."""
+
+
+def shape_of(template: str, kind: StageKind) -> Shape:
+    """Read one template."""
+    bare = STRING.sub('""', template) if '"' in template else template
+    holes = [match.start() for match in HOLE.finditer(template)]
+    if kind == "mlir":
+        name, defines, is_function = _mlir(template, holes)
+    elif kind == "llvm":
+        name, defines, is_function = _llvm(template, holes)
+    else:
+        name, defines, is_function = _assembly(template, holes, kind)
+    braces = kind not in ("sass", "amdgcn")
+    return Shape(
+        template,
+        name,
+        len(holes),
+        defines,
+        braces and bare.endswith("{"),
+        braces and bare.startswith("}"),
+        is_function,
+    )
+
+
+# "\1:2 = scf.for …"   "\1, \1 = tt.split …"
+_RESULTS = re.compile("\x01(?::\\d+)?(?:, \x01(?::\\d+)?)* = ")
+# 'arith.addi \1, \1'   '"tt.reduce"(\1) …'   '} else {'
+_OPERATION = re.compile(r'"(?P<quoted>[^"]*)"|(?P<plain>[A-Za-z_][\w.$-]*)')
+
+
+def _mlir(template: str, holes: list[int]) -> tuple[str, tuple[int, ...], bool]:
+    results = _RESULTS.match(template)
+    count = template.count(VALUE, 0, results.end()) if results else 0
+    defines = list(range(count))
+    for index in range(count, len(holes)):
+        after = template[holes[index] + 1 : holes[index] + 4]
+        if template[holes[index]] == LABEL:
+            if holes[index] == 0:
+                defines.append(index)
+        elif after.startswith((" = ", ": ")):
+            # "scf.for \1 = \1 to \1 iter_args(\1 = \1)", "tt.func @f(\1: i32)", "\2(\1: i32):"
+            defines.append(index)
+    start = results.end() if results else 0
+    if template.startswith("}"):
+        return "}", tuple(defines), False
+    if template.startswith(LABEL):
+        return "^", tuple(defines), False
+    match = _OPERATION.match(template, start)
+    name = (match["quoted"] or match["plain"] or "") if match else ""
+    return name, tuple(defines), name.endswith("func")
+
+
+# "\1 = tail call fast float @llvm.exp2.f32(float \1)"
+_LLVM_FLAGS = frozenset({"tail", "musttail", "notail"})
+_LLVM_WORD = re.compile(r"[A-Za-z_][\w.]*")
+
+
+def _llvm(template: str, holes: list[int]) -> tuple[str, tuple[int, ...], bool]:
+    if template.startswith("}"):
+        return "}", (), False
+    if template.startswith((VALUE + ":", LABEL + ":")):
+        return "^", (0,), False
+    start = template.startswith(VALUE + " = ")
+    words = _LLVM_WORD.findall(template[4 if start else 0 :][:80])
+    name = next((word for word in words if word not in _LLVM_FLAGS), "")
+    if name == "define":
+        return name, tuple(range(len(holes))), True
+    return name, (0,) if start else (), False
+
+
+# "@\1 bra \2;"   "@!\1 mov.b32 \1, \1;"
+_PREDICATE = re.compile("@!?(?:\x01|U?PT) *")
+_MNEMONIC = re.compile(r"[A-Za-z_.][\w.]*")
+# "{\1, \1}, [\1];"   "\1|\1, \1"   "\1, \1"   "-\1" is no destination.
+_DESTINATION = re.compile(" *(?:\\{[^}]*\\}|\x01(?:\\|\x01)?)")
+_NO_RESULT: dict[StageKind, frozenset[str]] = {
+    "ptx": frozenset(
+        "st red bra brx ret exit trap bar barrier membar fence cp prefetch prefetchu mbarrier wgmma tcgen05 call "
+        "stmatrix setmaxnreg griddepcontrol nanosleep pragma".split()
+    ),
+    "sass": frozenset(
+        "ST STG STS STL STSM RED REDG BRA BRX JMP EXIT RET BAR MEMBAR NOP DEPBAR LDGDEPBAR LDGSTS WARPSYNC BSYNC ERRBAR "
+        "CCTL UTMASTG UTMALDG UTMAREDG SYNCS WARPGROUP FENCE CALL KILL NANOSLEEP BPT".split()
+    ),
+    "amdgcn": frozenset(),
+}
+# "global_store_dwordx4 \1, \1, off"   "s_cmp_lt_i32 \1, \1"   "s_waitcnt vmcnt(0)"
+_AMD_NO_RESULT = re.compile(r".*_(?:store|write)|ds_(?:write|store)|s_(?:cmp|bitcmp|branch|cbranch|waitcnt|barrier|endpgm|nop|set|sleep)")
+
+
+def _assembly(template: str, holes: list[int], kind: StageKind) -> tuple[str, tuple[int, ...], bool]:
+    if template.startswith("}"):
+        return "}", (), False
+    if template.startswith(LABEL):
+        return "^", (0,) if template[1:2] == ":" else (), False
+    predicate = _PREDICATE.match(template)
+    start = predicate.end() if predicate else 0
+    mnemonic = _MNEMONIC.match(template, start)
+    if mnemonic is None:
+        return "", (), False
+    name = mnemonic[0]
+    if name.startswith("."):
+        # ".reg", ".param", ".visible .entry softmax("
+        return name, (), ".entry" in template or ".func" in template or name == ".type"
+    base = name.partition(".")[0]
+    if base in _NO_RESULT.get(kind, ()) or (kind == "amdgcn" and _AMD_NO_RESULT.match(name)):
+        return name, (), False
+    destination = _DESTINATION.match(template, mnemonic.end())
+    if destination is None:
+        return name, (), False
+    first = sum(1 for hole in holes if hole < destination.start())
+    count = sum(1 for hole in holes if destination.start() <= hole < destination.end())
+    return name, tuple(range(first, first + count)), False

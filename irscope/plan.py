@@ -1,0 +1,136 @@
+"""Which passes run: PassRule and PassPlan, as objects and as text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from irscope.errors import PlanError, did_you_mean
+
+# ttgir:canonicalizer#2  |  combine  |  triton-combine  |  llir:*
+_RULE = re.compile(r"^(?:(?P<stage>[A-Za-z_][\w.]*):)?(?P<name>\*|[A-Za-z_][\w.-]*)(?:#(?P<occurrence>[1-9]\d*))?$")
+
+
+class NamedPass(Protocol):
+    """What a rule is matched against: a snapshot, or a pass about to run."""
+
+    @property
+    def stage(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def occurrence(self) -> int: ...
+    @property
+    def argument(self) -> str: ...
+
+
+def _fold(name: str) -> str:
+    return name.replace("-", "_").lower()
+
+
+@dataclass(frozen=True, slots=True)
+class PassRule:
+    """Names one pass or several: `combine`, `ttgir:coalesce`, `canonicalizer#2`, `llir:*`."""
+
+    name: str
+    """The builder's name or MLIR's argument, with underscores or dashes; `*` for every pass."""
+    stage: str | None = None
+    occurrence: int | None = None
+    """1-based among the passes of that name in the stage; None for all of them."""
+
+    @staticmethod
+    def parse(text: str) -> PassRule:
+        """Read one rule; raises PlanError where the text is none."""
+        match = _RULE.match(text.strip())
+        if match is None:
+            raise PlanError(
+                f"{text!r} is not a pass: write NAME, STAGE:NAME, NAME#N or STAGE:NAME#N with N from 1, "
+                "such as ttgir:canonicalizer#2."
+            )
+        occurrence = match["occurrence"]
+        return PassRule(match["name"], match["stage"], int(occurrence) if occurrence else None)
+
+    def __str__(self) -> str:
+        stage = f"{self.stage}:" if self.stage else ""
+        return f"{stage}{self.name}" + (f"#{self.occurrence}" if self.occurrence else "")
+
+    def matches(self, candidate: NamedPass) -> bool:
+        """Whether the rule names this pass."""
+        if self.stage is not None and self.stage != candidate.stage:
+            return False
+        if self.occurrence is not None and self.occurrence != candidate.occurrence:
+            return False
+        return self.name == "*" or _fold(self.name) in (_fold(candidate.name), _fold(candidate.argument))
+
+
+@dataclass(frozen=True, slots=True)
+class PassPlan:
+    """Which passes are switched off, and for which stages only the named ones stay on.
+
+    As text, one rule after another, separated by blanks or lines: `-RULE` switches off, `+RULE` keeps on
+    (and switches every other pass of that rule's stage off); `# …` at the start of a line is a comment.
+    """
+
+    disabled: tuple[PassRule, ...] = ()
+    only: tuple[PassRule, ...] = ()
+    """Where a stage has such a rule, its passes that match none of them are off. Each rule names its stage."""
+
+    def __post_init__(self) -> None:
+        for rule in self.only:
+            if rule.stage is None:
+                raise PlanError(f"'+{rule}' must name its stage, such as ttgir:{rule}: it switches the others off there.")
+
+    @staticmethod
+    def parse(text: str) -> PassPlan:
+        """Read a plan; raises PlanError with the line that is wrong."""
+        disabled: list[PassRule] = []
+        only: list[PassRule] = []
+        for number, line in enumerate(text.splitlines(), 1):
+            if line.lstrip().startswith("#"):
+                continue
+            for word in line.split():
+                if word[0] not in "+-":
+                    raise PlanError(f"line {number} of the plan: {word!r} must begin with '-' (off) or '+' (keep on).")
+                rule = PassRule.parse(word[1:])
+                (disabled if word[0] == "-" else only).append(rule)
+        return PassPlan(tuple(disabled), tuple(only))
+
+    def __str__(self) -> str:
+        return " ".join([*(f"-{rule}" for rule in self.disabled), *(f"+{rule}" for rule in self.only)])
+
+    def __bool__(self) -> bool:
+        return bool(self.disabled or self.only)
+
+    def skips(self, candidate: NamedPass) -> bool:
+        """Whether the plan switches this pass off."""
+        if any(rule.matches(candidate) for rule in self.disabled):
+            return True
+        kept = [rule for rule in self.only if rule.stage == candidate.stage]
+        return bool(kept) and not any(rule.matches(candidate) for rule in kept)
+
+    def without(self, *rules: PassRule) -> PassPlan:
+        """The plan with more passes off."""
+        return PassPlan(self.disabled + tuple(rule for rule in rules if rule not in self.disabled), self.only)
+
+    def check(self, passes: Sequence[NamedPass]) -> None:
+        """Raise PlanError for the first rule that names no pass of a pipeline that ran to its end."""
+        for rule in (*self.disabled, *self.only):
+            if not any(rule.matches(candidate) for candidate in passes):
+                raise PlanError(f"no pass is named '{rule}'.{_nearest(rule, passes)}")
+
+
+def _nearest(rule: PassRule, passes: Iterable[NamedPass]) -> str:
+    passes = list(passes)
+    counts: dict[tuple[str, str], int] = {}
+    for one in passes:
+        counts[one.stage, one.name] = max(one.occurrence, counts.get((one.stage, one.name), 0))
+    same_name = [(stage, n) for (stage, name), n in counts.items() if _fold(name) == _fold(rule.name)]
+    if same_name:
+        where = ", ".join(f"{n} in {stage}" for stage, n in same_name)
+        return f" The pipeline has {rule.name}, {where}."
+    known = {one.name for one in passes} | {one.argument for one in passes if one.argument}
+    if "-" not in rule.name:
+        known = {one.name for one in passes}
+    return did_you_mean(rule.name, known)

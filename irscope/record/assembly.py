@@ -1,0 +1,316 @@
+"""Events → captures: folds what a recording process tells, and turns its end, whatever that was, into results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from irscope.capture import (
+    STAGE_NAMES,
+    Artifact,
+    Autotuning,
+    Capture,
+    Environment,
+    Failure,
+    FailureKind,
+    Kernel,
+    Launch,
+    PassSnapshot,
+    Resources,
+    SourceFile,
+    Target,
+    stage_rank,
+)
+from irscope.plan import PassPlan
+from irscope.record.binaries import read_resources
+from irscope.record.events import Event
+from irscope.record.request import RecordRequest
+from irscope.store import launch_from_json, tupled
+
+_HIDDEN_METADATA = ("hash", "target", "triton_version")
+
+
+@dataclass(slots=True)
+class _OpenCapture:
+    """One compile, as far as it was told."""
+
+    target: Target
+    launch: Launch
+    artifacts: dict[str, Artifact] = field(default_factory=dict)
+    snapshots: dict[int, PassSnapshot] = field(default_factory=dict)
+    llvm_snapshots: list[PassSnapshot] = field(default_factory=list)
+    stage: str = ""
+    running: PassSnapshot | None = None
+    failure: Failure | None = None
+    failed_stage: str = ""
+    failed_diagnostics: str = ""
+    metadata: dict[str, Any] = field(default_factory=dict)
+    log: str = ""
+    hash: str = ""
+    ended: bool = False
+    layouts: tuple[dict[str, Any], ...] = ()
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptEnd:
+    """How a script ended."""
+
+    code: int
+    message: str
+    frames: str
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it ended before its own end."""
+        return self.code != 0
+
+
+class Assembly:
+    """Takes events one by one; `captures()` is what they amount to so far."""
+
+    def __init__(self, request: RecordRequest, command: str, date: str) -> None:
+        self._request = request
+        self._environment = Environment(command=command, date=date)
+        self._open: dict[int, _OpenCapture] = {}
+        self._sources: dict[str, str] = {}
+        self.script_end: ScriptEnd | None = None
+        self.error: tuple[str, str] | None = None
+        """(class name, message) where the recording process refused."""
+        self.notes: list[str] = []
+        self.real = False
+        self._timed: dict[tuple[str, int], dict[str, tuple[float, ...]]] = {}
+        """Per tuning of a kernel, the times of each configuration: median and two quantiles, in milliseconds."""
+        self.done = False
+
+    @property
+    def count(self) -> int:
+        """How many compiles began."""
+        return len(self._open)
+
+    @property
+    def working_on(self) -> str:
+        """The kernel, and the pass or stage, that is under way; empty between compiles."""
+        for item in reversed(self._open.values()):
+            if not item.ended:
+                what = item.running.label if item.running else item.stage
+                return f"{item.launch.kernel.name} {item.target}: {what}".rstrip(": ")
+        return ""
+
+    @property
+    def compiling(self) -> bool:
+        """Whether a compile is under way."""
+        return any(not item.ended for item in self._open.values())
+
+    def feed(self, event: Event) -> None:
+        """Take one event; kinds it does not know are passed over."""
+        handler = getattr(self, f"_on_{event.kind.replace('-', '_')}", None)
+        if handler is not None:
+            handler(event)
+
+    def captures(self) -> tuple[Capture, ...]:
+        """A capture for each compile, in the order they began."""
+        return tuple(self._capture(item) for item in self._open.values())
+
+    def fail_open(self, kind: FailureKind, message: str, diagnostics: str) -> None:
+        """The process ended with compiles still under way: they failed, in the pass or stage they were in."""
+        for item in self._open.values():
+            if not item.ended:
+                label = item.running.label if item.running else ""
+                item.failure = Failure(kind, message, item.stage, label, diagnostics)
+                if item.running is not None:
+                    item.snapshots[item.running.index] = replace(item.running, outcome="failed", changed=None)
+                item.ended = True
+
+    # What each event means
+
+    def _on_begin(self, event: Event) -> None:
+        fields = event.fields
+        self.real = bool(fields["real"])
+        self._environment = replace(
+            self._environment,
+            irscope_version=fields["irscope_version"],
+            triton_version=fields["triton_version"],
+            torch_version=fields["torch_version"],
+            python_version=fields["python_version"],
+            platform=fields["platform"],
+            gpu=fields["gpu"],
+            tools=tuple(sorted(fields["tools"].items())),
+        )
+
+    def _on_compile_begin(self, event: Event) -> None:
+        launch = launch_from_json(event["launch"])
+        backend, _, arch = event["target"].partition(":")
+        self._open[event["n"]] = _OpenCapture(Target(backend, arch, event["warp_size"]), launch)
+
+    def _on_options(self, event: Event) -> None:
+        item = self._open[event["n"]]
+        options = {key: tupled(value) for key, value in event["options"].items()}
+        # A path of this machine decides nothing: the same file lies elsewhere on the next.
+        options.pop("extern_libs", None)
+        item.launch = replace(item.launch, options=tuple(sorted(options.items())))
+
+    def _on_stage_begin(self, event: Event) -> None:
+        item = self._open[event["n"]]
+        item.stage, item.running = event["stage"], None
+
+    def _on_stage_failed(self, event: Event) -> None:
+        item = self._open[event["n"]]
+        item.failed_stage, item.failed_diagnostics = event["stage"], event["diagnostics"]
+
+    def _on_artifact(self, event: Event) -> None:
+        item = self._open[event["n"]]
+        stage = event["stage"]
+        item.artifacts[stage] = Artifact(stage, event.data if event.data is not None else "", event.fields.get("duration_us"))
+        item.running = None
+
+    def _on_pass_begin(self, event: Event) -> None:
+        self._open[event["n"]].running = _snapshot(event)
+
+    def _on_pass_skipped(self, event: Event) -> None:
+        item = self._open[event["n"]]
+        item.snapshots[event["index"]] = replace(_snapshot(event), outcome="skipped", changed=False)
+
+    def _on_pass_end(self, event: Event) -> None:
+        item = self._open[event["n"]]
+        begun = item.running or _snapshot(event)
+        item.snapshots[event["index"]] = replace(
+            begun,
+            changed=event["changed"],
+            text=event.data if isinstance(event.data, str) else None,
+            duration_us=event["duration_us"],
+        )
+        item.running = None
+
+    def _on_pass_text(self, event: Event) -> None:
+        item = self._open[event["n"]]
+        if isinstance(event.data, str):
+            item.snapshots[event["index"]] = replace(item.snapshots[event["index"]], text=event.data)
+
+    def _on_pass_failed(self, event: Event) -> None:
+        item = self._open[event["n"]]
+        failed = replace(item.running or _snapshot(event), outcome="failed", changed=None)
+        item.snapshots[event["index"]] = failed
+        item.running = None
+        item.failure = Failure("pass", event["message"], failed.stage, failed.label, event["diagnostics"])
+
+    def _on_llvm_dump(self, event: Event) -> None:
+        from irscope.ir.dump import read_llvm_dump
+
+        item = self._open[event["n"]]
+        if isinstance(event.data, str):
+            item.llvm_snapshots += read_llvm_dump(event.data, event["stage"], first_index=len(item.llvm_snapshots))
+
+    def _on_compile_failed(self, event: Event) -> None:
+        item = self._open[event["n"]]
+        item.ended = True
+        item.log = event["log"]
+        if item.failure is not None:
+            # The pass that failed was told of; the error that went on from there adds nothing.
+            return
+        kind: FailureKind = "compile"
+        if event["error"] == "PTXASError" or item.failed_stage in ("cubin", "hsaco"):
+            kind = "assembler"
+        elif item.failed_stage and event["error"] != "CompilationError":
+            kind = "pass"
+        message = "\n".join(filter(None, [event["message"], event["frames"].rstrip()]))
+        item.failure = Failure(kind, message, item.failed_stage, "", item.failed_diagnostics or event["log"])
+
+    def _on_compile_end(self, event: Event) -> None:
+        item = self._open[event["n"]]
+        item.ended = True
+        item.hash = event["hash"]
+        item.metadata = event["metadata"]
+        item.log = event["log"]
+        if event["cached"]:
+            item.notes.append("Taken from Triton's cache: no pass ran, so none was recorded.")
+
+    def _on_layouts(self, event: Event) -> None:
+        self._open[event["n"]].layouts = tuple(event["layouts"])
+
+    def _on_note(self, event: Event) -> None:
+        if (number := event.fields.get("n")) is None:
+            self.notes.append(event["text"])
+        else:
+            self._open[number].notes.append(event["text"])
+
+    def _on_launch(self, event: Event) -> None:
+        for item in self._open.values():
+            if item.hash and item.hash == event["hash"] and item.launch.grid is None:
+                x, y, z = event["grid"]
+                item.launch = replace(item.launch, grid=(x, y, z))
+
+    def _on_timed(self, event: Event) -> None:
+        # On the virtual GPU nothing was timed: no configuration won.
+        if self.real:
+            self._timed.setdefault((event["kernel"], event["tuning"]), {})[event["config"]] = tuple(event["times_ms"])
+
+    def _on_source_file(self, event: Event) -> None:
+        if isinstance(event.data, str):
+            self._sources[event["path"]] = event.data
+
+    def _on_script_end(self, event: Event) -> None:
+        self.script_end = ScriptEnd(event["code"], event["message"], event["frames"])
+
+    def _on_error(self, event: Event) -> None:
+        self.error = (event["error"], event["message"])
+
+    def _on_done(self, event: Event) -> None:
+        self.done = True
+
+    # Putting it together
+
+    def _capture(self, item: _OpenCapture) -> Capture:
+        artifacts = tuple(sorted(item.artifacts.values(), key=lambda artifact: stage_rank(artifact.stage)))
+        stages = {artifact.stage: artifact.data for artifact in artifacts}
+        metadata = {key: value for key, value in item.metadata.items() if key not in _HIDDEN_METADATA}
+        durations = [artifact.duration_us for artifact in artifacts if artifact.duration_us is not None]
+        snapshots = tuple(snapshot for _, snapshot in sorted(item.snapshots.items()))
+        failure = item.failure
+        return Capture(
+            launch=replace(item.launch, autotuning=self._autotuning(item.launch)),
+            target=item.target,
+            plan=PassPlan.parse(self._request.plan),
+            artifacts=artifacts,
+            snapshots=(*snapshots, *item.llvm_snapshots),
+            layouts=item.layouts,
+            resources=read_resources(stages, metadata, item.log) if stages else Resources(),
+            environment=self._environment,
+            status="failed" if failure else "ok",
+            failure=failure,
+            metadata=tuple(sorted((key, tupled(value)) for key, value in metadata.items())),
+            sources=self._sources_of(item.launch.kernel, stages),
+            notes=(*item.notes, *self.notes),
+            snapshot_level=self._request.snapshots,
+            compile_us=sum(durations) if durations else None,
+        )
+
+    def _autotuning(self, launch: Launch) -> Autotuning | None:
+        tuning = launch.autotuning
+        if tuning is None:
+            return None
+        for (kernel, _), times in self._timed.items():
+            if kernel == launch.kernel.name and tuning.config in times:
+                # As Triton chooses: the least, by median first.
+                winner = tuning.winner or min(times, key=lambda config: times[config]) == tuning.config
+                tuning = replace(tuning, winner=winner, median_ms=times[tuning.config][0])
+        return tuning
+
+    def _sources_of(self, kernel: Kernel, stages: dict[str, str | bytes]) -> tuple[SourceFile, ...]:
+        first = next((stages[name] for name in STAGE_NAMES if isinstance(stages.get(name), str)), "")
+        return tuple(
+            SourceFile(path, text)
+            for path, text in self._sources.items()
+            if path == kernel.file or f'"{path}"' in str(first)
+        )
+
+
+def _snapshot(event: Event) -> PassSnapshot:
+    return PassSnapshot(
+        index=event["index"],
+        stage=event["stage"],
+        name=event["name"],
+        occurrence=event["occurrence"],
+        argument=event.fields.get("argument", ""),
+        options=event.fields.get("options", ""),
+    )

@@ -1,0 +1,189 @@
+"""Runs the CUDA toolkit's programs on a cubin: nvdisasm for the SASS, cuobjdump for what it takes.
+
+Nothing here imports Triton: the paths of the programs come from the caller. A program that is missing, fails or takes
+too long costs its answer and nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO
+
+from irscope.capture import Resources
+from irscope.ir.sass import format_sass, with_live_registers
+from irscope.ir.sass_reader import parse_sass
+from irscope.record.resources import parse_ptxas_log, read_resources
+
+__all__ = [
+    "Disassembly",
+    "disassemble",
+    "parse_ptxas_log",
+    "parse_resource_usage",
+    "read_resources",
+    "resource_usage",
+    "tool_paths",
+]
+
+#   REG:22 STACK:0 SHARED:1024 LOCAL:0 CONSTANT[0]:568 TEXTURE:0 SURFACE:0 SAMPLER:0
+_USAGE = re.compile(r"\b(?P<name>REG|STACK|SHARED|CONSTANT\[0\]):(?P<value>\d{1,12})")
+#  Function softmax_kernel:
+_USAGE_FUNCTION = re.compile(r"^\s*Function (?P<name>[^\s:]+):\s*$")
+
+
+class Disassembly:
+    """nvdisasm at work on a cubin, beside whatever else there is to do (it takes 50 to 500 ms).
+
+    It prints either locations or live registers, so it runs twice, at once. `result` waits and gives the text of the
+    `sass` stage; `close` gives up.
+    """
+
+    def __init__(self, cubin: bytes, nvdisasm: str | Path | None, live_registers: bool = True) -> None:
+        """Start it.
+
+        Args:
+            cubin: the binary.
+            nvdisasm: path of the program; None where there is none.
+            live_registers: whether to count the live registers of each instruction, at the cost of a second process.
+        """
+        self.problem = ""
+        """Why there is no text, or none of a part of it; empty where all went well."""
+        self._folder: Path | None = None
+        self._runs: list[tuple[subprocess.Popen[bytes], IO[bytes]]] = []
+        if nvdisasm is None:
+            self.problem = "nvdisasm was not found: the sass stage is left out."
+            return
+        try:
+            self._folder = Path(tempfile.mkdtemp(prefix="irscope-"))
+            binary = self._folder / "kernel.cubin"
+            binary.write_bytes(cubin)
+            modes = [["-g", "-gi", "-hex"], *([["-lrm", "count"]] if live_registers else [])]
+            for number, mode in enumerate(modes):
+                output = (self._folder / f"{number}.txt").open("w+b")
+                command = [str(nvdisasm), "-c", *mode, str(binary)]
+                self._runs.append((_start(command, output), output))
+        except OSError as error:
+            self.close()
+            self.problem = f"nvdisasm could not be started: {error}"
+
+    @classmethod
+    def start(cls, cubin: bytes, nvdisasm: str | Path | None, live_registers: bool = True) -> Disassembly:
+        """Start nvdisasm and return at once; never raises."""
+        return cls(cubin, nvdisasm, live_registers)
+
+    def done(self) -> bool:
+        """Whether `result` would answer at once."""
+        return all(process.poll() is not None for process, _ in self._runs)
+
+    def result(self, timeout: float = 30.0) -> str | None:
+        """The text of the `sass` stage, in irscope's normal form; None, and `problem` set, where there is none.
+
+        Waits no longer than `timeout` seconds, then ends the processes and cleans up.
+        """
+        if not self._runs:
+            return None
+        deadline = time.monotonic() + timeout
+        try:
+            texts = [_text(process, output, deadline) for process, output in self._runs]
+        except subprocess.TimeoutExpired:
+            self.problem = f"nvdisasm took more than {timeout:g} s: the sass stage is left out."
+            return None
+        except OSError as error:
+            self.problem = f"what nvdisasm wrote could not be read: {error}"
+            return None
+        finally:
+            codes = [process.poll() for process, _ in self._runs]
+            self.close()
+        if codes[0] != 0 or not texts[0].strip():
+            self.problem = f"nvdisasm ended with status {codes[0]}: {texts[0].strip()[:400] or 'it said nothing.'}"
+            return None
+        functions = parse_sass(texts[0])
+        if len(texts) > 1 and codes[1] == 0:
+            functions = with_live_registers(functions, parse_sass(texts[1]))
+        elif len(texts) > 1:
+            self.problem = f"nvdisasm counted no live registers: {texts[1].strip()[:400]}"
+        return format_sass(function.without_padding() for function in functions)
+
+    def close(self) -> None:
+        """End the processes and remove what they wrote; harmless to call again."""
+        for process, output in self._runs:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+            output.close()
+        self._runs = []
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def __enter__(self) -> Disassembly:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def disassemble(cubin: bytes, nvdisasm: str | Path | None, timeout: float = 30.0) -> str | None:
+    """The text of the `sass` stage of a cubin; None where nvdisasm is missing, fails or needs more than `timeout` s."""
+    return Disassembly.start(cubin, nvdisasm).result(timeout)
+
+
+def resource_usage(cubin: bytes, cuobjdump: str | Path | None, timeout: float = 30.0) -> dict[str, Resources] | None:
+    """What `cuobjdump -res-usage` says of each kernel of a cubin; None where it is missing, fails or takes too long."""
+    if cuobjdump is None:
+        return None
+    with (
+        contextlib.suppress(OSError, subprocess.SubprocessError),
+        tempfile.TemporaryDirectory(prefix="irscope-") as folder,
+    ):
+        binary = Path(folder) / "kernel.cubin"
+        binary.write_bytes(cubin)
+        command = [str(cuobjdump), "-res-usage", str(binary)]
+        done = subprocess.run(command, capture_output=True, timeout=timeout, check=True, stdin=subprocess.DEVNULL)
+        return parse_resource_usage(done.stdout.decode("utf-8", "replace"))
+    return None
+
+
+def parse_resource_usage(text: str) -> dict[str, Resources]:
+    """Read the output of `cuobjdump -res-usage`: kernel to resources. Lines it does not know are passed over.
+
+    SHARED is left out: it is the static part only, and from sm_90 on it counts 1 KiB that the driver keeps.
+    """
+    found: dict[str, Resources] = {}
+    name = ""
+    for line in text.splitlines():
+        function = _USAGE_FUNCTION.match(line)
+        if function is not None:
+            name = function["name"]
+            continue
+        values = {match["name"]: int(match["value"]) for match in _USAGE.finditer(line)}
+        if name and values:
+            found[name] = Resources(
+                registers=values.get("REG"),
+                stack_bytes=values.get("STACK"),
+                constant_bytes=values.get("CONSTANT[0]"),
+            )
+    return found
+
+
+def tool_paths(tools: Mapping[str, Path]) -> tuple[Path | None, Path | None]:
+    """nvdisasm and cuobjdump: of the given programs, else of the PATH, else None."""
+    found = [tools.get(name) or shutil.which(name) for name in ("nvdisasm", "cuobjdump")]
+    nvdisasm, cuobjdump = (Path(path) if path else None for path in found)
+    return nvdisasm, cuobjdump
+
+
+def _start(command: list[str], output: IO[bytes]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+
+
+def _text(process: subprocess.Popen[bytes], output: IO[bytes], deadline: float) -> str:
+    process.wait(max(0.0, deadline - time.monotonic()))
+    output.seek(0)
+    return output.read().decode("utf-8", "replace")

@@ -1,0 +1,122 @@
+"""Watches launches and autotuning while a script runs, on the virtual GPU or on a real one.
+
+Nothing here stays on a launch's path: on a real GPU a kernel's first launch is seen, and the launcher put back.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from irscope.capture import Target
+from irscope.errors import UsageError
+from irscope.record.tap import replaced
+
+Emit = Callable[..., None]
+
+_tuned = threading.local()
+
+
+def configuration_under_way(kernel: str) -> dict[str, Any] | None:
+    """Which configuration of `@triton.autotune` this thread compiles a kernel for, as JSON holds `Autotuning`."""
+    row = getattr(_tuned, "row", None)
+    return {key: row[key] for key in ("index", "count", "config")} if row and row["kernel"] == kernel else None
+
+
+@contextmanager
+def virtual_launches(target: Target, configs: str, emit: Emit) -> Iterator[None]:
+    """Run what follows on the virtual GPU for a target, and tell of its launches and tunings."""
+    from irscope.record.virtual_gpu import virtual_gpu
+
+    def launched(kernel: Any, grid: tuple[int, int, int]) -> None:
+        emit("launch", hash=kernel.hash, grid=list(grid))
+
+    with virtual_gpu(target, launched) as gpu:
+        gpu.autotune = config_policy(configs)
+        with _watched_tuning(emit):
+            yield
+
+
+@contextmanager
+def real_launches(emit: Emit) -> Iterator[None]:
+    """Tell of the launches and tunings of what follows, on the GPU that is there."""
+    with _watched_tuning(emit), _watched_first_launches(emit):
+        yield
+
+
+def config_policy(text: str) -> Any:
+    """Which configurations `--config` asks for: `first`, `all`, an index, or KEY=VALUE; raises UsageError."""
+    if text in ("first", "all"):
+        return text
+    if text.isdigit():
+        wanted = int(text)
+        return lambda index, _: index == wanted
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise UsageError(f"--config {text!r}: write all, a configuration's index from 0, or KEY=VALUE such as BLOCK_M=64.")
+    return lambda _, config: str(config.all_kwargs().get(name)) == value
+
+
+@contextmanager
+def _watched_tuning(emit: Emit) -> Iterator[None]:
+    from triton.runtime.autotuner import Autotuner
+
+    bench, prune = Autotuner._bench, Autotuner.prune_configs
+
+    def watched_bench(autotuner: Any, *args: Any, config: Any, **meta: Any) -> Any:
+        _tuned.row = row = _row(autotuner, config)
+        try:
+            times = bench(autotuner, *args, config=config, **meta)
+        finally:
+            _tuned.row = None
+        emit("timed", tuning=tunings.get(id(autotuner), 0), times_ms=[float(time) for time in times], **row)
+        return times
+
+    def watched_prune(autotuner: Any, *args: Any, **keywords: Any) -> list[Any]:
+        left = list(prune(autotuner, *args, **keywords))
+        tunings[id(autotuner)] = next(numbers)
+        if len(left) == 1:
+            # 3.7 and later do not time the only one that is left; 3.6 does, and sets this again.
+            _tuned.row = _row(autotuner, left[0])
+        return left
+
+    numbers = itertools.count(1)
+    tunings: dict[int, int] = {}
+    with replaced(Autotuner, "_bench", watched_bench), replaced(Autotuner, "prune_configs", watched_prune):
+        try:
+            yield
+        finally:
+            _tuned.row = None
+
+
+def _row(autotuner: Any, config: Any) -> dict[str, Any]:
+    index = next((number for number, other in enumerate(autotuner.configs) if other is config), -1)
+    kernel = getattr(autotuner.base_fn, "__name__", "")
+    return {"kernel": kernel, "index": index, "count": len(autotuner.configs), "config": str(config)}
+
+
+@contextmanager
+def _watched_first_launches(emit: Emit) -> Iterator[None]:
+    from triton.compiler.compiler import CompiledKernel
+
+    init_handles = CompiledKernel._init_handles
+
+    def watched_init_handles(kernel: Any) -> None:
+        fresh = kernel.module is None
+        init_handles(kernel)
+        if not fresh:
+            return
+        launcher = kernel._run
+
+        def first_launch(grid_x: int, grid_y: int, grid_z: int, *rest: Any) -> Any:
+            kernel._run = launcher
+            emit("launch", hash=kernel.hash, grid=[int(grid_x), int(grid_y), int(grid_z)])
+            return launcher(grid_x, grid_y, grid_z, *rest)
+
+        kernel._run = first_launch
+
+    with replaced(CompiledKernel, "_init_handles", watched_init_handles):
+        yield

@@ -1,0 +1,275 @@
+"""A kernel file, a signature or a running program → launches, described as plain values."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import runpy
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from irscope.errors import RecordingError, SignatureError, did_you_mean
+from irscope.record import triton_api
+
+_LIBRARIES = ("triton", "torch", "irscope", "importlib", "runpy")
+
+
+def describe_launch(src: Any) -> dict[str, Any]:
+    """What `triton.compile` was given, as JSON holds `irscope.capture.Launch` (options and grid come later)."""
+    if isinstance(src, str):
+        path = Path(src)
+        return {"kernel": {"name": path.stem, "file": str(path), "line": 0, "source": "", "first_line": 0}}
+    function = src.fn
+    names = list(function.arg_names)
+    return {
+        "kernel": describe_kernel(function),
+        "signature": [[name, _type_text(kind)] for name, kind in src.signature.items()],
+        "constants": [[_path_text(path, names), _value_text(value)] for path, value in sorted(src.constants.items())],
+        "attributes": [
+            [_path_text(path, names), ", ".join(f"{key}={value}" for key, value in rows)]
+            for path, rows in sorted((src.attrs or {}).items())
+            if rows
+        ],
+        "language": "gluon" if triton_api.gluon_kernel(function) else "triton",
+    }
+
+
+def describe_kernel(function: Any) -> dict[str, Any]:
+    """A `@triton.jit` function, as JSON holds `irscope.capture.Kernel`."""
+    code = function.fn.__code__
+    lines, first = list(function.raw_src), int(function.starting_line_number)
+    offset = next((number for number, line in enumerate(lines) if line.lstrip().startswith(("def ", "async def "))), 0)
+    return {
+        "name": function.fn.__name__,
+        "file": os.path.abspath(code.co_filename),
+        "line": first + offset,
+        "source": "".join(lines),
+        "first_line": first,
+    }
+
+
+def describe_traceback(error: BaseException) -> dict[str, str]:
+    """An error as users want to read it: its message, and only their own frames."""
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if not _is_library(frame.filename)
+    ]
+    # Triton's CompilationError holds the source line and a caret in its own message; its causes say the rest.
+    messages = [_one_error(error)]
+    cause = error.__cause__
+    while cause is not None:
+        messages.append(_one_error(cause))
+        cause = cause.__cause__
+    return {
+        "error": type(error).__name__,
+        "message": "\n".join(dict.fromkeys(messages)),
+        "frames": "".join(traceback.format_list(frames)),
+    }
+
+
+def _one_error(error: BaseException) -> str:
+    text = str(error).strip()
+    name = type(error).__name__
+    return f"{name}: {text}" if text else name
+
+
+def _is_library(filename: str) -> bool:
+    if filename.startswith("<"):
+        return True
+    parts = Path(filename).parts
+    if "site-packages" in parts or "dist-packages" in parts:
+        return True
+    package = str(Path(__file__).resolve().parent.parent)
+    return filename.startswith((package, os.path.dirname(os.__file__)))
+
+
+def _type_text(kind: Any) -> str:
+    if isinstance(kind, (tuple, list)):
+        return f"({', '.join(_type_text(item) for item in kind)})"
+    return str(kind)
+
+
+def _path_text(path: Any, names: list[str]) -> str:
+    # (3,) is a parameter; (3, 0) an element of one that is a tuple.
+    if isinstance(path, tuple) and path and isinstance(path[0], int):
+        return names[path[0]] + "".join(f"[{index}]" for index in path[1:])
+    return str(path)
+
+
+def _value_text(value: Any) -> str:
+    if hasattr(value, "cache_key") and hasattr(value, "fn"):
+        return f"{value.fn.__module__}.{value.fn.__qualname__}"
+    if type(value).__name__ == "constexpr":
+        return _value_text(value.value)
+    return str(value) if type(value).__name__ == "dtype" else repr(value)
+
+
+def run_script(path: Path, arguments: tuple[str, ...], before_run: Callable[[], None] | None = None) -> None:
+    """Run a file as Python itself would run it: as `__main__`, its folder first on the path, its own arguments."""
+    with _as_python_would(path, arguments):
+        if before_run is not None:
+            before_run()
+        runpy.run_path(str(path), run_name="__main__")
+
+
+def import_file(path: Path) -> dict[str, Any]:
+    """A file's namespace, made without running what stands under `if __name__ == "__main__"`."""
+    with _as_python_would(path, ()):
+        name = path.stem if path.stem.isidentifier() else "kernel_file"
+        import importlib.util
+
+        spec = importlib.util.spec_from_file_location(name, path)
+        if spec is None or spec.loader is None:
+            raise RecordingError(f"{str(path)!r} cannot be imported as Python: its name must end in .py.")
+        module = importlib.util.module_from_spec(spec)
+        # inspect.getsource, which Triton calls, looks the module up.
+        sys.modules.setdefault(name, module)
+        spec.loader.exec_module(module)
+        return vars(module)
+
+
+@contextmanager
+def _as_python_would(path: Path, arguments: tuple[str, ...]) -> Iterator[None]:
+    argv, search = sys.argv[:], sys.path[:]
+    sys.argv = [str(path), *arguments]
+    sys.path.insert(0, str(path.resolve().parent))
+    try:
+        yield
+    finally:
+        sys.argv, sys.path[:] = argv, search
+
+
+def find_kernel(namespace: Mapping[str, Any], name: str, path: Path) -> Any:
+    """The kernel of that name in a file's namespace; raises RecordingError with those there are."""
+    kernels = triton_api.kernel_functions(namespace)
+    own = {key: value for key, value in kernels.items() if value.fn.__module__ == namespace.get("__name__")}
+    if name in kernels:
+        return kernels[name]
+    if not kernels:
+        raise RecordingError(
+            f"{path.name} defines no @triton.jit function, so there is no kernel {name!r} in it."
+        )
+    raise RecordingError(f"{path.name} has no kernel {name!r}.{did_you_mean(name, own or kernels)}")
+
+
+def parse_signature(function: Any, text: str, constexprs: Mapping[str, str]) -> tuple[dict[str, str], dict, dict]:
+    """Read a signature in the syntax of `triton.tools.compile`: `*fp16:16, i32, 64`.
+
+    One entry a parameter that is not given by `constexprs`, in the kernel's order: a type, with `:16` where the value
+    is known to be divisible by 16 and `:1` where it is 1; or a number, which is a constant. Entries for all parameters,
+    constants included, are understood too.
+
+    Returns (signature, constants, attributes) for `ASTSource`. Raises SignatureError, which prints the parameters.
+    """
+    names = list(function.arg_names)
+    entries = [entry.strip() for entry in text.split(",")] if text.strip() else []
+    for name in constexprs:
+        if name not in names:
+            raise SignatureError(
+                f"{function.fn.__name__} has no parameter {name!r}.{did_you_mean(name, names)}\n{_parameters(function)}"
+            )
+    open_names = [name for name in names if name not in constexprs]
+    declared = {param.name for param in function.params if param.is_constexpr}
+    defaults = {
+        param.name: param.default
+        for param in function.params
+        if param.name in declared and param.name in open_names and param.default is not inspect.Parameter.empty
+    }
+    required = [name for name in open_names if name not in defaults]
+    for candidates in (open_names, required, names):
+        if len(entries) == len(candidates):
+            chosen = dict(zip(candidates, entries, strict=True))
+            break
+    else:
+        missing = [name for name in required if name in declared]
+        if missing and len(entries) == len(required) - len(missing):
+            raise SignatureError(
+                f"{function.fn.__name__} needs a value for the tl.constexpr {', '.join(map(repr, missing))}: "
+                f"add {' '.join(f'--constexpr {name}=VALUE' for name in missing)}.\n{_parameters(function)}"
+            )
+        raise SignatureError(
+            f"the signature has {len(entries)} entries, but {function.fn.__name__} takes {len(required)} "
+            f"({', '.join(required)}){' beside --constexpr' if constexprs else ''}.\n{_parameters(function)}"
+        )
+    signature: dict[str, str] = {}
+    constants: dict[str, Any] = {name: _literal(value) for name, value in constexprs.items()}
+    attributes: dict[tuple[int, ...], list[list[Any]]] = {}
+    for position, name in enumerate(names):
+        signature[name] = "constexpr"
+        if name in constants:
+            continue
+        if name not in chosen:
+            constants[name] = defaults[name]
+            continue
+        entry = chosen[name]
+        value = _number(entry)
+        if value is not None:
+            constants[name] = value
+            continue
+        kind, _, hint = entry.partition(":")
+        kind, hint = kind.strip(), hint.strip()
+        if name in declared:
+            raise SignatureError(
+                f"parameter {name!r} is a tl.constexpr: give its value, --constexpr {name}=VALUE, not the type {entry!r}.\n"
+                + _parameters(function)
+            )
+        if not _is_type(kind):
+            raise SignatureError(f"parameter {name!r}: {_bad_type(kind)}\n{_parameters(function)}")
+        if hint not in ("", "1", "16"):
+            raise SignatureError(f"parameter {name!r}: the hint {hint!r} in {entry!r} is neither 1 nor 16.")
+        if hint == "1":
+            constants[name] = 1
+            continue
+        signature[name] = kind
+        if hint == "16":
+            attributes[position,] = [["tt.divisibility", 16]]
+    return signature, constants, attributes
+
+
+_SCALARS = ("i1", "i8", "i16", "i32", "i64", "u1", "u8", "u16", "u32", "u64", "fp16", "bf16", "fp32", "fp64")
+_FLOAT8 = ("fp8e4nv", "fp8e4b8", "fp8e4b15", "fp8e5", "fp8e5b16")
+
+
+def _is_type(kind: str) -> bool:
+    if kind.startswith("tensordesc<") and kind.endswith("]>"):
+        return True
+    return kind.removeprefix("*").removeprefix("k") in (*_SCALARS, *_FLOAT8)
+
+
+def _bad_type(kind: str) -> str:
+    known = [*_SCALARS, *_FLOAT8, *(f"*{name}" for name in (*_SCALARS, *_FLOAT8))]
+    return f"{kind!r} is not a type of Triton's signatures.{did_you_mean(kind, known)}"
+
+
+def _number(text: str) -> int | float | None:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return None
+
+
+def _literal(text: str) -> Any:
+    import triton.language as tl
+
+    # tl.float16, or a name Python knows: 64, 1.5, True, None, "ieee", (2, 4).
+    dtype = getattr(tl, text.removeprefix("tl."), None)
+    if isinstance(dtype, tl.dtype):
+        return dtype
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def _parameters(function: Any) -> str:
+    rows = [f"The parameters of {function.fn.__name__}:"]
+    for param in function.params:
+        default = f" = {param.default!r}" if param.default is not inspect.Parameter.empty else ""
+        rows.append(f"  {param.name}{': tl.constexpr' if param.is_constexpr else ''}{default}")
+    return "\n".join(rows)

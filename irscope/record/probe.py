@@ -1,0 +1,46 @@
+"""`python -m irscope.record.probe`: prints one line of JSON on what this interpreter's Triton can do."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import json
+import os
+import sys
+from typing import Any
+
+from irscope.capture import KNOWN_TARGETS
+from irscope.errors import IrscopeError
+from irscope.record import triton_api
+
+
+def probe() -> dict[str, Any]:
+    """Versions, targets taken and refused, the GPU, and the tools in the package."""
+    answer: dict[str, Any] = {"error": "", "triton": "", "torch": "", "backends": [], "targets": [], "refused": [], "gpu": ""}
+    answer["tools"] = {}
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        answer["torch"] = importlib.metadata.version("torch")
+    try:
+        triton_api.silence_known_noise()
+        triton_api.require_triton()
+    except IrscopeError as error:
+        return answer | {"error": str(error)}
+    answer["triton"] = triton_api.triton_version()
+    answer["backends"] = triton_api.backend_names()
+    for target in KNOWN_TARGETS:
+        try:
+            triton_api.make_backend(target)
+            answer["targets"].append(str(target))
+        except IrscopeError:
+            answer["refused"].append(str(target))
+    gpu = triton_api.present_gpu()
+    answer["gpu"] = "" if gpu is None else str(gpu)
+    answer["tools"] = {name: str(path) for name, path in triton_api.nvidia_tools().items()}
+    return answer
+
+
+if __name__ == "__main__":
+    print(json.dumps(probe()))
+    sys.stdout.flush()
+    # What the compiler prints when it is torn down says nothing here.
+    os._exit(0)

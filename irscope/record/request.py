@@ -1,0 +1,67 @@
+"""What a recording process is asked for, as a value and as JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
+
+SnapshotLevel = Literal["all", "triton", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRequest:
+    """Which launches to record, and how."""
+
+    mode: Literal["script", "signature", "text"]
+    """Run a script; compile a kernel from a signature; or compile on from the text of a stage."""
+    path: str = ""
+    """The script, the file of the kernel, or the IR file."""
+    arguments: tuple[str, ...] = ()
+    """The script's own arguments."""
+    targets: tuple[str, ...] = ()
+    """Empty: the GPU that is there, else cuda:90."""
+    plan: str = ""
+    snapshots: SnapshotLevel = "triton"
+    llvm_passes: bool = False
+    """Whether to record the IR after each LLVM pass too."""
+    kernel: str = ""
+    """The kernel's name; empty takes every one."""
+    virtual: bool = False
+    """Run on the virtual GPU even where there is a real one."""
+    configs: str = "first"
+    """Which configurations of an autotuned kernel: `first`, `all`, an index, or KEY=VALUE."""
+    signature: str = ""
+    constexprs: tuple[tuple[str, str], ...] = ()
+    options: tuple[tuple[str, Any], ...] = ()
+    """Compile options that replace the launch's own."""
+    stage: str = ""
+    """`text`: the stage whose artifact the text is."""
+    text: str = ""
+    launch: dict[str, Any] | None = None
+    """`text`: the launch of the capture that the text comes from, as JSON holds it."""
+    launch_target: str = ""
+    """`text`: the target the text was made for."""
+    resume_stage: str = ""
+    """`text`: the text is a snapshot within this stage, which runs again from the pass after it."""
+    resume_after: int = 0
+    """How many passes of `resume_stage` are behind the text already."""
+    log_path: str = ""
+    """Where the process's standard error goes, so that diagnostics can be told apart."""
+    layouts: bool = True
+    """Whether to ask the compiler for its layouts too."""
+
+    def to_json(self) -> str:
+        """The request as JSON."""
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> RecordRequest:
+        """Read what `to_json` wrote."""
+        data = json.loads(text)
+        known = {item.name for item in fields(RecordRequest)}
+        for name in ("arguments", "targets"):
+            data[name] = tuple(data[name])
+        for name in ("constexprs", "options"):
+            data[name] = tuple((key, value) for key, value in data[name])
+        return RecordRequest(**{key: value for key, value in data.items() if key in known})

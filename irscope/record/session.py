@@ -1,0 +1,212 @@
+"""The parent of a recording: starts the child, follows what it tells, and turns any end into captures.
+
+Nothing here imports triton or torch: both live in the child, which may be another interpreter's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from irscope import errors
+from irscope.capture import Capture
+from irscope.errors import IrscopeError, RecordingError
+from irscope.record.assembly import Assembly, ScriptEnd
+from irscope.record.events import FrameReader
+from irscope.record.request import RecordRequest
+
+DEFAULT_TIMEOUT_S = 300.0
+"""How long one kernel's compile may take before it counts as hanging."""
+
+_LOG_TAIL_LINES = 20
+_DIAGNOSTICS_LIMIT = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """All that one recording process gave."""
+
+    captures: tuple[Capture, ...]
+    script_end: ScriptEnd | None
+    """How the script ended; None where none was run, or it never ended."""
+    notes: tuple[str, ...]
+    output: str
+    """What the script and the compiler printed."""
+    interrupted: bool = False
+
+
+Progress = Callable[[str], None]
+
+
+def record_request(
+    request: RecordRequest,
+    *,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    interpreter: str | None = None,
+    progress: Progress | None = None,
+    echo: Callable[[str], None] | None = None,
+) -> Recording:
+    """Do a request in a child process.
+
+    `timeout_s`: seconds for one kernel's compile. `interpreter`: a Python with another Triton. `progress` is told what
+    is under way; `echo` gets what the child prints, as it comes.
+
+    Raises the error that the child refused with, and RecordingError where it died before it began.
+    """
+    command = os.environ.get("IRSCOPE_COMMAND_LINE") or " ".join(["irscope", *sys.argv[1:]])
+    assembly = Assembly(request, command, datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"))
+    with tempfile.TemporaryDirectory(prefix="irscope-log-") as folder:
+        log = Path(folder) / "log"
+        log.touch()
+        request = replace(request, log_path=str(log))
+        with _child(request, interpreter or sys.executable, log) as (process, stream):
+            ending, interrupted = _follow(process, stream, assembly, timeout_s, progress, _Tail(log, echo))
+        output = log.read_text("utf-8", "replace")
+    _check_end(assembly, ending, process.returncode, output, timeout_s)
+    return Recording(
+        assembly.captures(),
+        assembly.script_end,
+        tuple(assembly.notes),
+        output,
+        interrupted,
+    )
+
+
+@contextlib.contextmanager
+def _child(request: RecordRequest, interpreter: str, log: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    read_end, write_end = os.pipe()
+    environment = dict(os.environ)
+    # Another interpreter need not have irscope installed: this one's is enough, it asks only for the standard library.
+    package_parent = str(Path(errors.__file__).resolve().parent.parent)
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [package_parent, environment.get("PYTHONPATH", "")]))
+    environment.setdefault("PYTHONUNBUFFERED", "1")
+    try:
+        with open(log, "ab") as output:
+            process = subprocess.Popen(
+                [interpreter, "-m", "irscope.record", str(write_end)],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=output,
+                pass_fds=(write_end,),
+                env=environment,
+                # Its own group: a time-out ends ptxas and whatever else it started too.
+                start_new_session=True,
+            )
+    except OSError as error:
+        os.close(read_end)
+        raise RecordingError(f"the interpreter {interpreter!r} cannot be started: {error.strerror}.") from error
+    finally:
+        os.close(write_end)
+    try:
+        if process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError), process.stdin:
+                process.stdin.write(request.to_json().encode())
+        yield process, read_end
+    finally:
+        os.close(read_end)
+        _kill(process)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _follow(
+    process: subprocess.Popen[bytes],
+    stream: int,
+    assembly: Assembly,
+    timeout_s: float,
+    progress: Progress | None,
+    tail: _Tail,
+) -> tuple[str, bool]:
+    """Feed events until the stream ends; returns how it ended ("end", "timeout" or "interrupt") and whether by ^C."""
+    frames = FrameReader()
+    deadline_from, compiling = time.monotonic(), 0
+    ending = "end"
+    try:
+        with selectors.DefaultSelector() as selector:
+            selector.register(stream, selectors.EVENT_READ)
+            while True:
+                if selector.select(timeout=0.2):
+                    chunk = os.read(stream, 1 << 20)
+                    if not chunk:
+                        break
+                    for event in frames.feed(chunk):
+                        assembly.feed(event)
+                    if progress is not None:
+                        progress(assembly.working_on)
+                tail.read()
+                if assembly.count != compiling or not assembly.compiling:
+                    deadline_from, compiling = time.monotonic(), assembly.count
+                if assembly.compiling and time.monotonic() - deadline_from > timeout_s:
+                    ending = "timeout"
+                    break
+        if ending == "end":
+            process.wait(timeout=30)
+    except subprocess.TimeoutExpired:
+        pass
+    except KeyboardInterrupt:
+        ending = "interrupt"
+    _kill(process)
+    tail.read()
+    return ending, ending == "interrupt"
+
+
+def _check_end(assembly: Assembly, ending: str, code: int, output: str, timeout_s: float) -> None:
+    diagnostics = output[-_DIAGNOSTICS_LIMIT:]
+    if ending == "timeout":
+        assembly.fail_open("timeout", f"the compile took longer than {timeout_s:g} s and was ended.", diagnostics)
+    elif ending == "interrupt":
+        assembly.fail_open("interrupt", "interrupted (Ctrl-C).", diagnostics)
+    elif assembly.error is not None:
+        name, message = assembly.error
+        kind = getattr(errors, name, RecordingError)
+        raise kind(message) if issubclass(kind, IrscopeError) else RecordingError(message)
+    elif not assembly.done:
+        how = _how_it_died(code)
+        if not assembly.compiling:
+            tail = "\n".join(output.splitlines()[-_LOG_TAIL_LINES:])
+            if not assembly.count:
+                raise RecordingError(f"the recording process {how} before any kernel was compiled.\n{tail}".rstrip())
+            assembly.notes.append(f"The recording process {how} after this compile.")
+        assembly.fail_open("abort", f"the compiler {how}.", diagnostics)
+
+
+def _how_it_died(code: int) -> str:
+    if code < 0:
+        with contextlib.suppress(ValueError):
+            return f"was ended by {signal.Signals(-code).name}"
+    return f"exited with code {code}"
+
+
+class _Tail:
+    """Hands on what is appended to a file."""
+
+    def __init__(self, path: Path, echo: Callable[[str], None] | None) -> None:
+        self._path = path
+        self._echo = echo
+        self._offset = 0
+
+    def read(self) -> None:
+        if self._echo is None:
+            return
+        with open(self._path, "rb") as file:
+            file.seek(self._offset)
+            data = file.read()
+        self._offset += len(data)
+        if data:
+            self._echo(data.decode("utf-8", "replace"))
+

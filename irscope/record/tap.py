@@ -1,0 +1,211 @@
+"""The tap: every pass of a backend's stage functions runs in a pass manager of its own, watched.
+
+A stage function looks up `ir.pass_manager` and the builders (`passes.ttgpuir.add_coalesce`, …) as globals of its
+backend's module when it runs. Inside `tap()` those globals are stand-ins, which pass everything on, but collect what
+is added to a pass manager and run it one by one. Which passes there are is seen by watching, never listed here: what
+counts is that a function of the compiler's is given a pass manager.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Protocol
+
+from irscope.record import triton_api
+
+LLVM_OPTIMISER = "llvm-opt"
+"""The name of LLVM's optimiser as a step of the pipeline."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassStep:
+    """A pass about to run; what a plan's rules are matched against."""
+
+    stage: str
+    name: str
+    occurrence: int
+    argument: str
+    options: str
+
+
+class PassObserver(Protocol):
+    """What is told of each pass of one compile."""
+
+    def pass_added(self, name: str, pipeline: str) -> PassStep:
+        """Name a pass that is about to run."""
+        ...
+
+    def pass_begins(self, step: PassStep) -> bool:
+        """Whether it shall run."""
+        ...
+
+    def pass_ended(self, step: PassStep, module: Any, duration_us: int) -> None:
+        """It ran; `module` is what it worked on, None where that can't be printed."""
+        ...
+
+    def pass_failed(self, step: PassStep, error: BaseException) -> None:
+        """It raised."""
+        ...
+
+    def module_leaves_mlir(self, module: Any) -> None:
+        """The module is translated to LLVM IR now."""
+        ...
+
+
+CurrentObserver = Callable[[], "PassObserver | None"]
+
+
+@contextmanager
+def tap(backends: tuple[type, ...], current: CurrentObserver) -> Iterator[None]:
+    """Watch the passes of these backends' stage functions for a while; `current()` answers who is told, if anyone.
+
+    Where `current()` is None (another thread's compile, one that is not recorded) everything runs as if untapped.
+    Everything is restored on leaving, also after an exception.
+    """
+    with ExitStack() as stack:
+        modules = {module.__name__: module for backend in backends for module in triton_api.backend_modules(backend)}
+        for module in modules.values():
+            for name, value in list(vars(module).items()):
+                if triton_api.is_compiler_module(value):
+                    stack.enter_context(replaced(module, name, _ModuleStandIn(value, current)))
+                elif name == "instrument" and callable(value):
+                    # Triton 3.9: extensions add passes of theirs through this function of the backend's module.
+                    stack.enter_context(replaced(module, name, _builder_stand_in(name, value, current)))
+        yield
+
+
+@contextmanager
+def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """An attribute set to another value for a while."""
+    missing = object()
+    before = vars(owner).get(name, missing)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        if before is missing:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, before)
+
+
+class _ModuleStandIn:
+    """Stands in for one of the compiler's C++ modules: passes on, but sees pass managers being made and filled."""
+
+    def __init__(self, module: ModuleType, current: CurrentObserver) -> None:
+        self._module = module
+        self._current = current
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._module, name)
+        if isinstance(value, ModuleType):
+            value = _ModuleStandIn(value, self._current)
+        elif name == "pass_manager":
+            value = _pass_manager_factory(value, self._current)
+        elif name == "optimize_module":
+            value = _optimiser_stand_in(value, self._current)
+        elif name == "to_module":
+            value = _translation_stand_in(value, self._current)
+        elif callable(value) and not isinstance(value, type):
+            value = _builder_stand_in(name, value, self._current)
+        # The next look-up finds it without coming here.
+        self.__dict__[name] = value
+        return value
+
+
+def _pass_manager_factory(real: Any, current: CurrentObserver) -> Callable[[Any], Any]:
+    def pass_manager(context: Any) -> Any:
+        observer = current()
+        return real(context) if observer is None else TappedPassManager(real, context, observer)
+
+    return pass_manager
+
+
+def _builder_stand_in(name: str, real: Callable[..., Any], current: CurrentObserver) -> Callable[..., Any]:
+    def builder(*args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[0], TappedPassManager):
+            return args[0].add(name, real, args[1:], kwargs)
+        return real(*args, **kwargs)
+
+    return builder
+
+
+def _optimiser_stand_in(real: Callable[..., Any], current: CurrentObserver) -> Callable[..., Any]:
+    def optimize_module(*args: Any, **kwargs: Any) -> Any:
+        observer = current()
+        if observer is None:
+            return real(*args, **kwargs)
+        step = observer.pass_added(LLVM_OPTIMISER, "")
+        observer.pass_begins(step)
+        started = time.perf_counter_ns()
+        try:
+            # Where the plan switches it off, DISABLE_LLVM_OPT is set: this then returns at once.
+            result = real(*args, **kwargs)
+        except BaseException as error:
+            observer.pass_failed(step, error)
+            raise
+        observer.pass_ended(step, None, (time.perf_counter_ns() - started) // 1000)
+        return result
+
+    return optimize_module
+
+
+def _translation_stand_in(real: Callable[..., Any], current: CurrentObserver) -> Callable[..., Any]:
+    def to_module(module: Any, *args: Any, **kwargs: Any) -> Any:
+        observer = current()
+        if observer is not None:
+            observer.module_leaves_mlir(module)
+        return real(module, *args, **kwargs)
+
+    return to_module
+
+
+class TappedPassManager:
+    """Takes passes as a pass manager does, and runs each in one of its own."""
+
+    def __init__(self, real: Any, context: Any, observer: PassObserver) -> None:
+        self._real = real
+        self._context = context
+        self._observer = observer
+        self._debug = False
+        self._steps: list[tuple[str, Any]] = []
+
+    def add(self, name: str, builder: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Add what one builder adds, as one step."""
+        manager = self._real(self._context)
+        if self._debug:
+            manager.enable_debug()
+        result = builder(manager, *args, **kwargs)
+        # An extension point that nothing is registered for adds nothing.
+        if manager.get_pipeline_str() != "any()":
+            self._steps.append((name.removeprefix("add_"), manager))
+        return result
+
+    def enable_debug(self) -> bool:
+        """As the pass manager's own: whether MLIR_ENABLE_DUMP asks for dumps."""
+        self._debug = True
+        return self._real(self._context).enable_debug()
+
+    def get_pipeline_str(self) -> str:
+        """The pipeline as MLIR writes it."""
+        inner = [manager.get_pipeline_str().removeprefix("any(").removesuffix(")") for _, manager in self._steps]
+        return f"any({','.join(inner)})"
+
+    def run(self, module: Any, tag: str) -> None:
+        """Run the passes one by one; what a plan switches off is left out."""
+        steps, self._steps = self._steps, []
+        for name, manager in steps:
+            step = self._observer.pass_added(name, manager.get_pipeline_str())
+            if not self._observer.pass_begins(step):
+                continue
+            started = time.perf_counter_ns()
+            try:
+                manager.run(module, tag)
+            except BaseException as error:
+                self._observer.pass_failed(step, error)
+                raise
+            self._observer.pass_ended(step, module, (time.perf_counter_ns() - started) // 1000)

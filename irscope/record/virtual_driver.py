@@ -1,0 +1,281 @@
+"""A Triton driver for a GPU that is not there: kernels compile for its target, and launching them does nothing.
+
+With `virtual_tuning.py`, this is all that the virtual GPU knows of Triton.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from irscope.record.device_table import DevicePart
+from irscope.record.virtual_binary import binary_use
+from irscope.record.virtual_patches import Patches
+
+Launched = Callable[[Any, tuple[int, int, int]], None]
+"""Called with the compiled kernel and its grid."""
+
+
+class DeviceIndex(int):
+    """The index 0 of a device of its own: Triton keeps compiled kernels by device, and must not mix these with real ones."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __ne__(self, other: object) -> bool:
+        return self is not other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+class VirtualUtils:
+    """What Triton asks of a driver's native part."""
+
+    def __init__(self, part: DevicePart) -> None:
+        self._properties = {
+            "max_shared_mem": part.shared_bytes_per_block,
+            "max_num_regs": part.registers_per_multiprocessor,
+            "multiprocessor_count": part.multiprocessor_count,
+            "warpSize": part.warp_size,
+            "sm_clock_rate": part.clock_khz,
+            "mem_clock_rate": part.memory_clock_khz,
+            "mem_bus_width": part.memory_bus_bits,
+            "max_threads_per_sm": part.threads_per_multiprocessor,
+            "cooperativeLaunch": 1,
+            "arch": part.arch,
+        }
+        self._part = part
+
+    def get_device_properties(self, device: int) -> dict[str, Any]:
+        return dict(self._properties)
+
+    def get_device_capability(self, device: int) -> tuple[int, int]:
+        return self._part.capability
+
+    def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> tuple[Any, Any, int, int, int]:
+        """The module, the function, registers, spills and the most threads a block may have."""
+        use = binary_use(binary, name)
+        return name, name, use.registers, use.spills, self._part.threads_per_block
+
+    def unload_module(self, module: Any) -> None:
+        """There is none."""
+
+    def get_current_device(self) -> int:
+        return 0
+
+    def set_current_device(self, device: int) -> None:
+        """There is one."""
+
+    def get_default_stream(self, device: int) -> int:
+        return 0
+
+    def is_stream_capturing(self, stream: int) -> bool:
+        return False
+
+    def set_printf_fifo_size(self, size: int) -> None:
+        """Nothing prints."""
+
+    def cuOccupancyMaxActiveClusters(self, *_: Any) -> int:  # noqa: N802 - the name that Triton asks for
+        return self._part.multiprocessor_count
+
+    def build_signature_metadata(self, signature: Any) -> bytes:
+        return b""
+
+    def launch(self, *_: Any) -> None:
+        """Nothing runs."""
+
+    # Triton 3.5 and older name one function, 3.6 and later one for each form of the descriptor; 3.7 and later have AMD's own.
+    def fill_tma_descriptor(self, *_: Any) -> object:
+        return object()
+
+    fill_tma_descriptor_tiled = fill_tma_descriptor
+    fill_tma_descriptor_im2col = fill_tma_descriptor
+    create_tdm_descriptor = fill_tma_descriptor
+
+
+class VirtualLauncher:
+    """Stands for the code that hands a kernel's arguments to the GPU: keeps what can be seen of it, and runs nothing."""
+
+    def __init__(self, driver: VirtualDriver, source: Any, metadata: Any) -> None:
+        self._driver = driver
+        self.source = source
+        self.kernel: weakref.ref[Any] | None = None
+        """The compiled kernel, once it knows its launcher."""
+        self._scratch_bytes = getattr(metadata, "global_scratch_size", 0) or 0
+        self._scratch_align = getattr(metadata, "global_scratch_align", 1) or 1
+        self._ctas = getattr(metadata, "num_ctas", 1) or 1
+
+    def __call__(
+        self,
+        grid_x: int,
+        grid_y: int,
+        grid_z: int,
+        stream: Any,
+        function: Any,
+        kernel_metadata: Any,
+        launch_metadata: Any,
+        enter_hook: Any,
+        exit_hook: Any,
+        *arguments: Any,
+    ) -> None:
+        """One launch, with the arguments that Triton gives any launcher."""
+        if self._scratch_bytes:
+            # A kernel that needs memory of its own fails on the real part too, where the script has set no allocator.
+            _allocator()(grid_x * grid_y * grid_z * self._ctas * self._scratch_bytes, self._scratch_align, stream)
+        if enter_hook is not None:
+            enter_hook(launch_metadata)
+        if self._driver.on_arguments is not None:
+            self._driver.on_arguments(arguments)
+        kernel = self.kernel() if self.kernel is not None else None
+        if self._driver.on_launch is not None and kernel is not None:
+            self._driver.on_launch(kernel, (int(grid_x), int(grid_y), int(grid_z)))
+        if exit_hook is not None:
+            exit_hook(launch_metadata)
+
+
+class VirtualDriver:
+    """The driver that `triton.runtime.driver.set_active` is given."""
+
+    def __init__(self, part: DevicePart, target: Any, on_launch: Launched | None) -> None:
+        """Arguments:
+        part: the device to answer for.
+        target: backend, architecture and warp size, as Triton's own target object.
+        on_launch: called at each launch, None for nobody.
+        """
+        self.part = part
+        self.on_launch = on_launch
+        self.on_arguments: Callable[[tuple[Any, ...]], None] | None = None
+        """Called at each launch with the kernel's arguments."""
+        self.utils = VirtualUtils(part)
+        self.binary_ext = "cubin" if part.backend == "cuda" else "hsaco"
+        self._target = target
+        self._device = DeviceIndex(0)
+        self._kernels: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._functions: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def get_current_target(self) -> Any:
+        return self._target
+
+    def get_current_device(self) -> int:
+        return self._device
+
+    def set_current_device(self, device: int) -> None:
+        """There is one."""
+
+    def get_current_stream(self, device: int | None = None) -> int:
+        return 0
+
+    def get_device_capability(self, device: int | None = None) -> tuple[int, int]:
+        return self.part.capability
+
+    def get_active_torch_device(self) -> Any:
+        import torch
+
+        return torch.device("cuda", 0)
+
+    def get_device_interface(self) -> Any:
+        # A program that has no torch is not made to load it.
+        if "torch" in sys.modules:
+            return sys.modules["torch"].cuda
+        from irscope.record.virtual_streams import BareInterface
+
+        return BareInterface
+
+    def launcher_cls(self, source: Any, metadata: Any) -> VirtualLauncher:
+        return VirtualLauncher(self, source, metadata)
+
+    def get_benchmarker(self) -> Any:
+        from irscope.record.virtual_tuning import call_once
+
+        return call_once
+
+    def get_empty_cache_for_benchmark(self) -> Any:
+        if "torch" not in sys.modules:
+            return None
+        import torch
+
+        return torch.empty(self.part.l2_bytes // 4, dtype=torch.int, device="cuda")
+
+    def clear_cache(self, cache: Any) -> None:
+        """There is none."""
+
+    def map_python_to_cpp_type(self, ty: str) -> str:
+        from triton.backends import backends
+
+        name = "nvidia" if self.part.backend == "cuda" else "amd"
+        module = sys.modules[backends[name].driver.__module__]
+        return module.ty_to_cpp(ty)
+
+    def assemble_tensormap_to_arg(self, tensormaps_info: Any, args: Any) -> Any:
+        return args
+
+    def allocate_default_profile_scratch(self, size: int, alignment: int, stream: Any) -> None:
+        """A profiler's memory is not needed where nothing runs."""
+
+    @staticmethod
+    def is_active() -> bool:
+        return True
+
+    # What follows is for the virtual GPU itself, not for Triton.
+
+    def adopt(self, kernel: Any) -> None:
+        """Take note of a kernel that was loaded, so that its launches can name it and it can be let go of."""
+        launcher = getattr(kernel, "_run", None)
+        if not isinstance(launcher, VirtualLauncher):
+            return
+        launcher.kernel = weakref.ref(kernel)
+        self._kernels.add(kernel)
+        function = getattr(launcher.source, "fn", None)
+        if hasattr(function, "device_caches"):
+            self._functions.add(function)
+
+    def let_go(self) -> None:
+        """Leave no trace in the kernels: neither a loaded module, nor a compiled kernel under this device."""
+        for kernel in self._kernels:
+            kernel.module = kernel.function = kernel._run = None
+        for function in self._functions:
+            function.device_caches.pop(self._device, None)
+        self._kernels.clear()
+        self._functions.clear()
+
+
+def install_driver(part: DevicePart, arch: str, on_launch: Launched | None, patches: Patches) -> VirtualDriver:
+    """Make a virtual GPU the one that Triton compiles for, until `patches` are restored.
+
+    Arguments:
+        part: what it has.
+        arch: the architecture to compile for; that of `part`, or a relative of it that has no row of its own.
+        on_launch: called at each launch.
+        patches: where to note what was replaced.
+    """
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler.compiler import CompiledKernel
+    from triton.runtime import driver as active
+
+    target = GPUTarget(part.backend, int(arch) if part.backend == "cuda" else arch, part.warp_size)
+    driver = VirtualDriver(part, target, on_launch)
+    # Not set_active and a read of `active` before it: that read would look for a real GPU, and raise where there is none.
+    patches.set(active, "_active", driver)
+    patches.set(active, "_default", driver)
+
+    load = CompiledKernel._init_handles
+
+    def load_and_adopt(kernel: Any) -> None:
+        load(kernel)
+        driver.adopt(kernel)
+
+    patches.set(CompiledKernel, "_init_handles", load_and_adopt)
+    return driver
+
+
+def _allocator() -> Any:
+    from triton.runtime import _allocation
+
+    held = _allocation._allocator
+    # A context variable since Triton 3.5, a plain global before.
+    return held.get() if hasattr(held, "get") else held

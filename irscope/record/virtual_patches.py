@@ -1,0 +1,37 @@
+"""A pile of replacements in other people's modules, all undone together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_MISSING = object()
+
+
+class Patches:
+    """Attributes and dictionary entries that stand in for others until `restore`."""
+
+    def __init__(self) -> None:
+        self._undo: list[tuple[Any, str, Any]] = []
+
+    def set(self, owner: Any, name: str, value: Any) -> Any:
+        """Put `value` in the place of an attribute, and return what stood there (None where there was nothing)."""
+        # The own dictionary, not getattr: a static method, or a name inherited by a class, must come back as it was.
+        old = vars(owner).get(name, _MISSING)
+        self._undo.append((owner, name, old))
+        setattr(owner, name, value)
+        return None if old is _MISSING else old
+
+    def set_known(self, owner: Any, values: dict[str, Any]) -> None:
+        """Replace those of the attributes that `owner` has: what a version lacks, it is not given."""
+        for name, value in values.items():
+            if hasattr(owner, name):
+                self.set(owner, name, value)
+
+    def restore(self) -> None:
+        """Undo everything, last first."""
+        while self._undo:
+            owner, name, old = self._undo.pop()
+            if old is _MISSING:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, old)

@@ -1,0 +1,252 @@
+"""Stand-ins for the data of virtual tensors: what `.item()`, `.cpu()`, `allclose`, printing and boolean masks give.
+
+They are chosen so that a script which checks itself goes on: results agree, errors are 0, nothing is NaN, every element
+of a mask is set. What torch alone computes of small tensors (lengths, offsets, indices) is no stand-in but the value itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from irscope.record import virtual_memory
+from irscope.record.virtual_memory import Known
+from irscope.record.virtual_torch import VirtualCuda
+
+T = torch.Tensor
+LARGE_BYTES = 1 << 28
+"""An array of stand-ins above this size is one element seen as often as needed."""
+
+
+class Reads:
+    """The handlers of one mode that answer for data."""
+
+    def __init__(self, mode: VirtualCuda) -> None:
+        self._mode = mode
+
+    def install(self) -> None:
+        """Give the mode its handlers."""
+        handlers = self._mode.handlers
+        for func in (T.item, T.__float__, T.__int__, T.__index__, T.__complex__, T.__bool__, T.tolist):
+            handlers[func] = self.scalar
+        for func in (T.__repr__, T.__format__):
+            handlers[func] = self.text
+        handlers[T.numpy] = handlers[T.__array__] = self.array
+        for func in (torch.allclose, T.allclose, torch.equal, T.equal):
+            handlers[func] = self.agree
+        for name, holds in _COMPARISONS.items():
+            for owner in (torch, T):
+                func = getattr(owner, name, None)
+                if func is not None:
+                    handlers[func] = _comparison(self._mode, holds)
+        for func in (torch.all, T.all, torch.any, T.any, torch.min, T.min, torch.max, T.max):
+            handlers[func] = self.carry
+        for func in (torch.logical_not, T.logical_not, torch.bitwise_not, T.bitwise_not, T.__invert__):
+            handlers[func] = self.carry_inverse
+        for func in (torch.sum, T.sum, torch.count_nonzero, T.count_nonzero):
+            handlers[func] = self.count
+        for func in (T.__getitem__, T.__setitem__):
+            handlers[func] = self.index
+        for func in (torch.nonzero, T.nonzero, torch.argwhere, T.argwhere):
+            handlers[func] = self.nonzero
+        handlers[torch.where] = handlers[T.where] = self.where
+        for func in (torch.masked_select, T.masked_select):
+            handlers[func] = self.masked_select
+        for func in (torch.repeat_interleave, T.repeat_interleave):
+            handlers[func] = self.repeat_interleave
+        handlers[T.__contains__] = lambda func, args, kwargs: True if args[0].is_meta else func(*args, **kwargs)
+
+    def scalar(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The value itself where it is known, else 0, else whether a comparison is taken to hold."""
+        tensor = args[0]
+        if not tensor.is_meta:
+            return func(*args, **kwargs)
+        found = virtual_memory.known(tensor)
+        if found is not None:
+            return func(found.values, *args[1:], **kwargs)
+        if func is T.tolist:
+            holds = virtual_memory.truth(tensor)
+            filler = holds if holds is not None and tensor.dtype is torch.bool else _zero(tensor.dtype)
+            return torch.full(tensor.shape, filler, dtype=tensor.dtype, device="cpu").tolist()
+        if tensor.numel() != 1:
+            return func(torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu"), *args[1:], **kwargs)
+        holds = virtual_memory.truth(tensor)
+        if tensor.dtype is torch.bool:
+            holds = True if holds is None else holds
+            return func(torch.tensor(holds, device="cpu"))
+        return func(torch.zeros((), dtype=tensor.dtype, device="cpu"))
+
+    def text(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        """How the tensor prints: as on the GPU where its values are known, else with dots for them."""
+        tensor = args[0]
+        if not tensor.is_meta:
+            return func(*args, **kwargs)
+        if func is T.__format__ and tensor.dim() == 0:
+            return format(self.scalar(T.item, (tensor,), {}), args[1])
+        device = self._mode.memory.device(tensor)
+        place = "" if device.type == "cpu" else f", device='{device}'"
+        if tensor.grad_fn is not None:
+            place += f", grad_fn=<{type(tensor.grad_fn).__name__}>"
+        elif tensor.requires_grad:
+            place += ", requires_grad=True"
+        found = virtual_memory.known(tensor)
+        if found is not None:
+            return f"{repr(found.values)[:-1]}{place})"
+        return f"tensor(..., size={tuple(tensor.shape)}, dtype={tensor.dtype}{place})"
+
+    def array(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A NumPy array: of the values, else of stand-ins that agree with anything they are compared with."""
+        tensor = args[0]
+        if not tensor.is_meta:
+            return func(*args, **kwargs)
+        found = virtual_memory.known(tensor)
+        if found is not None:
+            return func(found.values, *args[1:], **kwargs)
+        from irscope.record.virtual_array import stand_in_array
+
+        kind = torch.zeros((), dtype=tensor.dtype, device="cpu").numpy().dtype
+        return stand_in_array(tuple(tensor.shape), kind, tensor.numel() * tensor.element_size() > LARGE_BYTES)
+
+    def agree(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether two tensors agree: the truth where both are known for sure, else yes if their shapes do."""
+        left, right = (*args, *kwargs.values())[:2]
+        if not left.is_meta and not right.is_meta:
+            return func(*args, **kwargs)
+        if func in (torch.equal, T.equal) and left.shape != right.shape:
+            return False
+        operands = virtual_memory.known(left), virtual_memory.known(right)
+        if operands[0] is not None and operands[1] is not None:
+            both = Known(operands[0].values, operands[0].origins | operands[1].origins)
+            if not both.doubtful:
+                return func(operands[0].values, operands[1].values, *args[2:], **kwargs)
+        return True
+
+    def carry(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """`all`, `any`, … of a comparison hold as it does; `any` of anything else is no alarm."""
+        result = self._mode.call(func, args, kwargs)
+        if not isinstance(args[0], T) or not args[0].is_meta or not isinstance(result, T):
+            return result
+        holds = virtual_memory.truth(args[0])
+        if holds is not None:
+            virtual_memory.suppose(result, holds)
+        return result
+
+    def carry_inverse(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """`~` of a comparison."""
+        result = self._mode.call(func, args, kwargs)
+        holds = virtual_memory.truth(args[0]) if args[0].is_meta else None
+        return result if holds is None else virtual_memory.suppose(result, not holds)
+
+    def count(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """How many elements a comparison holds for: all, or none."""
+        result = self._mode.call(func, args, kwargs)
+        if args[0].is_meta and virtual_memory.truth(args[0]) and result.dim() == 0 and not result.is_floating_point():
+            virtual_memory.know(result, Known(torch.tensor(args[0].numel(), dtype=result.dtype, device="cpu")))
+        return result
+
+    def index(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Indexing: a boolean mask of the device selects every element, unless its values are known."""
+        tensor, where = args[0], args[1]
+        if not isinstance(where, tuple):
+            where = (where,)
+        if not any(isinstance(item, T) for item in where):
+            return self._mode.call(func, args, kwargs)
+        indices: list[Any] = []
+        for item in where:
+            if isinstance(item, T) and item.dtype in (torch.bool, torch.uint8) and (tensor.is_meta or item.is_meta):
+                indices.extend(self._places(item))
+            elif isinstance(item, T) and item.is_meta and not tensor.is_meta:
+                found = virtual_memory.known(item)
+                zeros = torch.zeros(item.shape, dtype=item.dtype, device="cpu")
+                indices.append(zeros if found is None else found.values)
+            else:
+                indices.append(item)
+        if tensor.is_meta:
+            indices = [item.to("meta") if isinstance(item, T) and not _has_values(item) else item for item in indices]
+        return self._mode.call(func, (tensor, tuple(indices), *args[2:]), kwargs)
+
+    def nonzero(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Where a tensor is not 0: everywhere, unless its values are known."""
+        tensor = args[0]
+        if not tensor.is_meta:
+            return func(*args, **kwargs)
+        places = self._places(tensor)
+        if kwargs.get("as_tuple"):
+            return tuple(places)
+        return self._mode.call(torch.stack, (places,), {"dim": 1})
+
+    def where(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """`where(mask)` is `nonzero`; with three arguments it computes."""
+        if len(args) == 1 and not kwargs:
+            return self.nonzero(torch.nonzero, args, {"as_tuple": True})
+        return self._mode.call(func, args, kwargs)
+
+    def masked_select(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """As indexing by the mask."""
+        tensor, mask = (*args, *kwargs.values())[:2]
+        if not tensor.is_meta and not mask.is_meta:
+            return func(*args, **kwargs)
+        shape = torch.broadcast_shapes(tensor.shape, mask.shape)
+        return self.index(T.__getitem__, (tensor.expand(shape), mask.expand(shape)), {})
+
+    def repeat_interleave(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The size follows from the counts: from their values, else each counts once."""
+        counts = kwargs.get("repeats", args[-1] if len(args) < 3 else args[1])
+        if not isinstance(counts, T) or not counts.is_meta or kwargs.get("output_size") is not None:
+            return self._mode.call(func, args, kwargs)
+        found = virtual_memory.known(counts)
+        size = int(found.values.sum()) if found is not None else counts.numel()
+        return self._mode.call(func, args, {**kwargs, "output_size": size})
+
+    def _places(self, mask: torch.Tensor) -> list[torch.Tensor]:
+        """The indices of the elements of a mask that are set, one tensor a dimension."""
+        found = virtual_memory.known(mask)
+        if found is not None:
+            places = torch.nonzero(found.values, as_tuple=True)
+            return [virtual_memory.know(place.to("meta"), Known(place)) for place in places]
+        selected = 0 if virtual_memory.truth(mask) is False else mask.numel()
+        return [torch.empty(selected, dtype=torch.int64, device="meta") for _ in range(mask.dim())]
+
+
+_COMPARISONS = {
+    **dict.fromkeys(("eq", "__eq__", "isclose", "isfinite", "lt", "__lt__", "le", "__le__", "less", "less_equal"), True),
+    **dict.fromkeys(("ge", "__ge__", "greater_equal"), True),
+    **dict.fromkeys(("ne", "__ne__", "not_equal", "isnan", "isinf", "gt", "__gt__", "greater"), False),
+}
+"""How each comparison comes out where its operands are not known: all is well."""
+_ABOVE_ZERO = ("gt", "__gt__", "greater", "ge", "__ge__", "greater_equal")
+_BELOW_ZERO = ("lt", "__lt__", "le", "__le__", "less", "less_equal")
+
+
+def _comparison(mode: VirtualCuda, holds: bool) -> Any:
+    def compare(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        result = mode.call(func, args, kwargs)
+        if not isinstance(result, T) or not result.is_meta or virtual_memory.known(result) is not None:
+            return result
+        return virtual_memory.suppose(result, _outcome(func, args, holds))
+
+    return compare
+
+
+def _outcome(func: Any, args: tuple[Any, ...], holds: bool) -> bool:
+    """An unknown value counts as more than 0, and less than any limit above 0."""
+    name = getattr(func, "__name__", "")
+    limit = args[1] if len(args) > 1 else None
+    if not isinstance(limit, int | float) or isinstance(limit, bool):
+        return holds
+    if name in _ABOVE_ZERO:
+        return limit <= 0
+    if name in _BELOW_ZERO:
+        return limit > 0
+    return holds
+
+
+def _has_values(tensor: torch.Tensor) -> bool:
+    return tensor.is_meta and virtual_memory.known(tensor) is not None
+
+
+def _zero(dtype: torch.dtype) -> Any:
+    if dtype is torch.bool:
+        return True
+    return 0.0 if dtype.is_floating_point else 0

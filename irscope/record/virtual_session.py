@@ -1,0 +1,151 @@
+"""Puts the function mode and the answers of `torch.cuda` in place, and takes them away again."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import Any
+
+import torch
+from torch.overrides import _pop_mode, _push_mode
+from torch.utils import _device as torch_default_device
+
+from irscope.record import virtual_memory
+from irscope.record.device_table import DevicePart
+from irscope.record.virtual_autocast import Autocast
+from irscope.record.virtual_cuda import install_cuda
+from irscope.record.virtual_moves import Moves
+from irscope.record.virtual_patches import Patches
+from irscope.record.virtual_reads import Reads
+from irscope.record.virtual_torch import VirtualCuda
+
+
+class TorchSession:
+    """All that stands between the program and torch."""
+
+    def __init__(self, part: DevicePart) -> None:
+        self.mode = VirtualCuda()
+        self._part = part
+        self._patches = Patches()
+        self._device_before: Any = None
+
+    def open(self) -> None:
+        """Start to stand in for the device."""
+        for handlers in (Moves(self.mode), Reads(self.mode), Autocast(self.mode)):
+            handlers.install()
+        self._device_before = torch_default_device.CURRENT_DEVICE
+        install_cuda(self._part, self.mode.memory, self._patches)
+        self._follow_backward()
+        self._follow_threads()
+        self._spare_dynamo()
+        self._follow_default_device()
+        self._accept_comparisons()
+        # Not a handler of the mode: torch looks at the stream's type before it asks any mode.
+        self._patches.set(torch.Tensor, "record_stream", lambda tensor, stream: None)
+        _push_mode(self.mode)
+
+    def close(self) -> None:
+        """Leave torch as it was found."""
+        self._remove_mode()
+        if torch_default_device.CURRENT_DEVICE is not self._device_before:
+            torch.set_default_device(self._device_before)
+        self._patches.restore()
+
+    def note_arguments(self, arguments: tuple[Any, ...]) -> None:
+        """A kernel was launched with these."""
+        for argument in arguments:
+            virtual_memory.may_be_written(argument)
+
+    def _remove_mode(self) -> None:
+        # Not a plain pop: the program may have left modes of its own above.
+        above = []
+        for _ in range(torch._C._len_torch_function_stack()):
+            mode = _pop_mode()
+            if mode is self.mode:
+                break
+            above.append(mode)
+        for mode in reversed(above):
+            _push_mode(mode)
+
+    def _follow_backward(self) -> None:
+        """Within `backward()` torch has the mode switched off, as it has in all that it handles: switch it on again."""
+        run = torch.autograd.graph._engine_run_backward
+        mode = self.mode
+
+        def run_in_mode(*args: Any, **kwargs: Any) -> Any:
+            if mode.is_on:
+                return run(*args, **kwargs)
+            with mode:
+                return run(*args, **kwargs)
+
+        for module in (torch.autograd, torch.autograd.graph):
+            self._patches.set_known(module, {"_engine_run_backward": run_in_mode})
+
+    def _follow_threads(self) -> None:
+        """A mode belongs to one thread: enter it in those that the program starts."""
+        run = threading.Thread.run
+        mode = self.mode
+
+        def run_in_mode(thread: threading.Thread) -> None:
+            if mode.is_on:
+                run(thread)
+                return
+            with mode:
+                run(thread)
+
+        self._patches.set(threading.Thread, "run", run_in_mode)
+
+    def _spare_dynamo(self) -> None:
+        """Functions marked as not for torch.compile import all of it when first called: more than a second, for nothing.
+
+        Among them are the shape functions of most element-wise operations. They look for their unmarked selves with `getattr`:
+        a name of that module's own stands in for it, as long as the program does not itself use torch.compile.
+        """
+
+        def unmarked(owner: Any, name: str, *default: Any) -> Any:
+            if name == "__dynamo_disable" and "torch._dynamo" not in sys.modules:
+                return getattr(owner, name, owner)
+            return getattr(owner, name, *default)
+
+        self._patches.set(torch._compile, "getattr", unmarked)
+
+    def _follow_default_device(self) -> None:
+        """`torch.set_default_device("cuda")` puts a mode of torch's own below ours, `with torch.device("cuda")` one above it."""
+        kind = torch_default_device.DeviceContext
+        mode = self.mode
+        handle = kind.__torch_function__
+
+        def on_meta(
+            context: Any, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        ) -> Any:
+            if context.device.type != "cuda":
+                return handle(context, func, types, args, kwargs)
+            kwargs = kwargs or {}
+            if func in torch_default_device._device_constructors() and kwargs.get("device") is None:
+                kwargs["device"] = virtual_memory.CUDA if mode.is_on else virtual_memory.META
+            return func(*args, **kwargs)
+
+        self._patches.set(kind, "__torch_function__", on_meta)
+
+    def _accept_comparisons(self) -> None:
+        """`torch.testing.assert_close` looks into its tensors one by one: without data it has nothing to look into."""
+        real = torch.testing.assert_close
+
+        def assert_close(actual: Any, expected: Any, *args: Any, **kwargs: Any) -> None:
+            if not _has_virtual(actual) and not _has_virtual(expected):
+                real(actual, expected, *args, **kwargs)
+                return
+            shapes = [getattr(value, "shape", None) for value in (actual, expected)]
+            if None not in shapes and shapes[0] != shapes[1]:
+                raise AssertionError(f"The values for attribute 'shape' do not match: {shapes[0]} != {shapes[1]}.")
+
+        self._patches.set(torch.testing, "assert_close", assert_close)
+
+
+def _has_virtual(value: Any) -> bool:
+    if isinstance(value, torch.Tensor):
+        with torch._C.DisableTorchFunction():
+            return value.is_meta
+    if isinstance(value, dict):
+        value = list(value.values())
+    return isinstance(value, list | tuple) and any(_has_virtual(item) for item in value)

@@ -1,0 +1,168 @@
+"""The recording process: does what a RecordRequest asks for, and tells of it as events.
+
+`python -m irscope.record` reads the request from standard input and writes its events to the pipe whose number it is
+given. The user's script runs here, the compiler may abort here: whatever happens, what was told stays told.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import platform
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from irscope.capture import Target
+from irscope.errors import IrscopeError
+from irscope.plan import PassPlan
+from irscope.record import triton_api
+from irscope.record.binary_steps import BinarySteps
+from irscope.record.compiles import Watch, watch_compiles
+from irscope.record.events import Event, EventSink, EventWriter
+from irscope.record.launches import (
+    describe_traceback,
+    find_kernel,
+    import_file,
+    parse_signature,
+    run_script,
+)
+from irscope.record.request import RecordRequest
+
+DEFAULT_TARGET = "cuda:90"
+
+
+def main(event_descriptor: int) -> None:
+    """Do what the request on standard input asks for; ends the process."""
+    request = RecordRequest.from_json(sys.stdin.read())
+    sys.stdin = open(os.devnull)  # noqa: SIM115 - stays open for the script
+    with os.fdopen(event_descriptor, "wb", buffering=0) as stream:
+        sink = EventWriter(stream)
+        code = 0
+        try:
+            with tempfile.TemporaryDirectory(prefix="irscope-") as folder:
+                work(request, sink, Path(folder))
+                atexit._run_exitfuncs()
+        except IrscopeError as error:
+            sink(Event("error", {"error": type(error).__name__, "message": str(error)}))
+            code = 1
+        sink(Event("done"))
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    # Tearing torch and the compiler down takes time, and prints notes that say nothing of the kernel.
+    os._exit(code)
+
+
+def work(request: RecordRequest, sink: EventSink, folder: Path) -> None:
+    """Record in this process, with what it needs on disk in `folder`."""
+    triton_api.silence_known_noise()
+    # In this process, where it can be watched, not in workers of its own.
+    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "inductor")
+    triton_api.require_triton()
+    targets = tuple(Target.parse(text) for text in request.targets)
+    present = None if request.virtual or request.mode != "script" else triton_api.present_gpu()
+    first = targets[0] if targets else (present or _target_without_request(request))
+    for target in {first, *targets}:
+        triton_api.make_backend(target)
+    real = present is not None and present == first
+    sink(Event("begin", {**describe_environment(first), "gpu": _gpu_name() if real else "", "real": real}))
+
+    with BinarySteps(sink, request) as watched_sink:
+        watch = Watch(
+            sink=watched_sink,
+            plan=PassPlan.parse(request.plan),
+            snapshots=request.snapshots,
+            llvm_passes=request.llvm_passes,
+            log_path=request.log_path,
+            resume=(request.resume_stage, request.resume_after),
+            extra_targets=tuple(target for target in targets if target != first),
+            wanted=lambda name: not request.kernel or request.kernel == name,
+        )
+        with triton_api.private_cache(folder / "triton"), watch_compiles(watch):
+            if request.mode == "script":
+                _script(request, watch, first, real)
+            elif request.mode == "signature":
+                _signature(request, watch, first)
+            else:
+                _text(request, watch, first)
+
+
+def _target_without_request(request: RecordRequest) -> Target:
+    return Target.parse(request.launch_target or DEFAULT_TARGET)
+
+
+def _script(request: RecordRequest, watch: Watch, target: Target, real: bool) -> None:
+    from irscope.record.device_watch import real_launches, virtual_launches
+
+    launches = real_launches(watch.emit) if real else virtual_launches(target, request.configs, watch.emit)
+    try:
+        with launches:
+            run_script(Path(request.path), request.arguments)
+    except SystemExit as stop:
+        code = stop.code if isinstance(stop.code, int) else (0 if stop.code is None else 1)
+        watch.emit("script-end", code=code, message="" if code == 0 else f"it exited with {stop.code!r}", frames="")
+    except BaseException as error:
+        described = describe_traceback(error)
+        watch.emit("script-end", code=1, message=described["message"], frames=described["frames"])
+    else:
+        watch.emit("script-end", code=0, message="", frames="")
+
+
+def _signature(request: RecordRequest, watch: Watch, target: Target) -> None:
+    from irscope.record.device_watch import virtual_launches
+
+    path = Path(request.path)
+    with virtual_launches(target, "first", lambda *_, **__: None):
+        try:
+            namespace = import_file(path)
+        except IrscopeError:
+            raise
+        except BaseException as error:
+            described = describe_traceback(error)
+            watch.emit("script-end", code=1, message=described["message"], frames=described["frames"])
+            return
+        function = find_kernel(namespace, request.kernel, path)
+        signature, constants, attributes = parse_signature(function, request.signature, dict(request.constexprs))
+        src = triton_api.ast_source(function, signature, constants, attributes)
+        import triton
+
+        # A compile that fails is told of as one: nothing is left to do here.
+        with contextlib.suppress(Exception):
+            triton.compile(src, target=triton_api.gpu_target(target), options=dict(request.options))
+
+
+def _text(request: RecordRequest, watch: Watch, target: Target) -> None:
+    from irscope.record.recompile import compile_text
+
+    targets = [target, *watch.extra_targets]
+    for one in targets:
+        with contextlib.suppress(Exception):
+            compile_text(request, watch, one)
+
+
+def describe_environment(target: Target) -> dict[str, Any]:
+    """Versions, platform and tools of this process, as JSON."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    from irscope import __version__
+
+    torch_version = ""
+    with contextlib.suppress(PackageNotFoundError):
+        torch_version = version("torch")
+    return {
+        "irscope_version": __version__,
+        "triton_version": triton_api.triton_version(),
+        "torch_version": torch_version,
+        "python_version": platform.python_version(),
+        "platform": platform.platform(),
+        "tools": triton_api.tool_versions(target),
+    }
+
+
+def _gpu_name() -> str:
+    torch = sys.modules.get("torch")
+    return str(torch.cuda.get_device_name()) if torch is not None else "a GPU"

@@ -1,0 +1,365 @@
+"""A Capture to and from one `.irscope` file, and the store of recent captures.
+
+The file's form is documented in docs/capture-format.md: a zip of plain members, `capture.json` first.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, asdict, fields
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from irscope.capture import (
+    Artifact,
+    Autotuning,
+    Capture,
+    Environment,
+    Failure,
+    Kernel,
+    Launch,
+    PassSnapshot,
+    Resources,
+    SourceFile,
+    Target,
+)
+from irscope.errors import CaptureFormatError, CaptureNotFound
+from irscope.plan import PassPlan
+
+SCHEMA_VERSION = 1
+SUFFIX = ".irscope"
+DEFAULT_STORE_LIMIT_BYTES = 1 << 30
+"""What the store of recent captures may hold before its oldest are dropped; `IRSCOPE_STORE_LIMIT_MB` sets another."""
+MAX_MEMBER_BYTES = 1 << 30
+"""A member that unpacks to more than this is refused: captures come from other people too."""
+
+# Level 1 takes a third of level 6's time on IR, for a file a fifth larger.
+_COMPRESSION_LEVEL = 1
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+_Value = TypeVar("_Value")
+
+
+def to_bytes(capture: Capture) -> bytes:
+    """The capture as the bytes of an `.irscope` file; equal captures give equal bytes."""
+    members: dict[str, bytes] = {}
+    texts: dict[str, str] = {}
+
+    def member(name: str, data: str | bytes) -> str:
+        if isinstance(data, str):
+            # A text that stands in the file already (the last pass's is the stage's) is stored once.
+            known = texts.setdefault(data, name)
+            if known != name:
+                return known
+            data = data.encode("utf-8", "surrogateescape")
+        members[name] = data
+        return name
+
+    manifest: dict[str, Any] = {
+        "schema": SCHEMA_VERSION,
+        "id": capture.id,
+        "name": capture.name,
+        "target": str(capture.target),
+        "warp_size": capture.target.warp_size,
+        "status": capture.status,
+        "failure": _plain(capture.failure),
+        "plan": str(capture.plan),
+        "snapshot_level": capture.snapshot_level,
+        "compile_us": capture.compile_us,
+        "launch": _plain(capture.launch),
+        "resources": _plain(capture.resources),
+        "environment": _plain(capture.environment),
+        "metadata": dict(capture.metadata),
+        "notes": list(capture.notes),
+        "layouts": list(capture.layouts),
+        "artifacts": [
+            {
+                "stage": item.stage,
+                "duration_us": item.duration_us,
+                "binary": isinstance(item.data, bytes),
+                "member": member(f"stages/{_safe(item.stage)}", item.data),
+            }
+            for item in capture.artifacts
+        ],
+        "snapshots": [
+            _without_defaults(item)
+            | ({} if item.text is None else {"text": member(_snapshot_member(item), item.text)})
+            for item in capture.snapshots
+        ],
+        "sources": [
+            {"path": item.path, "member": member(f"sources/{number}.py", item.text)}
+            for number, item in enumerate(capture.sources)
+        ],
+    }
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=_COMPRESSION_LEVEL) as archive:
+        _write(archive, "capture.json", json.dumps(manifest, indent=1, default=str).encode("utf-8", "surrogateescape"))
+        for name, data in members.items():
+            _write(archive, name, data)
+    return buffer.getvalue()
+
+
+def from_bytes(data: bytes, name: str = "the capture") -> Capture:
+    """Read what `to_bytes` made; raises CaptureFormatError for anything else, naming `name`."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            manifest = _manifest(archive, name)
+            return _capture(archive, manifest)
+    except CaptureFormatError:
+        raise
+    except (zipfile.BadZipFile, EOFError, OSError, ValueError, KeyError, TypeError, NotImplementedError) as error:
+        raise CaptureFormatError(
+            f"{name} is not a capture, or is damaged ({type(error).__name__}: {error}). "
+            "A capture is the .irscope file that 'irscope dump -o FILE.irscope' writes."
+        ) from error
+
+
+def save(capture: Capture, path: str | Path) -> Path:
+    """Write the capture to a file, whole or not at all, and return the file's path."""
+    path = Path(path)
+    write_atomically(path, to_bytes(capture))
+    return path
+
+
+def load(path: str | Path) -> Capture:
+    """Read a capture from a file; raises CaptureNotFound or CaptureFormatError."""
+    path = Path(path)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise CaptureNotFound(f"cannot read {str(path)!r}: {error.strerror}.") from error
+    return from_bytes(data, repr(str(path)))
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all: another name first, then a rename."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+class CaptureStore:
+    """The recent captures, a folder of `.irscope` files, the oldest of which go once it is over its limit."""
+
+    def __init__(self, folder: Path | None = None, limit_bytes: int | None = None) -> None:
+        self.folder = folder or default_folder() / "captures"
+        megabytes = os.environ.get("IRSCOPE_STORE_LIMIT_MB", "")
+        default = int(megabytes) << 20 if megabytes.isdigit() else DEFAULT_STORE_LIMIT_BYTES
+        self.limit_bytes = default if limit_bytes is None else limit_bytes
+
+    def add(self, capture: Capture) -> Path:
+        """Store a capture, replacing one with the same id, and drop the oldest past the limit."""
+        path = self.folder / f"{_safe(capture.name)[:80]}-{capture.id}{SUFFIX}"
+        write_atomically(path, to_bytes(capture))
+        self._prune(keep=path)
+        return path
+
+    def paths(self) -> list[Path]:
+        """The stored captures' files, the newest first."""
+        if not self.folder.is_dir():
+            return []
+        return sorted(self.folder.glob(f"*{SUFFIX}"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
+
+    def summaries(self) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+        """(file, manifest) of every readable stored capture, the newest first, with no text unpacked."""
+        for path in self.paths():
+            try:
+                yield path, read_manifest(path)
+            except CaptureFormatError:
+                continue
+
+    def find(self, text: str) -> Path:
+        """The file of a capture given by path, by the beginning of its id, or `last`; raises CaptureNotFound."""
+        if Path(text).is_file():
+            return Path(text)
+        paths = self.paths()
+        if not paths:
+            raise CaptureNotFound(f"{text!r} is no file, and no capture is stored. Record one: irscope dump FILE.")
+        if text == "last":
+            return paths[0]
+        named = [path for path in paths if len(text) >= 4 and _id_of(path).startswith(text)]
+        if len(named) == 1:
+            return named[0]
+        if named:
+            raise CaptureNotFound(f"{text!r} is the beginning of {len(named)} ids: {', '.join(map(_id_of, named))}.")
+        raise CaptureNotFound(f"{text!r} is neither a file nor a stored capture's id. 'irscope ls' lists them.")
+
+    def load(self, text: str) -> Capture:
+        """Load what `find` finds."""
+        return load(self.find(text))
+
+    def _prune(self, keep: Path) -> None:
+        total = 0
+        for path in self.paths():
+            total += path.stat().st_size
+            if total > self.limit_bytes and path != keep:
+                path.unlink(missing_ok=True)
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """The `capture.json` of a file, with no text unpacked; raises CaptureFormatError."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _manifest(archive, repr(str(path)))
+    except (zipfile.BadZipFile, OSError, ValueError) as error:
+        raise CaptureFormatError(f"{str(path)!r} is not a capture, or is damaged: {error}.") from error
+
+
+def default_folder() -> Path:
+    """Where irscope keeps things: `$IRSCOPE_HOME`, else the platform's cache folder."""
+    if home := os.environ.get("IRSCOPE_HOME"):
+        return Path(home)
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "irscope"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "irscope" / "Cache"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "irscope"
+
+
+def _manifest(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
+    if "capture.json" not in archive.namelist():
+        raise CaptureFormatError(f"{name} is a zip file, but no capture: it has no member capture.json.")
+    manifest = json.loads(_read(archive, "capture.json"))
+    if not isinstance(manifest, dict) or not isinstance(schema := cast("dict[str, Any]", manifest).get("schema"), int):
+        raise CaptureFormatError(f"{name} is no capture: its capture.json names no schema version.")
+    if schema > SCHEMA_VERSION:
+        raise CaptureFormatError(
+            f"{name} has schema version {schema}; this irscope reads up to {SCHEMA_VERSION}. "
+            "Update it: pip install --upgrade irscope."
+        )
+    return cast("dict[str, Any]", manifest)
+
+
+def _capture(archive: zipfile.ZipFile, manifest: Mapping[str, Any]) -> Capture:
+    def text(member: str) -> str:
+        return _read(archive, member).decode("utf-8", "surrogateescape")
+
+    backend, _, arch = str(manifest["target"]).partition(":")
+    return Capture(
+        launch=launch_from_json(manifest["launch"]),
+        target=Target(backend, arch, int(manifest["warp_size"])),
+        plan=PassPlan.parse(manifest["plan"]),
+        artifacts=tuple(
+            Artifact(
+                item["stage"],
+                _read(archive, item["member"]) if item["binary"] else text(item["member"]),
+                item["duration_us"],
+            )
+            for item in manifest["artifacts"]
+        ),
+        snapshots=tuple(
+            _value(PassSnapshot, item | ({"text": text(item["text"])} if "text" in item else {}))
+            for item in manifest["snapshots"]
+        ),
+        layouts=tuple(manifest["layouts"]),
+        resources=_value(Resources, manifest["resources"]),
+        environment=_environment(manifest["environment"]),
+        status=manifest["status"],
+        failure=_value(Failure, manifest["failure"]) if manifest["failure"] else None,
+        metadata=tuple((key, tupled(value)) for key, value in manifest["metadata"].items()),
+        sources=tuple(SourceFile(item["path"], text(item["member"])) for item in manifest["sources"]),
+        notes=tuple(manifest["notes"]),
+        snapshot_level=manifest["snapshot_level"],
+        compile_us=manifest["compile_us"],
+    )
+
+
+def launch_from_json(data: Mapping[str, Any]) -> Launch:
+    """A launch, of the plain values that `capture.json` and the recording process's events hold."""
+    grid = data.get("grid")
+    tuning = data.get("autotuning")
+    return Launch(
+        kernel=_value(Kernel, data["kernel"]),
+        signature=_pairs(data.get("signature", ())),
+        constants=_pairs(data.get("constants", ())),
+        attributes=_pairs(data.get("attributes", ())),
+        options=_pairs(data.get("options", ())),
+        grid=(int(grid[0]), int(grid[1]), int(grid[2])) if grid else None,
+        language=data.get("language", "triton"),
+        autotuning=_value(Autotuning, tuning) if tuning else None,
+    )
+
+
+def _environment(data: Mapping[str, Any]) -> Environment:
+    return _value(Environment, {**data, "tools": _pairs(data.get("tools", ()))})
+
+
+def _value(kind: type[_Value], data: Mapping[str, Any]) -> _Value:
+    # A field that a later version of this schema added is passed over, one it lacks takes its default.
+    known = {field.name for field in fields(cast(Any, kind))}
+    return kind(**{key: value for key, value in data.items() if key in known})
+
+
+def _without_defaults(snapshot: PassSnapshot) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for field in fields(snapshot):
+        value = getattr(snapshot, field.name)
+        if field.name != "text" and (field.default is MISSING or value != field.default):
+            row[field.name] = value
+    return row
+
+
+def _plain(value: Any) -> Any:
+    return None if value is None else asdict(value)
+
+
+def _pairs(rows: Any) -> tuple[tuple[str, Any], ...]:
+    return tuple((key, tupled(value)) for key, value in rows)
+
+
+def tupled(value: Any) -> Any:
+    """A plain value with tuples where JSON has lists."""
+    # JSON has no tuples, and a Capture holds no lists: what was saved equals what is loaded.
+    if isinstance(value, list):
+        return tuple(tupled(item) for item in cast("list[Any]", value))
+    if isinstance(value, dict):
+        return {key: tupled(item) for key, item in cast("dict[str, Any]", value).items()}
+    return value
+
+
+def _snapshot_member(snapshot: PassSnapshot) -> str:
+    folder = "passes" if snapshot.group == "mlir" else f"passes-{snapshot.group}"
+    return f"{folder}/{snapshot.index:04d}-{_safe(snapshot.stage)}-{_safe(snapshot.name)[:60]}"
+
+
+def _safe(name: str) -> str:
+    return "".join(char if char.isalnum() or char in "._-" else "_" for char in name) or "_"
+
+
+def _id_of(path: Path) -> str:
+    return path.name.removesuffix(SUFFIX).rpartition("-")[2]
+
+
+def _write(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
+    # A fixed date: the same capture gives the same bytes.
+    info = zipfile.ZipInfo(name, _EPOCH)
+    info.compress_type = zipfile.ZIP_DEFLATED
+    info.external_attr = 0o644 << 16
+    archive.writestr(info, data, compresslevel=_COMPRESSION_LEVEL)
+
+
+def _read(archive: zipfile.ZipFile, name: str) -> bytes:
+    info = archive.getinfo(name)
+    if info.file_size > MAX_MEMBER_BYTES:
+        raise CaptureFormatError(f"member {name!r} unpacks to {info.file_size} bytes, more than irscope reads.")
+    with archive.open(info) as file:
+        # The size in the header may lie; what is read may not pass the bound.
+        data = file.read(MAX_MEMBER_BYTES + 1)
+    if len(data) > MAX_MEMBER_BYTES:
+        raise CaptureFormatError(f"member {name!r} unpacks to more than {MAX_MEMBER_BYTES} bytes.")
+    return data
