@@ -90,7 +90,8 @@ def main() -> None:
     outs = {name: attention_1d(*case) for name, case in cases.items()}
     torch.use_deterministic_algorithms(False)
     references = {name: torch_attention(*(t.double() for t in case)) for name, case in cases.items()}
-    if not all([check(name, out, references[name], 1e-4) for name, out in outs.items()]):
+    good = [check(name, out, references[name], 1e-4) for name, out in outs.items()]
+    if not all(good):
         sys.exit("flash_attention_1d: the result is not torch's")
     if device == "cuda":
         benchmark(4096)

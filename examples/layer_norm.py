@@ -1,6 +1,6 @@
 """Normalise each row of a matrix to mean 0 and variance 1, scale and shift it, and differentiate that.
 
-Bytes moved forward: 2 * m * n * element size; backward: 3 * m * n * element size. Flops: about 8 * m * n, and 14 * m * n.
+Bytes moved: 2 * m * n * element size forward, 3 * m * n * element size backward. Flops: about 8 and 14 * m * n.
 """
 
 import sys

@@ -163,7 +163,8 @@ def main() -> None:
     }
     torch.use_deterministic_algorithms(False)
     references = {name: a.double() @ b.double() for name, (a, b) in factors.items()}
-    if not all([check(f"{kind}, {name}", out, references[name], 1e-3) for (kind, name), out in outs.items()]):
+    good = [check(f"{kind}, {name}", out, references[name], 1e-3) for (kind, name), out in outs.items()]
+    if not all(good):
         sys.exit("matmul: the result is not torch's")
     if device == "cuda":
         benchmark(1024)

@@ -55,14 +55,8 @@ def matmul_tma_kernel(
         first_col = tile_n * BLOCK_N
         acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
         for first_k in range(0, k, BLOCK_K):
-            if A_TRANSPOSED:
-                a = a_desc.load([first_k, first_row]).T
-            else:
-                a = a_desc.load([first_row, first_k])
-            if B_TRANSPOSED:
-                b = b_desc.load([first_col, first_k]).T
-            else:
-                b = b_desc.load([first_k, first_col])
+            a = a_desc.load([first_k, first_row]).T if A_TRANSPOSED else a_desc.load([first_row, first_k])
+            b = b_desc.load([first_col, first_k]).T if B_TRANSPOSED else b_desc.load([first_k, first_col])
             acc = tl.dot(a, b, acc)
         if SPLIT_STORE == 2:
             # Half the shared memory for the result leaves room for one more stage of the loop.
@@ -155,7 +149,8 @@ def main() -> None:
     outs = {name: matmul(a, b) for name, (a, b) in factors.items()}
     torch.use_deterministic_algorithms(False)
     references = {name: a.double() @ b.double() for name, (a, b) in factors.items()}
-    if not all([check(name, out, references[name], 1e-3) for name, out in outs.items()]):
+    good = [check(name, out, references[name], 1e-3) for name, out in outs.items()]
+    if not all(good):
         sys.exit("matmul_tma: the result is not torch's")
     if device == "cuda":
         benchmark(1024)

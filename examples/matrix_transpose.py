@@ -76,7 +76,8 @@ def main() -> None:
     torch.use_deterministic_algorithms(True)  # fills what torch.empty returns with NaN: an element not written shows
     outs = {name: matrix_transpose(x) for name, x in matrices.items()}
     torch.use_deterministic_algorithms(False)
-    if not all([check(name, out, matrices[name].T.double(), 0.0) for name, out in outs.items()]):
+    good = [check(name, out, matrices[name].T.double(), 0.0) for name, out in outs.items()]
+    if not all(good):
         sys.exit("matrix_transpose: the result is not torch's")
     if device == "cuda":
         benchmark(1024, 1024)

@@ -22,7 +22,9 @@ def add_kernel(x_ptr, y_ptr, out_ptr, n, stride_x, stride_y, BLOCK: tl.constexpr
 def vector_add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """Return `x + y` for two vectors of one length and type."""
     if x.ndim != 1 or x.shape != y.shape or x.dtype != y.dtype:
-        raise ValueError(f"two vectors of one length and type are needed, not {x.dtype}{[*x.shape]}, {y.dtype}{[*y.shape]}")
+        raise ValueError(
+            f"two vectors of one length and type are needed, not {x.dtype}{[*x.shape]}, {y.dtype}{[*y.shape]}"
+        )
     out = torch.empty(x.shape, device=x.device, dtype=x.dtype)
     n = x.numel()
     block = 1024

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from irscope.callable_module import make_callable
 from irscope.errors import StageNotFound, TargetError, did_you_mean
 from irscope.plan import PassPlan
 
@@ -405,3 +406,6 @@ class Capture:
             f"<Capture {self.id[:8]} {self.name} {self.target}{plan}: {' '.join(self.stages)}; "
             f"{len(self.snapshots)} passes{failed}>"
         )
+
+
+make_callable(__name__)

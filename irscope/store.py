@@ -113,7 +113,8 @@ def from_bytes(data: bytes, name: str = "the capture") -> Capture:
             return _capture(archive, manifest)
     except CaptureFormatError:
         raise
-    except (zipfile.BadZipFile, EOFError, OSError, ValueError, KeyError, TypeError, NotImplementedError) as error:
+    except Exception as error:
+        # Whatever a hostile or damaged file makes the readers of zip, deflate and JSON raise.
         raise CaptureFormatError(
             f"{name} is not a capture, or is damaged ({type(error).__name__}: {error}). "
             "A capture is the .irscope file that 'irscope dump -o FILE.irscope' writes."
@@ -216,7 +217,9 @@ def read_manifest(path: Path) -> dict[str, Any]:
     try:
         with zipfile.ZipFile(path) as archive:
             return _manifest(archive, repr(str(path)))
-    except (zipfile.BadZipFile, OSError, ValueError) as error:
+    except CaptureFormatError:
+        raise
+    except Exception as error:
         raise CaptureFormatError(f"{str(path)!r} is not a capture, or is damaged: {error}.") from error
 
 

@@ -7,7 +7,8 @@ Cost: each level walks each gap once, so a level is linear in the lines that no 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 
 from irscope.ir.body import Body
 
@@ -45,7 +46,7 @@ class Aligner:
     def align(self, gap: Gap) -> None:
         """Pair what can be paired in a gap, by keys that say less and less."""
         left, right = self.left, self.right
-        gaps = self._anchor([gap], left.deep_keys, right.deep_keys, keep_moves=True)
+        gaps = self.prune(self._anchor([gap], left.deep_keys, right.deep_keys, keep_moves=True))
         if not gaps:
             return
         gaps = self._anchor(gaps, *self._near(gaps, lambda body, line: body.keys[line]))
@@ -60,6 +61,22 @@ class Aligner:
         gaps = self._finish(self._anchor(gaps, *self._plain(gaps, _name)))
         for rest in gaps:
             self._by_order(rest)
+
+    def prune(self, gaps: list[Gap]) -> list[Gap]:
+        """The gaps without operations that the other side of the gap has none of: nothing could be their partner."""
+        pruned: list[Gap] = []
+        for lefts, rights in gaps:
+            ours = [self.left.shapes[line].name for line in lefts]
+            theirs = [self.right.shapes[line].name for line in rights]
+            common = {*ours}.intersection(theirs)
+            if common:
+                pruned.append(
+                    (
+                        [line for line, name in zip(lefts, ours, strict=True) if name in common],
+                        [line for line, name in zip(rights, theirs, strict=True) if name in common],
+                    )
+                )
+        return pruned
 
     def anchor_exactly(self, gap: Gap, left_keys: dict[int, int], right_keys: dict[int, int]) -> list[Gap]:
         """Pair by one given key alone; returns the gaps that are left."""
@@ -84,7 +101,7 @@ class Aligner:
                 lefts, rights = self._trim(gap, left_keys, right_keys) if trim else gap
                 if not lefts or not rights:
                     continue
-                anchors, moves = _unique_pairs(lefts, rights, left_keys, right_keys)
+                anchors, moves = _rare_pairs(lefts, rights, left_keys, right_keys, repeats=keep_moves)
                 if keep_moves and moves:
                     for at_left, at_right in moves:
                         self.pair(lefts[at_left], rights[at_right])
@@ -212,10 +229,15 @@ class Aligner:
         pair = (one.template, other.template)
         overlap = self._overlaps.get(pair)
         if overlap is None:
-            overlap = self._overlaps[pair] = _overlap(*pair)
+            overlap = self._overlaps[pair] = _overlap(self._bare(one.template), self._bare(other.template))
         if overlap < 0.5 and not agreeing and not one.opens:
             return 0.0
         return 3.0 + 2 * overlap + agreeing
+
+    def _bare(self, template: str) -> str:
+        # Aliases are named anew by every pass: their names say nothing.
+        alias = self.left.syntax.alias
+        return alias.sub("#", template) if alias is not None else template
 
     def _agreeing(self, left_line: int, right_line: int) -> int:
         """How many operands come from lines that are partners, and whether the results' names have one stem."""
@@ -233,6 +255,7 @@ class Aligner:
         return min(agreeing, 4)
 
 
+@lru_cache(maxsize=1 << 16)
 def stem(name: str) -> str:
     """What a value is called without its number: "acc" of "%acc_69", "" of "%12"."""
     base, _, number = name.lstrip("%^").rpartition("_")
@@ -244,17 +267,12 @@ def _name(body: Body, line: int) -> str:
     return body.shapes[line].name
 
 
-def _each(body: Body, lines: object, key: Callable[[Body, int], int | str]) -> dict[int, int]:
+def _each(body: Body, lines: Iterable[int], key: Callable[[Body, int], int | str]) -> dict[int, int]:
+    definers, uses = body.definers, body.uses
     keys: dict[int, int] = {}
-    definers, values, shapes = body.definers, body.values, body.shapes
-    for line in lines:  # type: ignore[attr-defined]
-        defines = shapes[line].defines
-        parts: list[int | str] = [key(body, line)]
-        for place, value in enumerate(values[line]):
-            if place not in defines:
-                definer = definers[value]
-                parts.append(key(body, definer) if definer >= 0 else "")
-        keys[line] = hash(tuple(parts))
+    for line in lines:
+        sources = [definers[value] for value in uses[line]]
+        keys[line] = hash((key(body, line), *[key(body, source) if source >= 0 else "" for source in sources]))
     return keys
 
 
@@ -267,24 +285,48 @@ def _windows_of(body: Body, runs: list[list[int]], key: Callable[[Body, int], in
     return keys
 
 
-def _unique_pairs(
+def _rare_pairs(
     lefts: list[int],
     rights: list[int],
     left_keys: Sequence[int] | dict[int, int],
     right_keys: Sequence[int] | dict[int, int],
+    *,
+    repeats: bool,
 ) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """Places whose keys are unique on both sides: the longest run of them in one order, and those out of order."""
+    """Places whose keys are unique on both sides: the longest run of them in one order, and those out of order.
+
+    With `repeats`, a key that occurs equally often on both sides counts too, first to first, second to second.
+    """
     places: dict[int, int] = {}
+    again: dict[int, list[int]] = {}
     for place, line in enumerate(rights):
         key = right_keys[line]
-        places[key] = place if key not in places else -1
+        if key in places:
+            again.setdefault(key, []).append(place)
+        else:
+            places[key] = place
+    pairs: list[tuple[int, int]] = []
     seen: dict[int, int] = {}
+    repeated: dict[int, list[int]] = {}
     for place, line in enumerate(lefts):
         key = left_keys[line]
-        seen[key] = place if key not in seen else -1
-    pairs = [(place, other) for key, place in seen.items() if place >= 0 and (other := places.get(key, -1)) >= 0]
+        if key not in places:
+            continue
+        if key in seen:
+            repeated.setdefault(key, []).append(place)
+        else:
+            seen[key] = place
+    for key, place in seen.items():
+        ours, theirs = repeated.get(key), again.get(key)
+        if ours is None and theirs is None:
+            pairs.append((place, places[key]))
+        elif repeats and ours is not None and theirs is not None and len(ours) == len(theirs):
+            pairs.append((place, places[key]))
+            pairs.extend(zip(ours, theirs, strict=True))
     if not pairs:
         return [], []
+    if repeated:
+        pairs.sort()
     chain = longest_ascending([other for _, other in pairs])
     if len(chain) == len(pairs):
         return pairs, []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from irscope.analysis.align import Aligner, longest_ascending, stem
+from irscope.analysis.twins import Twins
 from irscope.ir.body import Body
 
 _REFINEMENTS = 2
@@ -27,17 +28,27 @@ class Comparison:
         """Per right value, the left one whose part it plays; -1 for none."""
         self._role_of: list[int] = []
         """Per left value, the right one that plays its part; -1 for none."""
+        self.equal: list[bool] = []
+        """Per right line, whether it has a partner that says the same."""
         self._compare()
+        self._settle()
 
     def is_equal(self, left_line: int, right_line: int) -> bool:
         """Whether two partners say the same, up to the names of values."""
         if self.left.keys[left_line] != self.right.keys[right_line]:
             return False
         value_of = self.value_of
-        ours, theirs = self.left.values[left_line], self.right.values[right_line]
-        return len(ours) == len(theirs) and all(
-            value_of[other] == one for one, other in zip(ours, theirs, strict=True)
-        )
+        return [value_of[value] for value in self.right.values[right_line]] == [*self.left.values[left_line]]
+
+    def is_rewired(self, left_line: int, right_line: int) -> bool:
+        """Whether partners differ only in which of several equal computations they read."""
+        return self.left.deep_keys[left_line] == self.right.deep_keys[right_line]
+
+    def _settle(self) -> None:
+        # The one place where equality is decided for good.
+        self.equal = [
+            left_line >= 0 and self.is_equal(left_line, right_line) for right_line, left_line in enumerate(self.to_left)
+        ]
 
     def _compare(self) -> None:
         left, right = self.left, self.right
@@ -45,7 +56,7 @@ class Comparison:
             for line in range(len(left.lines)):
                 self.aligner.pair(line, line)
             self._match_values()
-            if all(self.is_equal(line, line) for line in range(len(left.lines))):
+            if all(map(self.is_equal, range(len(left.lines)), range(len(left.lines)))):
                 return
             for line in range(len(left.lines)):
                 self.aligner.part(line)
@@ -59,31 +70,49 @@ class Comparison:
                 break
             self._part_strangers()
             self._match_values()
+        if Twins(self.aligner, self.value_of).sort_out():
+            self._match_values()
         for _ in range(_MOVE_ROUNDS):
             if not self._find_moves(lefts, rights):
                 break
             self._match_values()
         self._close_regions()
         self._keep_order()
-        self._match_values()
 
     # ── values ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _match_values(self) -> None:
         left, right = self.left, self.right
-        self.value_of = [-1] * len(right.names)
-        self._role_of = [-1] * len(left.names)
+        value_of = self.value_of = [-1] * len(right.names)
+        role_of = self._role_of = [-1] * len(left.names)
+        left_values, right_values = left.values, right.values
+        left_shapes, right_shapes = left.shapes, right.shapes
+        for right_line, left_line in enumerate(self.to_left):
+            if left_line < 0:
+                continue
+            defines = right_shapes[right_line].defines
+            if not defines:
+                continue
+            if defines == (0,) == left_shapes[left_line].defines:
+                one, other = left_values[left_line][0], right_values[right_line][0]
+                if value_of[other] < 0 and role_of[one] < 0:
+                    value_of[other] = one
+                    role_of[one] = other
+                continue
+            self._match_definitions(left_line, right_line)
+        if -1 not in value_of:
+            return
         for right_line, left_line in enumerate(self.to_left):
             if left_line >= 0:
-                self._match_definitions(left_line, right_line)
-        for right_line, left_line in enumerate(self.to_left):
-            if left_line >= 0:
-                self._match_uses(left_line, right_line)
+                for value in right_values[right_line]:
+                    if value_of[value] < 0:
+                        self._match_uses(left_line, right_line)
+                        break
         # Nothing defines it (a string that looks like a value, a text cut short): its name is all there is.
-        if right.syntax.is_ssa:
+        if right.syntax.keeps_unknown:
             loose = {left.names[value]: value for value, definer in enumerate(left.definers) if definer < 0}
             for value, definer in enumerate(right.definers):
-                if definer < 0 and self.value_of[value] < 0:
+                if definer < 0 and value_of[value] < 0:
                     self._match(loose.get(right.names[value], -1), value)
 
     def _match(self, left_value: int, right_value: int) -> None:
@@ -122,7 +151,7 @@ class Comparison:
             if value_of[other] >= 0 or role_of[one] >= 0:
                 continue
             definer, other_definer = left.definers[one], right.definers[other]
-            if right.syntax.is_ssa and (definer < 0 or other_definer < 0):
+            if right.syntax.keeps_unknown and (definer < 0 or other_definer < 0):
                 continue
             if left.names[one][:1] != right.names[other][:1] and left.kind == "mlir":
                 continue
@@ -151,20 +180,13 @@ class Comparison:
 
     def _mapped_keys(self, lefts: list[int], rights: list[int]) -> tuple[dict[int, int], dict[int, int]]:
         """Keys of the line and its operands, where the right operands go by the left ones' numbers."""
-        left, right = self.left, self.right
-        left_keys: dict[int, int] = {}
+        left, right, value_of = self.left, self.right, self.value_of
+        left_keys = {line: hash((left.keys[line], *left.uses[line])) for line in lefts}
         right_keys: dict[int, int] = {}
-        for line in lefts:
-            defines = left.shapes[line].defines
-            used = [value for place, value in enumerate(left.values[line]) if place not in defines]
-            left_keys[line] = hash((left.keys[line], *used))
         for line in rights:
-            defines = right.shapes[line].defines
-            used: list[int] = []
-            for place, value in enumerate(right.values[line]):
-                if place not in defines:
-                    mapped = self.value_of[value]
-                    used.append(mapped if mapped >= 0 else -2 - value)
+            used = [value_of[value] for value in right.uses[line]]
+            if -1 in used:
+                used = [-2 - value if value_of[value] < 0 else value_of[value] for value in right.uses[line]]
             right_keys[line] = hash((right.keys[line], *used))
         return left_keys, right_keys
 
@@ -179,7 +201,7 @@ class Comparison:
         ]
         if not wanting_right:
             return False
-        gaps = self._gaps(wanting_left, wanting_right)
+        gaps = self.aligner.prune(self._gaps(wanting_left, wanting_right))
         if not gaps:
             return False
         for ours, _ in gaps:
@@ -226,6 +248,10 @@ class Comparison:
         theirs = [line for line in rights if self.to_left[line] < 0]
         if not ours or not theirs:
             return False
+        pruned = self.aligner.prune([(ours, theirs)])
+        if not pruned:
+            return False
+        ours, theirs = pruned[0]
         left_keys, right_keys = self._mapped_keys(ours, theirs)
         waiting: dict[int, list[int]] = {}
         for line in reversed(theirs):

@@ -23,9 +23,8 @@ class DiffEntry:
     left: range
     """Lines of `TextDiff.left_lines`, 0-based; empty where the left side has none."""
     right: range
-    left_marks: tuple[Span, ...] = ()
-    """For a changed line: the columns that differ, 0-based, the end excluded."""
-    right_marks: tuple[Span, ...] = ()
+    is_rewired: bool = False
+    """For a changed line: it only reads another of several equal computations (two equal constants became one)."""
     partner: range | None = None
     """For moved lines: where they stand on the other side. A move makes two entries, one on each side."""
 
@@ -77,6 +76,12 @@ class TextDiff:
         parts = [f"{counts[op]} {op}" for op in ("added", "removed", "changed", "moved") if counts[op]]
         unrelated = "The texts have next to nothing in common: " if self.is_unrelated else ""
         return f"{unrelated}{', '.join(parts)}; {counts['equal']} equal."
+
+    def marks(self, entry: DiffEntry) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
+        """For a changed line, the columns of its left and of its right version that differ; else nothing."""
+        if entry.op != "changed":
+            return (), ()
+        return word_marks(self.left_lines[entry.left.start], self.right_lines[entry.right.start])
 
     def unified(self, context: int = 3, left_name: str = "left", right_name: str = "right") -> str:
         """A unified diff of the shown lines; empty where they are the same.
@@ -167,36 +172,51 @@ def _definition_entry(one: int, other: int, entries: list[DiffEntry]) -> DiffEnt
 def _body_entries(comparison: Comparison, display: Display) -> Iterator[DiffEntry]:
     to_left, to_right, moved = comparison.to_left, comparison.to_right, comparison.moved
     left_start, right_start = display.left_start, display.right_start
+    left_end, right_end = len(to_right), len(to_left)
     at_left = at_right = 0
-    while at_left < len(to_right) or at_right < len(to_left):
+    while at_left < left_end or at_right < right_end:
         one, other = left_start + at_left, right_start + at_right
-        if at_left < len(to_right) and (to_right[at_left] < 0 or at_left in moved):
+        if at_left < left_end and to_right[at_left] < 0:
+            start = at_left
+            while at_left < left_end and to_right[at_left] < 0:
+                at_left += 1
+            yield DiffEntry("removed", range(one, one + at_left - start), range(other, other))
+        elif at_left < left_end and at_left in moved:
             partner = to_right[at_left] + right_start
-            yield DiffEntry(
-                "removed" if to_right[at_left] < 0 else "moved",
-                range(one, one + 1),
-                range(other, other),
-                partner=range(partner, partner + 1) if to_right[at_left] >= 0 else None,
-            )
+            yield DiffEntry("moved", range(one, one + 1), range(other, other), partner=range(partner, partner + 1))
             at_left += 1
-        elif at_right < len(to_left) and (to_left[at_right] < 0 or to_left[at_right] in moved):
+        elif at_right < right_end and to_left[at_right] < 0:
+            start = at_right
+            while at_right < right_end and to_left[at_right] < 0:
+                at_right += 1
+            yield DiffEntry("added", range(one, one), range(other, other + at_right - start))
+        elif at_right < right_end and to_left[at_right] in moved:
             partner = to_left[at_right] + left_start
-            yield DiffEntry(
-                "added" if to_left[at_right] < 0 else "moved",
-                range(one, one),
-                range(other, other + 1),
-                partner=range(partner, partner + 1) if to_left[at_right] >= 0 else None,
-            )
+            yield DiffEntry("moved", range(one, one), range(other, other + 1), partner=range(partner, partner + 1))
             at_right += 1
+        elif comparison.equal[at_right]:
+            length = _equal_run(comparison, at_left, at_right)
+            yield DiffEntry("equal", range(one, one + length), range(other, other + length))
+            at_left += length
+            at_right += length
         else:
-            ours, theirs = range(one, one + 1), range(other, other + 1)
-            if comparison.is_equal(at_left, at_right):
-                yield DiffEntry("equal", ours, theirs)
-            else:
-                marks = word_marks(display.left_lines[one], display.right_lines[other])
-                yield DiffEntry("changed", ours, theirs, *marks)
+            rewired = comparison.is_rewired(at_left, at_right)
+            yield DiffEntry("changed", range(one, one + 1), range(other, other + 1), rewired)
             at_left += 1
             at_right += 1
+
+
+def _equal_run(comparison: Comparison, at_left: int, at_right: int) -> int:
+    to_left, equal, moved = comparison.to_left, comparison.equal, comparison.moved
+    length = 1
+    while (
+        at_right + length < len(to_left)
+        and to_left[at_right + length] == at_left + length
+        and equal[at_right + length]
+        and at_left + length not in moved
+    ):
+        length += 1
+    return length
 
 
 def _append(entries: list[DiffEntry], entry: DiffEntry) -> None:

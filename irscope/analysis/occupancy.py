@@ -66,7 +66,10 @@ def occupancy(resources: Resources, target: Target, num_warps: int) -> Occupancy
 
 def waves_per_simd(resources: Resources, limits: HipLimits) -> int:
     """Waves that one SIMD holds by its registers alone: what LLVM prints as `; Occupancy:` for a kernel without LDS."""
-    return min(_waves_by_vectors(resources, limits), _waves_by_scalars(resources, limits))
+    waves = [limits.max_waves_per_simd, _waves_by_vectors(resources, limits)]
+    if limits.scalar_steps:
+        waves.append(_waves_by_scalars(resources, limits))
+    return min(waves)
 
 
 def _occupancy(causes: dict[str, int], max_warps: int, num_warps: int, unit: str) -> Occupancy:
@@ -139,15 +142,12 @@ def _waves_by_vectors(resources: Resources, limits: HipLimits) -> int:
     if used > limits.vector_registers:
         return 0
     taken = max(_round_up(used, limits.vector_granule), limits.vector_granule)
-    return min(limits.vector_registers // taken, limits.max_waves_per_simd)
+    return limits.vector_registers // taken
 
 
 def _waves_by_scalars(resources: Resources, limits: HipLimits) -> int:
     used = resources.scalar_registers or 0
-    if not limits.scalar_steps:
-        return limits.max_waves_per_simd
-    waves = next((waves for up_to, waves in limits.scalar_steps if used <= up_to), 7)
-    return min(waves, limits.max_waves_per_simd)
+    return next((waves for up_to, waves in limits.scalar_steps if used <= up_to), 7)
 
 
 def _round_up(value: int, granule: int) -> int:

@@ -96,6 +96,7 @@ class _Names:
         self._match_aliases(left, right)
         self._alias_names = dict(self.matched)
         self._name_aliases(left, right)
+        self._renames_aliases = any(old != new for old, new in self._alias_names.items())
 
     def _match_aliases(self, left: Body, right: Body) -> None:
         waiting: dict[str, list[str]] = {}
@@ -133,33 +134,47 @@ class _Names:
         right = comparison.right
         own = right.lines[number]
         partner = comparison.to_left[number]
-        if partner >= 0 and comparison.is_equal(partner, number):
+        if partner >= 0 and comparison.equal[number]:
             other = comparison.left.lines[partner]
+            if own == other:
+                return other
             bare = other.lstrip()
             indent = len(own) - len(own.lstrip())
             return other if len(other) - len(bare) == indent else own[:indent] + bare
-        values = iter(right.values[number])
+        own_names, values = right.names, right.values[number]
+        renamed = False
+        for value in values:
+            if self._value(value) is not own_names[value]:
+                renamed = True
+                break
+        if not renamed and not (self._renames_aliases and ("#" in own or "!" in own)):
+            return own
+        rest = iter(values)
 
         def replace(match: re.Match[str]) -> str:
             if match["alias"] is not None:
                 return self._alias_names.get(match[0], match[0])
-            value = next(values, None)
-            return match[0] if value is None else self._value(value, match[0])
+            value = next(rest, None)
+            if value is None:
+                return match[0]
+            name = self._value(value)
+            # In LLVM IR a label stands without the sign where it is defined.
+            return name if match[0][0] == name[0] or name[0] != "%" else name[1:]
 
         return self._pattern.sub(replace, own)
 
-    def _value(self, value: int, written: str) -> str:
+    def _value(self, value: int) -> str:
         name = self._of_value.get(value)
         if name is None:
             name = self._of_value[value] = self._named(value)
-        return name if written[0] == name[0] or name[0] != "%" else name[1:]
+        return name
 
     def _named(self, value: int) -> str:
         partner = self.comparison.value_of[value]
         if partner >= 0:
             return self.comparison.left.names[partner]
         name = self.comparison.right.names[value]
-        if name not in self._taken or not self.syntax.is_ssa:
+        if name not in self._taken or not self.syntax.is_virtual:
             return name
         sign, rest = (name[0], name[1:]) if not name[0].isalnum() else ("", name)
         fresh, number = (f"{sign}new_{rest}" if rest[:1].isdigit() else f"{name}_new"), 1

@@ -68,12 +68,12 @@ def stage_text(
 
 def binary_text(capture: Capture, artifact: Artifact) -> str:
     """A binary's sections and resources, in place of its bytes."""
-    from irscope.ir.elf import read_elf
+    from irscope.ir.elf import parse_elf
     from irscope.render.terminal import table
 
     data = artifact.data if isinstance(artifact.data, bytes) else b""
-    rows = [[item.name, str(item.type), item.size, item.offset, str(item.flags)] for item in read_elf(data).sections]
-    sections = table(["section", "type", "size", "offset", "flags"], rows, width=width())
+    rows = [[item.name, item.type, item.size_bytes, item.offset, item.flag_letters] for item in parse_elf(data).sections]
+    sections = table(["section", "type", "bytes", "offset", "flags"], rows, width=width())
     hint = f"# {len(data)} bytes; -o FILE writes them"
     return "\n".join([sections.rstrip("\n"), "", resources_text(capture).rstrip("\n"), hint])
 
@@ -87,14 +87,14 @@ def resources_text(capture: Capture) -> str:
 
 def occupancy_text(capture: Capture) -> str:
     """`50 % (32 of 64 warps a multiprocessor, limited by registers)`, or nothing where it is not known."""
-    from irscope.analysis.occupancy import occupancy_of
+    from irscope.analysis.metrics import occupancy_of
 
     occupancy = occupancy_of(capture)
     if occupancy is None:
         return ""
-    unit = "wave" if capture.target.backend == "hip" else "warp"
-    limited = f", limited by {' and '.join(occupancy.limited_by)}" if occupancy.limited_by else ""
-    return f"{occupancy.fraction:.0%} ({occupancy.warps_per_sm} of {occupancy.max_warps} {unit}s{limited})"
+    threads = "waves" if capture.target.backend == "hip" else "warps"
+    held = f"{occupancy.warps_per_sm} of {occupancy.max_warps} {threads} a {occupancy.unit}"
+    return f"{occupancy.fraction:.0%} ({held}, limited by {' and '.join(occupancy.limited_by)})"
 
 
 def summary(captures: Sequence[Capture], color: bool | None) -> str:
@@ -182,7 +182,7 @@ def as_json(capture: Capture, wanted: Sequence[str] = ()) -> dict[str, Any]:
 
 def occupancy_json(capture: Capture) -> dict[str, Any] | None:
     """The occupancy of a capture as JSON."""
-    from irscope.analysis.occupancy import occupancy_of
+    from irscope.analysis.metrics import occupancy_of
 
     occupancy = occupancy_of(capture)
     return None if occupancy is None else asdict(occupancy)

@@ -42,6 +42,8 @@ class How:
     verbose: bool = False
     arguments: tuple[str, ...] = ()
     interpreter: str | None = None
+    constants: tuple[tuple[str, str], ...] = ()
+    """tl.constexpr values that replace a launch's own, where it has them."""
 
     @property
     def changes_a_capture(self) -> bool:
@@ -209,6 +211,8 @@ def _recorded(file: str, kernel: str, asked: How) -> list[Capture]:
         llvm_passes=asked.llvm_passes,
         virtual=asked.virtual,
     )
+    if asked.constants:
+        request = replace(request, constants=asked.constants)
     recording = run_request(request, asked)
     captures = list(recording.captures)
     store = CaptureStore()

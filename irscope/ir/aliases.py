@@ -11,6 +11,8 @@ from irscope.ir.clean import Ignored
 from irscope.ir.tokens import SYMBOL, Shape, Syntax, syntax_of
 
 _DEEPEST = 40
+# ".reg .b32 %r<108>;": how many registers PTX declares is a matter of numbering.
+REGISTER_COUNT = re.compile(r"<\d+>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ def split_definitions(lines: list[str], syntax: Syntax) -> tuple[list[Definition
         if match is None:
             rest.append(number)
             continue
-        definition = Definition(match["name"], match["value"], line, number)
+        definition = Definition(match["name"], match["value"] or "", line, number)
         (tail if rest else head).append(definition)
     return head, tail, rest
 
@@ -77,6 +79,8 @@ class Resolver:
     def key(self, shape: Shape) -> int:
         """The key of all lines of that shape: equal where only names differ."""
         template = shape.template
+        if self._kind == "ptx" and template.startswith(".reg"):
+            template = REGISTER_COUNT.sub("<>", template)
         if self._without_attributes:
             template = without_attributes(template, self._kind)
         if self._alias is not None and ("#" in template or "!" in template):

@@ -31,6 +31,8 @@ class Body:
     """Of the line and all that its operands come from."""
     values: list[tuple[int, ...]]
     """The values in the line's holes; a value is its index in `names`."""
+    uses: list[tuple[int, ...]]
+    """Those that the line does not define."""
     parents: list[int]
     """The line that opened the region this line stands in; -1 at the top."""
     openers: list[int]
@@ -39,8 +41,8 @@ class Body:
     """One item a value: how it is written."""
     definers: list[int]
     """One item a value: the line that defines it; -1 where none does."""
-    entries: frozenset[int]
-    """LLVM IR: the values that are entry blocks, which have a number but no label."""
+    entries: dict[int, int]
+    """LLVM IR: line of a function -> the value that is its entry block, which has a number but no label."""
     resolver: Resolver
 
     @property
@@ -78,11 +80,12 @@ def read_body(text: str, kind: StageKind, ignore: frozenset[Ignored]) -> Body:
         reader.keys,
         reader.deep_keys,
         reader.values,
+        reader.uses,
         reader.parents,
         reader.openers,
         reader.names,
         reader.definers,
-        frozenset(reader.entries),
+        reader.entries,
         resolver,
     )
 
@@ -113,7 +116,6 @@ class _Reader:
         "entries",
         "found",
         "is_llvm",
-        "is_ssa",
         "keys",
         "kind",
         "names",
@@ -121,11 +123,13 @@ class _Reader:
         "parents",
         "resolver",
         "shapes",
+        "syntax",
+        "uses",
         "values",
     )
 
     def __init__(self, syntax: Syntax, kind: StageKind, resolver: Resolver, found: list[str]) -> None:
-        self.is_ssa = syntax.is_ssa
+        self.syntax = syntax
         self.is_llvm = kind == "llvm"
         self.kind: StageKind = kind
         self.resolver = resolver
@@ -135,15 +139,19 @@ class _Reader:
         self.keys: list[int] = []
         self.deep_keys: list[int] = []
         self.values: list[tuple[int, ...]] = []
+        self.uses: list[tuple[int, ...]] = []
         self.parents: list[int] = []
         self.openers: list[int] = []
         self.names: list[str] = []
         self.definers: list[int] = []
-        self.entries: list[int] = []
+        self.entries: dict[int, int] = {}
 
     def read(self, templates: list[str]) -> None:
         known: dict[str, tuple[Shape, int]] = {}
         found, names, definers = self.found, self.names, self.definers
+        shapes, keys, deep_keys, values, uses = self.shapes, self.keys, self.deep_keys, self.values, self.uses
+        parents, openers = self.parents, self.openers
+        is_virtual, has_versions = self.syntax.is_virtual, self.syntax.has_versions
         value_keys: list[int] = []
         scope: dict[str, int] = {}
         stack: list[int] = []
@@ -155,59 +163,68 @@ class _Reader:
                 shape = shape_of(template, self.kind)
                 entry = known[template] = (shape, self.resolver.key(shape))
             shape, key = entry
+            shapes.append(shape)
+            keys.append(key)
             if shape.is_function:
                 scope = {}
-            self.openers.append(stack.pop() if shape.closes and stack else -1)
-            self.parents.append(stack[-1] if stack else -1)
+            openers.append(stack.pop() if shape.closes and stack else -1)
+            parents.append(stack[-1] if stack else -1)
             if shape.opens:
                 stack.append(line)
-            deep = key
-            holes: tuple[int, ...] = ()
-            if shape.holes:
-                end = position + shape.holes
-                own = found[position:end]
-                position = end
-                defines = shape.defines
-                slots: list[int] = []
-                parts: list[int] = [key]
-                for index, name in enumerate(own):
-                    if index in defines:
-                        slots.append(-1)
-                        continue
-                    value = scope.get(name)
-                    if value is None:
-                        # Used before it is defined (a label, a phi), or never defined.
-                        value = scope[name] = len(names)
-                        names.append(name)
-                        definers.append(-1)
-                        value_keys.append(0)
-                    slots.append(value)
-                    parts.append(value_keys[value])
-                deep = hash(tuple(parts))
-                for place, index in enumerate(defines):
-                    name = own[index]
-                    value = scope.get(name)
-                    if value is not None and definers[value] < 0 and (self.is_ssa or name[0] == "."):
-                        definers[value] = line
-                        value_keys[value] = deep + place
-                    else:
-                        value = scope[name] = len(names)
-                        names.append(name)
-                        definers.append(line)
-                        value_keys.append(deep + place)
-                    slots[index] = value
-                holes = tuple(slots)
-                if shape.is_function and self.is_llvm:
-                    self._name_entry(own, line, scope, value_keys)
-            self.shapes.append(shape)
-            self.keys.append(key)
-            self.deep_keys.append(deep)
-            self.values.append(holes)
+            if not shape.holes:
+                deep_keys.append(key)
+                values.append(())
+                uses.append(())
+                continue
+            end = position + shape.holes
+            own = found[position:end]
+            position = end
+            defines = shape.defines
+            slots: list[int] = []
+            used: list[int] = []
+            for index, name in enumerate(own):
+                if index in defines:
+                    slots.append(-1)
+                    continue
+                value = scope.get(name)
+                if value is None:
+                    # Used before it is defined (a label, a phi), or never defined.
+                    value = scope[name] = len(names)
+                    names.append(name)
+                    definers.append(-1)
+                    value_keys.append(0)
+                slots.append(value)
+                used.append(value)
+            deep = hash((key, *[value_keys[value] for value in used]))
+            for place, index in enumerate(defines):
+                name = own[index]
+                value = scope.get(name)
+                if value is None:
+                    is_new = True
+                elif definers[value] < 0:
+                    # A label may be named before it stands; a register that was read held something else.
+                    is_new = not is_virtual and name[0] != "."
+                else:
+                    is_new = has_versions
+                if value is None or is_new:
+                    value = scope[name] = len(names)
+                    names.append(name)
+                    definers.append(line)
+                    value_keys.append(deep + place)
+                else:
+                    definers[value] = line if definers[value] < 0 else definers[value]
+                    value_keys[value] = deep + place
+                slots[index] = value
+            deep_keys.append(deep)
+            values.append(tuple(slots))
+            uses.append(tuple(used))
+            if shape.is_function and self.is_llvm:
+                self._name_entry(own, line, scope, value_keys)
 
     def _name_entry(self, arguments: list[str], line: int, scope: dict[str, int], value_keys: list[int]) -> None:
         # "define void @f(ptr %0, i32 %1) {" has an entry block that is called %2 without a label.
         name = f"%{sum(argument[1:].isdigit() for argument in arguments)}"
-        self.entries.append(len(self.names))
+        self.entries[line] = len(self.names)
         scope[name] = len(self.names)
         self.names.append(name)
         self.definers.append(line)

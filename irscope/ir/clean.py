@@ -151,7 +151,7 @@ def _clean_assembly(text: str, kind: StageKind, without_locations: bool) -> tupl
 
 def _respaced(line: str) -> str:
     # Assembly is indented by tabs, or by the addresses that went: four blanks say the same.
-    stripped = line.strip().replace("\t", " ")
+    stripped = line.strip().replace(" \t", " ").replace("\t", " ")
     return "    " + stripped if stripped and line[0] in " \t" else stripped
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 
 from irscope.capture import StageKind
-from irscope.ir.locations_asm import read_amdgcn, read_sass
+from irscope.ir.locations_asm import read_amdgcn
 from irscope.ir.locations_filter import filter_lines
 from irscope.ir.locations_llvm import read_llvm
 from irscope.ir.locations_mlir import read_mlir
 from irscope.ir.locations_model import MAX_FRAMES, Chain, Frame, TextLocations
 from irscope.ir.locations_ptx import read_ptx
+from irscope.ir.locations_sass import read_sass
 from irscope.ir.locations_strip import strip_locations
 
 __all__ = [
@@ -29,14 +30,15 @@ __all__ = [
 ]
 
 
-def read_locations(text: str, kind: StageKind, *, llir: str | None = None) -> TextLocations:
+def read_locations(text: str, kind: StageKind, *, llir: str | None = None, ptx: str | None = None) -> TextLocations:
     """Read the locations of a stage's text, in time linear in its length.
 
     Args:
         text: the stage's text; hostile, cut and foreign texts are read as far as they go, and nothing is raised.
         kind: the language it is in.
-        llir: for PTX and AMDGCN, the LLVM IR that the assembly was made from: it settles what the assembly's own
-            locations leave open (see `read_ptx` and `read_amdgcn`).
+        llir: for PTX, SASS and AMDGCN, the LLVM IR that the assembly was made from: it settles what the assembly's
+            own locations leave open (see `read_ptx`, `read_sass` and `read_amdgcn`).
+        ptx: for SASS, the PTX that it was made from: it tells lines that LLVM made up from true ones.
 
     Returns the chain of every line; a binary has no lines.
     """
@@ -47,7 +49,7 @@ def read_locations(text: str, kind: StageKind, *, llir: str | None = None) -> Te
     if kind == "ptx":
         return read_ptx(text, llir)
     if kind == "sass":
-        return read_sass(text)
+        return read_sass(text, llir, ptx)
     if kind == "amdgcn":
         return read_amdgcn(text, llir)
     return TextLocations()

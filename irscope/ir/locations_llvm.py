@@ -78,9 +78,15 @@ class DebugChains:
             node = self.nodes.get(number)
         return honest(frames)
 
-    def chains(self) -> dict[str, Chain]:
-        """The chain of every DILocation, by its number."""
-        return {number: self.chain(number) for number, node in self.nodes.items() if node.kind == "DILocation"}
+    def places(self) -> list[Chain]:
+        """The chains of all locations that are no mere call sites, and the places of all functions."""
+        sites = {node.ids["inlinedAt"] for node in self.nodes.values() if "inlinedAt" in node.ids}
+        attached = [
+            number
+            for number, node in self.nodes.items()
+            if node.kind == "DISubprogram" or (node.kind == "DILocation" and number not in sites)
+        ]
+        return [self.chain(number) for number in attached]
 
     def _place(self, scope: str) -> tuple[str, str]:
         """The file and the function of a scope."""

@@ -3,101 +3,167 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-from irscope.ir.locations_asm import file_table
-from irscope.ir.locations_llvm import DebugChains, honest
-from irscope.ir.locations_model import MAX_FRAMES, Chain, ChainTable, Frame, TextLocations, count, text_lines
+from irscope.ir.locations_asm import callers, file_table, paths_by_name
+from irscope.ir.locations_known import KnownChains
+from irscope.ir.locations_llvm import honest
+from irscope.ir.locations_model import Chain, ChainTable, Frame, TextLocations, count, cut, text_lines
 
 # 	.loc	3 196 12, function_name $L__info_string0, inlined_at 3 216 16 // standard.py:196:12
+# 	.loc	2 9 15                          // helpers.py:9:15 @[ kernel.py:19:22 ]
 _LOC = re.compile(
     r"\s*\.loc\s+(?P<file>\d+)\s+(?P<line>\d+)(?:\s+(?P<column>\d+))?"
     r"(?:\s*,\s*function_name\s+(?P<function>[\w.$]+)(?:\s*\+\s*(?P<offset>\d+))?"
     r"\s*,?\s*inlined_at\s+(?P<at_file>\d+)\s+(?P<at_line>\d+)(?:\s+(?P<at_column>\d+))?)?"
+    r"[^/]*(?://(?P<comment>.*))?"
 )
 # .visible .entry chains(      .func  (.param .b32 func_retval0) helper(      .entry kernel
-_FUNCTION = re.compile(
-    r"\s*(?:\.(?:visible|weak|extern|noreturn)\s+)*\.(?:entry|func)\b(?:\s*\([^)]*\))?\s*(?P<name>[\w.$]*)"
-)
+_FUNCTION = re.compile(r"\s*(?:\.(?:visible|weak|extern)\s+)*\.(?:entry|func)\b(?:\s*\([^)]*\))?\s*(?P<name>[\w.$]*)")
 # $L__info_string0:
 _STRING = re.compile(r"(?P<name>\$L__info_string\d+):")
 # .b8 99                                  // string offset=0 ; chains        .b8 104,105,0
 _BYTES = re.compile(r"\.b8\s+(?P<values>[\d, ]+)")
 # $L__tmp0:   }   )   {   .reg .b32 %r<3>;   // %bb.0:   (an instruction may stand behind a brace)
 _NO_INSTRUCTION = re.compile(r"\s*(?:[\w.$]+:\s*(?://.*)?$|[{}]?\s*(?://.*)?$|\{?\s*\.\w|\)\s*$)")
+# @%p1 ld.global.b32 { %r1 }, [ %rd1 + 0 ];
+_OPCODE = re.compile(r"\s*\{?\s*(?:@!?%\w+\s+)?(?P<opcode>[\w.:]+)")
 
 _Place = tuple[str, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class PtxLine:
+    """What is known of one line: its chain, and, within inline assembly, what its `.loc` says."""
+
+    chain: Chain = ()
+    stated: Chain = ()
+    is_instruction: bool = False
 
 
 def read_ptx(text: str, llir: str | None = None) -> TextLocations:
     """The locations of each line of PTX.
 
-    A `.loc` names its call site by place alone, and that is where an earlier `.loc` of the function says that it is
-    inlined itself: the nearest one before. Where `llir` (the LLVM IR that the PTX was made from) is given, a chain
-    that it does not know gives way to the only one that it does know with the same two innermost places.
+    A `.loc` names its call site by place alone, and an earlier `.loc` of the function says where that is inlined
+    itself: the nearest one before. Before Triton 3.8 the call sites stand in comments. Where `llir` (the LLVM IR that
+    the PTX was made from) is given, a chain that it does not know gives way to the only one that it does know and
+    that agrees the furthest.
+
+    A block of inline assembly comes from where it begins: from Triton 3.8 on LLVM counts a line on for each of its
+    instructions, which points at statements that have nothing to do with it.
     """
-    lines = text_lines(text)
-    files, strings = file_table(lines), _info_strings(lines)
-    sites = _CallSites(llir)
     table = ChainTable()
-    by_line: list[int] = []
-    index = -1
-    name = ""
+    return table.locations([table.add(line.chain) for line in ptx_lines(text, KnownChains(llir))])
+
+
+def ptx_lines(text: str, known: KnownChains) -> Iterator[PtxLine]:
+    """What is known of each line of PTX."""
+    lines = text_lines(text)
+    sites = _CallSites(file_table(lines), _info_strings(lines), known)
+    chain: Chain = ()
+    stated: Chain = ()
+    fresh = in_block = False
     for line in lines:
-        by_line.append(-1)
+        result = PtxLine()
         loc = _LOC.match(line) if ".loc" in line else None
         if loc is not None:
-            index = table.add(sites.chain(loc, files, strings, name))
+            stated = sites.chain(loc)
+            if not in_block or fresh:
+                chain, fresh = stated, False
+        elif "// begin inline asm" in line:
+            in_block = fresh = True
+        elif "// end inline asm" in line:
+            in_block, stated = False, chain
         elif line[:1] == "}" or line.lstrip().startswith((".visible", ".func", ".entry", ".weak", ".section")):
             function = _FUNCTION.match(line)
-            name = function["name"] if function else name
-            sites.begin()
-            index = -1
-        elif index >= 0 and not _NO_INSTRUCTION.match(line):
-            by_line[-1] = index
-    return table.locations(by_line)
+            sites.begin(function["name"] if function else "")
+            chain = stated = ()
+            in_block = False
+        elif not _NO_INSTRUCTION.match(line):
+            fresh = False
+            result = PtxLine(chain, stated, True)
+        yield result
+
+
+class CountedLines:
+    """The lines that LLVM counted on within inline assembly, and what they stand for.
+
+    LLVM gives the n-th instruction of a block of inline assembly, counted from 0, the line of its statement plus n
+    (https://github.com/llvm/llvm-project/pull/177718), and what is assembled from the PTX has these lines.
+    """
+
+    def __init__(self, ptx: str | None) -> None:
+        self._true: dict[tuple[str, int], set[str]] = {}
+        self._counted: dict[tuple[str, int], dict[str, set[Chain]]] = {}
+        if ptx is None:
+            return
+        for text, line in zip(text_lines(ptx), ptx_lines(ptx, KnownChains(None)), strict=True):
+            if not line.is_instruction or not line.stated:
+                continue
+            match = _OPCODE.match(text)
+            opcode = match["opcode"] if match else ""
+            place = (line.stated[0].file, line.stated[0].line)
+            if line.chain[:1] == line.stated[:1] or not line.chain:
+                self._true.setdefault(place, set()).add(opcode)
+            else:
+                plain = tuple(Frame(frame.file, frame.line, 0) for frame in line.chain)
+                self._counted.setdefault(place, {}).setdefault(opcode, set()).add(plain)
+
+    def __bool__(self) -> bool:
+        return bool(self._counted)
+
+    def meant(self, frame: Frame, opcode: str) -> Chain | None:
+        """The chain that a place in SASS stands for; None where the place is true, or where that cannot be told.
+
+        Args:
+            frame: the innermost frame that SASS states.
+            opcode: how the opcode begins that the instruction was made from in PTX; empty where that is not known.
+        """
+        counted = self._counted.get((frame.file, frame.line))
+        if counted is None:
+            return None
+        true = self._true.get((frame.file, frame.line), set())
+        if true and (not opcode or any(other.startswith(opcode) for other in true)):
+            return None
+        fitting = {name: chains for name, chains in counted.items() if opcode and name.startswith(opcode)} or counted
+        if true and fitting is counted:
+            return None
+        chains = {chain for found in fitting.values() for chain in found}
+        return next(iter(chains)) if len(chains) == 1 else None
 
 
 class _CallSites:
     """Remembers, within one function, what each place was last inlined at."""
 
-    def __init__(self, llir: str | None) -> None:
+    def __init__(self, files: Mapping[str, str], strings: Mapping[str, str], known: KnownChains) -> None:
+        self.files = files
+        self.paths = paths_by_name(files)
+        self.strings = strings
+        self.known = known
+        self.function = ""
         self.parents: dict[_Place, Chain] = {}
-        self.known: set[tuple[_Place, ...]] = set()
-        self.by_start: dict[tuple[_Place, ...], list[Chain]] = {}
-        for chain in DebugChains(text_lines(llir)).chains().values() if llir else ():
-            places = _places(chain)
-            if places not in self.known:
-                self.known.add(places)
-                self.by_start.setdefault(places[:2], []).append(chain)
 
-    def begin(self) -> None:
+    def begin(self, function: str) -> None:
         """Forget what was seen: another function begins."""
+        self.function = function
         self.parents = {}
 
-    def chain(self, loc: re.Match[str], files: dict[str, str], strings: dict[str, str], function: str) -> Chain:
+    def chain(self, loc: re.Match[str]) -> Chain:
         """The chain of one `.loc`."""
-        file, line, column = files.get(loc["file"], ""), count(loc["line"]), count(loc["column"] or "0")
-        if not loc["at_file"]:
-            chain = (Frame(file, line, column),) if line else ()
+        file, line, column = self.files.get(loc["file"], ""), count(loc["line"]), count(loc["column"] or "0")
+        if loc["at_file"]:
+            at = (self.files.get(loc["at_file"], ""), count(loc["at_line"]), count(loc["at_column"] or "0"))
+            # Triton names the function that it was inlined into, which is not the one it stands in.
+            inner = honest(
+                (Frame(file, line, column, self.strings.get(loc["function"], "")), Frame("", 1, 0, self.function))
+            )
+            frames = cut((inner[0], *(self.parents.get(at) or (Frame(*at),))))
         else:
-            at = (files.get(loc["at_file"], ""), count(loc["at_line"]), count(loc["at_column"] or "0"))
-            parent = self.parents.get(at) or ((Frame(*at),) if at[1] else ())
-            inner = Frame(file, line, column, strings.get(loc["function"], ""))
-            outer = Frame("", 1, 0, function)  # Triton names the function it was inlined into, which is not true
-            chain = self._checked((*(honest((inner, outer))[:1] if line else ()), *parent)[:MAX_FRAMES])
+            frames = cut((Frame(file, line, column), *callers(loc["comment"] or "", self.paths)))
+        chain = self.known.settle(frames)
         self.parents[file, line, column] = chain
         return chain
-
-    def _checked(self, chain: Chain) -> Chain:
-        places = _places(chain)
-        if not self.known or places in self.known:
-            return chain
-        others = self.by_start.get(places[:2], [])
-        return others[0] if len(others) == 1 else chain
-
-
-def _places(chain: Chain) -> tuple[_Place, ...]:
-    return tuple((frame.file, frame.line, frame.column) for frame in chain)
 
 
 def _info_strings(lines: list[str]) -> dict[str, str]:

@@ -25,7 +25,7 @@ _DEBUG_SECTION = re.compile(r'\s*\.section\s+"?\.debug_')
 # 	.text       .section ".note.GNU-stack"       .amdgpu_metadata
 _OTHER_SECTION = re.compile(r"\s*\.(?:section|text|data|bss|amdgpu_metadata)\b")
 # $L__tmp3:   .Ltmp11:   $L__func_begin0:
-_DEBUG_LABEL = re.compile(r"\s*((?:\$L__|\.L)(?:tmp|func_begin|func_end)\d+):\s*$")
+_DEBUG_LABEL = re.compile(r"\s*(\$L__(?:tmp|func_begin|func_end)\d+|\.L(?:tmp|func_begin)\d+):\s*$")
 _DEBUG_LABEL_NAME = re.compile(r"(?:\$L__|\.L)(?:tmp|func_begin|func_end)\d+\b")
 # 	//## File "kernel.py", line 216 inlined at "kernel.py", line 25
 _MARKER = re.compile(r"\s*//## ")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from irscope.capture import StageKind
-from irscope.ir.aliases import Definition, Resolver, without_attributes
+from irscope.ir.aliases import REGISTER_COUNT, Definition, Resolver, without_attributes
 from irscope.ir.body import Body, read_body
 from irscope.ir.clean import Ignored
 from irscope.ir.tokens import SYMBOL, Syntax
@@ -32,6 +32,8 @@ def normalize(text: str, kind: StageKind, ignore: frozenset[Ignored] = frozenset
 
 
 def _line(body: Body, index: int, names: _Names) -> str:
+    if body.shapes[index].is_function:
+        names.begin_function()
     values = iter(body.values[index])
 
     def replace(match: re.Match[str]) -> str:
@@ -40,7 +42,13 @@ def _line(body: Body, index: int, names: _Names) -> str:
         value = next(values, None)
         return match[0] if value is None else names.value(value, match[0])
 
-    return names.pattern.sub(replace, body.lines[index])
+    if body.kind == "ptx" and body.shapes[index].name == ".reg":
+        return REGISTER_COUNT.sub("<>", body.lines[index])
+    line = names.pattern.sub(replace, body.lines[index])
+    if index in body.entries:
+        # The entry block takes the number behind the arguments' ones.
+        names.value(body.entries[index], "%")
+    return line
 
 
 class _Names:
@@ -58,17 +66,19 @@ class _Names:
 
     def value(self, value: int, written: str) -> str:
         """What a value or label is called."""
-        if not self._syntax.is_ssa and written[0] != ".":
+        if not self._syntax.is_virtual and written[0] != ".":
             return written
         name = self._values.get(value)
         if name is None:
             own = self._body.names[value]
-            if value in self._body.entries:
-                own = "%entry"
             # What nothing defines keeps its name: it is no name of ours.
-            defined = self._body.definers[value] >= 0 and value not in self._body.entries
+            defined = self._body.definers[value] >= 0 or not self._syntax.keeps_unknown
             name = self._values[value] = self._number(self._stem(value)) if defined else own
         return name if name[0] == written[0] or name[0] != "%" else name[1:]
+
+    def begin_function(self) -> None:
+        """Values and labels of a function are numbered from 0."""
+        self._counts = {stem: count for stem, count in self._counts.items() if stem[0] in "#!"}
 
     def alias(self, name: str) -> str:
         """What an alias is called; its definition is kept for the end."""

@@ -169,8 +169,8 @@ def classify(opcode: str, operands: Sequence[str] = ()) -> str | None:
         opcode: with its suffixes: `LDG.E.128`, `ld.global.v4.b32`, `buffer_load_dwordx4`.
         operands: looked at where the opcode leaves the width open: `cp.async` of PTX, loads to LDS of AMDGCN.
 
-    Returns a family such as `mma`, `wgmma`, `shuffle`, or with the bits that one thread moves `ld.global.128`. Loads and
-    stores of a thread's own memory are `ld.local` and `st.local`: with Triton, these are spills.
+    Returns a family such as `mma`, `wgmma`, `shuffle`, or with the bits that one thread moves `ld.global.128`. Loads
+    and stores of a thread's own memory are `ld.local` and `st.local`: with Triton, these are spills.
     """
     if opcode[:1].isupper():
         family, width = _first(_SASS, opcode), _sass_bits

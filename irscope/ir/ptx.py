@@ -24,6 +24,8 @@ _REGISTER = re.compile(r"\.reg\s+\.(?P<type>\w+)\s+(?P<names>.+)$")
 _RANGE = re.compile(r"[\w$%]+<(?P<count>\d{1,9})>$")
 # $L__BB0_2:
 _LABEL = re.compile(r"(?P<name>[\w$%.]+)\s*:(?!:)\s*")
+# a comment's ends: // to the end of the line, /* over lines */
+_COMMENT = re.compile(r"//|/\*|\*/")
 # $L__tmp12      $L__func_begin0
 _DEBUG_LABEL = re.compile(r"\$L__(?:tmp|func_begin|func_end)\d")
 # @!%p1 bra $L__BB0_2
@@ -81,24 +83,20 @@ def parse_ptx(text: str) -> PtxModule:
 
 def _without_comments(line: str, inside: bool) -> tuple[str, bool]:
     """A line without its comments, and whether a block comment goes on behind it."""
+    if not inside and "/" not in line:
+        return line, False
     kept: list[str] = []
-    at = 0
-    while at < len(line):
+    start = 0
+    for mark in _COMMENT.finditer(line):
         if inside:
-            end = line.find("*/", at)
-            if end < 0:
-                return "".join(kept), True
-            inside, at = False, end + 2
-            continue
-        block, rest = line.find("/*", at), line.find("//", at)
-        if rest >= 0 and (block < 0 or rest < block):
-            return "".join(kept) + line[at:rest], False
-        if block < 0:
-            kept.append(line[at:])
-            break
-        kept.append(line[at:block])
-        inside, at = True, block + 2
-    return "".join(kept), inside
+            if mark[0] == "*/":
+                inside, start = False, mark.end()
+        elif mark[0] == "//":
+            return "".join(kept) + line[start : mark.start()], False
+        elif mark[0] == "/*":
+            kept.append(line[start : mark.start()])
+            inside = True
+    return "".join(kept) + ("" if inside else line[start:]), inside
 
 
 class _Reader:
@@ -136,11 +134,13 @@ class _Reader:
             return
         if not self.statement and code.startswith((".loc ", ".loc\t", ".file ", ".file\t")):
             return
-        while code and self._is_inside():
-            code = self._read_piece(code, number, inside_assembly)
-
-    def _is_inside(self) -> bool:
-        return self.function is not None
+        *whole, rest = code.split(";")
+        for piece in whole:
+            if not self._read_piece(piece.strip(), number):
+                return
+            self._end_statement(inside_assembly)
+        if rest.strip():
+            self._read_piece(rest.strip(), number)
 
     def _read_outside(self, code: str, number: int) -> None:
         if self.skipping:  # a section of debug data, between braces
@@ -168,29 +168,30 @@ class _Reader:
         if body.strip():
             self.read(body.strip(), number, False)
 
-    def _read_piece(self, code: str, number: int, inside_assembly: bool) -> str:
-        """Take one brace, label or statement from the front; returns what is left of the line."""
-        if not self.statement:
+    def _read_piece(self, code: str, number: int) -> bool:
+        """Take a statement, or a part of one, with the braces and labels before it; False where the function ended."""
+        while code and not self.statement:
+            label = _LABEL.match(code)
             if code[0] == "{":
                 self.depth += 1
-                return code[1:].lstrip()
-            if code[0] == "}":
+                code = code[1:].lstrip()
+            elif code[0] == "}":
                 self.depth -= 1
+                code = code[1:].lstrip()
                 if self.depth < 0:
                     self.close()
-                return code[1:].lstrip()
-            label = _LABEL.match(code)
-            if label is not None:
-                if _DEBUG_LABEL.match(label["name"]):
-                    return code[label.end() :]
-                self.labels.append(Label(label["name"], len(self.instructions), number))
-                return code[label.end() :]
+                    return False
+            elif label is not None:
+                if not _DEBUG_LABEL.match(label["name"]):
+                    self.labels.append(Label(label["name"], len(self.instructions), number))
+                code = code[label.end() :]
+            else:
+                break
+        if code and not self.statement:
             self.statement_line = number
-        before, semicolon, rest = code.partition(";")
-        self.statement.append(before)
-        if semicolon:
-            self._end_statement(inside_assembly)
-        return rest.lstrip()
+        if code:
+            self.statement.append(code)
+        return True
 
     def _end_statement(self, inside_assembly: bool) -> None:
         text = " ".join(" ".join(self.statement).split())

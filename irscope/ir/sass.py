@@ -165,6 +165,7 @@ def _format_body(function: SassFunction, encodings: bool) -> Iterator[str]:
 def _format_location(location: Chain) -> Iterator[str]:
     if not location:
         yield '//## File "", line 0'
+        return
     for frame, caller in zip(location, (*location[1:], None), strict=True):
         at = f' inlined at "{caller.file}", line {caller.line}' if caller else ""
         yield f'//## File "{frame.file}", line {frame.line}{at}'

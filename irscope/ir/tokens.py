@@ -32,12 +32,23 @@ class Syntax:
     """What stands for a definition elsewhere: `#blocked1` in MLIR, `#3` and `!7` in LLVM IR."""
     definition: re.Pattern[str] | None = None
     """A line that defines an alias; groups `name` and `value`."""
-    is_ssa: bool = True
-    """Whether a name is defined once in a function, so that it may be renamed at will."""
+    is_virtual: bool = True
+    """Whether values may be renamed at will; physical registers may not."""
+    has_versions: bool = False
+    """Whether a second definition of a name makes another value: in sibling regions, or of a physical register."""
+    keeps_unknown: bool = False
+    """Whether a name that nothing defines is matched by name alone."""
 
 
 def _syntax(
-    value: str, label: str | None = None, alias: str | None = None, definition: str | None = None, is_ssa: bool = True
+    value: str,
+    label: str | None = None,
+    alias: str | None = None,
+    definition: str | None = None,
+    *,
+    is_virtual: bool = True,
+    has_versions: bool = False,
+    keeps_unknown: bool = False,
 ) -> Syntax:
     return Syntax(
         re.compile(value, re.MULTILINE),
@@ -45,7 +56,9 @@ def _syntax(
         re.compile(f"{value}|{label}" if label else value, re.MULTILINE),
         re.compile(alias) if alias else None,
         re.compile(definition) if definition else None,
-        is_ssa,
+        is_virtual,
+        has_versions,
+        keeps_unknown,
     )
 
 
@@ -57,8 +70,10 @@ _SYNTAXES: dict[StageKind, Syntax] = {
         r"\^[\w$.-]+",
         # tensor<128xf16, #blocked1>, but not #ttg.slice<…>
         r"[#!][A-Za-z_$][\w$]*(?![\w$.<])",
-        # #blocked = #ttg.blocked<{sizePerThread = [1, 8]}>
-        r"^(?P<name>[#!][A-Za-z_$][\w$]*) = (?P<value>.*)$",
+        # #blocked = #ttg.blocked<{sizePerThread = [1, 8]}>, or what stripping left of "#loc1 = loc(unknown)"
+        r"^(?P<name>[#!][A-Za-z_$][\w$]*) =(?: (?P<value>.*))?$",
+        has_versions=True,
+        keeps_unknown=True,
     ),
     "llvm": _syntax(
         # %12   %"a name"   and the label "12:"
@@ -68,13 +83,14 @@ _SYNTAXES: dict[StageKind, Syntax] = {
         r"[#!]\d+\b",
         # attributes #0 = { nounwind }   !3 = !{i32 1}
         r"^(?:attributes )?(?P<name>[#!]\d+) = (?P<value>.*)$",
+        keeps_unknown=True,
     ),
-    # %r12   %rd3   %p1, but not %tid.x     $L__BB0_2
-    "ptx": _syntax(r"%[a-z]+\d+\b(?!\.)", r"\$L\w+"),
+    # %r12   %rd3   %p1, but neither %tid.x nor %clock64     $L__BB0_2
+    "ptx": _syntax(r"%(?!clock|envreg|pm\d|reserved)[a-z]+\d+\b(?!\.)", r"\$L\w+"),
     # R12   UR4   P0   UP1   B0             .L_x_3
-    "sass": _syntax(r"\b(?:U?[RP]|S?B)\d+\b", r"\.L_\w+", is_ssa=False),
+    "sass": _syntax(r"\b(?:U?[RP]|S?B)\d+\b", r"\.L_\w+", is_virtual=False, has_versions=True),
     # v12   s[4:7]   a3                     .LBB0_2
-    "amdgcn": _syntax(r"\b[vas](?:\d+\b|\[\d+:\d+\])", r"\.L\w+", is_ssa=False),
+    "amdgcn": _syntax(r"\b[vas](?:\d+\b|\[\d+:\d+\])", r"\.L\w+", is_virtual=False, has_versions=True),
 }
 
 
@@ -160,6 +176,9 @@ def _llvm(template: str, holes: list[int]) -> tuple[str, tuple[int, ...], bool]:
         return "}", (), False
     if template.startswith((VALUE + ":", LABEL + ":")):
         return "^", (0,), False
+    if template[:1] in "@!$":
+        # "@global_smem = external …", "!llvm.module.flags = …", "$name = comdat any"
+        return template[0], (), False
     start = template.startswith(VALUE + " = ")
     words = _LLVM_WORD.findall(template[4 if start else 0 :][:80])
     name = next((word for word in words if word not in _LLVM_FLAGS), "")
@@ -170,12 +189,14 @@ def _llvm(template: str, holes: list[int]) -> tuple[str, tuple[int, ...], bool]:
 
 # "@\1 bra \2;"   "@!\1 mov.b32 \1, \1;"
 _PREDICATE = re.compile("@!?(?:\x01|U?PT) *")
+# "softmax:"   "amdhsa.target:   amdgcn-amd-amdhsa"
+_NAME_LINE = re.compile(r"[\w.$-]+:(?: |$)")
 _MNEMONIC = re.compile(r"[A-Za-z_.][\w.]*")
 # "{\1, \1}, [\1];"   "\1|\1, \1"   "\1, \1"   "-\1" is no destination.
 _DESTINATION = re.compile(" *(?:\\{[^}]*\\}|\x01(?:\\|\x01)?)")
 _NO_RESULT: dict[StageKind, frozenset[str]] = {
     "ptx": frozenset(
-        "st red bra brx ret exit trap bar barrier membar fence cp prefetch prefetchu mbarrier wgmma tcgen05 call "
+        "st red bra brx ret exit trap bar barrier membar fence cp prefetch prefetchu mbarrier wgmma call "
         "stmatrix setmaxnreg griddepcontrol nanosleep pragma".split()
     ),
     "sass": frozenset(
@@ -185,7 +206,9 @@ _NO_RESULT: dict[StageKind, frozenset[str]] = {
     "amdgcn": frozenset(),
 }
 # "global_store_dwordx4 \1, \1, off"   "s_cmp_lt_i32 \1, \1"   "s_waitcnt vmcnt(0)"
-_AMD_NO_RESULT = re.compile(r".*_(?:store|write)|ds_(?:write|store)|s_(?:cmp|bitcmp|branch|cbranch|waitcnt|barrier|endpgm|nop|set|sleep)")
+_AMD_NO_RESULT = re.compile(
+    r".*_(?:store|write)|ds_(?:write|store)|s_(?:cmp|bitcmp|branch|cbranch|waitcnt|barrier|endpgm|nop|set|sleep)"
+)
 
 
 def _assembly(template: str, holes: list[int], kind: StageKind) -> tuple[str, tuple[int, ...], bool]:
@@ -193,6 +216,8 @@ def _assembly(template: str, holes: list[int], kind: StageKind) -> tuple[str, tu
         return "}", (), False
     if template.startswith(LABEL):
         return "^", (0,) if template[1:2] == ":" else (), False
+    if _NAME_LINE.match(template):
+        return "^", (), False
     predicate = _PREDICATE.match(template)
     start = predicate.end() if predicate else 0
     mnemonic = _MNEMONIC.match(template, start)

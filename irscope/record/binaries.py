@@ -14,7 +14,6 @@ import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO
 
 from irscope.capture import Resources
 from irscope.ir.sass import format_sass, with_live_registers
@@ -37,6 +36,27 @@ _USAGE = re.compile(r"\b(?P<name>REG|STACK|SHARED|CONSTANT\[0\]):(?P<value>\d{1,
 _USAGE_FUNCTION = re.compile(r"^\s*Function (?P<name>[^\s:]+):\s*$")
 
 
+class _Run:
+    """One process, and the files that it writes to: a pipe that nobody empties would stop it."""
+
+    def __init__(self, command: list[str], output: Path, errors: Path) -> None:
+        self.output, self.errors = output, errors
+        with output.open("wb") as out, errors.open("wb") as err:
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+
+    def result(self, deadline: float) -> tuple[int, str, str]:
+        """Status, stdout and the start of stderr; raises TimeoutExpired where it is not done by then."""
+        code = self.process.wait(max(0.0, deadline - time.monotonic()))
+        message = self.errors.read_text("utf-8", "replace").strip()
+        return code, self.output.read_text("utf-8", "replace"), message[:400]
+
+    def end(self) -> None:
+        """Kill it where it still runs."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
 class Disassembly:
     """nvdisasm at work on a cubin, beside whatever else there is to do (it takes 50 to 500 ms).
 
@@ -55,7 +75,7 @@ class Disassembly:
         self.problem = ""
         """Why there is no text, or none of a part of it; empty where all went well."""
         self._folder: Path | None = None
-        self._runs: list[tuple[subprocess.Popen[bytes], IO[bytes]]] = []
+        self._runs: list[_Run] = []
         if nvdisasm is None:
             self.problem = "nvdisasm was not found: the sass stage is left out."
             return
@@ -65,9 +85,8 @@ class Disassembly:
             binary.write_bytes(cubin)
             modes = [["-g", "-gi", "-hex"], *([["-lrm", "count"]] if live_registers else [])]
             for number, mode in enumerate(modes):
-                output = (self._folder / f"{number}.txt").open("w+b")
                 command = [str(nvdisasm), "-c", *mode, str(binary)]
-                self._runs.append((_start(command, output), output))
+                self._runs.append(_Run(command, self._folder / f"{number}.txt", self._folder / f"{number}.err"))
         except OSError as error:
             self.close()
             self.problem = f"nvdisasm could not be started: {error}"
@@ -79,7 +98,7 @@ class Disassembly:
 
     def done(self) -> bool:
         """Whether `result` would answer at once."""
-        return all(process.poll() is not None for process, _ in self._runs)
+        return all(run.process.poll() is not None for run in self._runs)
 
     def result(self, timeout: float = 30.0) -> str | None:
         """The text of the `sass` stage, in irscope's normal form; None, and `problem` set, where there is none.
@@ -90,7 +109,7 @@ class Disassembly:
             return None
         deadline = time.monotonic() + timeout
         try:
-            texts = [_text(process, output, deadline) for process, output in self._runs]
+            texts = [run.result(deadline) for run in self._runs]
         except subprocess.TimeoutExpired:
             self.problem = f"nvdisasm took more than {timeout:g} s: the sass stage is left out."
             return None
@@ -98,25 +117,22 @@ class Disassembly:
             self.problem = f"what nvdisasm wrote could not be read: {error}"
             return None
         finally:
-            codes = [process.poll() for process, _ in self._runs]
             self.close()
-        if codes[0] != 0 or not texts[0].strip():
-            self.problem = f"nvdisasm ended with status {codes[0]}: {texts[0].strip()[:400] or 'it said nothing.'}"
+        code, text, message = texts[0]
+        functions = parse_sass(text) if code == 0 else ()
+        if not functions:
+            self.problem = f"nvdisasm ended with status {code} and no code: {message or 'it said nothing.'}"
             return None
-        functions = parse_sass(texts[0])
-        if len(texts) > 1 and codes[1] == 0:
-            functions = with_live_registers(functions, parse_sass(texts[1]))
-        elif len(texts) > 1:
-            self.problem = f"nvdisasm counted no live registers: {texts[1].strip()[:400]}"
+        if len(texts) > 1:
+            code, text, message = texts[1]
+            functions = with_live_registers(functions, parse_sass(text)) if code == 0 else functions
+            self.problem = f"nvdisasm counted no live registers: {message}" if code else ""
         return format_sass(function.without_padding() for function in functions)
 
     def close(self) -> None:
         """End the processes and remove what they wrote; harmless to call again."""
-        for process, output in self._runs:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
-            output.close()
+        for run in self._runs:
+            run.end()
         self._runs = []
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -177,13 +193,3 @@ def tool_paths(tools: Mapping[str, Path]) -> tuple[Path | None, Path | None]:
     found = [tools.get(name) or shutil.which(name) for name in ("nvdisasm", "cuobjdump")]
     nvdisasm, cuobjdump = (Path(path) if path else None for path in found)
     return nvdisasm, cuobjdump
-
-
-def _start(command: list[str], output: IO[bytes]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
-
-
-def _text(process: subprocess.Popen[bytes], output: IO[bytes], deadline: float) -> str:
-    process.wait(max(0.0, deadline - time.monotonic()))
-    output.seek(0)
-    return output.read().decode("utf-8", "replace")

@@ -22,7 +22,7 @@ from irscope.plan import PassPlan
 from irscope.record import triton_api
 from irscope.record.device_watch import configuration_under_way
 from irscope.record.events import Event, EventSink
-from irscope.record.launches import describe_launch, describe_traceback
+from irscope.record.launches import describe_launch, describe_traceback, with_constants
 from irscope.record.request import SnapshotLevel
 from irscope.record.tap import LLVM_OPTIMISER, PassStep, replaced, tap
 
@@ -40,11 +40,15 @@ class Watch:
     plan: PassPlan = field(default_factory=PassPlan)
     snapshots: SnapshotLevel = "triton"
     llvm_passes: bool = False
+    tap: bool = True
+    """Whether passes are watched one by one."""
     log_path: str = ""
     extra_targets: tuple[Target, ...] = ()
     """Every compile is made again for each of these, told of, and thrown away."""
     resume: tuple[str, int] = ("", 0)
     """A stage that is resumed, and how many of its passes are behind the text it starts from."""
+    constants: dict[str, str] = field(default_factory=dict)
+    """tl.constexpr values that replace a launch's own in what is recorded; what is launched keeps them."""
     wanted: Callable[[str], bool] = lambda name: True
     """Whether a kernel of that name is recorded."""
     _numbers: Iterator[int] = field(default_factory=itertools.count)
@@ -155,8 +159,9 @@ class WatchedCompile:
 
     def _tell_source(self, source: Any) -> None:
         if triton_api.is_mlir_module(source):
-            self._last_text = self._print(source)
-            self.emit("artifact", self._last_text, stage=self._source_name)
+            self._last_text = source = self._print(source)
+        if isinstance(source, str):
+            self.emit("artifact", source, stage=self._source_name)
 
     _source_name = "source"
 
@@ -289,7 +294,8 @@ def watch_compiles(watch: Watch) -> Iterator[None]:
         return _watched_compile(watch, real, src, target, options, keywords)
 
     with ExitStack() as stack:
-        stack.enter_context(tap(backends, lambda: watch.current))
+        if watch.tap:
+            stack.enter_context(tap(backends, lambda: watch.current))
         for owner in (compiler, compiler_package, triton):
             stack.enter_context(replaced(owner, "compile", compile))
         # A kernel that was launched before holds the compile of then; a property of its class comes before that.
@@ -316,6 +322,10 @@ def _watched_compile(
         from triton.runtime.driver import driver
 
         target = driver.active.get_current_target()
+    if watch.constants:
+        with contextlib.suppress(Exception):
+            _one_compile(watch, real, with_constants(src, watch.constants), target, options, keywords)
+        return real(src, target=target, options=options, **keywords)
     result = _one_compile(watch, real, src, target, options, keywords)
     for extra in watch.extra_targets:
         if extra != triton_api.target_of(target):

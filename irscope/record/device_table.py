@@ -1,7 +1,7 @@
 """The real parts that stand behind each target: the one table of what a GPU of that architecture has.
 
-The numbers are the vendors'. They answer a script that asks the device about itself on a machine that has none, and they
-set the limits a kernel is held to. Importing this module imports neither Triton nor torch.
+The numbers are the vendors'. They answer a script that asks the device about itself on a machine that has none, and
+they set the limits a kernel is held to. Importing this module imports neither Triton nor torch.
 """
 
 from __future__ import annotations
@@ -236,7 +236,7 @@ _ROWS: tuple[DevicePart, ...] = (
         clock_khz=1_700_000,
         memory_clock_khz=1_600_000,
         memory_bus_bits=4096,
-        source=f"{_ROCM_SPECIFICATIONS}; AMD Instinct MI200 Instruction Set Architecture; AMD Instinct MI250X data sheet",
+        source=f"{_ROCM_SPECIFICATIONS}; AMD Instinct MI200 ISA; AMD Instinct MI250X data sheet",
     ),
     DevicePart(
         target="hip:gfx942",
@@ -254,7 +254,7 @@ _ROWS: tuple[DevicePart, ...] = (
         clock_khz=2_100_000,
         memory_clock_khz=2_600_000,
         memory_bus_bits=8192,
-        source=f"{_ROCM_SPECIFICATIONS}; AMD Instinct MI300 Instruction Set Architecture; AMD Instinct MI300X data sheet",
+        source=f"{_ROCM_SPECIFICATIONS}; AMD Instinct MI300 ISA; AMD Instinct MI300X data sheet",
     ),
     DevicePart(
         target="hip:gfx950",
@@ -272,7 +272,7 @@ _ROWS: tuple[DevicePart, ...] = (
         clock_khz=2_400_000,
         memory_clock_khz=4_000_000,
         memory_bus_bits=8192,
-        source=f"{_ROCM_SPECIFICATIONS}; AMD CDNA 4 Instruction Set Architecture; AMD Instinct MI355X data sheet",
+        source=f"{_ROCM_SPECIFICATIONS}; AMD CDNA 4 ISA; AMD Instinct MI355X data sheet",
     ),
     DevicePart(
         target="hip:gfx1100",
@@ -290,7 +290,7 @@ _ROWS: tuple[DevicePart, ...] = (
         clock_khz=2_500_000,
         memory_clock_khz=10_000_000,
         memory_bus_bits=384,
-        source=f"{_ROCM_SPECIFICATIONS}; AMD RDNA 3 Instruction Set Architecture; AMD Radeon RX 7900 XTX specifications",
+        source=f"{_ROCM_SPECIFICATIONS}; AMD RDNA 3 ISA; AMD Radeon RX 7900 XTX specifications",
     ),
     DevicePart(
         target="hip:gfx1201",
@@ -308,7 +308,7 @@ _ROWS: tuple[DevicePart, ...] = (
         clock_khz=2_970_000,
         memory_clock_khz=10_000_000,
         memory_bus_bits=256,
-        source=f"{_ROCM_SPECIFICATIONS}; AMD RDNA 4 Instruction Set Architecture; AMD Radeon RX 9070 XT specifications",
+        source=f"{_ROCM_SPECIFICATIONS}; AMD RDNA 4 ISA; AMD Radeon RX 9070 XT specifications",
     ),
 )
 

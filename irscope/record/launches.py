@@ -87,6 +87,18 @@ def _is_library(filename: str) -> bool:
     return filename.startswith((package, os.path.dirname(os.__file__)))
 
 
+def with_constants(src: Any, values: Mapping[str, str]) -> Any:
+    """A source with other values for the tl.constexpr parameters that it has; itself where it has none of them."""
+    if isinstance(src, str):
+        return src
+    names = list(src.fn.arg_names)
+    changed = {(names.index(name),): literal(value) for name, value in values.items() if name in names}
+    changed = {path: value for path, value in changed.items() if path in src.constants}
+    if not changed:
+        return src
+    return type(src)(src.fn, src.signature, {**src.constants, **changed}, src.attrs)
+
+
 def _type_text(kind: Any) -> str:
     if isinstance(kind, (tuple, list)):
         return f"({', '.join(_type_text(item) for item in kind)})"
@@ -196,7 +208,7 @@ def parse_signature(function: Any, text: str, constexprs: Mapping[str, str]) -> 
             f"({', '.join(required)}){' beside --constexpr' if constexprs else ''}.\n{_parameters(function)}"
         )
     signature: dict[str, str] = {}
-    constants: dict[str, Any] = {name: _literal(value) for name, value in constexprs.items()}
+    constants: dict[str, Any] = {name: literal(value) for name, value in constexprs.items()}
     attributes: dict[tuple[int, ...], list[list[Any]]] = {}
     for position, name in enumerate(names):
         signature[name] = "constexpr"
@@ -212,6 +224,9 @@ def parse_signature(function: Any, text: str, constexprs: Mapping[str, str]) -> 
             continue
         kind, _, hint = entry.partition(":")
         kind, hint = kind.strip(), hint.strip()
+        if name in declared and not _is_type(kind):
+            constants[name] = literal(entry)
+            continue
         if name in declared:
             raise SignatureError(
                 f"parameter {name!r} is a tl.constexpr: give its value, --constexpr {name}=VALUE, not the type {entry!r}.\n"
@@ -254,10 +269,10 @@ def _number(text: str) -> int | float | None:
     return None
 
 
-def _literal(text: str) -> Any:
+def literal(text: str) -> Any:
+    """A constant as the command line writes it: tl.float16, or a name that Python knows (64, 1.5, True, None, (2, 4))."""
     import triton.language as tl
 
-    # tl.float16, or a name Python knows: 64, 1.5, True, None, "ieee", (2, 4).
     dtype = getattr(tl, text.removeprefix("tl."), None)
     if isinstance(dtype, tl.dtype):
         return dtype

@@ -9,6 +9,7 @@ from typing import Any
 from irscope.capture import Target
 from irscope.errors import RecordingError, did_you_mean
 from irscope.record import triton_api
+from irscope.record.block_arguments import restore_block_arguments
 from irscope.record.compiles import Watch, WatchedCompile, finish_compile, plain
 from irscope.record.launches import describe_traceback
 from irscope.record.request import RecordRequest
@@ -42,8 +43,11 @@ def _run_stages(request: RecordRequest, watched: WatchedCompile, target: Target)
             file.write(request.text)
             file.flush()
             module: Any = triton_api.parse_module(Path(file.name), context)
+        restore_block_arguments(module, request.text)
         attributes = {"num_warps": module.get_int_attr("ttg.num-warps"), "num_ctas": module.get_int_attr("ttg.num-ctas")}
     else:
+        # The stage that makes LLVM IR sets LLVM up; it is behind this text.
+        triton_api.set_up_llvm()
         module, attributes = request.text, {}
     options = _options(request, backend, target, {key: value for key, value in attributes.items() if value is not None})
     stages: dict[str, Any] = {}

@@ -33,6 +33,8 @@ class RecordRequest:
     """Which configurations of an autotuned kernel: `first`, `all`, an index, or KEY=VALUE."""
     signature: str = ""
     constexprs: tuple[tuple[str, str], ...] = ()
+    constants: tuple[tuple[str, str], ...] = ()
+    """tl.constexpr values that replace a launch's own in what is recorded; what is launched keeps them."""
     options: tuple[tuple[str, Any], ...] = ()
     """Compile options that replace the launch's own."""
     stage: str = ""
@@ -48,6 +50,8 @@ class RecordRequest:
     """How many passes of `resume_stage` are behind the text already."""
     log_path: str = ""
     """Where the process's standard error goes, so that diagnostics can be told apart."""
+    mlir_dump_path: str = ""
+    """Where `MLIR_ENABLE_DUMP` prints to; with it, that stands in for the tap."""
     layouts: bool = True
     """Whether to ask the compiler for its layouts too."""
 
@@ -62,6 +66,6 @@ class RecordRequest:
         known = {item.name for item in fields(RecordRequest)}
         for name in ("arguments", "targets"):
             data[name] = tuple(data[name])
-        for name in ("constexprs", "options"):
+        for name in ("constexprs", "constants", "options"):
             data[name] = tuple((key, value) for key, value in data[name])
         return RecordRequest(**{key: value for key, value in data.items() if key in known})

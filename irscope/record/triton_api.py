@@ -163,6 +163,20 @@ def parse_module(path: Path, context: Any) -> Any:
     return module
 
 
+def location_builder(module: Any) -> Any:
+    """A builder, for the locations it makes: `create_loc(file, line, column)`, `create_name_loc(name, location)`."""
+    from triton._C.libtriton import ir
+
+    return ir.builder(module.context)
+
+
+def set_up_llvm() -> None:
+    """Register LLVM's code generators; what makes assembly ends the process without them."""
+    from triton._C.libtriton import llvm
+
+    llvm.init_targets()
+
+
 def cache_invalidating_environment() -> dict[str, str]:
     """The environment variables that Triton's compile depends on, as its metadata holds them."""
     from triton._C.libtriton import get_cache_invalidating_env_vars

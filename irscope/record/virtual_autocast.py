@@ -21,16 +21,16 @@ def _functions(names: str) -> Iterator[Any]:
 
 LOWER = frozenset(
     _functions(
-        "matmul __matmul__ __rmatmul__ mm bmm mv addmm addmv addbmm baddbmm chain_matmul multi_dot linear einsum conv1d conv2d "
-        "conv3d conv_transpose1d conv_transpose2d conv_transpose3d scaled_dot_product_attention prelu"
+        "matmul __matmul__ __rmatmul__ mm bmm mv addmm addmv addbmm baddbmm chain_matmul multi_dot linear einsum "
+        "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d scaled_dot_product_attention prelu"
     )
 )
 """Run in the lower precision. Source: torch's documentation, Automatic Mixed Precision, CUDA Op-Specific Behavior."""
 FULL = frozenset(
     _functions(
-        "softmax log_softmax layer_norm group_norm norm cumsum cumprod exp expm1 log log10 log1p log2 pow __pow__ __rpow__ prod "
-        "reciprocal rsqrt sinh tan sum cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss kl_div cosine_similarity "
-        "binary_cross_entropy_with_logits softplus softmin acos asin cosh erfinv dist renorm"
+        "softmax log_softmax layer_norm group_norm norm cumsum cumprod exp expm1 log log10 log1p log2 pow __pow__ "
+        "__rpow__ prod reciprocal rsqrt sinh tan sum cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss kl_div "
+        "cosine_similarity binary_cross_entropy_with_logits softplus softmin acos asin cosh erfinv dist renorm"
     )
 )
 """Run in float32. Source: as above."""

@@ -22,9 +22,10 @@ class BinaryUse:
 def binary_use(binary: bytes, kernel: str) -> BinaryUse:
     """Registers and spilled words of one kernel of a cubin or an hsaco file.
 
-    Source: for cubin, the ELF layout that `cuobjdump -res-usage` prints from (the upper byte of `sh_info` of `.text.KERNEL`, and
-    EIATTR_FRAME_SIZE in `.nv.info`); for hsaco, the AMDGPU code object metadata (`.vgpr_count`, `.vgpr_spill_count`).
-    A binary that does not read so gives the stand-in of 32 registers and no spills, never 0: scripts divide by it.
+    Source: for cubin, the ELF layout that `cuobjdump -res-usage` prints from (the upper byte of `sh_info` of
+    `.text.KERNEL`, and EIATTR_FRAME_SIZE in `.nv.info`); for hsaco, the AMDGPU code object metadata (`.vgpr_count`,
+    `.vgpr_spill_count`). A binary that does not read so gives the stand-in of 32 registers and no spills, never 0:
+    scripts divide by it.
     """
     try:
         if b".vgpr_count" in binary:

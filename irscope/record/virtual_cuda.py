@@ -102,12 +102,14 @@ def install_cuda(part: DevicePart, memory: Memory, patches: Patches) -> None:
     }
     quiet = (
         "init _lazy_init _lazy_call synchronize ipc_collect empty_cache set_device set_stream reset_peak_memory_stats "
-        "reset_max_memory_allocated reset_max_memory_cached reset_accumulated_memory_stats manual_seed manual_seed_all seed "
-        "seed_all set_rng_state set_rng_state_all set_per_process_memory_fraction set_sync_debug_mode _sleep "
+        "reset_max_memory_allocated reset_max_memory_cached reset_accumulated_memory_stats manual_seed manual_seed_all "
+        "seed seed_all set_rng_state set_rng_state_all set_per_process_memory_fraction set_sync_debug_mode _sleep "
         "_set_stream_by_id _check_capability"
     )
     answers.update({name: _always(None) for name in quiet.split()})
-    amounts = "memory_allocated max_memory_allocated memory_reserved max_memory_reserved memory_cached max_memory_cached"
+    amounts = (
+        "memory_allocated max_memory_allocated memory_reserved max_memory_reserved memory_cached max_memory_cached"
+    )
     answers.update({name: _always(0) for name in amounts.split()})
     for module in (cuda, cuda.memory, cuda.random, cuda.graphs, cuda.streams):
         patches.set_known(module, answers)
@@ -121,7 +123,9 @@ def install_cuda(part: DevicePart, memory: Memory, patches: Patches) -> None:
         {name: _always(0) for name in ("range_push", "range_pop", "range_start", "range_end")}
         | {"mark": _always(None), "range": Nothing},
     )
-    patches.set_known(cuda.profiler, {"start": _always(0), "stop": _always(0), "init": _always(None), "profile": Nothing})
+    patches.set_known(
+        cuda.profiler, {"start": _always(0), "stop": _always(0), "init": _always(None), "profile": Nothing}
+    )
     patches.set_known(torch.backends.cuda, {"is_built": _always(True)})
     patches.set_known(torch.backends.cudnn, {"is_available": _always(True), "version": _always(91002)})
     _install_accelerator(part, stream, patches)
@@ -131,7 +135,7 @@ def install_cuda(part: DevicePart, memory: Memory, patches: Patches) -> None:
 
 
 def _always(value: Any) -> Callable[..., Any]:
-    """A function that takes anything and returns `value`: a new one each time, for torch tells functions apart by identity."""
+    """A function that takes anything and returns `value`; a new one each time, for torch compares identities."""
 
     def answer(*_: Any, **__: Any) -> Any:
         return value

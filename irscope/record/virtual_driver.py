@@ -5,6 +5,7 @@ With `virtual_tuning.py`, this is all that the virtual GPU knows of Triton.
 
 from __future__ import annotations
 
+import importlib
 import sys
 import weakref
 from collections.abc import Callable
@@ -19,7 +20,7 @@ Launched = Callable[[Any, tuple[int, int, int]], None]
 
 
 class DeviceIndex(int):
-    """The index 0 of a device of its own: Triton keeps compiled kernels by device, and must not mix these with real ones."""
+    """The index 0 of a device of its own: Triton keeps kernels by device, and must not mix these with real ones."""
 
     __slots__ = ()
 
@@ -80,7 +81,7 @@ class VirtualUtils:
     def set_printf_fifo_size(self, size: int) -> None:
         """Nothing prints."""
 
-    def cuOccupancyMaxActiveClusters(self, *_: Any) -> int:  # noqa: N802 - the name that Triton asks for
+    def cuOccupancyMaxActiveClusters(self, *_: Any) -> int:
         return self._part.multiprocessor_count
 
     def build_signature_metadata(self, signature: Any) -> bytes:
@@ -89,7 +90,8 @@ class VirtualUtils:
     def launch(self, *_: Any) -> None:
         """Nothing runs."""
 
-    # Triton 3.5 and older name one function, 3.6 and later one for each form of the descriptor; 3.7 and later have AMD's own.
+    # Triton 3.5 and older name one function, 3.6 and later one for each form of the descriptor; 3.7 and later have
+    # AMD's own.
     def fill_tma_descriptor(self, *_: Any) -> object:
         return object()
 
@@ -99,7 +101,7 @@ class VirtualUtils:
 
 
 class VirtualLauncher:
-    """Stands for the code that hands a kernel's arguments to the GPU: keeps what can be seen of it, and runs nothing."""
+    """Stands for the code that hands a kernel's arguments to the GPU: sees what there is to see, and runs nothing."""
 
     def __init__(self, driver: VirtualDriver, source: Any, metadata: Any) -> None:
         self._driver = driver
@@ -205,10 +207,7 @@ class VirtualDriver:
         """There is none."""
 
     def map_python_to_cpp_type(self, ty: str) -> str:
-        from triton.backends import backends
-
-        name = "nvidia" if self.part.backend == "cuda" else "amd"
-        module = sys.modules[backends[name].driver.__module__]
+        module = importlib.import_module(f"triton.backends.{_backend_name(self.part)}.driver")
         return module.ty_to_cpp(ty)
 
     def assemble_tensormap_to_arg(self, tensormaps_info: Any, args: Any) -> Any:
@@ -253,15 +252,23 @@ def install_driver(part: DevicePart, arch: str, on_launch: Launched | None, patc
         on_launch: called at each launch.
         patches: where to note what was replaced.
     """
+    from triton.backends import backends
     from triton.backends.compiler import GPUTarget
     from triton.compiler.compiler import CompiledKernel
     from triton.runtime import driver as active
 
     target = GPUTarget(part.backend, int(arch) if part.backend == "cuda" else arch, part.warp_size)
     driver = VirtualDriver(part, target, on_launch)
-    # Not set_active and a read of `active` before it: that read would look for a real GPU, and raise where there is none.
+    # Not set_active and a read of `active` before it: that read would look for a real GPU, and raise where there is
+    # none.
     patches.set(active, "_active", driver)
     patches.set(active, "_default", driver)
+
+    # Some programs, torch.compile's among them, make a driver of the backend's own class.
+    name = _backend_name(part)
+    backend = backends[name]
+    stand_in = type("Driver", (), {"__new__": lambda cls: driver, "is_active": staticmethod(lambda: True)})
+    patches.set_item(backends, name, type(backend)(compiler=backend.compiler, driver=stand_in))
 
     load = CompiledKernel._init_handles
 
@@ -271,6 +278,11 @@ def install_driver(part: DevicePart, arch: str, on_launch: Launched | None, patc
 
     patches.set(CompiledKernel, "_init_handles", load_and_adopt)
     return driver
+
+
+def _backend_name(part: DevicePart) -> str:
+    """The folder of Triton's that the backend stands in."""
+    return "nvidia" if part.backend == "cuda" else "amd"
 
 
 def _allocator() -> Any:

@@ -1,7 +1,8 @@
 """Runs a program that expects a GPU, unchanged, on a machine that has none.
 
-Within `virtual_gpu(target)` a tensor on `cuda` has a shape, a type and an address, but no data; a launch compiles its kernel for the
-target and runs nothing; what reads data is given stand-ins; and `torch.cuda` speaks of a real part of that architecture.
+Within `virtual_gpu(target)` a tensor on `cuda` has a shape, a type and an address, but no data; a launch compiles its
+kernel for the target and runs nothing; what reads data is given stand-ins; and `torch.cuda` speaks of a real part of
+that architecture.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from irscope.record.device_table import DevicePart, part_of
 from irscope.record.virtual_driver import Launched, VirtualDriver, install_driver
 from irscope.record.virtual_import import AfterImport
 from irscope.record.virtual_patches import Patches
-from irscope.record.virtual_tuning import AutotuneRecord, ConfigPolicy, Tuning
+from irscope.record.virtual_tuning import AutotuneRecord, ConfigPolicy, Tuning, TuningStep
 
 if TYPE_CHECKING:
     from irscope.capture import Target
 
-__all__ = ["AutotuneRecord", "ConfigPolicy", "VirtualGpu", "virtual_gpu"]
+__all__ = ["AutotuneRecord", "ConfigPolicy", "TuningStep", "VirtualGpu", "virtual_gpu"]
 
 
 class VirtualGpu:
@@ -44,21 +45,29 @@ class VirtualGpu:
     def autotune(self) -> ConfigPolicy:
         """Which configurations of an `@triton.autotune`d kernel are compiled; set it before the kernel is called.
 
-        `"first"` (the default): the first that the part has the resources for, after the script's own pruning. `"all"`: every one
-        that pruning leaves. A function of the configuration's 0-based index and the configuration: those it returns True for.
+        `"first"` (the default): the first that the part has the resources for, after the script's own pruning.
+        `"all"`: every one that pruning leaves. A function of the configuration's 0-based index and the configuration:
+        those it returns True for.
         """
         return self._tuning.policy
 
     @autotune.setter
     def autotune(self, policy: ConfigPolicy) -> None:
         if policy not in ("first", "all") and not callable(policy):
-            raise ValueError(f"{policy!r} is no autotune policy: it is 'first', 'all', or a function of index and config")
+            raise ValueError(
+                f"{policy!r} is no autotune policy: it is 'first', 'all', or a function of index and config"
+            )
         self._tuning.policy = policy
 
     @property
     def autotuned(self) -> list[AutotuneRecord]:
         """What became of each autotuned kernel, in the order they were first called."""
         return self._tuning.records
+
+    @property
+    def tuning_step(self) -> TuningStep | None:
+        """What the kernel that is being compiled or launched is configured with: for a compile hook, or `on_launch`."""
+        return self._tuning.step
 
     def close(self) -> None:
         """Undo everything; a second call does nothing."""
@@ -82,15 +91,17 @@ class VirtualGpu:
 
 
 @contextmanager
-def virtual_gpu(target: Target, on_launch: Callable[[Any, tuple[int, int, int]], None] | None = None) -> Iterator[VirtualGpu]:
+def virtual_gpu(
+    target: Target, on_launch: Callable[[Any, tuple[int, int, int]], None] | None = None
+) -> Iterator[VirtualGpu]:
     """Let the programs run within take this machine for one that has a GPU.
 
     Arguments:
         target: the GPU to have.
         on_launch: called at each launch with Triton's compiled kernel and the grid, (x, y, z).
 
-    Gives the VirtualGpu, to set how autotuning goes and to read what it chose. Everything is restored on leaving, after an exception
-    too. torch is not imported: it is stood in for if and when the program imports it.
+    Gives the VirtualGpu, to set how autotuning goes and to read what it chose. Everything is restored on leaving,
+    after an exception too. torch is not imported: it is stood in for if and when the program imports it.
     """
     gpu = VirtualGpu(target, on_launch)
     # A program may end the interpreter from within: kernels must not be unloaded then by a driver that is half gone.

@@ -1,6 +1,7 @@
 """What a virtual tensor says of itself: where it lives, at which address, and, where that is known, what it holds.
 
-All of it hangs on torch's own objects (on the storage, or on the tensor), so it dies with them and there is no table to leak.
+All of it hangs on torch's own objects (on the storage, or on the tensor), so it dies with them and there is no table
+to leak.
 """
 
 from __future__ import annotations

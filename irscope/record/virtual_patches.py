@@ -11,7 +11,7 @@ class Patches:
     """Attributes and dictionary entries that stand in for others until `restore`."""
 
     def __init__(self) -> None:
-        self._undo: list[tuple[Any, str, Any]] = []
+        self._undo: list[tuple[Any, Any, Any]] = []
 
     def set(self, owner: Any, name: str, value: Any) -> Any:
         """Put `value` in the place of an attribute, and return what stood there (None where there was nothing)."""
@@ -20,6 +20,11 @@ class Patches:
         self._undo.append((owner, name, old))
         setattr(owner, name, value)
         return None if old is _MISSING else old
+
+    def set_item(self, owner: dict[Any, Any], key: Any, value: Any) -> None:
+        """Put `value` in the place of an entry of a dictionary."""
+        self._undo.append((owner, key, owner.get(key, _MISSING)))
+        owner[key] = value
 
     def set_known(self, owner: Any, values: dict[str, Any]) -> None:
         """Replace those of the attributes that `owner` has: what a version lacks, it is not given."""
@@ -31,7 +36,11 @@ class Patches:
         """Undo everything, last first."""
         while self._undo:
             owner, name, old = self._undo.pop()
-            if old is _MISSING:
+            if isinstance(owner, dict):
+                owner[name] = old
+                if old is _MISSING:
+                    del owner[name]
+            elif old is _MISSING:
                 delattr(owner, name)
             else:
                 setattr(owner, name, old)

@@ -1,7 +1,8 @@
 """Stand-ins for the data of virtual tensors: what `.item()`, `.cpu()`, `allclose`, printing and boolean masks give.
 
-They are chosen so that a script which checks itself goes on: results agree, errors are 0, nothing is NaN, every element
-of a mask is set. What torch alone computes of small tensors (lengths, offsets, indices) is no stand-in but the value itself.
+They are chosen so that a script which checks itself goes on: results agree, errors are 0, nothing is NaN, every
+element of a mask is set. What torch alone computes of small tensors (lengths, offsets, indices) is no stand-in but
+the value itself.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ class Reads:
         return True
 
     def carry(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """`all`, `any`, … of a comparison hold as it does; `any` of anything else is no alarm."""
+        """`all`, `any`, … of a comparison hold as it does."""
         result = self._mode.call(func, args, kwargs)
         if not isinstance(args[0], T) or not args[0].is_meta or not isinstance(result, T):
             return result
@@ -210,7 +211,9 @@ class Reads:
 
 
 _COMPARISONS = {
-    **dict.fromkeys(("eq", "__eq__", "isclose", "isfinite", "lt", "__lt__", "le", "__le__", "less", "less_equal"), True),
+    **dict.fromkeys(
+        ("eq", "__eq__", "isclose", "isfinite", "lt", "__lt__", "le", "__le__", "less", "less_equal"), True
+    ),
     **dict.fromkeys(("ge", "__ge__", "greater_equal"), True),
     **dict.fromkeys(("ne", "__ne__", "not_equal", "isnan", "isinf", "gt", "__gt__", "greater"), False),
 }

@@ -13,8 +13,8 @@ SMALL = 1 << 20
 def rescue(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Any:
     """A result for a call that failed on data-less tensors.
 
-    In this order: the operands of the CPU joined to those of the device; the tensor itself, for a function that writes to it;
-    and what the function makes of zeros. Raises `error` where none of these will do.
+    In this order: the operands of the CPU joined to those of the device; the tensor itself, for a function that
+    writes to it; and what the function makes of zeros. Raises `error` where none of these will do.
     """
     tensors = _tensors((args, kwargs))
     if not any(tensor.is_meta for tensor in tensors):

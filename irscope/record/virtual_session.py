@@ -15,6 +15,7 @@ from irscope.record.device_table import DevicePart
 from irscope.record.virtual_autocast import Autocast
 from irscope.record.virtual_cuda import install_cuda
 from irscope.record.virtual_moves import Moves
+from irscope.record.virtual_ops import Operators
 from irscope.record.virtual_patches import Patches
 from irscope.record.virtual_reads import Reads
 from irscope.record.virtual_torch import VirtualCuda
@@ -27,12 +28,14 @@ class TorchSession:
         self.mode = VirtualCuda()
         self._part = part
         self._patches = Patches()
+        self._operators = Operators(self.mode)
         self._device_before: Any = None
 
     def open(self) -> None:
         """Start to stand in for the device."""
         for handlers in (Moves(self.mode), Reads(self.mode), Autocast(self.mode)):
             handlers.install()
+        self.mode.on_operator = self._operators.teach
         self._device_before = torch_default_device.CURRENT_DEVICE
         install_cuda(self._part, self.mode.memory, self._patches)
         self._follow_backward()
@@ -49,6 +52,7 @@ class TorchSession:
         self._remove_mode()
         if torch_default_device.CURRENT_DEVICE is not self._device_before:
             torch.set_default_device(self._device_before)
+        self._operators.forget()
         self._patches.restore()
 
     def note_arguments(self, arguments: tuple[Any, ...]) -> None:
@@ -96,10 +100,11 @@ class TorchSession:
         self._patches.set(threading.Thread, "run", run_in_mode)
 
     def _spare_dynamo(self) -> None:
-        """Functions marked as not for torch.compile import all of it when first called: more than a second, for nothing.
+        """Functions marked as not for torch.compile import all of it when first called: a second and more, for nothing.
 
-        Among them are the shape functions of most element-wise operations. They look for their unmarked selves with `getattr`:
-        a name of that module's own stands in for it, as long as the program does not itself use torch.compile.
+        Among them are the shape functions of most element-wise operations. They look for their unmarked selves with
+        `getattr`: a name of that module's own stands in for it, as long as the program does not itself use
+        torch.compile.
         """
 
         def unmarked(owner: Any, name: str, *default: Any) -> Any:
@@ -110,7 +115,7 @@ class TorchSession:
         self._patches.set(torch._compile, "getattr", unmarked)
 
     def _follow_default_device(self) -> None:
-        """`torch.set_default_device("cuda")` puts a mode of torch's own below ours, `with torch.device("cuda")` one above it."""
+        """`torch.set_default_device("cuda")` puts torch's own mode below ours, `with torch.device("cuda")` above."""
         kind = torch_default_device.DeviceContext
         mode = self.mode
         handle = kind.__torch_function__

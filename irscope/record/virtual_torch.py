@@ -1,7 +1,7 @@
 """Lets torch run a program written for a GPU where there is none: each `cuda` tensor is one of torch's `meta` tensors.
 
-A function mode sees every call: it turns the devices that are asked for into `meta`, answers as a GPU tensor would, and hands reads
-of data to `virtual_reads.py`. What runs on the CPU is left as it is.
+A function mode sees every call: it turns the devices that are asked for into `meta`, answers as a GPU tensor would,
+and hands reads of data to `virtual_reads.py`. What runs on the CPU is left as it is.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ class VirtualCuda(TorchFunctionMode):
         self.memory = Memory()
         self.handlers: dict[Any, Handler] = {}
         """Functions with an answer of their own; all others go through `call`."""
+        self.on_operator: Callable[[Any], None] | None = None
+        """Called before an operator from a library's own registration is run."""
         self._seeded = torch.Generator().manual_seed(0)
 
     def __torch_function__(
@@ -63,7 +65,7 @@ class VirtualCuda(TorchFunctionMode):
         return isinstance(device, int) and not isinstance(device, bool)
 
     def _device(self, device: Any) -> tuple[Any, torch.device | None]:
-        """The device for torch, and the one that the result is to report (None: that of a GPU tensor, or a real one's)."""
+        """The device for torch, and the one that the result is to report (None: the GPU, or where it is)."""
         if device is None:
             return None, None
         if self.wants_cuda(device):
@@ -87,7 +89,7 @@ class VirtualCuda(TorchFunctionMode):
         if kwargs:
             kwargs = {name: self._argument(value, tensors) for name, value in kwargs.items()}
         virtual = [tensor for tensor in tensors if tensor.is_meta]
-        on_device = kwargs.get("device") is META or self._default_is_cuda(func, kwargs)
+        on_device = kwargs.get("device") is META or reported is not None or self._default_is_cuda(func, kwargs)
         if not virtual and not on_device:
             return func(*args, **kwargs)
         if "generator" in kwargs:
@@ -105,6 +107,8 @@ class VirtualCuda(TorchFunctionMode):
         """Run a function on data-less tensors; where torch cannot, make do."""
         from irscope.record import virtual_rescue
 
+        if self.on_operator is not None and isinstance(func, torch._ops.OpOverload | torch._ops.OpOverloadPacket):
+            self.on_operator(func)
         try:
             return func(*args, **kwargs)
         except (NotImplementedError, RuntimeError) as error:

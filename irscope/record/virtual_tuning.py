@@ -1,4 +1,4 @@
-"""Autotuning and benchmarking where nothing can be timed: what would be compared is compiled, and all times are equal."""
+"""Autotuning and benchmarking where nothing can be timed: what is compared is compiled, and all times are equal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STAND_IN_MS = 1.0
 """What everything takes."""
 
 ConfigPolicy = Literal["first", "all"] | Callable[[int, Any], bool]
-"""Which configurations of an autotuned kernel are compiled: the first that compiles, all, or those the function picks."""
+"""Which configurations of an autotuned kernel are compiled: the first that can be, all, or those a function picks."""
 
 
 @dataclass(slots=True)
@@ -33,7 +33,20 @@ class AutotuneRecord:
     """The text of each compiled configuration, in the order of `compiled`."""
 
 
-def call_once(kernel_call: Callable[[], Any], quantiles: Sequence[float] | None = None, **_: Any) -> list[float] | float:
+@dataclass(frozen=True, slots=True)
+class TuningStep:
+    """The configuration that an autotuned kernel is being compiled or launched with."""
+
+    kernel: str
+    index: int
+    """0-based among all of the script's configurations."""
+    total: int
+    config: str
+
+
+def call_once(
+    kernel_call: Callable[[], Any], quantiles: Sequence[float] | None = None, **_: Any
+) -> list[float] | float:
     """A benchmarker: calls the function once, so that it compiles, and gives the stand-in time."""
     kernel_call()
     return [STAND_IN_MS] * len(quantiles) if quantiles is not None else STAND_IN_MS
@@ -50,13 +63,33 @@ class Tuning:
         """The record being written, by the identity of its autotuner."""
         self._before: dict[int, tuple[Any, dict[Any, Any]]] = {}
         """Each autotuner met, with the choices that it held before."""
+        self._running: list[tuple[Any, Any]] = []
+        """The autotuners at work, innermost last, each with the configuration being tried (None: the chosen one)."""
+
+    @property
+    def step(self) -> TuningStep | None:
+        """What the kernel that is compiled or launched right now is configured with; None where none is autotuned."""
+        if not self._running:
+            return None
+        autotuner, config = self._running[-1]
+        config = config if config is not None else getattr(autotuner, "best_config", None)
+        if config is None:
+            return None
+        return TuningStep(_kernel_name(autotuner), _index_of(autotuner, config), len(autotuner.configs), str(config))
 
     def install(self, patches: Patches) -> None:
         """Put the stand-ins in place, until `patches` are restored."""
         from triton.runtime.autotuner import Autotuner
 
-        prune, bench = Autotuner.prune_configs, Autotuner._bench
+        run, prune, bench = Autotuner.run, Autotuner.prune_configs, Autotuner._bench
         tuning = self
+
+        def run_noted(autotuner: Any, *args: Any, **kwargs: Any) -> Any:
+            tuning._running.append((autotuner, None))
+            try:
+                return run(autotuner, *args, **kwargs)
+            finally:
+                tuning._running.pop()
 
         def prune_configs(autotuner: Any, kwargs: Any, *more: Any, **others: Any) -> list[Any]:
             left = list(prune(autotuner, kwargs, *more, **others))
@@ -71,6 +104,7 @@ class Tuning:
             return False
 
         stand_ins = {
+            "run": run_noted,
             "prune_configs": prune_configs,
             "_bench": _bench,
             "check_disk_cache": check_disk_cache,
@@ -107,15 +141,18 @@ class Tuning:
             return bench()
         if self.policy == "first" and record.compiled and record.compiled != [index]:
             return [float("inf")] * 3
-        # Read by Triton in place of `do_bench` above: the benchmarker that this autotuner already used on another driver.
+        # Read by Triton in place of `do_bench` above: the benchmarker that this autotuner already used on another
+        # driver.
         held = autotuner.__dict__.pop("do_bench", None)
         on_launch = self._driver.on_launch
         if self.policy == "first":
             # The one configuration is launched again as the script's own launch.
             self._driver.on_launch = None
+        self._running.append((autotuner, config))
         try:
             times = bench()
         finally:
+            self._running.pop()
             self._driver.on_launch = on_launch
             if held is not None:
                 autotuner.__dict__["do_bench"] = held

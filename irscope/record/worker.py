@@ -62,6 +62,8 @@ def work(request: RecordRequest, sink: EventSink, folder: Path) -> None:
     # In this process, where it can be watched, not in workers of its own.
     os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "inductor")
+    if request.mlir_dump_path:
+        os.environ.update(MLIR_ENABLE_DUMP="1", MLIR_DUMP_PATH=request.mlir_dump_path)
     triton_api.require_triton()
     targets = tuple(Target.parse(text) for text in request.targets)
     present = None if request.virtual or request.mode != "script" else triton_api.present_gpu()
@@ -77,8 +79,10 @@ def work(request: RecordRequest, sink: EventSink, folder: Path) -> None:
             plan=PassPlan.parse(request.plan),
             snapshots=request.snapshots,
             llvm_passes=request.llvm_passes,
+            tap=not request.mlir_dump_path,
             log_path=request.log_path,
             resume=(request.resume_stage, request.resume_after),
+            constants=dict(request.constants),
             extra_targets=tuple(target for target in targets if target != first),
             wanted=lambda name: not request.kernel or request.kernel == name,
         )

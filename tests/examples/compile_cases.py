@@ -35,7 +35,9 @@ def attention_case(d: int, causal: bool, m: int, n: int, warps: int, stages: int
     blocks = {"D": d, "BLOCK_M": m, "BLOCK_N": n, "BLOCK_D": d, "CAUSAL": causal}
     name = f"flash_attention_{d}{'_causal' if causal else ''}_{m}_{n}_{warps}_{stages}"
     signature = f"*fp16:16 *fp16:16 *fp16:16 *fp16:16 i32 i32:16 i32:16 fp32 {strides}"
-    return Case(name, "flash_attention", "attention_kernel", signature, blocks, {"num_warps": warps, "num_stages": stages})
+    return Case(
+        name, "flash_attention", "attention_kernel", signature, blocks, {"num_warps": warps, "num_stages": stages}
+    )
 
 
 def tma_case(m: int, n: int, k: int, warps: int, stages: int, split: int, transposed: bool = False) -> Case:

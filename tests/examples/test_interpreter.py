@@ -47,7 +47,8 @@ CASES = {
     "vector_add": """
 module = load("vector_add")
 for name, pair in {
-    "one": random(2, 1), "odd": random(2, 2049), "strided": random(2, 3001)[:, ::3], "float16": random(2, 100, dtype=half),
+    "one": random(2, 1), "odd": random(2, 2049), "strided": random(2, 3001)[:, ::3],
+    "float16": random(2, 100, dtype=half),
 }.items():
     x, y = pair.unbind()
     record(name, module.vector_add(x, y), (x + y).double())
@@ -72,8 +73,8 @@ for name, x in {
     "softmax": """
 module = load("softmax")
 for name, x in {
-    "one column": random(3, 1), "odd": random(5, 777), "transposed": random(130, 7).T, "strided": random(10, 301)[::2, ::3],
-    "large": 1000 * random(4, 50),
+    "one column": random(3, 1), "odd": random(5, 777), "transposed": random(130, 7).T,
+    "strided": random(10, 301)[::2, ::3], "large": 1000 * random(4, 50),
 }.items():
     record(name, module.softmax(x), x.double().softmax(dim=1))
 """,
@@ -124,7 +125,9 @@ for name, (q, k, v) in {
 """,
     "flash_attention": """
 module = load("flash_attention", {"attention_kernel": {"BLOCK_M": 64, "BLOCK_N": 32}})
-for name, (nq, nk, d) in {"one": (1, 1, 16), "odd": (131, 75, 40), "more keys": (33, 129, 32), "even": (128, 128, 32)}.items():
+for name, (nq, nk, d) in {
+    "one": (1, 1, 16), "odd": (131, 75, 40), "more keys": (33, 129, 32), "even": (128, 128, 32),
+}.items():
     for causal in (False, True):
         q = random(2, nq, 3, d, dtype=half).transpose(1, 2)
         k, v = (random(2, nk, 3, d, dtype=half).transpose(1, 2) for _ in range(2))
@@ -136,8 +139,8 @@ for name, (nq, nk, d) in {"one": (1, 1, 16), "odd": (131, 75, 40), "more keys": 
     "cross_entropy": """
 module = load("cross_entropy")
 for name, logits in {
-    "one class": random(3, 1) + 1, "odd": random(5, 20_001), "transposed": random(130, 7).T, "large": 1000 * random(4, 50),
-    "float16": random(4, 9_000, dtype=half),
+    "one class": random(3, 1) + 1, "odd": random(5, 20_001), "transposed": random(130, 7).T,
+    "large": 1000 * random(4, 50), "float16": random(4, 9_000, dtype=half),
 }.items():
     target = torch.randint(logits.shape[1], logits.shape[:1])
     target[1] = -100

@@ -55,7 +55,7 @@ def llvm_dialect(kernel, target):
     command = [sys.executable, __file__, "--compile", kernel, target]
     dump = subprocess.run(command, capture_output=True, text=True, env=environment, check=True).stderr
     last = re.split(r"^// -----// IR Dump Before .*\n", dump, flags=re.M)[-1]
-    module_text = re.match(r"(?:#.*\n|\n)*module.*?\n\} loc\(#loc\d*\)\n(?:#.*\n)*", last, flags=re.S)[0]
+    module_text = re.match(r"(?:#.*\n|\n)*module[\s\S]*?\n\} loc\(#loc\d*\)\n(?:#.*\n)*", last)[0]
     context = ir.context()
     ir.load_dialects(context)
     nvidia.load_dialects(context)

@@ -38,4 +38,12 @@ free, total = torch.cuda.mem_get_info()
 assert free <= total == properties.total_memory
 assert torch.cuda.is_bf16_supported() == (major >= 8)
 torch.cuda.reset_peak_memory_stats()
-print(json.dumps({"name": properties.name, "target": [target.backend, str(target.arch)], "allocated": torch.cuda.memory_allocated()}))
+print(
+    json.dumps(
+        {
+            "name": properties.name,
+            "target": [target.backend, str(target.arch)],
+            "allocated": torch.cuda.memory_allocated(),
+        }
+    )
+)

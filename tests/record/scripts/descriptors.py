@@ -1,3 +1,4 @@
+import pytest
 import torch
 import triton
 import triton.language as tl
@@ -31,13 +32,10 @@ host_kernel[(4,)](
     TensorDescriptor.from_tensor(x, [64, 64]), TensorDescriptor.from_tensor(out, [64, 64]), BLOCK=64, num_warps=4
 )
 if torch.cuda.get_device_capability()[0] >= 9 and torch.version.hip is None:
-    # The kernel keeps its descriptors in memory that it asks for: without an allocator the launch fails, as on the part.
-    try:
+    # The kernel keeps its descriptors in memory that it asks for: without an allocator the launch fails, as on the
+    # part.
+    with pytest.raises(RuntimeError, match="allocator"):
         device_kernel[(4,)](x, out, 256, 64, BLOCK=64)
-    except RuntimeError as error:
-        assert "allocator" in str(error)
-    else:
-        raise AssertionError("the launch went through without an allocator")
     triton.set_allocator(allocate)
     device_kernel[(4,)](x, out, 256, 64, BLOCK=64)
     assert asked

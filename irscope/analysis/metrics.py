@@ -1,0 +1,78 @@
+"""What is counted of a capture: resources, occupancy, operations a stage, and the instructions that matter."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import fields
+
+from irscope.analysis.occupancy import Occupancy, occupancy
+from irscope.capture import Artifact, Capture, stage_named
+from irscope.ir.asm import count_families, parse_functions
+from irscope.ir.counts import operation_counts
+
+# The families a reader looks for first: what feeds the tensor cores, moves data, and waits.
+KEY_FAMILIES = (
+    "wgmma",
+    "mma",
+    "tcgen05",
+    "mfma",
+    "wmma",
+    "ldmatrix",
+    "stmatrix",
+    "tma",
+    "cp.async",
+    "ld.global",
+    "st.global",
+    "ld.shared",
+    "st.shared",
+    "ld.local",
+    "st.local",
+    "atomic",
+    "shuffle",
+    "barrier",
+    "special",
+)
+
+
+def occupancy_of(capture: Capture) -> Occupancy | None:
+    """The theoretical occupancy of a capture's kernel; None where it is not known."""
+    # What the compiler ended with: warp specialisation adds warps to those that were asked for.
+    warps = dict(capture.metadata).get("num_warps", capture.launch.option("num_warps"))
+    return occupancy(capture.resources, capture.target, warps) if isinstance(warps, int) else None
+
+
+def resource_rows(capture: Capture) -> dict[str, int | float]:
+    """The known resources by name, `occupancy_percent` with them."""
+    rows: dict[str, int | float] = {}
+    for field in fields(capture.resources):
+        value = getattr(capture.resources, field.name)
+        if value is not None:
+            rows[field.name] = value
+    if (found := occupancy_of(capture)) is not None:
+        rows["occupancy_percent"] = round(100 * found.fraction, 1)
+    return rows
+
+
+def stage_operations(artifact: Artifact) -> Counter[str]:
+    """How many operations (instructions) of each kind a stage's text holds; empty for a binary."""
+    if isinstance(artifact.data, bytes):
+        return Counter()
+    return operation_counts(artifact.data, stage_named(artifact.stage).kind)
+
+
+def instruction_families(capture: Capture) -> dict[str, int]:
+    """The instructions that matter in the lowest assembly of a capture (SASS, AMDGCN, else PTX), by family.
+
+    A width stands behind the family where it has one: `ld.global.128` moves 128 bits a thread.
+    """
+    for stage in ("sass", "amdgcn", "ptx"):
+        if stage in capture.stages:
+            instructions = [item for function in parse_functions(stage, capture.text(stage)) for item in function.instructions]
+            families = count_families(instructions)
+            key = {name: count for name, count in families.items() if name.startswith(KEY_FAMILIES)}
+            return {name: key[name] for name in sorted(key, key=_family_rank)}
+    return {}
+
+
+def _family_rank(name: str) -> tuple[int, str]:
+    return next((rank for rank, family in enumerate(KEY_FAMILIES) if name.startswith(family)), len(KEY_FAMILIES)), name

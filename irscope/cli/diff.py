@@ -1,0 +1,147 @@
+"""`irscope diff`: two compilations compared, or one before and after a pass."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+
+from irscope.cli import app, options
+from irscope.cli.output import colored, emit, emit_json, width
+from irscope.cli.subject import failure_text, how, say
+from irscope.errors import UsageError
+
+_COMPARE = "Comparison"
+_IGNORABLE = ("locations", "names", "attributes")
+
+
+@app.command(rich_help_panel="Compare")
+def diff(
+    left: options.Subject = None,
+    right: Annotated[
+        str | None, typer.Argument(metavar="[FILE|CAPTURE|FOLDER]", help="The other side, where it is not a variant.", show_default=False)
+    ] = None,
+    arguments: options.ScriptArguments = None,
+    versus: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--vs",
+            metavar="KEY=VALUE",
+            help="A variant that differs in one thing: target=cuda:80, num_warps=8, BLOCK_K=32 (a tl.constexpr), config=3, "
+            "kernel=OTHER, triton=PATH of another interpreter; repeatable.",
+            rich_help_panel=_COMPARE,
+            show_default=False,
+        ),
+    ] = None,
+    one_pass: Annotated[
+        str | None, typer.Option("--pass", metavar="PASS[#N]", help="Before and after this pass.", rich_help_panel=_COMPARE)
+    ] = None,
+    between: Annotated[
+        tuple[str, str] | None,
+        typer.Option("--between", metavar="PASS PASS", help="The IR after one pass against after another.", rich_help_panel=_COMPARE),
+    ] = None,
+    stage: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--stage", "-s", metavar="STAGE", help="Diff these stages' texts; by default the first that differs.", rich_help_panel=_COMPARE
+        ),
+    ] = None,
+    side_by_side: Annotated[bool, typer.Option("--side-by-side", "-y", rich_help_panel=_COMPARE)] = False,
+    stat: Annotated[bool, typer.Option("--stat", help="Tables only.", rich_help_panel=_COMPARE)] = False,
+    context: Annotated[int, typer.Option("--context", "-U", min=0, help="Equal lines around a change.", rich_help_panel=_COMPARE)] = 3,
+    ignore: Annotated[
+        str, typer.Option("--ignore", metavar="locations,names,attributes", rich_help_panel=_COMPARE)
+    ] = "locations",
+    exit_code: Annotated[bool, typer.Option("--exit-code", help="1 where there is a difference, as git's.", rich_help_panel=_COMPARE)] = False,
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page of its own.", rich_help_panel="Output")] = None,
+    output: options.Output = None,
+    as_json: options.AsJson = False,
+    color: options.Color = None,
+    target: options.Targets = None,
+    launch: options.LaunchNumber = None,
+    virtual: options.Virtual = False,
+    signature: options.Signature = None,
+    constexpr: options.Constexprs = None,
+    num_warps: options.NumWarps = None,
+    num_stages: options.NumStages = None,
+    num_ctas: options.NumCtas = None,
+    option: options.CompileOptions = None,
+    config: options.Config = "first",
+    disable_pass: options.DisablePass = None,
+    enable_only: options.EnableOnly = None,
+    plan: options.PlanFile = None,
+    snapshots: options.Snapshots = "triton",
+    timeout: options.Timeout = 300.0,
+    verbose: options.Verbose = False,
+) -> int:
+    """Compare two compilations, structurally: what renumbering, reordering or locations change is no difference.
+
+    irscope diff --disable-pass combine compares the launch recorded last with the same one without that pass.
+    """
+    asked = how(
+        targets=target,
+        launch=launch,
+        virtual=virtual,
+        signature=signature,
+        constexprs=constexpr,
+        num_warps=num_warps,
+        num_stages=num_stages,
+        num_ctas=num_ctas,
+        options=option,
+        config=config,
+        disable=disable_pass,
+        only=enable_only,
+        plan_file=plan,
+        snapshots=snapshots,
+        timeout=timeout,
+        verbose=verbose,
+        arguments=arguments,
+    )
+    ignored = [word.strip() for word in ignore.split(",") if word.strip()]
+    if unknown := [word for word in ignored if word not in _IGNORABLE]:
+        raise UsageError(f"--ignore {unknown[0]!r}: it takes {', '.join(_IGNORABLE)}.")
+    stages = [name.strip() for text in stage or () for name in text.split(",") if name.strip()]
+    paint = colored(color) and output is None and html is None
+
+    if one_pass is not None or between is not None:
+        from irscope.cli.diff_passes import diff_around_passes
+
+        if one_pass is not None and between is not None:
+            raise UsageError("--pass and --between do not go together: ask for one.")
+        if right is not None:
+            raise UsageError("--pass and --between look into one capture: give one.")
+        text, differs = diff_around_passes(left, asked, one_pass, between, cast("Any", ignored), side_by_side, context, paint)
+        emit(text, output)
+        return int(exit_code and differs)
+
+    from irscope.analysis.compare import diff as compare
+    from irscope.cli.diff_sides import pairs_of, stages_shown
+    from irscope.render.compare import comparison_json, render_comparison
+
+    pairs = pairs_of(left, right, asked, versus or [])
+    comparisons = []
+    texts: list[str] = []
+    for one, other in pairs:
+        shown = stages_shown(one, other, stages)
+        comparison = compare(one, other, ignore=cast("Any", ignored), stages=None if stages == ["all"] else (shown or None))
+        shown = shown or [stage.stage for stage in comparison.stages if stage.state == "differs" and comparison.diff(stage.stage)][:1]
+        comparisons.append((comparison, shown))
+        texts.append(
+            render_comparison(
+                comparison, stages=shown, width=width(), color=paint, side_by_side=side_by_side, stat=stat, context=context
+            )
+        )
+    if html is not None:
+        from irscope.cli.diff_html import write_html
+
+        write_html([comparison for comparison, _ in comparisons], html)
+    elif as_json:
+        emit_json([comparison_json(comparison, shown) for comparison, shown in comparisons], output)
+    else:
+        emit("\n".join(texts), output)
+    failed = [capture for pair in pairs for capture in pair if capture.status == "failed"]
+    for capture in failed:
+        say(failure_text(capture))
+    differs = any(not comparison.is_empty for comparison, _ in comparisons)
+    return 1 if failed or (exit_code and differs) else 0

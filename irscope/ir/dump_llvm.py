@@ -1,0 +1,239 @@
+"""What `LLVM_IR_ENABLE_DUMP` printed → the passes of LLVM's optimiser and code generator.
+
+LLVM prints after each pass what the pass worked on: the module, a function, a loop, or a function's machine code. A
+pass changed something where that differs from what was last printed of the same function; numbers of metadata, which
+LLVM counts anew for each print, are no difference.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from irscope.capture import PassSnapshot
+
+# ; *** IR Dump After SROAPass on matmul ***
+# *** IR Dump After Global Value Numbering (gvn) ***
+# # *** IR Dump After Finalize ISel and expand pseudo-instructions (finalize-isel) ***:
+_HEADER = re.compile(
+    r"^(?P<mark>[;#] )?\*\*\* IR Dump After (?P<what>[^\n]*?) \*\*\*(?::|(?P<tail>[^\n]*))?$", re.MULTILINE
+)
+# SROAPass on add   LICMPass on loop %<unnamed loop> in function add   InlinerPass on (add)   CGProfilePass on [module]
+_ON = re.compile(r"^(?P<name>.*?) on (?:loop .* in function (?P<loop>\S+)|\((?P<group>[^)]*)\)|(?P<scope>\S+))$")
+# Global Value Numbering (gvn)
+_ARGUMENT = re.compile(r"^.*\((?P<argument>[\w.-]+)\)$")
+# Running pass: SROAPass on matmul (30 instructions)
+_TALK = re.compile(
+    r"^(?:Running|Skipping|Invalidating|Clearing) [a-z ]*(?:pass|analysis|results)\b[^\n]*$", re.MULTILINE
+)
+_MACHINE_END = re.compile(r"^# End machine code for function [^\n]*$", re.MULTILINE)
+_MACHINE_FUNCTION = re.compile(r"^# Machine code for function (?P<name>[^:\n]+):", re.MULTILINE)
+# define ptx_kernel void @matmul(ptr addrspace(1) %0) local_unnamed_addr #0 !dbg !4 {
+_FUNCTION = re.compile(
+    r'^define [^\n]*?@(?:"(?P<quoted>[^"\n]*)"|(?P<name>[\w.$-]+))\([^\n]*\n.*?^\}', re.MULTILINE | re.DOTALL
+)
+_MODULE = re.compile(r"^(?:; ModuleID = |source_filename = |target (?:datalayout|triple) = )", re.MULTILINE)
+# !dbg !12   #0 {   ; preds = %6   ; Loop:   16B (a slot index)   # Machine code for function add: IsSSA, TracksLiveness
+_NUMBERING = re.compile(
+    r"![0-9]+|(?<= )#[0-9]+|\s*; preds = [^\n]*|^; [^\n]*$|^\d+B?\t|^# Machine code for [^\n]*", re.MULTILINE
+)
+# !12 = !DILocation(line: 18, column: 9, scope: !4)   attributes #0 = { nounwind }
+# target triple = "nvptx64-nvidia-cuda" (set between two pipelines, by no pass)
+_AROUND = re.compile(r"^(?:!\d+ = |attributes #\d+ = |target |source_filename )[^\n]*$", re.MULTILINE)
+# 59:    .lr.ph:    bb.1 (%ir-block.6):
+_LABEL = re.compile(r"^[\w.$-]+(?: \([^\n]*\))?:", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Dump:
+    name: str
+    argument: str
+    scope: str
+    """The function; empty for the module."""
+    kind: str
+    """`module`, `function`, `machine`, or `part` for a loop or a region of a function."""
+    text: str
+    """Empty where the pass left nothing to print."""
+
+
+def read_llvm_dump(text: str, stage: str, first_index: int = 0) -> list[PassSnapshot]:
+    """Read what LLVM printed during one stage of one compile; never raises.
+
+    Args:
+        text: the log; other programs' words in it are passed over.
+        stage: the stage that ran these passes: llir, ptx or amdgcn.
+        first_index: the index of the first snapshot; occurrences count within this text.
+
+    Returns a snapshot a pass and function, of group `llvm`; only those that changed something, or of which that is not
+    known, keep the text. A pass over a loop or a region keeps the text of that alone.
+    """
+    state = _State()
+    counts: dict[tuple[str, str], int] = {}
+    snapshots: list[PassSnapshot] = []
+    for index, dump in enumerate(_dumps(text), first_index):
+        scope, changed = state.takes(dump)
+        key = (dump.name, scope)
+        counts[key] = counts.get(key, 0) + 1
+        snapshots.append(
+            PassSnapshot(
+                index,
+                stage,
+                dump.name,
+                counts[key],
+                dump.argument,
+                changed=changed,
+                text=dump.text if changed is not False and dump.text else None,
+                group="llvm",
+                scope=scope,
+            )
+        )
+    return snapshots
+
+
+def first_llvm_kernel(text: str) -> str:
+    """The first function that a log of LLVM's passes defines; empty where there is none."""
+    match = _FUNCTION.search(text)
+    return (match["quoted"] or match["name"] or "") if match else ""
+
+
+def has_llvm_dump(text: str) -> bool:
+    """Whether a log holds dumps of LLVM's passes."""
+    return _HEADER.search(text) is not None
+
+
+def split_at_code_generator(text: str) -> tuple[str, str]:
+    """The passes of the optimiser and those of the code generator, which LLVM marks otherwise."""
+    for match in _HEADER.finditer(text):
+        if match["mark"] != "; ":
+            return text[: match.start()], text[match.start() :]
+    return text, ""
+
+
+def _dumps(text: str) -> Iterator[_Dump]:
+    headers = list(_HEADER.finditer(text))
+    for number, header in enumerate(headers):
+        limit = headers[number + 1].start() if number + 1 < len(headers) else len(text)
+        yield _read(header, text[header.end() : limit].lstrip("\n"))
+
+
+def _read(header: re.Match[str], body: str) -> _Dump:
+    if (header["tail"] and "omitted" in header["tail"]) or "invalidated" in header["what"]:
+        body = ""
+    talk = _TALK.search(body)
+    body = (body[: talk.start()] if talk else body).rstrip()
+    on = _ON.match(header["what"]) if header["mark"] == "; " else None
+    if on is not None:
+        name = _identifier(on["name"])
+        if on["loop"]:
+            return _Dump(name, "", on["loop"], "part", _ended(body))
+        scope = on["group"] or on["scope"] or ""
+        if scope == "[module]":
+            return _Dump(name, "", "", "module", _ended(body))
+        return _Dump(name, "", scope, "function", _ended(body))
+    # The code generator's passes have a sentence for a name, and an argument.
+    argument = _ARGUMENT.match(header["what"])
+    name = argument["argument"] if argument else _identifier(header["what"])
+    own = argument["argument"] if argument else ""
+    if (machine := _MACHINE_FUNCTION.search(body)) is not None:
+        end = _MACHINE_END.search(body)
+        return _Dump(name, own, machine["name"], "machine", _ended(body[: end.end()] if end else body))
+    if _MODULE.search(body):
+        return _Dump(name, own, "", "module", _ended(body))
+    function = _FUNCTION.search(body)
+    if function is None:
+        return _Dump(name, own, "", "part", _ended(body))
+    return _Dump(name, own, function["quoted"] or function["name"] or "", "function", _ended(body[: function.end()]))
+
+
+def _ended(body: str) -> str:
+    return body + "\n" if body else ""
+
+
+def _identifier(name: str) -> str:
+    # A plan's rule takes letters, digits, dots, dashes: (anonymous namespace)::ExpandPass, RequireAnalysisPass<…>.
+    bare = name.replace("(anonymous namespace)::", "").replace("llvm::", "")
+    return re.sub(r"[^\w.-]+", "_", bare).strip("_") or "unnamed"
+
+
+class _State:
+    """What was last printed of each function, and of the module around them."""
+
+    def __init__(self) -> None:
+        self._functions: dict[tuple[str, str], str] = {}
+        self._around: str | None = None
+        self._parts: dict[str, str] = {}
+        """Of each function, the loop or region that was printed since the function was."""
+        self._changed_in_part: set[str] = set()
+        """The functions that a pass over such a part changed, as far as is known, since they were printed."""
+        self._functions_changed = False
+        """Whether a function changed since the module was printed: it may have gained declarations then."""
+        self._last_scope = ""
+
+    def takes(self, dump: _Dump) -> tuple[str, bool | None]:
+        """Take in what a pass printed: the function it ran on, and whether it changed anything (None: not known)."""
+        if dump.kind == "part":
+            scope = dump.scope or self._last_scope
+            return scope, self._part(scope, _plain(dump.text))
+        self._last_scope = dump.scope or self._last_scope
+        if not dump.text:
+            return dump.scope, None
+        if dump.kind == "module":
+            return "", self._module(dump.text)
+        return dump.scope, self._function(dump)
+
+    def _function(self, dump: _Dump) -> bool | None:
+        fresh = _plain(dump.text)
+        key = (dump.kind, dump.scope)
+        before = self._functions.get(key)
+        self._functions[key] = fresh
+        in_part = dump.kind == "function" and dump.scope in self._changed_in_part
+        if dump.kind == "function":
+            self._parts.pop(dump.scope, None)
+            self._changed_in_part.discard(dump.scope)
+        if before is None:
+            # The first machine code of a function is made by the pass that prints it.
+            return True if dump.kind == "machine" else None
+        self._functions_changed |= fresh != before
+        # Where a loop's pass changed it before, whose change this is cannot be told.
+        return None if in_part and fresh != before else fresh != before
+
+    def _part(self, scope: str, fresh: str) -> bool | None:
+        before, whole = self._parts.get(scope), self._functions.get(("function", scope))
+        self._parts[scope] = fresh
+        if fresh and (fresh == before or (whole is not None and all(block in whole for block in _blocks(fresh)))):
+            return False
+        self._changed_in_part.add(scope)
+        # It may be another loop than the last, of a function that changed since: nothing to compare it with.
+        return True if fresh and whole is not None and before is None else None
+
+    def _module(self, text: str) -> bool | None:
+        functions = {
+            ("function", match["quoted"] or match["name"] or ""): _plain(match[0]) for match in _FUNCTION.finditer(text)
+        }
+        around = _plain(_AROUND.sub("", _FUNCTION.sub("", text)))
+        known = {key: body for key, body in self._functions.items() if key[0] == "function"}
+        first, in_part = self._around is None and not known, bool(self._changed_in_part)
+        differs = any(known.get(key, body) != body for key, body in functions.items())
+        differs = differs or bool(known.keys() - functions.keys())
+        if self._around is not None and not self._functions_changed:
+            differs = differs or around != self._around
+        self._around = around
+        self._functions = {key: body for key, body in self._functions.items() if key[0] != "function"} | functions
+        self._parts.clear()
+        self._changed_in_part.clear()
+        self._functions_changed = False
+        return None if first or (in_part and differs) else differs
+
+
+def _plain(text: str) -> str:
+    lines = (line.rstrip() for line in _NUMBERING.sub("", text).split("\n"))
+    return "\n".join(line for line in lines if line)
+
+
+def _blocks(text: str) -> list[str]:
+    """The basic blocks of a plain text, each with its label."""
+    starts = [match.start() for match in _LABEL.finditer(text)]
+    if not starts or starts[0] > 0:
+        starts.insert(0, 0)
+    return [text[start:end].rstrip("\n") for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]

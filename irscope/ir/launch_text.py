@@ -1,0 +1,187 @@
+"""What the text of a Triton module says of the launch it was compiled for: kernel, signature, options, target."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from irscope.capture import Kernel, Launch, Target
+from irscope.errors import TargetError
+from irscope.ir.locations import read_locations
+
+# tt.func public @matmul(%a: !tt.ptr<f16> {tt.divisibility = 16 : i32} loc("a"(#loc)), …
+_KERNEL = re.compile(r'^\s*tt\.func (?:public )?@(?:"(?P<quoted>[^"\n]*)"|(?P<name>[\w.$-]+))\(', re.MULTILINE)
+# tt.func private @helper(  |  llvm.func internal @helper(
+_PUBLIC = re.compile(r'^\s*tt\.func public @(?:"(?P<quoted>[^"\n]*)"|(?P<name>[\w.$-]+))\(', re.MULTILINE)
+# llvm.func @matmul(%arg0: …) attributes {nvvm.kernel = 1 : ui1, …
+_LLVM_KERNEL = re.compile(
+    r'^\s*llvm\.func (?:[a-z_]+ )*@"?(?P<name>[^"(\n]+)"?\([^\n]*(?:nvvm|rocdl)\.kernel', re.MULTILINE
+)
+# llvm.func @matmul(%arg0: …) attributes {…} {
+_LLVM_BODY = re.compile(r'^\s*llvm\.func @"?(?P<name>[^"(\n]+)"?\([^\n]*\{(?: loc\([^\n]*)?$', re.MULTILINE)
+# %a: !tt.ptr<f16> {tt.divisibility = 16 : i32} loc("a"(#loc))
+_PARAMETER = re.compile(r"^%(?P<name>[\w.$-]+): (?P<rest>.*)$", re.DOTALL)
+# loc("a"(#loc))   loc(#loc25)
+_NAME_LOCATION = re.compile(r'loc\("(?P<name>[A-Za-z_]\w*)"\(|loc\((?P<alias>#loc[\w.$-]*)\)')
+# #loc25 = loc("a"(#loc))
+_NAME_ALIAS = re.compile(r'^(#loc[\w.$-]*) = loc\("([A-Za-z_]\w*)"\(', re.MULTILINE)
+# tt.divisibility = 16 : i32
+_ATTRIBUTE = re.compile(r"(?P<name>[\w.]+) = (?P<value>-?[\w.]+)")
+# "ttg.num-warps" = 4 : i32   "triton_gpu.threads-per-warp" = 32 : i32   ttg.target = "cuda:90"
+_MODULE_NUMBER = re.compile(r'"(?:ttg|triton_gpu)\.(?P<name>num-warps|num-ctas|threads-per-warp)" = (?P<value>\d+)')
+_MODULE_TARGET = re.compile(r'"?(?:ttg|triton_gpu)\.target"? = "(?P<target>\w+:\w+)"')
+_POINTER = re.compile(r"^!tt\.ptr<(?P<type>.*?)(?:, \d+)?>$", re.DOTALL)
+
+_TYPES = {
+    "f16": "fp16",
+    "f32": "fp32",
+    "f64": "fp64",
+    "f8E4M3FN": "fp8e4nv",
+    "f8E4M3FNUZ": "fp8e4b8",
+    "f8E4M3": "fp8e4nv",
+    "f8E5M2": "fp8e5",
+    "f8E5M2FNUZ": "fp8e5b16",
+}
+_HEAD = 20_000
+_MAX_PARAMETERS_TEXT = 200_000
+
+UNKNOWN_TARGET = Target("unknown", "unknown", 32)
+"""What a capture has where nothing says what was compiled for."""
+
+
+def kernel_of_module(text: str) -> str:
+    """The name of the kernel that a module is of: its public function; empty where there is none."""
+    match = _PUBLIC.search(text) or _KERNEL.search(text)
+    if match is not None:
+        return match["quoted"] or match["name"] or ""
+    match = _LLVM_KERNEL.search(text) or _LLVM_BODY.search(text)
+    return match["name"] if match else ""
+
+
+def target_of_module(text: str, warp_size: int = 0) -> Target | None:
+    """The target that the module's own attributes name; None before the module has them."""
+    match = _MODULE_TARGET.search(text, 0, _module_head(text))
+    if match is None:
+        return None
+    numbers = dict(_module_numbers(text))
+    return target_named(match["target"], int(numbers.get("threads-per-warp", warp_size)))
+
+
+def target_named(name: str, warp_size: int = 0) -> Target:
+    """The target of a text such as `cuda:90`; one that irscope does not know keeps its name."""
+    try:
+        target = Target.parse(name)
+    except TargetError:
+        backend, _, arch = name.partition(":")
+        target = Target(backend or "unknown", arch or "unknown", warp_size or 32)
+    return Target(target.backend, target.arch, warp_size or target.warp_size)
+
+
+def options_of_module(text: str) -> dict[str, int]:
+    """The compile options that a module's attributes hold: num_warps and num_ctas."""
+    return {name.replace("-", "_"): int(value) for name, value in _module_numbers(text) if name != "threads-per-warp"}
+
+
+def launch_of_module(text: str, options: dict[str, object] | None = None) -> Launch:
+    """The launch as far as a module's text tells of it.
+
+    Constants are folded into the IR: they, and the Python text, stay unknown. The types are Triton's (`*fp16`), in the
+    order of the function, without its `constexpr` parameters.
+    """
+    match = _PUBLIC.search(text) or _KERNEL.search(text)
+    name = kernel_of_module(text)
+    language = "gluon" if "gluon." in text else "triton"
+    chosen = tuple(sorted({**options_of_module(text), **(options or {})}.items()))
+    if match is None:
+        return Launch(Kernel(name), options=chosen, language=language)
+    names = dict(_NAME_ALIAS.findall(text))
+    signature: list[tuple[str, str]] = []
+    attributes: list[tuple[str, str]] = []
+    for parameter in _split_parameters(text, match.end()):
+        parsed = _PARAMETER.match(parameter.strip())
+        if parsed is None:
+            continue
+        kind, dictionary, location = _split_parameter(parsed["rest"])
+        found = _NAME_LOCATION.search(location)
+        own = (found["name"] or names.get(found["alias"], "")) if found else ""
+        own = own or parsed["name"]
+        signature.append((own, type_text(kind)))
+        pairs = ", ".join(f"{item['name']}={item['value']}" for item in _ATTRIBUTE.finditer(dictionary))
+        if pairs:
+            attributes.append((own, pairs))
+    file, line = _place(text, match.start())
+    return Launch(
+        Kernel(name, file, line),
+        signature=tuple(signature),
+        attributes=tuple(attributes),
+        options=chosen,
+        language=language,
+    )
+
+
+def type_text(kind: str) -> str:
+    """A type of MLIR as a signature writes it: `!tt.ptr<f16>` is `*fp16`; one it does not know stays as it is."""
+    pointer = _POINTER.match(kind)
+    if pointer is not None:
+        return "*" + type_text(pointer["type"])
+    return _TYPES.get(kind, kind)
+
+
+def _place(text: str, position: int) -> tuple[str, int]:
+    line = text.count("\n", 0, position) + 1
+    # The match may begin with the line feed before the function.
+    while text[position : position + 1] in ("\n", "\r"):
+        position += 1
+        line += 1
+    chain = read_locations(text, "mlir").chain_at(line)
+    return (chain[0].file, chain[0].line) if chain else ("", 0)
+
+
+def _module_head(text: str) -> int:
+    start = max(text.find("\nmodule"), 0)
+    end = text.find("\n", start + 1)
+    return min(end if end >= 0 else len(text), start + _HEAD)
+
+
+def _module_numbers(text: str) -> list[tuple[str, str]]:
+    return [(match["name"], match["value"]) for match in _MODULE_NUMBER.finditer(text, 0, _module_head(text))]
+
+
+def _split_parameters(text: str, start: int) -> Iterator[str]:
+    """The parameters of a function, from behind its opening parenthesis; a text that is cut gives those it has."""
+    for _, part in _top_level(text, start, min(len(text), start + _MAX_PARAMETERS_TEXT)):
+        yield part
+
+
+def _split_parameter(rest: str) -> tuple[str, str, str]:
+    """Type, attributes and location of one parameter."""
+    kind, brace, behind = rest.partition(" {")
+    if brace and "loc(" not in kind:
+        dictionary, _, location = behind.partition("}")
+        return kind.strip(), dictionary, location
+    kind, _, location = rest.partition(" loc(")
+    return kind.strip(), "", "loc(" + location if location else ""
+
+
+def _top_level(text: str, start: int, limit: int) -> Iterator[tuple[int, str]]:
+    depth, begun, position, in_string = 0, start, start, False
+    while position < limit:
+        char = text[position]
+        if char == '"' and text[position - 1] != "\\":
+            in_string = not in_string
+        elif in_string:
+            pass
+        elif char in "([{<":
+            depth += 1
+        elif char == ">" and text[position - 1] == "-":
+            pass
+        elif char in ")]}>":
+            if depth == 0:
+                break
+            depth -= 1
+        elif char == "," and depth == 0:
+            yield begun, text[begun:position]
+            begun = position + 1
+        position += 1
+    if text[begun:position].strip():
+        yield begun, text[begun:position]

@@ -1,0 +1,64 @@
+"""Reads the locations of SASS: the comments that nvdisasm puts before the instructions of a line."""
+
+from __future__ import annotations
+
+import re
+
+from irscope.ir.locations_known import KnownChains
+from irscope.ir.locations_model import Chain, ChainTable, Frame, TextLocations, count, cut, text_lines
+from irscope.ir.locations_ptx import CountedLines
+
+# 	//## File "kernel.py", line 216 inlined at "kernel.py", line 25
+_MARKER = re.compile(r'\s*//## File "(?P<file>[^"]*)", line (?P<line>\d+)')
+_INLINED = re.compile(r'\s+inlined at "(?P<file>[^"]*)", line (?P<line>\d+)')
+# .L_x_0:      $kernel$helper:      .section .text.kernel      .type kernel,@function      //------- .text.kernel -----
+_NO_INSTRUCTION = re.compile(r"\s*(?:\S+:\s*$|\.\w|//|$)")
+_FUNCTION = re.compile(r"\s*(?:\.section\s|\.type\s+[^\s,]+,@function|//-{5})")
+# /*0140*/  @!P0 LDG.E R6, desc[UR6][R4.64] ;        0140  B------:R-:W2:-:S04  LDG.E R6, desc[UR6][R4.64]
+_OPCODE = re.compile(
+    r"\s*(?:/\*[0-9a-f]+\*/|[0-9a-f]{4,} .*?\bS\d\d\b(?:  G[\w:]+)?)\s+(?:@!?\w+\s+)?(?P<opcode>[A-Z]\w*)"
+)
+# What an instruction is made from, for those that Triton writes as inline assembly.
+_MADE_FROM = {"LDG": "ld.global", "STG": "st.global", "LDGSTS": "cp.async"}
+
+
+def read_sass(text: str, llir: str | None = None, ptx: str | None = None) -> TextLocations:
+    """The locations of each line of a disassembly by `nvdisasm -g -gi`, or of irscope's normal form of one.
+
+    SASS has lines and no columns. Before Triton 3.8 it has the innermost frame alone; where `llir` (the LLVM IR that
+    it was made from) knows one chain that begins so, it is that chain. From the LLVM of Triton 3.8 on the lines of
+    what was inline assembly are counted on from the statement that it was made for, so that they point at statements
+    that have nothing to do with it; where `ptx` shows what was meant, that is what they get (see `CountedLines`).
+    """
+    known = KnownChains(llir, columns=False)
+    counted = CountedLines(ptx)
+    table = ChainTable()
+    by_line: list[int] = []
+    current: list[Frame] = []
+    awaited: Frame | None = None  # where the next marker must stand, if it continues the chain
+    chain: Chain | None = None  # known at the next instruction: more markers may follow
+    index = latest = -1
+    for line in text_lines(text):
+        marker = _MARKER.match(line) if "//## File" in line else None
+        if marker is not None:
+            sites = [marker, *_INLINED.finditer(line, marker.end())]
+            frames = [Frame(site["file"], count(site["line"]), 0) for site in sites]
+            current = [*current[:-1], *frames] if awaited == frames[0] else frames
+            awaited = frames[-1] if len(frames) > 1 else None
+            chain = None
+            by_line.append(-1)
+            continue
+        if _FUNCTION.match(line):
+            current, awaited, chain = [], None, None
+        if _NO_INSTRUCTION.match(line):
+            by_line.append(-1)
+            continue
+        if chain is None:
+            awaited, chain = None, known.settle(cut(current))
+            index = latest = table.add(chain)
+        opcode = _OPCODE.match(line) if counted and chain else None
+        if opcode is not None:  # else it is the second line of an encoding
+            meant = counted.meant(chain[0], _MADE_FROM.get(opcode["opcode"], ""))
+            latest = index if meant is None else table.add(meant)
+        by_line.append(latest)
+    return table.locations(by_line)

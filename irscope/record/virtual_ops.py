@@ -1,0 +1,73 @@
+"""Operators that a library registers with torch: on data-less tensors, run what the library runs on the GPU.
+
+torch itself would run the operator's shape function, which launches no kernel, or fail for want of one.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from irscope.record.virtual_torch import VirtualCuda
+
+OWN = frozenset({"aten", "prim", "prims", "_prims", "quantized", "c10d", "_c10d_functional", "inductor"})
+"""The namespaces of torch's own operators, whose GPU code is compiled."""
+KEYS = ("CUDA", "CompositeExplicitAutograd")
+"""The dispatch keys under which a library's code for the GPU may be registered."""
+
+
+class Operators:
+    """Teaches a library's operators to run on data-less tensors, when they are first called."""
+
+    def __init__(self, mode: VirtualCuda) -> None:
+        self._mode = mode
+        self._taught: set[str] = set()
+        self._libraries: dict[str, Any] = {}
+
+    def teach(self, func: Any) -> None:
+        """Register the GPU's code of an operator for data-less tensors too, unless that was done before."""
+        for overload in _overloads(func):
+            name = overload.name()
+            if name in self._taught:
+                continue
+            self._taught.add(name)
+            has_code = any(torch._C._dispatch_has_kernel_for_dispatch_key(name, key) for key in KEYS)
+            if overload.namespace not in OWN and has_code:
+                self._register(overload)
+
+    def forget(self) -> None:
+        """Take back what was registered."""
+        for library in self._libraries.values():
+            library._destroy()
+        self._libraries.clear()
+        self._taught.clear()
+
+    def _register(self, overload: Any) -> None:
+        mode = self._mode
+        keys = torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA)
+
+        def on_meta(*args: Any, **kwargs: Any) -> Any:
+            # Not a call of the operator: the mode would send that back here. A redispatch asks no mode.
+            if mode.is_on:
+                return overload.redispatch(keys, *args, **kwargs)
+            with mode:
+                return overload.redispatch(keys, *args, **kwargs)
+
+        namespace = overload.namespace
+        if namespace not in self._libraries:
+            self._libraries[namespace] = torch.library.Library(namespace, "IMPL")
+        with warnings.catch_warnings():
+            # torch warns that the shape function is replaced: for as long as the virtual GPU is there, it is.
+            warnings.simplefilter("ignore")
+            self._libraries[namespace].impl(overload, on_meta, "Meta", allow_override=True)
+
+
+def _overloads(func: Any) -> Iterator[Any]:
+    if isinstance(func, torch._ops.OpOverload):
+        yield func
+    elif isinstance(func, torch._ops.OpOverloadPacket):
+        for name in func.overloads():
+            yield getattr(func, name)

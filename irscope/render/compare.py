@@ -1,0 +1,139 @@
+"""Renders a Comparison: the header, the tables, and the diffs of the stages that are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import PurePath
+from typing import Any
+
+from irscope.analysis.compare import Change, Comparison
+from irscope.render.diff import render_side_by_side, render_unified
+from irscope.render.terminal import table
+
+_LARGEST = 6
+_LINES = 12
+
+
+def render_comparison(
+    comparison: Comparison,
+    *,
+    stages: Sequence[str],
+    width: int = 120,
+    color: bool = False,
+    side_by_side: bool = False,
+    stat: bool = False,
+    context: int = 3,
+) -> str:
+    """A comparison as text: who is compared, in what they differ, tables, then the diffs of `stages`."""
+    parts = [_header(comparison), _stage_table(comparison, width, color)]
+    parts += _rows("resources", comparison.resources, width, color)
+    parts += _rows("instructions", comparison.instructions, width, color)
+    parts += _line_table(comparison)
+    if not stat:
+        for stage in stages:
+            parts.append(_stage_diff(comparison, stage, width, color, side_by_side, context))
+    return "\n".join(part.rstrip("\n") + "\n" for part in parts if part)
+
+
+def _header(comparison: Comparison) -> str:
+    left, right = comparison.left, comparison.right
+    lines = [f"--- {left.id[:8]} {left.name} {left.target}", f"+++ {right.id[:8]} {right.name} {right.target}"]
+    if comparison.differences:
+        width = max(len(change.name) for change in comparison.differences)
+        lines += [f"  {change.name:<{width}}  {_value(change.left)} → {_value(change.right)}" for change in comparison.differences]
+    else:
+        lines.append("  nothing that went in differs")
+    if comparison.is_empty:
+        lines.append("  every stage is the same")
+    return "\n".join(lines) + "\n"
+
+
+def _value(value: Any) -> str:
+    return "–" if value is None else str(value)
+
+
+def _stage_table(comparison: Comparison, width: int, color: bool) -> str:
+    rows: list[list[str]] = []
+    for stage in comparison.stages:
+        before, after = stage.operations
+        largest = ", ".join(f"{change.name} {change.difference:+.0f}" for change in stage.largest[:_LARGEST] if change.difference)
+        more = len(stage.largest) - _LARGEST
+        operations = "" if not before and not after else (f"{before}" if before == after else f"{before} → {after} ({after - before:+d})")
+        rows.append([stage.stage, stage.state, operations, largest + (f", {more} more" if more > 0 else "") or stage.summary])
+    return table(["stage", "", "operations", "largest changes"], rows, width=width, color=color)
+
+
+def _rows(title: str, changes: Sequence[Change], width: int, color: bool) -> list[str]:
+    if not changes:
+        return []
+    rows = [
+        [change.name.replace("_", " "), _value(change.left), "→", _value(change.right), _signed(change.difference)]
+        for change in changes
+    ]
+    return [table([title, "before", "", "after", "±"], rows, width=width, color=color)]
+
+
+def _signed(value: float | None) -> str:
+    return "" if value is None else f"{value:+g}"
+
+
+def _line_table(comparison: Comparison) -> list[str]:
+    if not comparison.lines:
+        return []
+    own = comparison.right.launch.kernel.file
+    lines = ["Python lines whose operations changed most:"]
+    for row in comparison.lines[:_LINES]:
+        where = f"line {row.line}" if row.file == own else f"{PurePath(row.file).name}:{row.line}"
+        lines.append(f"  {where}: " + ", ".join(f"{change:+d} {stage}" for stage, change in row.stages))
+    if len(comparison.lines) > _LINES:
+        lines.append(f"  and {len(comparison.lines) - _LINES} more lines")
+    return ["\n".join(lines) + "\n"]
+
+
+def _stage_diff(comparison: Comparison, stage: str, width: int, color: bool, side_by_side: bool, context: int) -> str:
+    text_diff = comparison.diff(stage)
+    title = f"diff of {stage}"
+    if text_diff is None or text_diff.is_empty:
+        return f"{title}: no difference but names and numbers\n" if text_diff is not None else f"{title}: none\n"
+    if side_by_side:
+        body = render_side_by_side(text_diff, width=width, color=color, context=context)
+    else:
+        body = render_unified(text_diff, color=color, context=context)
+    return f"{title}: {text_diff.summary}\n{body}"
+
+
+def comparison_json(comparison: Comparison, stages: Sequence[str]) -> dict[str, Any]:
+    """A comparison as JSON: all tables, and the entries of the diffs asked for."""
+    return {
+        "left": {"id": comparison.left.id, "kernel": comparison.left.name, "target": str(comparison.left.target)},
+        "right": {"id": comparison.right.id, "kernel": comparison.right.name, "target": str(comparison.right.target)},
+        "empty": comparison.is_empty,
+        "differences": [asdict(change) for change in comparison.differences],
+        "stages": [
+            {
+                "stage": stage.stage,
+                "state": stage.state,
+                "operations": list(stage.operations),
+                "changes": {change.name: change.difference for change in stage.largest},
+                "summary": stage.summary,
+            }
+            for stage in comparison.stages
+        ],
+        "resources": [asdict(change) for change in comparison.resources],
+        "instructions": [asdict(change) for change in comparison.instructions],
+        "lines": [{"file": row.file, "line": row.line, "stages": dict(row.stages)} for row in comparison.lines],
+        "passes": [asdict(row) for row in comparison.passes],
+        "diffs": {stage: _diff_json(comparison, stage) for stage in stages if comparison.diff(stage) is not None},
+    }
+
+
+def _diff_json(comparison: Comparison, stage: str) -> dict[str, Any]:
+    text_diff = comparison.diff(stage)
+    if text_diff is None:
+        return {}
+    return {
+        "fallback": text_diff.fallback,
+        "counts": dict(text_diff.counts),
+        "unified": text_diff.unified(),
+    }

@@ -1,0 +1,244 @@
+"""Running nvdisasm and cuobjdump, and gathering what a kernel takes."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import stat
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from irscope.capture import Resources
+from irscope.ir.asm import format_sass, parse_sass
+from irscope.record.binaries import (
+    Disassembly,
+    disassemble,
+    parse_ptxas_log,
+    parse_resource_usage,
+    read_resources,
+    resource_usage,
+    tool_paths,
+)
+
+DATA = Path(__file__).parents[1] / "data" / "asm"
+CUBIN = (DATA / "softmax_90.cubin").read_bytes()
+
+
+def fake_tool(path: Path, body: str) -> Path:
+    path.write_text(f"#!{sys.executable}\nimport sys, time\n{body}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+@pytest.fixture
+def fake_nvdisasm(tmp_path: Path) -> Path:
+    """A program that prints the stored listings, as nvdisasm does with the same arguments."""
+    body = f"""
+name = "live" if "-lrm" in sys.argv else "nvdisasm"
+assert open(sys.argv[-1], "rb").read() == open({str(DATA / "softmax_90.cubin")!r}, "rb").read()
+print("a warning", file=sys.stderr)
+print(open({str(DATA)!r} + "/softmax_90." + name + ".txt").read())
+"""
+    return fake_tool(tmp_path / "nvdisasm", body)
+
+
+def test_a_disassembly_is_the_normal_form_with_live_registers(fake_nvdisasm: Path) -> None:
+    running = Disassembly.start(CUBIN, fake_nvdisasm)
+    text = running.result(timeout=60)
+    assert text is not None, running.problem
+    assert running.problem == ""
+    (function,) = parse_sass(text)
+    assert format_sass([function]) == text
+    assert len(function.instructions) == 163
+    assert not function.opaque
+    assert function.padding == 0
+    assert all(item.control and item.live for item in function.instructions)
+    assert running.result() is None, "it was given once"
+
+
+def test_without_live_registers_one_process_is_enough(fake_nvdisasm: Path) -> None:
+    text = Disassembly.start(CUBIN, fake_nvdisasm, live_registers=False).result(60)
+    assert text is not None
+    assert all(item.live is None for item in parse_sass(text)[0].instructions)
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ("sys.exit('no such arch')", "status 1 and no code: no such arch"),
+        ("", "no code: it said nothing"),
+        ("print('nonsense')", "no code"),
+        ("time.sleep(60)", "more than 0.5 s"),
+    ],
+)
+def test_a_program_that_fails_costs_the_stage_only(tmp_path: Path, body: str, problem: str) -> None:
+    tool = fake_tool(tmp_path / "nvdisasm", body)
+    running = Disassembly.start(CUBIN, tool)
+    begun = time.monotonic()
+    assert running.result(timeout=0.5 if "sleep" in body else 60) is None
+    assert problem in running.problem
+    assert time.monotonic() - begun < 30
+
+
+def test_a_failed_count_costs_the_live_registers_only(tmp_path: Path) -> None:
+    body = f"""
+if "-lrm" in sys.argv:
+    sys.exit("unknown option")
+print(open({str(DATA / "softmax_90.nvdisasm.txt")!r}).read())
+"""
+    running = Disassembly.start(CUBIN, fake_tool(tmp_path / "nvdisasm", body))
+    text = running.result(60)
+    assert text is not None
+    assert "unknown option" in running.problem
+    assert parse_sass(text)[0].instructions[0].live is None
+
+
+@pytest.mark.parametrize("tool", [None, Path("/nowhere/nvdisasm"), DATA / "README.md"])
+def test_a_missing_program_is_no_crash(tool: Path | None) -> None:
+    running = Disassembly.start(CUBIN, tool)
+    assert running.done()
+    assert running.result() is None
+    assert "nvdisasm" in running.problem
+    assert disassemble(CUBIN, tool) is None
+    assert resource_usage(CUBIN, tool) is None
+
+
+def test_closing_ends_the_processes_and_removes_their_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    tool = fake_tool(tmp_path / "nvdisasm", "time.sleep(60)")
+    with Disassembly.start(CUBIN, tool) as running:
+        assert not running.done()
+        processes = [run.process for run in running._runs]
+        assert any(path.is_dir() for path in tmp_path.iterdir())
+    assert [process.poll() is not None for process in processes] == [True, True]
+    assert os.listdir(tmp_path) == ["nvdisasm"]
+    running.close()
+
+
+def test_tools_are_the_given_ones_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    given_tool = tmp_path / "mine"
+    assert tool_paths({"nvdisasm": given_tool}) == (given_tool, None)
+    fake_tool(tmp_path / "cuobjdump", "")
+    assert tool_paths({}) == (None, tmp_path / "cuobjdump")
+
+
+def test_the_log_and_the_usage_of_a_kernel_that_spills() -> None:
+    found = parse_ptxas_log((DATA / "spill_80.ptxas.txt").read_text())["matmul_kernel"]
+    usage = parse_resource_usage((DATA / "spill_80.usage.txt").read_text())["matmul_kernel"]
+    assert (found.registers, found.spill_store_bytes, found.spill_load_bytes) == (32, 772, 716)
+    assert (found.registers, found.stack_bytes, found.constant_bytes) == (
+        usage.registers,
+        usage.stack_bytes,
+        usage.constant_bytes,
+    )
+    assert found.barriers == 1
+
+
+def test_spills_counted_in_sass_are_those_of_ptxas() -> None:
+    lines = (DATA / "spill_80.local.txt").read_text().splitlines()
+    sass = ".section .text.matmul_kernel\n" + "".join(
+        f"  {16 * number:04x}  -  {line.rstrip(' ;')}\n" for number, line in enumerate(lines)
+    )
+    found = read_resources({"sass": sass}, {"name": "matmul_kernel"})
+    logged = parse_ptxas_log((DATA / "spill_80.ptxas.txt").read_text())["matmul_kernel"]
+    assert found.instruction_count == len(lines)
+    assert found.spill_store_bytes == logged.spill_store_bytes
+    assert found.spill_load_bytes == logged.spill_load_bytes
+
+
+def test_a_cubin_says_what_cuobjdump_does() -> None:
+    usage = parse_resource_usage((DATA / "softmax_90.usage.txt").read_text())["softmax_kernel"]
+    metadata = {"name": "softmax_kernel", "shared": 16, "tmem_size": 0}
+    found = read_resources({"cubin": CUBIN, "ttir": "module {}"}, metadata)
+    assert found.registers == usage.registers == 22
+    assert found.stack_bytes == usage.stack_bytes == found.spill_store_bytes == 0
+    assert found.constant_bytes == usage.constant_bytes
+    assert (found.shared_bytes, found.tensor_memory_columns, found.barriers) == (16, None, 1)
+    assert (found.code_bytes, found.instruction_count) == (2816, 163)
+
+
+def test_functions_that_are_called_add_their_spills() -> None:
+    log = """ptxas info    : Compiling entry function 'k' for 'sm_90a'
+ptxas info    : Function properties for k
+    16 bytes stack frame, 4 bytes spill stores, 8 bytes spill loads
+ptxas info    : Function properties for helper
+    32 bytes stack frame, 12 bytes spill stores, 16 bytes spill loads
+ptxas info    : Used 255 registers, used 2 barriers, 48 bytes cumulative stack size, 4096 bytes smem, 400 bytes cmem[0]
+ptxas info    : Compiling entry function 'other' for 'sm_90a'
+ptxas info    : Used 8 registers
+"""
+    found = parse_ptxas_log(log)
+    assert found["k"] == Resources(
+        registers=255, spill_store_bytes=16, spill_load_bytes=24, stack_bytes=48, constant_bytes=400, barriers=2
+    )
+    assert found["other"] == Resources(registers=8)
+
+
+def test_amd_resources_come_from_the_assembly() -> None:
+    text = (DATA / "matmul_gfx942.amdgcn").read_text()
+    found = read_resources({"amdgcn": text, "hsaco": b"\x7fELF"}, {"name": "matmul_kernel", "shared": 8192})
+    assert found.accumulator_registers == 0
+    assert found.registers is not None
+    assert f".vgpr_count:     {found.registers}" in text
+    assert f".sgpr_count:     {found.scalar_registers}" in text
+    assert f"codeLenInByte = {found.code_bytes}" in text
+    assert (found.shared_bytes, found.stack_bytes, found.spill_store_bytes, found.scalar_spills) == (8192, 0, 0, 0)
+
+
+def test_accumulators_are_not_counted_as_registers() -> None:
+    text = (
+        '\t.amdgcn_target "amdgcn-amd-amdhsa--gfx90a"\n\t.type\tk,@function\nk:\n\ts_endpgm\n.Lfunc_end0:\n'
+        "; NumVgprs: 253\n; NumAgprs: 128\n\t.amdgpu_metadata\n---\namdhsa.kernels:\n  - .agpr_count:     128\n"
+        "    .name:           k\n    .sgpr_spill_count: 3\n    .vgpr_count:     384\n    .vgpr_spill_count: 5\n"
+        "\t.end_amdgpu_metadata\n"
+    )
+    found = read_resources({"amdgcn": text}, {})
+    assert (found.registers, found.accumulator_registers) == (253, 128)
+    assert (found.spill_store_bytes, found.scalar_spills, found.instruction_count) == (20, 3, 1)
+
+
+@pytest.mark.parametrize(
+    "stages",
+    [{}, {"cubin": b""}, {"cubin": b"\x7fELF"}, {"sass": ""}, {"amdgcn": ""}, {"cubin": "text"}, {"amdgcn": b"bytes"}],
+)
+def test_nothing_known_is_none_everywhere(stages: dict[str, Any]) -> None:
+    assert read_resources(stages) == Resources()
+
+
+@given(st.text(max_size=200), st.binary(max_size=80), st.dictionaries(st.sampled_from(["name", "shared"]), st.text()))
+def test_any_artifacts_are_read(text: str, data: bytes, metadata: dict[str, Any]) -> None:
+    for stages in ({"cubin": b"\x7fELF\x02\x01" + data, "sass": text}, {"amdgcn": text}):
+        found = read_resources(stages, metadata, text)
+        assert all(value is None or value >= 0 for value in dataclasses.astuple(found))
+    parse_resource_usage(text)
+
+
+@pytest.mark.triton
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["add_75", "add_120", "softmax_90"])
+def test_the_real_programs_agree_with_the_elf_reader(name: str) -> None:
+    backends = pytest.importorskip("triton.backends")
+    folder = Path(backends.__file__).parent / "nvidia" / "bin"
+    nvdisasm, cuobjdump = tool_paths({path.name: path for path in folder.glob("*")})
+    if nvdisasm is None or cuobjdump is None:
+        pytest.skip("this Triton carries no nvdisasm and cuobjdump")
+    cubin = (DATA / f"{name}.cubin").read_bytes()
+    running = Disassembly.start(cubin, nvdisasm)
+    (usage,) = (resource_usage(cubin, cuobjdump) or {}).values()
+    text = running.result(60)
+    assert text is not None, running.problem
+    (function,) = parse_sass(text)
+    found = read_resources({"cubin": cubin, "sass": text}, {"name": function.name})
+    assert found.instruction_count == len(function.instructions)
+    assert (found.registers, found.stack_bytes, found.constant_bytes) == (
+        usage.registers,
+        usage.stack_bytes,
+        usage.constant_bytes,
+    )
