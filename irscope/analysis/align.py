@@ -6,17 +6,17 @@ Cost: each level walks each gap once, so a level is linear in the lines that no 
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 
+from irscope.analysis.anchors import Keys, keys_of_windows, keys_with_operands, rare_pairs
+from irscope.analysis.regions import pair_regions, region_ends
 from irscope.ir.body import Body
 
 Gap = tuple[list[int], list[int]]
 """Lines of the left and of the right side that are still to be paired, each ascending."""
 
 _LARGEST_TABLE = 6000
-_WINDOW = 4
 _ROUNDS = 3
 
 
@@ -30,6 +30,9 @@ class Aligner:
         self.to_left = [-1] * len(right.lines)
         self.moved: set[int] = set()
         """Left lines whose partner stands elsewhere in the order."""
+        self.left_ends = region_ends(left)
+        """Left line that opens regions -> the line that closes the last of them."""
+        self.right_ends = region_ends(right)
         self._overlaps: dict[tuple[str, str], float] = {}
 
     def pair(self, left_line: int, right_line: int) -> None:
@@ -49,6 +52,7 @@ class Aligner:
         gaps = self.prune(self._anchor([gap], left.deep_keys, right.deep_keys, keep_moves=True))
         if not gaps:
             return
+        gaps = pair_regions(self, gaps)
         gaps = self._anchor(gaps, *self._near(gaps, lambda body, line: body.keys[line]))
         gaps = self._anchor(gaps, *self._windows(gaps, lambda body, line: body.keys[line]), trim=False)
         gaps = self._anchor(gaps, left.keys, right.keys)
@@ -87,8 +91,8 @@ class Aligner:
     def _anchor(
         self,
         gaps: list[Gap],
-        left_keys: Sequence[int] | dict[int, int],
-        right_keys: Sequence[int] | dict[int, int],
+        left_keys: Keys,
+        right_keys: Keys,
         *,
         trim: bool = True,
         keep_moves: bool = False,
@@ -101,7 +105,14 @@ class Aligner:
                 lefts, rights = self._trim(gap, left_keys, right_keys) if trim else gap
                 if not lefts or not rights:
                     continue
-                anchors, moves = _rare_pairs(lefts, rights, left_keys, right_keys, repeats=keep_moves)
+                anchors, moves = rare_pairs(
+                    lefts,
+                    rights,
+                    left_keys,
+                    right_keys,
+                    repeats=keep_moves,
+                    weight=self._weight if keep_moves else None,
+                )
                 if keep_moves and moves:
                     for at_left, at_right in moves:
                         self.pair(lefts[at_left], rights[at_right])
@@ -114,6 +125,10 @@ class Aligner:
             if not gaps:
                 break
         return [gap for gap in (*done, *gaps) if gap[0] and gap[1]]
+
+    def _weight(self, left_line: int) -> int:
+        # A loop moves with all that it holds.
+        return self.left_ends.get(left_line, left_line) - left_line + 1
 
     def _free(self, gap: Gap) -> Gap:
         return [line for line in gap[0] if self.to_right[line] < 0], [line for line in gap[1] if self.to_left[line] < 0]
@@ -130,9 +145,7 @@ class Aligner:
             gaps.append(self._free((lefts[last_left:], rights[last_right:])))
         return gaps
 
-    def _trim(
-        self, gap: Gap, left_keys: Sequence[int] | dict[int, int], right_keys: Sequence[int] | dict[int, int]
-    ) -> Gap:
+    def _trim(self, gap: Gap, left_keys: Keys, right_keys: Keys) -> Gap:
         lefts, rights = gap
         most = min(len(lefts), len(rights))
         start = 0
@@ -146,21 +159,17 @@ class Aligner:
             self.pair(lefts[-end], rights[-end])
         return lefts[start : len(lefts) - end], rights[start : len(rights) - end]
 
-    def _near(
-        self, gaps: list[Gap], key: Callable[[Body, int], int | str]
-    ) -> tuple[dict[int, int], dict[int, int]]:
+    def _near(self, gaps: list[Gap], key: Callable[[Body, int], int | str]) -> tuple[dict[int, int], dict[int, int]]:
         """Keys of a line and of the lines that define its operands."""
-        return _each(self.left, (line for gap in gaps for line in gap[0]), key), _each(
+        return keys_with_operands(self.left, (line for gap in gaps for line in gap[0]), key), keys_with_operands(
             self.right, (line for gap in gaps for line in gap[1]), key
         )
 
-    def _windows(
-        self, gaps: list[Gap], key: Callable[[Body, int], int | str]
-    ) -> tuple[dict[int, int], dict[int, int]]:
+    def _windows(self, gaps: list[Gap], key: Callable[[Body, int], int | str]) -> tuple[dict[int, int], dict[int, int]]:
         """Keys of a line and the next ones of its gap."""
         return (
-            _windows_of(self.left, [gap[0] for gap in gaps], key),
-            _windows_of(self.right, [gap[1] for gap in gaps], key),
+            keys_of_windows(self.left, [gap[0] for gap in gaps], key),
+            keys_of_windows(self.right, [gap[1] for gap in gaps], key),
         )
 
     def _plain(self, gaps: list[Gap], key: Callable[[Body, int], int | str]) -> tuple[dict[int, int], dict[int, int]]:
@@ -244,9 +253,7 @@ class Aligner:
         left, right = self.left, self.right
         agreeing = 0
         defines = left.shapes[left_line].defines
-        for place, (one, other) in enumerate(
-            zip(left.values[left_line], right.values[right_line], strict=False)
-        ):
+        for place, (one, other) in enumerate(zip(left.values[left_line], right.values[right_line], strict=False)):
             if place in defines:
                 agreeing += place == 0 and stem(left.names[one]) == stem(right.names[other]) != ""
                 continue
@@ -260,101 +267,11 @@ def stem(name: str) -> str:
     """What a value is called without its number: "acc" of "%acc_69", "" of "%12"."""
     base, _, number = name.lstrip("%^").rpartition("_")
     base = base if number.isdigit() and base else name.lstrip("%^")
-    return "" if base.isdigit() or base.startswith(("cst", "c")) and base[1:2].isdigit() else base
+    return "" if not base or base.isdigit() or (base[0] == "c" and base[1:2].isdigit()) else base
 
 
 def _name(body: Body, line: int) -> str:
     return body.shapes[line].name
-
-
-def _each(body: Body, lines: Iterable[int], key: Callable[[Body, int], int | str]) -> dict[int, int]:
-    definers, uses = body.definers, body.uses
-    keys: dict[int, int] = {}
-    for line in lines:
-        sources = [definers[value] for value in uses[line]]
-        keys[line] = hash((key(body, line), *[key(body, source) if source >= 0 else "" for source in sources]))
-    return keys
-
-
-def _windows_of(body: Body, runs: list[list[int]], key: Callable[[Body, int], int | str]) -> dict[int, int]:
-    keys: dict[int, int] = {}
-    for run in runs:
-        own = [key(body, line) for line in run]
-        for index, line in enumerate(run):
-            keys[line] = hash(tuple(own[index : index + _WINDOW]))
-    return keys
-
-
-def _rare_pairs(
-    lefts: list[int],
-    rights: list[int],
-    left_keys: Sequence[int] | dict[int, int],
-    right_keys: Sequence[int] | dict[int, int],
-    *,
-    repeats: bool,
-) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """Places whose keys are unique on both sides: the longest run of them in one order, and those out of order.
-
-    With `repeats`, a key that occurs equally often on both sides counts too, first to first, second to second.
-    """
-    places: dict[int, int] = {}
-    again: dict[int, list[int]] = {}
-    for place, line in enumerate(rights):
-        key = right_keys[line]
-        if key in places:
-            again.setdefault(key, []).append(place)
-        else:
-            places[key] = place
-    pairs: list[tuple[int, int]] = []
-    seen: dict[int, int] = {}
-    repeated: dict[int, list[int]] = {}
-    for place, line in enumerate(lefts):
-        key = left_keys[line]
-        if key not in places:
-            continue
-        if key in seen:
-            repeated.setdefault(key, []).append(place)
-        else:
-            seen[key] = place
-    for key, place in seen.items():
-        ours, theirs = repeated.get(key), again.get(key)
-        if ours is None and theirs is None:
-            pairs.append((place, places[key]))
-        elif repeats and ours is not None and theirs is not None and len(ours) == len(theirs):
-            pairs.append((place, places[key]))
-            pairs.extend(zip(ours, theirs, strict=True))
-    if not pairs:
-        return [], []
-    if repeated:
-        pairs.sort()
-    chain = longest_ascending([other for _, other in pairs])
-    if len(chain) == len(pairs):
-        return pairs, []
-    kept = set(chain)
-    return [pairs[index] for index in chain], [pair for index, pair in enumerate(pairs) if index not in kept]
-
-
-def longest_ascending(numbers: list[int]) -> list[int]:
-    """The indices of a longest ascending subsequence."""
-    tails: list[int] = []
-    tail_indices: list[int] = []
-    previous = [-1] * len(numbers)
-    for index, number in enumerate(numbers):
-        place = bisect_left(tails, number)
-        if place:
-            previous[index] = tail_indices[place - 1]
-        if place == len(tails):
-            tails.append(number)
-            tail_indices.append(index)
-        else:
-            tails[place] = number
-            tail_indices[place] = index
-    chain: list[int] = []
-    index = tail_indices[-1] if tail_indices else -1
-    while index >= 0:
-        chain.append(index)
-        index = previous[index]
-    return chain[::-1]
 
 
 def _overlap(one: str, other: str) -> float:

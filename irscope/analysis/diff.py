@@ -1,16 +1,16 @@
 """The structural comparison of two texts of one kind: operations by what they are, names by the part they play.
 
-How names are shown. Left lines stand as they are in the text, without what is ignored. Right lines are renamed as one:
-a value, label, register or alias that plays the part of a left one takes its name; any other keeps its own, or takes
-a new one ("%new_12", "%acc_new") where its own would be mistaken for a left one. Alias definitions go in the left text's
-order. So a line that did not change looks the same on both sides, and `TextDiff.unified` is a patch in the strict
-sense: applied to `left_lines` it gives `right_lines`.
+How names are shown. Left lines stand as they are in the text, without what is ignored. Right lines are renamed: a
+value, label, register or alias that plays the part of a left one takes its name; any other keeps its own, or takes a
+new one ("%new_12", "%acc_new") where its own would be mistaken for a left one. Alias definitions go in the order of the
+left text. So a line that did not change looks the same on both sides, and `TextDiff.unified` is a patch in the strict
+sense: applied to `left_lines` it gives `right_lines`. What is ignored reads on the right as it does on the left.
 """
 
 from __future__ import annotations
 
-from irscope.analysis.comparison import Comparison
 from irscope.analysis.entries import DiffEntry, TextDiff, entries_of
+from irscope.analysis.matching import Matching
 from irscope.analysis.rename import renamed_right
 from irscope.capture import StageKind
 from irscope.ir.body import Body, read_body
@@ -41,10 +41,10 @@ def diff_texts(
     fallback = _unreadable(ours, theirs)
     if fallback is not None:
         ours, theirs = read_body(left, "binary", ignore), read_body(right, "binary", ignore)
-    comparison = Comparison(ours, theirs)
-    display = renamed_right(comparison)
+    matching = Matching(ours, theirs)
+    display = renamed_right(matching)
     return TextDiff(
-        entries=entries_of(comparison, display),
+        entries=entries_of(matching, display),
         kind=kind,
         fallback=fallback,
         left_lines=display.left_lines,

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from irscope.analysis.comparison import Comparison
 from irscope.analysis.marks import Span, word_marks
+from irscope.analysis.matching import Matching
 from irscope.analysis.rename import Display
 from irscope.capture import StageKind
 
@@ -26,7 +26,8 @@ class DiffEntry:
     is_rewired: bool = False
     """For a changed line: it only reads another of several equal computations (two equal constants became one)."""
     partner: range | None = None
-    """For moved lines: where they stand on the other side. A move makes two entries, one on each side."""
+    """For moved lines: where they stand on the other side. A move makes two entries, one on each side; what moved may
+    have changed on the way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +148,12 @@ def _hunk(rows: list[tuple[str, str, int, int]]) -> str:
     return f"@@ -{left_start},{left_count} +{right_start},{right_count} @@\n{body}"
 
 
-def entries_of(comparison: Comparison, display: Display) -> tuple[DiffEntry, ...]:
-    """The entries of a comparison, over the lines of its display."""
+def entries_of(matching: Matching, display: Display) -> tuple[DiffEntry, ...]:
+    """The entries of a matching, over the lines of its display."""
     entries: list[DiffEntry] = []
     for one, other in display.head:
         _append(entries, _definition_entry(one, other, entries))
-    for entry in _body_entries(comparison, display):
+    for entry in _body_entries(matching, display):
         _append(entries, entry)
     for one, other in display.tail:
         _append(entries, _definition_entry(one, other, entries))
@@ -169,8 +170,8 @@ def _definition_entry(one: int, other: int, entries: list[DiffEntry]) -> DiffEnt
     return DiffEntry("equal", range(one, one + 1), range(other, other + 1))
 
 
-def _body_entries(comparison: Comparison, display: Display) -> Iterator[DiffEntry]:
-    to_left, to_right, moved = comparison.to_left, comparison.to_right, comparison.moved
+def _body_entries(matching: Matching, display: Display) -> Iterator[DiffEntry]:
+    to_left, to_right, moved = matching.to_left, matching.to_right, matching.moved
     left_start, right_start = display.left_start, display.right_start
     left_end, right_end = len(to_right), len(to_left)
     at_left = at_right = 0
@@ -194,20 +195,20 @@ def _body_entries(comparison: Comparison, display: Display) -> Iterator[DiffEntr
             partner = to_left[at_right] + left_start
             yield DiffEntry("moved", range(one, one), range(other, other + 1), partner=range(partner, partner + 1))
             at_right += 1
-        elif comparison.equal[at_right]:
-            length = _equal_run(comparison, at_left, at_right)
+        elif matching.equal[at_right]:
+            length = _equal_run(matching, at_left, at_right)
             yield DiffEntry("equal", range(one, one + length), range(other, other + length))
             at_left += length
             at_right += length
         else:
-            rewired = comparison.is_rewired(at_left, at_right)
+            rewired = matching.is_rewired(at_left, at_right)
             yield DiffEntry("changed", range(one, one + 1), range(other, other + 1), rewired)
             at_left += 1
             at_right += 1
 
 
-def _equal_run(comparison: Comparison, at_left: int, at_right: int) -> int:
-    to_left, equal, moved = comparison.to_left, comparison.equal, comparison.moved
+def _equal_run(matching: Matching, at_left: int, at_right: int) -> int:
+    to_left, equal, moved = matching.to_left, matching.equal, matching.moved
     length = 1
     while (
         at_right + length < len(to_left)

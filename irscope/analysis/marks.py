@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 Span = tuple[int, int]
 """Columns of a line, 0-based, the end excluded."""
@@ -13,64 +14,85 @@ _LARGEST_TABLE = 4096
 
 
 def word_marks(left: str, right: str) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
-    """The spans of the left and of the right line that the other one has not."""
-    ours, theirs = _WORD.findall(left), _WORD.findall(right)
-    most = min(len(ours), len(theirs))
-    start = 0
-    while start < most and ours[start] == theirs[start]:
-        start += 1
-    end = 0
-    while end < most - start and ours[-1 - end] == theirs[-1 - end]:
-        end += 1
-    kept_left, kept_right = _common(ours[start : len(ours) - end], theirs[start : len(theirs) - end])
-    offset_left, offset_right = len("".join(ours[:start])), len("".join(theirs[:start]))
+    """The spans of the left and of the right line that the other one has not; indentation does not count."""
+    bare_left, bare_right = left.lstrip(), right.lstrip()
+    ours, theirs = _WORD.findall(bare_left), _WORD.findall(bare_right)
+    kept_left: set[int] = set()
+    kept_right: set[int] = set()
+    for one, other in _common(ours, theirs):
+        kept_left.add(one)
+        kept_right.add(other)
     return (
-        _spans(ours[start : len(ours) - end], kept_left, offset_left),
-        _spans(theirs[start : len(theirs) - end], kept_right, offset_right),
+        _spans(ours, kept_left, len(left) - len(bare_left)),
+        _spans(theirs, kept_right, len(right) - len(bare_right)),
     )
 
 
-def _common(ours: list[str], theirs: list[str]) -> tuple[set[int], set[int]]:
-    # A longest common subsequence of words; where the table would be large, of the words that occur once.
-    if not ours or not theirs:
-        return set(), set()
-    if len(ours) * len(theirs) > _LARGEST_TABLE:
-        return _common_rare(ours, theirs)
-    table = [[0] * (len(theirs) + 1) for _ in range(len(ours) + 1)]
-    for row in range(len(ours) - 1, -1, -1):
-        below, current, word = table[row + 1], table[row], ours[row]
-        for column in range(len(theirs) - 1, -1, -1):
-            if word == theirs[column]:
+def _common(ours: list[str], theirs: list[str]) -> list[tuple[int, int]]:
+    """Places of the words that both have, in order: a longest common subsequence, or near to one in long lines."""
+    found: list[tuple[int, int]] = []
+    waiting = [(0, len(ours), 0, len(theirs))]
+    while waiting:
+        left, left_end, right, right_end = waiting.pop()
+        while left < left_end and right < right_end and ours[left] == theirs[right]:
+            found.append((left, right))
+            left, right = left + 1, right + 1
+        while left < left_end and right < right_end and ours[left_end - 1] == theirs[right_end - 1]:
+            left_end, right_end = left_end - 1, right_end - 1
+            found.append((left_end, right_end))
+        if (left_end - left) * (right_end - right) <= _LARGEST_TABLE:
+            found.extend(_longest(ours, theirs, left, left_end, right, right_end))
+            continue
+        anchors = _rare(ours, theirs, left, left_end, right, right_end)
+        found.extend(anchors)
+        for one, other in [*anchors, (left_end, right_end)] if anchors else []:
+            waiting.append((left, one, right, other))
+            left, right = one + 1, other + 1
+    return found
+
+
+def _longest(
+    ours: list[str], theirs: list[str], left: int, left_end: int, right: int, right_end: int
+) -> list[tuple[int, int]]:
+    width = right_end - right
+    if not width or left == left_end:
+        return []
+    table = [[0] * (width + 1) for _ in range(left_end - left + 1)]
+    for row in range(left_end - left - 1, -1, -1):
+        below, current, word = table[row + 1], table[row], ours[left + row]
+        for column in range(width - 1, -1, -1):
+            if word == theirs[right + column]:
                 current[column] = below[column + 1] + 1
             else:
                 current[column] = below[column] if below[column] > current[column + 1] else current[column + 1]
-    left: set[int] = set()
-    right: set[int] = set()
+    found: list[tuple[int, int]] = []
     row = column = 0
-    while row < len(ours) and column < len(theirs):
-        if ours[row] == theirs[column]:
-            left.add(row)
-            right.add(column)
+    while left + row < left_end and column < width:
+        if ours[left + row] == theirs[right + column]:
+            found.append((left + row, right + column))
             row, column = row + 1, column + 1
         elif table[row + 1][column] >= table[row][column + 1]:
             row += 1
         else:
             column += 1
-    return left, right
+    return found
 
 
-def _common_rare(ours: list[str], theirs: list[str]) -> tuple[set[int], set[int]]:
-    places = {word: place for place, word in enumerate(theirs) if theirs.count(word) == 1}
-    left: set[int] = set()
-    right: set[int] = set()
+def _rare(
+    ours: list[str], theirs: list[str], left: int, left_end: int, right: int, right_end: int
+) -> list[tuple[int, int]]:
+    # Words that both sides have once, in one order.
+    counts = Counter(ours[left:left_end])
+    other_counts = Counter(theirs[right:right_end])
+    places = {word: place for place, word in enumerate(theirs[right:right_end], right) if other_counts[word] == 1}
+    found: list[tuple[int, int]] = []
     last = -1
-    for place, word in enumerate(ours):
+    for place, word in enumerate(ours[left:left_end], left):
         other = places.get(word, -1)
-        if other > last:
-            left.add(place)
-            right.add(other)
+        if other > last and counts[word] == 1:
+            found.append((place, other))
             last = other
-    return left, right
+    return found
 
 
 def _spans(words: list[str], kept: set[int], offset: int) -> tuple[Span, ...]:

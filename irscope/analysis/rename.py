@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from irscope.analysis.comparison import Comparison
+from irscope.analysis.matching import Matching
 from irscope.ir.aliases import Definition
 from irscope.ir.body import Body
 
@@ -27,10 +27,10 @@ class Display:
     right_start: int
 
 
-def renamed_right(comparison: Comparison) -> Display:
-    """The display of a comparison."""
-    left, right = comparison.left, comparison.right
-    names = _Names(comparison)
+def renamed_right(matching: Matching) -> Display:
+    """The display of a matching."""
+    left, right = matching.left, matching.right
+    names = _Names(matching)
     head, head_lines, head_numbers = _order(left.head, right.head, names, 0)
     left_start, right_start = len(left.head), len(head_lines)
     body = [names.line(line) for line in range(len(right.lines))]
@@ -76,14 +76,12 @@ def _order(
 class _Names:
     """What everything of the right side is called."""
 
-    def __init__(self, comparison: Comparison) -> None:
-        self.comparison = comparison
-        left, right = comparison.left, comparison.right
+    def __init__(self, matching: Matching) -> None:
+        self.matching: Matching = matching
+        left, right = matching.left, matching.right
         self.syntax = right.syntax
         self._of_value: dict[int, str] = {}
-        self._taken = {
-            left.names[value] for value in comparison.value_of if value >= 0
-        }
+        self._taken = {left.names[value] for value in matching.value_of if value >= 0}
         self._pattern = (
             re.compile(f"(?P<alias>{self.syntax.alias.pattern})|(?P<value>{self.syntax.name.pattern})", re.MULTILINE)
             if self.syntax.alias is not None
@@ -130,12 +128,12 @@ class _Names:
 
     def line(self, number: int) -> str:
         """A line of the right body as it is shown."""
-        comparison = self.comparison
-        right = comparison.right
+        matching = self.matching
+        right = matching.right
         own = right.lines[number]
-        partner = comparison.to_left[number]
-        if partner >= 0 and comparison.equal[number]:
-            other = comparison.left.lines[partner]
+        partner = matching.to_left[number]
+        if partner >= 0 and matching.equal[number]:
+            other = matching.left.lines[partner]
             if own == other:
                 return other
             bare = other.lstrip()
@@ -170,10 +168,10 @@ class _Names:
         return name
 
     def _named(self, value: int) -> str:
-        partner = self.comparison.value_of[value]
+        partner = self.matching.value_of[value]
         if partner >= 0:
-            return self.comparison.left.names[partner]
-        name = self.comparison.right.names[value]
+            return self.matching.left.names[partner]
+        name = self.matching.right.names[value]
         if name not in self._taken or not self.syntax.is_virtual:
             return name
         sign, rest = (name[0], name[1:]) if not name[0].isalnum() else ("", name)

@@ -35,10 +35,10 @@ def _options(  # pyright: ignore[reportUnusedFunction]
 
 
 from irscope.cli import (  # noqa: E402
-
+    diff,  # pyright: ignore[reportUnusedImport] # noqa: F401
     doctor,  # pyright: ignore[reportUnusedImport] # noqa: F401
     dump,  # pyright: ignore[reportUnusedImport] # noqa: F401
-
+    import_,  # pyright: ignore[reportUnusedImport] # noqa: F401
     ls,  # pyright: ignore[reportUnusedImport] # noqa: F401
     passes,  # pyright: ignore[reportUnusedImport] # noqa: F401
     show,  # pyright: ignore[reportUnusedImport] # noqa: F401

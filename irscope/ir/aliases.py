@@ -10,7 +10,7 @@ from irscope.capture import StageKind
 from irscope.ir.clean import Ignored
 from irscope.ir.tokens import SYMBOL, Shape, Syntax, syntax_of
 
-_DEEPEST = 40
+_LONGEST = 20_000
 # ".reg .b32 %r<108>;": how many registers PTX declares is a matter of numbering.
 REGISTER_COUNT = re.compile(r"<\d+>")
 
@@ -49,7 +49,7 @@ class Resolver:
 
     def __init__(self, kind: StageKind, definitions: Iterable[Definition], ignore: frozenset[Ignored]) -> None:
         self._alias = syntax_of(kind).alias
-        self._kind = kind
+        self._kind: StageKind = kind
         self._definitions = {definition.name: definition for definition in definitions}
         self._resolved: dict[str, str] = {}
         self._named: set[str] = set()
@@ -58,23 +58,36 @@ class Resolver:
 
     def resolve(self, name: str) -> str:
         """The text an alias stands for, its own aliases resolved; the name itself where nothing defines it."""
-        return self._resolve(name, ())
-
-    def _resolve(self, name: str, within: tuple[str, ...]) -> str:
-        known = self._resolved.get(name)
-        if known is not None:
-            return known
-        definition = self._definitions.get(name)
-        if definition is None or self._alias is None:
+        if name not in self._definitions or self._alias is None:
             return name
-        if name in within or len(within) > _DEEPEST:
-            # Metadata may name itself: how far up is what says which.
-            return f"{name[0]}<{len(within) - within.index(name) if name in within else 'deep'}>"
-        inner = (*within, name)
-        resolved = self._alias.sub(lambda match: self._resolve(match[0], inner), definition.value)
-        if not within:
-            self._resolved[name] = resolved
-        return resolved
+        # A stack of our own: a hostile text may nest aliases as deep as it likes, and metadata may name itself.
+        stack, visiting = [name], set[str]()
+        while stack:
+            top = stack[-1]
+            if top in self._resolved:
+                stack.pop()
+                continue
+            value = self._definitions[top].value
+            missing = [
+                other
+                for other in self._alias.findall(value)
+                if other in self._definitions and other not in self._resolved and other not in visiting and other != top
+            ]
+            if missing:
+                visiting.add(top)
+                stack.extend(missing)
+                continue
+            resolved = self._alias.sub(lambda match: self._resolved_or_cycle(match[0]), value)
+            if len(resolved) > _LONGEST:
+                # Doubling aliases would fill the memory: beyond this size, the digest says whether they are equal.
+                resolved = f"{resolved[:80]}…{hash(resolved)}"
+            self._resolved[top] = resolved
+            visiting.discard(top)
+            stack.pop()
+        return self._resolved[name]
+
+    def _resolved_or_cycle(self, name: str) -> str:
+        return self._resolved.get(name, name if name not in self._definitions else f"{name[0]}<itself>")
 
     def key(self, shape: Shape) -> int:
         """The key of all lines of that shape: equal where only names differ."""
@@ -126,4 +139,3 @@ def without_attributes(template: str, kind: StageKind) -> str:
             depth -= 1
             done = match.end()
     return "".join(kept) + template[done:] if not depth else template
-

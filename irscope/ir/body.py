@@ -1,4 +1,4 @@
-"""A text as the comparison reads it: lines, the values each defines and uses, nesting, and keys that renaming cannot change."""
+"""A text as the comparison reads it: lines, values, nesting, and keys that no renaming changes."""
 
 from __future__ import annotations
 
@@ -67,9 +67,10 @@ def read_body(text: str, kind: StageKind, ignore: frozenset[Ignored]) -> Body:
     templates, found = _templates(lines, syntax)
     reader = _Reader(syntax, kind, resolver, found)
     reader.read(templates)
-    used = resolver.used()
-    head = [replace(one, number=all_numbers[one.number]) for one in head if one.name in used]
-    tail = [replace(one, number=all_numbers[one.number]) for one in tail if one.name in used]
+    # Triton prints aliases that nothing names; without locations, those of locations are of that kind.
+    used = resolver.used() if "locations" in ignore else None
+    head = [replace(one, number=all_numbers[one.number]) for one in head if used is None or one.name in used]
+    tail = [replace(one, number=all_numbers[one.number]) for one in tail if used is None or one.name in used]
     return Body(
         kind,
         lines,

@@ -12,6 +12,7 @@ from dataclasses import replace
 from irscope.capture import Artifact, Capture, Kernel, Launch, PassSnapshot, Target
 from irscope.ir.dump_llvm import first_llvm_kernel, has_llvm_dump, read_llvm_dump, split_at_code_generator
 from irscope.ir.dump_mlir import DumpedCompile, completed, read_mlir_dump
+from irscope.ir.dump_names import SCF_TO_CF, TTGIR_BEGINS
 from irscope.ir.launch_text import UNKNOWN_TARGET, launch_of_module, target_named, target_of_module
 
 __all__ = ["DumpedCompile", "captures_from_log", "completed", "is_dump", "read_llvm_dump", "read_mlir_dump"]
@@ -53,6 +54,8 @@ def _capture(item: DumpedCompile, llvm: list[PassSnapshot], path: str) -> Captur
     notes = [f"Read from a log{where}: constants, times and binaries are not in it.", *item.notes]
     if target is None:
         notes.append("The log does not say what was compiled for.")
+    if item.first_text is not None and not _stage_before(item):
+        notes.append(f"The log begins with {item.snapshots[0].label}, within the pipeline.")
     return Capture(
         launch=_launch(item, known, said),
         target=target or UNKNOWN_TARGET,
@@ -90,11 +93,8 @@ def _options_of_headers(item: DumpedCompile) -> dict[str, str]:
 
 def _artifacts(item: DumpedCompile) -> tuple[Artifact, ...]:
     artifacts: list[Artifact] = []
-    first = item.snapshots[0]
-    if item.first_text is not None:
-        # Where the front end's pipeline begins it is the source; where an IR file's does, the stage before.
-        before = {"ttir": "source", "ttgir": "ttir", "llir": "ttgir"}
-        starts = "source" if first.name == "inliner" else before[first.stage]
+    starts = _stage_before(item)
+    if item.first_text is not None and starts:
         artifacts.append(Artifact(starts, item.first_text))
     stages_with_end = {snapshot.stage for snapshot in item.snapshots}
     last = item.snapshots[-1].stage
@@ -103,6 +103,17 @@ def _artifacts(item: DumpedCompile) -> tuple[Artifact, ...]:
         if text is not None and all(artifact.stage != stage for artifact in artifacts):
             artifacts.append(Artifact(stage, text))
     return tuple(artifacts)
+
+
+def _stage_before(item: DumpedCompile) -> str:
+    """The stage that the first text is of; empty where the log begins within a stage."""
+    first = item.snapshots[0]
+    if first.name == "inliner":
+        return "source"
+    if first.argument == TTGIR_BEGINS:
+        return "ttir"
+    # An IR file's pipeline: what comes before the first pass of llir is the file's module.
+    return "ttgir" if first.stage == "llir" and SCF_TO_CF in (each.argument for each in item.snapshots) else ""
 
 
 def _llvm_snapshots(text: str, item: DumpedCompile) -> list[PassSnapshot]:

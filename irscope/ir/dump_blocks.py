@@ -15,6 +15,8 @@ _HEADER = re.compile(r"// -----// (?P<inner>[^\n]*? internal )?IR Dump (?P<when>
 _TAIL = re.compile(r"(?:\s*\('(?P<operation>[\w.]+)' operation(?:: @(?P<symbol>.*))?\))?(?P<ends>\s*//----- //)?\s*$")
 # InlinerPass: inline{default-pipeline=canonicalize max-iterations=4 }
 _WITH_OPTIONS = re.compile(r"^(?P<name>[^{]*?): (?P<argument>[\w.-]+)(?:\{(?P<options>.*)\})?$")
+# Inliner Failed (inline)  |  InlinerPass Failed: inline{…}  |  Inliner Failed
+_FAILED = re.compile(r" Failed(?=$|: | \()")
 # Inliner (inline)
 _WITH_ARGUMENT = re.compile(r"^(?P<name>.*?)\s*\((?P<argument>[\w.-]+)\)$")
 # module attributes {"ttg.num-warps" = 4 : i32} {  |  tt.func public @add(  |  "builtin.module"() ({
@@ -60,7 +62,8 @@ def read_blocks(log: str) -> Iterator[DumpBlock]:
     """
     headers = list(_HEADER.finditer(log))
     for number, header in enumerate(headers):
-        if header["inner"]:
+        if header["inner"] or header.end() == len(log):
+            # A header that ends the log may be cut itself.
             continue
         limit = headers[number + 1].start() if number + 1 < len(headers) else len(log)
         # Of the pass's own inner dumps nothing is kept, but what stands behind them may be a diagnostic.
@@ -90,9 +93,8 @@ def _read_header(rest: str) -> tuple[str, str, str, str, str, bool]:
     tail = _TAIL.search(rest)
     operation, symbol = (tail["operation"] or "", tail["symbol"] or "") if tail else ("", "")
     head = (rest[: tail.start()] if tail else rest).strip()
-    # Older MLIR writes "Inliner Failed (inline)", newer "InlinerPass: inline Failed".
-    failed = head.endswith(" Failed") or " Failed (" in head
-    head = head.removesuffix(" Failed").replace(" Failed (", " (", 1).partition(": unknown<")[0]
+    failed = _FAILED.search(head) is not None
+    head = _FAILED.sub("", head, count=1).partition(": unknown<")[0]
     match = _WITH_OPTIONS.match(head) or _WITH_ARGUMENT.match(head)
     if match is None:
         return head, "", "", operation, symbol, failed
@@ -119,8 +121,8 @@ def _module_within(log: str, start: int, limit: int) -> tuple[str | None, int]:
     end = aliases.end() if aliases is not None else closed
     head = _start_of_aliases(log, start, opening.start())
     text = log[head:end]
-    if limit == len(log) and not text.endswith("\n"):
-        # The last line of a log: whether it is whole cannot be told, but MLIR always ends its lines.
+    if limit == len(log) and not log.startswith("\n", end):
+        # MLIR prints a blank line behind a module: where it is missing, lines of the module's may be too.
         return None, limit
     return text, end
 

@@ -6,6 +6,7 @@ found. Nothing in a log says where one compile ends and the next begins; the rul
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -37,6 +38,8 @@ any other's."""
 
 _INLINERS = ("inline", "gluon-inline")
 _MAX_DIAGNOSTICS = 20_000
+# the module and the pipeline that Triton prints for a bug report, from "#blocked = …" or "module {" to "#-}"
+_REPRODUCER = re.compile(r"^(?:#\w+ = [^\n]*\n)*module\b(?:(?!^#-\}).)*^#-\}\n?", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +295,7 @@ def _notes(passes: Sequence[_Pass], snapshots: Sequence[PassSnapshot]) -> list[s
 def _failure(last: _Pass, snapshot: PassSnapshot) -> Failure | None:
     if not last.failed:
         return None
-    said = "\n".join(filter(None, last.said))[:_MAX_DIAGNOSTICS]
+    said = _REPRODUCER.sub("", "\n".join(filter(None, last.said)))[:_MAX_DIAGNOSTICS].strip()
     message = next((line.strip() for line in said.splitlines() if "error:" in line), "the pass failed, says the log.")
     return Failure("pass", message, snapshot.stage, snapshot.label, said)
 

@@ -1,156 +1,50 @@
-"""A printed MLIR module as operations, blocks and regions, with the definitions and uses of its values."""
+"""Reads a printed MLIR module: operations, blocks and regions, with the definitions and uses of its values."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-# "%cst = arith.constant 1 : i32" has its types behind the last " : " that stands outside of brackets.
-_BRACKETS = re.compile(r'"(?:[^"\\\n]|\\.)*"|->|[()\[\]{}<>]| : ')
+from irscope.ir.body import Body, read_body
+from irscope.ir.mlir_model import Block, MlirModule, Operation, Region, Value
+from irscope.ir.tokens import HOLE
+
+__all__ = ["Block", "MlirModule", "Operation", "Region", "Value", "parse_mlir"]
+
+# "#blocked = #ttg.blocked<{…}>"   '#loc3 = loc("x.py":1:2)'
+_DEFINITION = re.compile(r"^([#!][A-Za-z_$][\w$]*) = (.*)$", re.MULTILINE)
+# "default {"   "partition0(%a: i32) num_warps(4) {"   "case 1 {": more regions of the operation before
+_MORE_REGIONS = re.compile(r"(?:default|partition\d+|case -?\d+)\b[^.=]*\{$")
+# "} loc(#loc5)"   "… : i32 loc(#loc)"
+_LOCATION = re.compile(r" loc\((?P<inner>.*)\)\s*$")
+# "%acc_69:9 = "   "%acc#1"
+_COUNT = re.compile(r":(\d+)")
+_INDEX = re.compile(r"#(\d+)")
+# The hole of "iter_args(\1 = \1)" and its value's.
+_CARRIED = re.compile("\x01 = $")
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
-    """An SSA value: a result of an operation, or an argument of a block."""
+@dataclass(slots=True)
+class _Frame:
+    """An operation, or one of its regions, that is still open."""
 
-    name: str
-    """As a use of it is written: `%0`, `%acc_69#1`."""
-    number: int
-    """Tells apart values of one name in regions side by side; the results of one operation `%0:2` share it."""
-    index: int = 0
-    """Which result of `%0:2`, 0-based."""
+    opener: int
+    """Index of the line that opened it; -1 for the top."""
+    arguments: tuple[Value, ...] = ()
+    label: str = ""
+    operations: list[Operation] = field(default_factory=list[Operation])
+    blocks: list[Block] = field(default_factory=list[Block])
+    regions: list[Region] = field(default_factory=list[Region])
 
+    def end_block(self) -> None:
+        if self.operations or self.label or self.arguments:
+            self.blocks.append(Block(self.label, self.arguments, tuple(self.operations)))
+        self.operations, self.arguments, self.label = [], (), ""
 
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Operations in a row."""
-
-    label: str
-    """`^bb0`; empty where the block has none."""
-    arguments: tuple[Value, ...]
-    operations: tuple[Operation, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Region:
-    """The blocks between two braces."""
-
-    blocks: tuple[Block, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """One operation, whether irscope knows its dialect or not."""
-
-    name: str
-    """`tt.load`; empty where the text could not be read at all."""
-    results: tuple[Value, ...]
-    operands: tuple[Value, ...]
-    """In the order they are written, those handed to successors included."""
-    successors: tuple[str, ...]
-    """Labels of the blocks it may go to."""
-    carried: tuple[tuple[Value, Value], ...]
-    """(argument, first value) of each loop-carried value of `scf.for` and `scf.while`."""
-    regions: tuple[Region, ...]
-    location: str
-    """What stands within `loc(…)`; empty where nothing does."""
-    first_line: int
-    """1-based."""
-    last_line: int
-    """1-based; that of the closing brace, where it has regions."""
-    text: str
-    """Its first line (all its lines, where it has no region and takes several), without indentation and location."""
-
-    @property
-    def dialect(self) -> str:
-        """`tt` of `tt.load`; empty for `module`."""
-        return self.name.rpartition(".")[0].partition(".")[0]
-
-    @property
-    def attributes(self) -> str:
-        """Its attribute dictionary, properties included, as written; empty where it has none."""
-        found: list[str] = []
-        depth = start = 0
-        for match in _BRACKETS.finditer(self.text):
-            if match[0] == "{" and match.end() < len(self.text):
-                start = start if depth else match.start()
-                depth += 1
-            elif match[0] == "}" and depth:
-                depth -= 1
-                if not depth and not _within_type(self.text, start):
-                    found.append(self.text[start : match.end()])
-        return " ".join(found)
-
-    @property
-    def types(self) -> str:
-        """What stands behind the last colon: the types of its operands and results; empty where nothing does."""
-        depth, start = 0, -1
-        for match in _BRACKETS.finditer(self.text):
-            part = match[0]
-            if part in ("(", "[", "{", "<"):
-                depth += 1
-            elif part in (")", "]", "}", ">"):
-                depth -= 1
-            elif part == " : " and not depth:
-                start = match.end()
-        return self.text[start:].removesuffix("{").rstrip() if start >= 0 else ""
-
-    def walk(self) -> Iterator[Operation]:
-        """This operation and all within it, each before what it holds."""
-        # A list instead of recursion: hostile text may nest as deep as it likes.
-        waiting: list[Operation] = [self]
-        while waiting:
-            operation = waiting.pop()
-            yield operation
-            for region in reversed(operation.regions):
-                for block in reversed(region.blocks):
-                    waiting.extend(reversed(block.operations))
-
-
-def _within_type(text: str, start: int) -> bool:
-    # "#ttg.blocked<{…}>" is an attribute of a type; " <{axis = 0}>" are the operation's own properties.
-    return text[start - 1 : start] == "<" and text[start - 2 : start - 1] not in (" ", "")
-
-
-@dataclass(frozen=True, slots=True)
-class MlirModule:
-    """A printed module."""
-
-    aliases: Mapping[str, str]
-    """Alias with its sign -> the text it stands for: `#blocked` -> `#ttg.blocked<…>`, `#loc3` -> `loc(…)`."""
-    operations: tuple[Operation, ...]
-    """Those at the top; as a rule, `module` alone."""
-    _definitions: Mapping[int, Operation] = field(repr=False)
-    _uses: Mapping[int, tuple[Operation, ...]] = field(repr=False)
-
-    def walk(self) -> Iterator[Operation]:
-        """All operations, each before what it holds."""
-        for operation in self.operations:
-            yield from operation.walk()
-
-    def definition(self, value: Value) -> Operation | None:
-        """The operation that a value is a result of, or whose block it is an argument of; None where none is."""
-        return self._definitions.get(value.number)
-
-    def uses(self, value: Value) -> tuple[Operation, ...]:
-        """The operations that read a value, in the order of the text."""
-        return tuple(
-            operation for operation in self._uses.get(value.number, ()) if value in operation.operands
-        )
-
-    def resolve(self, text: str) -> str:
-        """A text with its attribute and type aliases replaced by what they stand for."""
-        for _ in range(40):
-            fresh = _ALIAS.sub(lambda match: self.aliases.get(match[0], match[0]), text)
-            if fresh == text:
-                break
-            text = fresh
-        return text
-
-
-# #blocked1, but neither #ttg.blocked<…> nor #loc3
-_ALIAS = re.compile(r"[#!](?!loc\d*\b)[A-Za-z_$][\w$]*(?![\w$.<])")
+    def end_region(self) -> None:
+        self.end_block()
+        self.regions.append(Region(tuple(self.blocks)))
+        self.blocks = []
 
 
 def parse_mlir(text: str) -> MlirModule:
@@ -158,6 +52,200 @@ def parse_mlir(text: str) -> MlirModule:
 
     Never raises: an operation that it cannot read is one without name, and unbalanced braces close at the end.
     """
-    from irscope.ir.mlir_reader import read_module
+    body = read_body(text, "mlir", frozenset({"locations"}))
+    return _Builder(text, body).build()
 
-    return read_module(text)
+
+class _Builder:
+    def __init__(self, text: str, body: Body) -> None:
+        self.text = text
+        self.body = body
+        self.raw = text.replace("\r", "").split("\n")
+        self.many: set[int] = set()
+        """Values that stand for several results."""
+        self.definitions: dict[int, Operation] = {}
+        self.uses: dict[int, list[Operation]] = {}
+        self.stack: list[_Frame] = [_Frame(-1)]
+
+    def build(self) -> MlirModule:
+        lines = self.body.lines
+        line = 0
+        while line < len(lines):
+            line = self._line(line)
+        while len(self.stack) > 1:
+            self._close(len(lines) - 1)
+        top = self.stack[0]
+        top.end_block()
+        operations = tuple(operation for block in top.blocks for operation in block.operations)
+        aliases = {match[1]: match[2] for match in _DEFINITION.finditer(self.text)}
+        uses = {number: tuple(readers) for number, readers in self.uses.items()}
+        return MlirModule(aliases, operations, self.definitions, uses)
+
+    def _line(self, line: int) -> int:
+        """Take in one line, or several that are one operation; returns the next."""
+        shape = self.body.shapes[line]
+        frame = self.stack[-1]
+        if shape.closes:
+            if len(self.stack) == 1:
+                return line + 1
+            if shape.opens:
+                frame.end_region()
+            else:
+                self._close(line)
+            return line + 1
+        if shape.name == "^":
+            frame.end_block()
+            values = self._values(line)
+            frame.label = self.body.names[self.body.values[line][0]]
+            frame.arguments = tuple(values[place] for place in shape.defines[1:])
+            return line + 1
+        if shape.opens:
+            if _MORE_REGIONS.match(shape.template) and self._reopen(line):
+                return line + 1
+            self.stack.append(_Frame(line, arguments=self._entry_arguments(line)))
+            return line + 1
+        last = self._last_line(line)
+        self._add(line, last, (), last)
+        return last + 1
+
+    def _reopen(self, line: int) -> bool:
+        # The operation before takes the region that begins here.
+        operations = self.stack[-1].operations
+        if not operations or not self.body.shapes[line].template:
+            return False
+        before = operations[-1]
+        opener = next((index for index in range(line - 1, -1, -1) if self._number(index) <= before.first_line), -1)
+        if opener < 0 or self._number(opener) != before.first_line:
+            return False
+        operations.pop()
+        values = self._values(line)
+        arguments = tuple(values[place] for place in self.body.shapes[line].defines)
+        self.stack.append(_Frame(opener, arguments=arguments, regions=list(before.regions)))
+        return True
+
+    def _number(self, line: int) -> int:
+        return self.body.numbers[line]
+
+    def _last_line(self, line: int) -> int:
+        # "cf.switch %0 : i32, [" goes on until "]".
+        last = line
+        if self.body.shapes[line].template.endswith(("[", "(", ",")):
+            depth = 0
+            for last in range(line, min(line + 200, len(self.body.lines))):
+                template = self.body.shapes[last].template
+                depth += sum(map(template.count, "[(")) - sum(map(template.count, "])"))
+                if depth <= 0 and not template.endswith(","):
+                    return last
+            return line
+        return last
+
+    def _close(self, line: int) -> None:
+        frame = self.stack.pop()
+        frame.end_region()
+        self._add(frame.opener, frame.opener, tuple(frame.regions), line)
+
+    # ── operations ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _values(self, line: int) -> list[Value]:
+        """The values in the holes of a line, each with its result number."""
+        names, template = self.body.names, self.body.shapes[line].template
+        values = self.body.values[line]
+        if "#" not in template and not self.many:
+            return [Value(names[value], value) for value in values]
+        found: list[Value] = []
+        holes = HOLE.finditer(template)
+        for value, hole in zip(values, holes, strict=False):
+            index = _INDEX.match(template, hole.end()) if value in self.many else None
+            if index is None:
+                found.append(Value(names[value], value))
+            else:
+                found.append(Value(f"{names[value]}#{index[1]}", value, int(index[1])))
+        return found
+
+    def _results(self, line: int) -> tuple[tuple[Value, ...], int]:
+        """The results, and how many of the line's holes they take."""
+        shape, names = self.body.shapes[line], self.body.names
+        end = shape.template.find(" = ")
+        results: list[Value] = []
+        taken = 0
+        if not shape.defines or shape.defines[0] != 0 or shape.template[0] != "\x01":
+            return (), 0
+        for place, hole in enumerate(HOLE.finditer(shape.template, 0, end)):
+            value = self.body.values[line][place]
+            count = _COUNT.match(shape.template, hole.end())
+            taken += 1
+            if count is None:
+                results.append(Value(names[value], value))
+                continue
+            self.many.add(value)
+            # A count of millions would be no result list but an attack.
+            results.extend(Value(f"{names[value]}#{index}", value, index) for index in range(min(int(count[1]), 4096)))
+        return tuple(results), taken
+
+    def _entry_arguments(self, line: int) -> tuple[Value, ...]:
+        _, taken = self._results(line)
+        values = self._values(line)
+        return tuple(values[place] for place in self.body.shapes[line].defines if place >= taken)
+
+    def _add(self, line: int, last: int, regions: tuple[Region, ...], end: int) -> None:
+        shape = self.body.shapes[line]
+        results, taken = self._results(line)
+        operands: list[Value] = []
+        successors: list[str] = []
+        carried: list[tuple[Value, Value]] = []
+        for part in range(line, last + 1):
+            values = self._values(part)
+            defines = self.body.shapes[part].defines
+            for place, value in enumerate(values):
+                if value.name[0] == "^":
+                    successors.append(value.name)
+                elif place not in defines:
+                    operands.append(value)
+        if len(shape.defines) > taken and " = " in shape.template:
+            carried = self._carried(line, taken)
+        operation = Operation(
+            shape.name,
+            results,
+            tuple(operands),
+            tuple(successors),
+            tuple(carried),
+            regions,
+            self._location(end),
+            self._number(line),
+            self._number(end),
+            "\n".join(text.strip() for text in self.body.lines[line : last + 1]),
+        )
+        self.stack[-1].operations.append(operation)
+        for place in shape.defines:
+            self.definitions[self.body.values[line][place]] = operation
+        for region in regions:
+            for block in region.blocks:
+                for argument in block.arguments:
+                    self.definitions[argument.number] = operation
+        for number in {value.number for value in operands}:
+            self.uses.setdefault(number, []).append(operation)
+
+    def _carried(self, line: int, taken: int) -> list[tuple[Value, Value]]:
+        shape = self.body.shapes[line]
+        values = self._values(line)
+        holes = [match.start() for match in HOLE.finditer(shape.template)]
+        first = shape.template.find("iter_args(")
+        carried: list[tuple[Value, Value]] = []
+        for place in range(taken, len(values) - 1):
+            starts_late = first < 0 or holes[place] > first
+            between = shape.template[holes[place] : holes[place + 1]]
+            if place in shape.defines and starts_late and _CARRIED.match(between):
+                carried.append((values[place], values[place + 1]))
+        return carried
+
+    def _location(self, line: int) -> str:
+        number = self._number(line) - 1
+        raw = self.raw[number] if number < len(self.raw) else ""
+        start = raw.rfind(" loc(")
+        while start >= 0:
+            # The outermost of nested locations begins where the brackets balance.
+            match = _LOCATION.match(raw, start)
+            if match is not None and match["inner"].count("(") == match["inner"].count(")"):
+                return match["inner"]
+            start = raw.rfind(" loc(", 0, start)
+        return ""

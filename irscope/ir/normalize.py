@@ -14,8 +14,8 @@ from irscope.ir.tokens import SYMBOL, Syntax
 def normalize(text: str, kind: StageKind, ignore: frozenset[Ignored] = frozenset({"locations"})) -> str:
     """The text with values, labels, aliases and virtual registers numbered in the order of their first use.
 
-    Values become `%0`, `%1`, …, labels `^bb0`, …; aliases keep their stem (`#blocked`, `#blocked1`), and their
-    definitions stand in the order of their first use; two aliases for one thing become one. Symbols stay, and so do
+    Values become `%0`, `%1`, …, labels `^bb0`, …; aliases are called after what they stand for (`#blocked`,
+    `#blocked1`), and their definitions stand in the order of their first use; two aliases for one thing become one. Symbols stay, and so do
     the physical registers of SASS and AMD GPU assembly. What `ignore` names is left out. Blank lines and comments
     always are. Never raises.
     """
@@ -60,7 +60,7 @@ class _Names:
         self._values: dict[int, str] = {}
         self._counts: dict[str, int] = {}
         self._of_content: dict[str, str] = {}
-        self._texts: dict[str, str] = {}
+        self._named: list[tuple[str, Definition]] = []
         alias = self._syntax.alias.pattern if self._syntax.alias is not None else "(?!)"
         self.pattern = re.compile(f"(?P<alias>{alias})|(?P<value>{self._syntax.name.pattern})", re.MULTILINE)
 
@@ -82,30 +82,33 @@ class _Names:
 
     def alias(self, name: str) -> str:
         """What an alias is called; its definition is kept for the end."""
-        definition = self._known.get(name)
-        if definition is None or self._syntax.alias is None:
+        if name not in self._known:
             return name
         content = name[0] + self._resolver.resolve(name)
         known = self._of_content.get(content)
-        if known is not None:
-            return known
-        fresh = self._of_content[content] = self._number(name.rstrip("0123456789"))
-        prefix = "attributes " if definition.line.startswith("attributes ") else ""
-        self._texts[fresh] = ""
-        self._texts[fresh] = f"{prefix}{fresh} = " + self._syntax.alias.sub(
-            lambda match: self.alias(match[0]), definition.value
-        )
-        return fresh
+        if known is None:
+            stem = name[0] if self._body.kind == "llvm" else _alias_stem(content)
+            known = self._of_content[content] = self._number(stem)
+            self._named.append((known, self._known[name]))
+        return known
 
     def definitions(self) -> list[str]:
-        """The definitions of all aliases that were named."""
-        return list(self._texts.values())
+        """The definitions of all aliases that were named, and of those that they name."""
+        lines: list[str] = []
+        for fresh, definition in self._named:
+            # The list grows while a definition names others.
+            prefix = "attributes " if definition.line.startswith("attributes ") else ""
+            value = definition.value
+            if self._syntax.alias is not None:
+                value = self._syntax.alias.sub(lambda match: self.alias(match[0]), value)
+            lines.append(f"{prefix}{fresh} = {value}")
+        return lines
 
     def _number(self, stem: str) -> str:
         count = self._counts.get(stem, -1) + 1
         self._counts[stem] = count
         # MLIR's own way with aliases: "#blocked", "#blocked1".
-        return stem if not count and stem not in _NUMBERED and stem[0] in "#!" else f"{stem}{count}"
+        return stem if not count and len(stem) > 1 and stem[0] in "#!" else f"{stem}{count}"
 
     def _stem(self, value: int) -> str:
         name = self._body.names[value]
@@ -114,5 +117,11 @@ class _Names:
         return _STEMS.get(name[0], "%")
 
 
-_NUMBERED = frozenset({"#", "!"})
 _STEMS = {"^": "^bb", "$": "$L", ".": ".L"}
+# "#ttg.blocked<{…}>"   "!tt.ptr<f32>"   "loc("x.py":1:2)"
+_MNEMONIC = re.compile(r"(?P<sign>[#!])(?:[#!]\w+\.)*(?P<name>[A-Za-z_]*)")
+
+
+def _alias_stem(content: str) -> str:
+    match = _MNEMONIC.match(content)
+    return match["sign"] + match["name"] if match else "#"

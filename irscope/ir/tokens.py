@@ -163,6 +163,7 @@ def _mlir(template: str, holes: list[int]) -> tuple[str, tuple[int, ...], bool]:
         return "^", tuple(defines), False
     match = _OPERATION.match(template, start)
     name = (match["quoted"] or match["plain"] or "") if match else ""
+    name = "builtin.module" if name == "module" else name
     return name, tuple(defines), name.endswith("func")
 
 
@@ -194,14 +195,20 @@ _NAME_LINE = re.compile(r"[\w.$-]+:(?: |$)")
 _MNEMONIC = re.compile(r"[A-Za-z_.][\w.]*")
 # "{\1, \1}, [\1];"   "\1|\1, \1"   "\1, \1"   "-\1" is no destination.
 _DESTINATION = re.compile(" *(?:\\{[^}]*\\}|\x01(?:\\|\x01)?)")
+
+
+def _words(*lines: str) -> frozenset[str]:
+    return frozenset(word for line in lines for word in line.split())
+
+
 _NO_RESULT: dict[StageKind, frozenset[str]] = {
-    "ptx": frozenset(
-        "st red bra brx ret exit trap bar barrier membar fence cp prefetch prefetchu mbarrier wgmma call "
-        "stmatrix setmaxnreg griddepcontrol nanosleep pragma".split()
+    "ptx": _words(
+        "st red bra brx ret exit trap bar barrier membar fence cp prefetch prefetchu mbarrier wgmma call stmatrix",
+        "setmaxnreg griddepcontrol nanosleep pragma",
     ),
-    "sass": frozenset(
-        "ST STG STS STL STSM RED REDG BRA BRX JMP EXIT RET BAR MEMBAR NOP DEPBAR LDGDEPBAR LDGSTS WARPSYNC BSYNC ERRBAR "
-        "CCTL UTMASTG UTMALDG UTMAREDG SYNCS WARPGROUP FENCE CALL KILL NANOSLEEP BPT".split()
+    "sass": _words(
+        "ST STG STS STL STSM RED REDG BRA BRX JMP EXIT RET BAR MEMBAR NOP DEPBAR LDGDEPBAR LDGSTS WARPSYNC BSYNC",
+        "ERRBAR CCTL UTMASTG UTMALDG UTMAREDG SYNCS WARPGROUP FENCE CALL KILL NANOSLEEP BPT",
     ),
     "amdgcn": frozenset(),
 }

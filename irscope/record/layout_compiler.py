@@ -5,6 +5,7 @@ Tried on Triton 3.6, 3.7, 3.8 and 3.9.
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -32,6 +33,7 @@ class LayoutCompiler:
         library.amd.load_dialects(self._context)
         self._attributes = ""
         self._modules: list[Any] = []
+        self._said = ""
         self._known: dict[tuple[str, str], Answer] = {}
 
     def answers(
@@ -72,7 +74,7 @@ class LayoutCompiler:
             if argument is None:
                 arguments = self._arguments([text])
                 if not arguments:
-                    return {"reason": "the compiler does not read this type", "unread": True}
+                    return {"reason": f"the compiler does not read this type{self._said}", "unread": True}
                 argument = arguments[0]
             return self._ask(encoding, kind, argument)
         except Exception as error:
@@ -85,9 +87,11 @@ class LayoutCompiler:
         with tempfile.NamedTemporaryFile("w", suffix=".ttgir") as file:
             file.write(source)
             file.flush()
+            before = _log_size()
             try:
                 module = triton_api.parse_module(Path(file.name), self._context)
             except Exception:
+                self._said = _log_since(before)
                 return None
         self._modules.append(module)
         function = module.get_function("f")
@@ -138,6 +142,23 @@ class LayoutCompiler:
         rows = {"offset": flat.offset_bases, "block": flat.block_bases}
         split = {name: [_split(vector[0], shape) for vector in vectors] for name, vectors in rows.items()}
         return _bases(split, shape)
+
+
+def _log_size() -> int:
+    try:
+        return os.fstat(2).st_size
+    except OSError:
+        return 0
+
+
+def _log_since(offset: int) -> str:
+    """What MLIR has said of an error on standard error, where that is a file."""
+    try:
+        text = os.pread(2, 1 << 16, offset).decode("utf-8", "replace")
+    except OSError:
+        return ""
+    said = [line.partition("error: ")[2].strip() for line in text.splitlines() if "error: " in line]
+    return f": {'; '.join(dict.fromkeys(filter(None, said)))}" if said else ""
 
 
 def _split(index: int, shape: Sequence[int]) -> list[int]:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 from irscope.capture import Target
 from irscope.errors import MissingTool, UsageError
@@ -24,6 +26,8 @@ from irscope.layout.rows import Row, encoding_rank, query_type
 QUESTION_TIMEOUT_S = 20.0
 """How long the child may be silent."""
 _MOST_DEATHS = 6
+# error: …   LLVM ERROR: …   Assertion `…' failed   ModuleNotFoundError: …
+_TELLING = re.compile(r"(?i:error\b)|Assertion|\w+Error: ")
 
 
 @dataclass(slots=True)
@@ -223,14 +227,14 @@ def ask_layout(
     }
     with LayoutServer(fork=False, interpreter=interpreter) as server:
         (answered,) = server.wait(server.ask_types([row], target, num_warps, num_ctas))
-    if "No module named 'triton'" in answered.get("reason", "") or "Triton is not installed" in answered.get("reason", ""):
+    if "No module named" in answered.get("reason", "") or "Triton is not installed" in answered.get("reason", ""):
         raise MissingTool(
             "Triton is not installed here, and a layout that is given as text is asked of it: pip install 'triton>=3.6'."
         )
     if answered.get("unread") or "does not survive" in answered.get("reason", ""):
         raise UsageError(
             f"the compiler does not take {encoding.text} for a {'×'.join(map(str, shape))} {element} with {num_warps} warps "
-            f"on {target}: {answered['reason']}. The ranks, the warps and the threads of a warp ({target.warp_size}) must fit."
+            f"on {target}: {answered['reason'].rstrip('.')}. The ranks, the warps and the threads of a warp ({target.warp_size}) must fit."
         )
     return answered
 
@@ -253,6 +257,8 @@ class _Child:
     questions: BinaryIO
     answers: int
     """A descriptor."""
+    log: IO[bytes]
+    """What it prints on standard error."""
     process: subprocess.Popen[bytes] | None = None
     at_end: bool = False
     _rest: bytes = b""
@@ -290,42 +296,48 @@ class _Child:
         else:
             os.close(self.answers)
             code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-        return f"was ended by signal {-code}" if code < 0 else f"ended with status {code}"
+        how = f"was ended by signal {-code}" if code < 0 else f"ended with status {code}"
+        self.log.seek(0)
+        # "python: …/LinearLayout.cpp:250: void …: Assertion `…' failed." or "LLVM ERROR: …"
+        said = [line.strip() for line in self.log.read().decode("utf-8", "replace").splitlines() if _TELLING.search(line)]
+        self.log.close()
+        return f"{how}: {said[-1][-300:]}" if said and code else how
 
 
 def _spawned_child(interpreter: str) -> _Child:
+    log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the child
     process = subprocess.Popen(
         [interpreter, "-m", "irscope.record.layout_query"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=log,
     )
     assert process.stdin is not None
     assert process.stdout is not None
-    return _Child(process.pid, process.stdin, process.stdout.fileno(), process)  # type: ignore[arg-type]
+    return _Child(process.pid, process.stdin, process.stdout.fileno(), log, process)  # type: ignore[arg-type]
 
 
 def _forked_child() -> _Child:
     question_end, questions = os.pipe()
     answers, answer_end = os.pipe()
+    log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the child
     sys.stdout.flush()
     sys.stderr.flush()
     pid = os.fork()
     if pid == 0:
-        _serve_in_fork(question_end, answer_end)
+        _serve_in_fork(question_end, answer_end, log.fileno())
     os.close(question_end)
     os.close(answer_end)
-    return _Child(pid, os.fdopen(questions, "wb"), answers)
+    return _Child(pid, os.fdopen(questions, "wb"), answers, log)
 
 
-def _serve_in_fork(questions: int, answers: int) -> None:
+def _serve_in_fork(questions: int, answers: int, log: int) -> None:
     """Never returns: whatever the parent had open, its pipes above all, is closed here."""
     try:
-        nowhere = os.open(os.devnull, os.O_RDWR)
         source, sink = os.dup(questions), os.dup(answers)
         os.dup2(source, 0)
         os.dup2(sink, 1)
-        os.dup2(nowhere, 2)
+        os.dup2(log, 2)
         os.closerange(3, 4096)
         sink = os.dup(1)
         os.dup2(2, 1)

@@ -66,6 +66,8 @@ def install_cuda(part: DevicePart, memory: Memory, patches: Patches) -> None:
         "is_tf32_supported": lambda: part.backend == "cuda" and part.capability >= (8, 0),
         "device_count": _always(1),
         "current_device": _always(0),
+        "_exchange_device": _always(0),
+        "_maybe_exchange_device": _always(0),
         "get_device_capability": _always(part.capability),
         "get_device_name": _always(part.name),
         "get_device_properties": _always(properties),

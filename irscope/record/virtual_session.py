@@ -13,6 +13,7 @@ from torch.utils import _device as torch_default_device
 from irscope.record import virtual_memory
 from irscope.record.device_table import DevicePart
 from irscope.record.virtual_autocast import Autocast
+from irscope.record.virtual_compile import Compiler
 from irscope.record.virtual_cuda import install_cuda
 from irscope.record.virtual_moves import Moves
 from irscope.record.virtual_ops import Operators
@@ -29,6 +30,7 @@ class TorchSession:
         self._part = part
         self._patches = Patches()
         self._operators = Operators(self.mode)
+        self._compiler = Compiler(self.mode)
         self._device_before: Any = None
 
     def open(self) -> None:
@@ -38,6 +40,7 @@ class TorchSession:
         self.mode.on_operator = self._operators.teach
         self._device_before = torch_default_device.CURRENT_DEVICE
         install_cuda(self._part, self.mode.memory, self._patches)
+        self._compiler.install(self._patches)
         self._follow_backward()
         self._follow_threads()
         self._spare_dynamo()
@@ -53,6 +56,7 @@ class TorchSession:
         if torch_default_device.CURRENT_DEVICE is not self._device_before:
             torch.set_default_device(self._device_before)
         self._operators.forget()
+        self._compiler.close()
         self._patches.restore()
 
     def note_arguments(self, arguments: tuple[Any, ...]) -> None:

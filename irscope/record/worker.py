@@ -52,6 +52,9 @@ def main(event_descriptor: int) -> None:
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()
         sys.stderr.flush()
+    if request.mlir_dump_path:
+        # MLIR writes the end of its dump when the process ends of itself.
+        sys.exit(code)
     # Tearing torch and the compiler down takes time, and prints notes that say nothing of the kernel.
     os._exit(code)
 

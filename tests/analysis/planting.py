@@ -27,7 +27,13 @@ def renumbered(text: str, rng: random.Random) -> str:
     labels = sorted(set(LABEL.findall(body)))
     blocks = dict(zip(labels, rng.sample([f"^b{n}" for n in range(3 * len(labels))], len(labels)), strict=True))
     aliases = sorted({match[0] for match in ALIAS.finditer(body)})
-    fresh = dict(zip(aliases, rng.sample([f"#{chr(97 + n % 26)}x{n}" for n in range(3 * len(aliases))], len(aliases)), strict=True))
+    fresh = dict(
+        zip(
+            aliases,
+            rng.sample([f"#{chr(97 + n % 26)}x{n}" for n in range(3 * len(aliases))], len(aliases)),
+            strict=True,
+        )
+    )
     body = VALUE.sub(lambda match: values[match[0]], body)
     body = LABEL.sub(lambda match: blocks[match[0]], body)
     body = ALIAS.sub(lambda match: fresh[match[0]], body)
@@ -132,7 +138,7 @@ def _same_operation(one: str, other: str) -> bool:
 
 def _type(lines: list[str], index: int, rng: random.Random) -> Change | None:
     match = re.search(r"\b(?:i32|f32|f16|i64)\b(?=[^\"]*$)", lines[index])
-    if match is None or "#" in lines[index] and rng.random() < 0.5:
+    if match is None or ("#" in lines[index] and rng.random() < 0.5):
         aliases = sorted({line.split(" ")[0] for line in lines if DEFINITION.match(line)} - {"#smem"})
         used = [match[0] for match in ALIAS.finditer(lines[index]) if match[0] in aliases]
         others = [alias for alias in aliases if used and alias != used[0]]

@@ -29,6 +29,7 @@ JOBS = (
     ("cuda:90", "reads.py", "first"),
     ("cuda:90", "devices.py", "first"),
     ("cuda:90", "streams.py", "first"),
+    ("cuda:90", "custom_ops.py", "first"),
     ("cuda:80", "capability.py", "first"),
     ("cuda:90", "capability.py", "first"),
     ("cuda:100", "capability.py", "first"),
@@ -39,6 +40,8 @@ JOBS = (
     ("cuda:90", "descriptors.py", "first"),
     ("hip:gfx942", "descriptors.py", "first"),
     ("hip:gfx942", "addresses.py", "first"),
+    # Last, for it imports much more of torch.
+    ("cuda:90", "compiled.py", "first"),
 )
 """Target, program, autotuning policy. One process runs them all: torch takes longer to import than any of them to run,
 and a virtual GPU that left something behind would trip up the next."""
@@ -160,6 +163,19 @@ def test_tensor_descriptors(ran: Ran, target: str) -> None:
 def test_streams_events_graphs_and_threads(ran: Ran) -> None:
     grids = [launch["grid"][0] for launch in ran("cuda:90", "streams.py")["launches"]]
     assert grids == [1, 2, 3, 4, 5, 5]
+
+
+@NEEDS_TORCH
+def test_the_operators_of_a_library(ran: Ran) -> None:
+    grids = [launch["grid"][0] for launch in ran("cuda:90", "custom_ops.py")["launches"]]
+    assert grids == [1, 1, 2, 1]
+
+
+@NEEDS_TORCH
+def test_the_kernels_that_torch_compile_writes(ran: Ran) -> None:
+    names = kernels_of(ran("cuda:90", "compiled.py"))
+    assert any("gelu" in name for name in names)
+    assert any("layer_norm" in name for name in names)
 
 
 @NEEDS_TORCH

@@ -34,6 +34,10 @@ manager = ir.pass_manager(context)
 manager.enable_debug()
 passes.common.add_canonicalizer(manager)
 passes.convert.add_scf_to_cf(manager)
-nvidia.passes.ttgpuir.add_to_llvmir(manager, 90, 80)
+try:
+    nvidia.passes.ttgpuir.add_to_llvmir(manager, 90, 80)
+except TypeError:
+    # Triton 3.8 alone asks whether the concurrency sanitizer is on.
+    nvidia.passes.ttgpuir.add_to_llvmir(manager, 90, 80, False)
 with contextlib.suppress(RuntimeError):
     manager.run(module, "failing")

@@ -1,16 +1,19 @@
-"""Compares two bodies: which lines are partners, which values play the same part, and what differs."""
+"""Matches two bodies: which lines are partners, which values play the same part, and what differs."""
 
 from __future__ import annotations
 
-from irscope.analysis.align import Aligner, longest_ascending, stem
+from irscope.analysis.align import Aligner, stem
+from irscope.analysis.anchors import longest_ascending
 from irscope.analysis.twins import Twins
 from irscope.ir.body import Body
+from irscope.ir.tokens import VALUE
 
 _REFINEMENTS = 2
 _MOVE_ROUNDS = 3
+_ALTERED = 4.5
 
 
-class Comparison:
+class Matching:
     """The outcome: partners of lines and of values.
 
     A value of the right side plays the part of a left one where their definitions are partners, or, where both
@@ -76,6 +79,8 @@ class Comparison:
             if not self._find_moves(lefts, rights):
                 break
             self._match_values()
+        if self._find_altered_moves(lefts, rights):
+            self._match_values()
         self._close_regions()
         self._keep_order()
 
@@ -130,10 +135,12 @@ class Comparison:
             for place, other_place in zip(one, other, strict=True):
                 self._match(ours[place], theirs[other_place])
             return
-        # Loop-carried values came or went: results first, then those of one stem, in order.
-        self._match(ours[one[0]], theirs[other[0]])
-        start = 1
-        for place in one[1:]:
+        # Loop-carried values came or went: results first, then what the loop counts, then those of one stem, in order.
+        settled = 1 + (left.shapes[left_line].name == "scf.for" and left.shapes[left_line].template[0] == VALUE)
+        for place, other_place in zip(one[:settled], other[:settled], strict=False):
+            self._match(ours[place], theirs[other_place])
+        start = settled
+        for place in one[settled:]:
             wanted = stem(left.names[ours[place]])
             for index in range(start, len(other)):
                 if wanted and stem(right.names[theirs[other[index]]]) == wanted:
@@ -196,9 +203,7 @@ class Comparison:
         if not wanting_left:
             return False
         wanting = set(wanting_left)
-        wanting_right = [
-            line for line in rights if self.to_left[line] < 0 or self.to_left[line] in wanting
-        ]
+        wanting_right = [line for line in rights if self.to_left[line] < 0 or self.to_left[line] in wanting]
         if not wanting_right:
             return False
         gaps = self.aligner.prune(self._gaps(wanting_left, wanting_right))
@@ -261,6 +266,29 @@ class Comparison:
             partners = waiting.get(left_keys[line])
             if partners:
                 self.aligner.pair(line, partners.pop())
+                self.moved.add(line)
+                found = True
+        return found
+
+    def _find_altered_moves(self, lefts: list[int], rights: list[int]) -> bool:
+        """Pair what is left of an operation that a region has once on either side: it moved and changed on the way."""
+        to_left, to_right = self.to_left, self.to_right
+        ours: dict[tuple[int, str], int] = {}
+        theirs: dict[tuple[int, str], int] = {}
+        for line in lefts:
+            if to_right[line] < 0:
+                key = (_around(self.left.parents, line, to_right), self.left.shapes[line].name)
+                ours[key] = line if key not in ours else -1
+        for line in rights:
+            if to_left[line] < 0:
+                around = _around(self.right.parents, line, to_left)
+                key = (to_left[around] if around >= 0 else -1, self.right.shapes[line].name)
+                theirs[key] = line if key not in theirs else -1
+        found = False
+        for key, line in ours.items():
+            other = theirs.get(key, -1)
+            if line >= 0 <= other and self.aligner.similarity(line, other) >= _ALTERED:
+                self.aligner.pair(line, other)
                 self.moved.add(line)
                 found = True
         return found

@@ -1,0 +1,123 @@
+"""Pairs loops and other large regions before their lines are: what stands in a loop is looked for in that loop."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from irscope.ir.body import Body
+
+if TYPE_CHECKING:
+    from irscope.analysis.align import Aligner, Gap
+
+# A region of a reduction has two lines, which every other reduction has too: only what is larger tells itself apart.
+_SMALLEST = 6
+_LARGEST_TABLE = 900
+_LEAST_LIKENESS = 0.25
+
+
+def pair_regions(aligner: Aligner, gaps: list[Gap]) -> list[Gap]:
+    """Pair the large regions of each gap that are alike, and split the gap along them."""
+    ends = aligner.left_ends, aligner.right_ends
+    done: list[Gap] = []
+    waiting = list(reversed(gaps))
+    while waiting:
+        gap = waiting.pop()
+        pairs = _alike(aligner, gap, ends)
+        if not pairs:
+            done.append(gap)
+            continue
+        lefts, rights = gap
+        for one, other in pairs:
+            aligner.pair(one, other)
+            # Before, inside; what is behind stays for the next pair.
+            waiting.append(_between((lefts, rights), (-1, one), (-1, other)))
+            inside = _between((lefts, rights), (one, ends[0][one]), (other, ends[1][other]))
+            waiting.append(_without_terminators(aligner, inside, (ends[0][one], ends[1][other])))
+            lefts = [line for line in lefts if line > ends[0][one]]
+            rights = [line for line in rights if line > ends[1][other]]
+        waiting.append((lefts, rights))
+    return sorted(gap for gap in done if gap[0] and gap[1])
+
+
+def region_ends(body: Body) -> dict[int, int]:
+    """Line that opens regions -> line that closes the last of them (the end of the text, where none does)."""
+    ends: dict[int, int] = {}
+    roots: dict[int, int] = {}
+    for line, shape in enumerate(body.shapes):
+        root = roots.get(body.openers[line], body.openers[line]) if shape.closes else -1
+        if root >= 0:
+            ends[root] = line
+        if shape.opens:
+            # "} else {" goes on with the operation that it closes a region of.
+            roots[line] = root if root >= 0 else line
+            ends[roots[line]] = len(body.lines)
+    return ends
+
+
+def _between(gap: Gap, left: tuple[int, int], right: tuple[int, int]) -> Gap:
+    return [line for line in gap[0] if left[0] < line < left[1]], [line for line in gap[1] if right[0] < line < right[1]]
+
+
+def _without_terminators(aligner: Aligner, inside: Gap, ends: tuple[int, int]) -> Gap:
+    # What ends one region ends the other.
+    one, other = ends[0] - 1, ends[1] - 1
+    lefts, rights = inside
+    if not lefts or not rights or lefts[-1] != one or rights[-1] != other:
+        return inside
+    if aligner.left.shapes[one].name != aligner.right.shapes[other].name:
+        return inside
+    aligner.pair(one, other)
+    return lefts[:-1], rights[:-1]
+
+
+def _alike(aligner: Aligner, gap: Gap, ends: tuple[dict[int, int], dict[int, int]]) -> list[tuple[int, int]]:
+    """The outermost large regions of a gap, paired in order by how much of what they hold is the same."""
+    ours, theirs = _outermost(aligner.left, gap[0], ends[0]), _outermost(aligner.right, gap[1], ends[1])
+    if not ours or not theirs or len(ours) * len(theirs) > _LARGEST_TABLE:
+        return []
+    contents = [_content(aligner.left, line, ends[0][line]) for line in ours]
+    other_contents = [_content(aligner.right, line, ends[1][line]) for line in theirs]
+    table = [[0.0] * (len(theirs) + 1) for _ in range(len(ours) + 1)]
+    scores: dict[tuple[int, int], float] = {}
+    for row in range(len(ours) - 1, -1, -1):
+        for column in range(len(theirs) - 1, -1, -1):
+            best = max(table[row + 1][column], table[row][column + 1])
+            if aligner.left.shapes[ours[row]].name == aligner.right.shapes[theirs[column]].name:
+                score = _likeness(contents[row], other_contents[column])
+                if score >= _LEAST_LIKENESS:
+                    scores[row, column] = score
+                    best = max(best, score + table[row + 1][column + 1])
+            table[row][column] = best
+    pairs: list[tuple[int, int]] = []
+    row = column = 0
+    while row < len(ours) and column < len(theirs):
+        if (row, column) in scores and table[row][column] == scores[row, column] + table[row + 1][column + 1]:
+            pairs.append((ours[row], theirs[column]))
+            row, column = row + 1, column + 1
+        elif table[row][column] == table[row + 1][column]:
+            row += 1
+        else:
+            column += 1
+    return pairs
+
+
+def _outermost(body: Body, lines: list[int], ends: dict[int, int]) -> list[int]:
+    found: list[int] = []
+    last = -1
+    for line in lines:
+        if line > last and body.shapes[line].opens and not body.shapes[line].closes and ends[line] - line > _SMALLEST:
+            found.append(line)
+            last = ends[line]
+    return found
+
+
+def _content(body: Body, start: int, end: int) -> tuple[Counter[int], Counter[str]]:
+    inside = range(start + 1, min(end, len(body.lines)))
+    return Counter(body.keys[line] for line in inside), Counter(body.shapes[line].name for line in inside)
+
+
+def _likeness(one: tuple[Counter[int], Counter[str]], other: tuple[Counter[int], Counter[str]]) -> float:
+    # Whole lines count twice as much as names of operations; of the smaller one, since loops grow when pipelined.
+    smaller = max(1, min(one[0].total(), other[0].total()))
+    return (2 * (one[0] & other[0]).total() + (one[1] & other[1]).total()) / (3 * smaller)

@@ -1,0 +1,151 @@
+"""What a printed MLIR module is made of: operations, blocks, regions and values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+# "%cst = arith.constant 1 : i32" has its types behind the last " : " that stands outside of brackets.
+_BRACKETS = re.compile(r'"(?:[^"\\\n]|\\.)*"|->|[()\[\]{}<>]| : ')
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """An SSA value: a result of an operation, or an argument of a block."""
+
+    name: str
+    """As a use of it is written: `%0`, `%acc_69#1`."""
+    number: int
+    """Tells apart values of one name in regions side by side; the results of one operation `%0:2` share it."""
+    index: int = 0
+    """Which result of `%0:2`, 0-based."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Operations in a row."""
+
+    label: str
+    """`^bb0`; empty where the block has none."""
+    arguments: tuple[Value, ...]
+    operations: tuple[Operation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """The blocks between two braces."""
+
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation, whether irscope knows its dialect or not."""
+
+    name: str
+    """`tt.load`; empty where the text could not be read at all."""
+    results: tuple[Value, ...]
+    operands: tuple[Value, ...]
+    """In the order they are written, those handed to successors included."""
+    successors: tuple[str, ...]
+    """Labels of the blocks it may go to."""
+    carried: tuple[tuple[Value, Value], ...]
+    """(argument, first value) of each loop-carried value of `scf.for` and `scf.while`."""
+    regions: tuple[Region, ...]
+    location: str
+    """What stands within `loc(…)`; empty where nothing does."""
+    first_line: int
+    """1-based."""
+    last_line: int
+    """1-based; that of the closing brace, where it has regions."""
+    text: str
+    """Its first line (all its lines, where it has no region and takes several), without indentation and location."""
+
+    @property
+    def dialect(self) -> str:
+        """`tt` of `tt.load`; empty where the name has none."""
+        return self.name.rpartition(".")[0].partition(".")[0]
+
+    @property
+    def attributes(self) -> str:
+        """Its attribute dictionary, properties included, as written; empty where it has none."""
+        found: list[str] = []
+        depth = start = 0
+        for match in _BRACKETS.finditer(self.text):
+            if match[0] == "{" and match.end() < len(self.text):
+                start = start if depth else match.start()
+                depth += 1
+            elif match[0] == "}" and depth:
+                depth -= 1
+                if not depth and not _within_type(self.text, start):
+                    found.append(self.text[start : match.end()])
+        return " ".join(found)
+
+    @property
+    def types(self) -> str:
+        """What stands behind the last colon: the types of its operands and results; empty where nothing does."""
+        depth, start = 0, -1
+        for match in _BRACKETS.finditer(self.text):
+            part = match[0]
+            if part in ("(", "[", "{", "<"):
+                depth += 1
+            elif part in (")", "]", "}", ">"):
+                depth -= 1
+            elif part == " : " and not depth:
+                start = match.end()
+        return self.text[start:].removesuffix("{").rstrip() if start >= 0 else ""
+
+    def walk(self) -> Iterator[Operation]:
+        """This operation and all within it, each before what it holds."""
+        # A list instead of recursion: hostile text may nest as deep as it likes.
+        waiting: list[Operation] = [self]
+        while waiting:
+            operation = waiting.pop()
+            yield operation
+            for region in reversed(operation.regions):
+                for block in reversed(region.blocks):
+                    waiting.extend(reversed(block.operations))
+
+
+def _within_type(text: str, start: int) -> bool:
+    # "#ttg.blocked<{…}>" is an attribute of a type; " <{axis = 0}>" are the operation's own properties.
+    return text[start - 1 : start] == "<" and text[start - 2 : start - 1] not in (" ", "")
+
+
+@dataclass(frozen=True, slots=True)
+class MlirModule:
+    """A printed module."""
+
+    aliases: Mapping[str, str]
+    """Alias with its sign -> the text it stands for: `#blocked` -> `#ttg.blocked<…>`, `#loc3` -> `loc(…)`."""
+    operations: tuple[Operation, ...]
+    """Those at the top; as a rule, `module` alone."""
+    _definitions: Mapping[int, Operation] = field(repr=False)
+    _uses: Mapping[int, tuple[Operation, ...]] = field(repr=False)
+
+    def walk(self) -> Iterator[Operation]:
+        """All operations, each before what it holds."""
+        for operation in self.operations:
+            yield from operation.walk()
+
+    def definition(self, value: Value) -> Operation | None:
+        """The operation that a value is a result of, or whose block it is an argument of; None where none is."""
+        return self._definitions.get(value.number)
+
+    def uses(self, value: Value) -> tuple[Operation, ...]:
+        """The operations that read a value, in the order of the text."""
+        return tuple(operation for operation in self._uses.get(value.number, ()) if value in operation.operands)
+
+    def resolve(self, text: str) -> str:
+        """A text with its attribute and type aliases replaced by what they stand for."""
+        for _ in range(40):
+            fresh = _ALIAS.sub(lambda match: self.aliases.get(match[0], match[0]), text)
+            if fresh == text:
+                break
+            text = fresh
+        return text
+
+
+# #blocked1, but neither #ttg.blocked<…> nor #loc3
+_ALIAS = re.compile(r"[#!](?!loc\d*\b)[A-Za-z_$][\w$]*(?![\w$.<])")

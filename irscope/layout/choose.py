@@ -1,0 +1,77 @@
+"""Chooses layouts of a module: by alias or text, by value, by operation, by Python line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from irscope.errors import UsageError, did_you_mean
+from irscope.layout.described import DescribedLayout
+
+
+def choose_layouts(
+    layouts: Sequence[DescribedLayout],
+    *,
+    names: Sequence[str] = (),
+    value: str | None = None,
+    operation: str | None = None,
+    line: int | None = None,
+) -> list[DescribedLayout]:
+    """The layouts that all of the given choices leave; those of `names` in the order asked for.
+
+    Args:
+        layouts: those of a module.
+        names: aliases (with or without the sign), encodings' text, kinds (`nvidia_mma`), or `#alias@128x64` for one shape.
+        value: a value's name, such as `%acc`.
+        operation: an operation's name, such as `tt.dot`.
+        line: a Python line that uses it.
+
+    Raises UsageError, with what there is, where a choice leaves none.
+    """
+    chosen = list(layouts)
+    if value is not None:
+        chosen = [item for item in chosen if item.value_named(value)]
+        known = {name for item in layouts for use in item.operations for name in use["values"]}
+        _check(chosen, f"no value {value!r} has a layout", value if value.startswith("%") else f"%{value}", known)
+    if operation is not None:
+        known = {use["name"] for item in layouts for use in item.operations}
+        chosen = [item for item in chosen if any(_same_operation(use["name"], operation) for use in item.operations)]
+        _check(chosen, f"no operation {operation!r} has to do with a layout", operation, known)
+    if line is not None:
+        ending = f":{line}"
+        known = {place.rpartition(":")[2] for item in layouts for place in item.python_lines}
+        chosen = [item for item in chosen if any(place.endswith(ending) for place in item.python_lines)]
+        _check(chosen, f"no layout is used on line {line}", str(line), sorted(known, key=len))
+    if not names:
+        return chosen
+    found: list[DescribedLayout] = []
+    for name in names:
+        matching = [item for item in chosen if _is_named(item, name)]
+        _check(matching, f"no layout is named {name!r}", name, {item.name for item in layouts})
+        # An alias stands for several shapes: the one with the most elements tells most.
+        found.append(max(matching, key=lambda item: _elements(item)))
+    return found
+
+
+def _same_operation(name: str, asked: str) -> bool:
+    return name == asked or name.rpartition(".")[2] == asked or asked in ("tt.dot", "dot") and "dot" in name.rpartition(".")[2].split("_")
+
+
+def _is_named(item: DescribedLayout, asked: str) -> bool:
+    name, _, shape = asked.partition("@")
+    if shape and shape.replace("×", "x") != "x".join(map(str, item.shape)):
+        return False
+    same = {item.alias, item.alias.removeprefix("#"), item.encoding.text, item.encoding.kind, item.encoding.title}
+    return " ".join(name.split()) in same
+
+
+def _elements(item: DescribedLayout) -> int:
+    total = 1
+    for size in item.shape:
+        total *= size
+    return total
+
+
+def _check(found: Sequence[DescribedLayout], what: str, asked: str, known: object) -> None:
+    if not found:
+        names = [str(name) for name in known] if isinstance(known, (set, list)) else []  # pyright: ignore[reportUnknownVariableType,reportUnknownArgumentType]
+        raise UsageError(f"{what}.{did_you_mean(asked, names)}")

@@ -1,0 +1,182 @@
+"""`torch.compile` on the virtual GPU: TorchInductor writes its Triton kernels, which compile as any others.
+
+Dynamo cannot trace through a function mode, and torch's autograd cannot take fake GPU tensors on a build without
+CUDA. So a call is traced whole, without gradients, on fake tensors of the device; TorchInductor compiles the graph;
+and where gradients are wanted, the function then runs as it is written too. What cannot be traced so, runs as it is
+written only.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.overrides import _pop_mode, _push_mode
+from torch.utils import _pytree
+
+from irscope.record.virtual_memory import CUDA
+from irscope.record.virtual_patches import Patches
+from irscope.record.virtual_torch import VirtualCuda
+
+_CACHE = "TORCHINDUCTOR_CACHE_DIR"
+
+
+class Compiler:
+    """What stands for `torch.compile` while the virtual GPU is there."""
+
+    def __init__(self, mode: VirtualCuda) -> None:
+        self._mode = mode
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._cache_before: str | None = None
+
+    def install(self, patches: Patches) -> None:
+        """Replace `torch.compile`, and `compile` of modules, until `patches` are restored."""
+        compiler = self
+
+        def compile_(model: Any = None, **options: Any) -> Any:
+            if model is None:
+                return lambda function: compile_(function, **options)
+            if options.get("disable") or options.get("backend", "inductor") != "inductor":
+                return model
+            return compiler.wrap(model)
+
+        def compile_module(module: Any, *_: Any, **__: Any) -> None:
+            module.forward = compiler.wrap(module.forward, module)
+
+        patches.set(torch, "compile", compile_)
+        patches.set(torch.nn.Module, "compile", compile_module)
+        # In the generated code: the C++ one allocates on a real device.
+        guards = torch._C._dynamo.guards
+        patches.set(guards, "_empty_strided_cuda", _empty_strided)
+
+    def close(self) -> None:
+        """Remove what TorchInductor wrote."""
+        if self._folder is None:
+            return
+        self._folder.cleanup()
+        self._folder = None
+        if self._cache_before is None:
+            os.environ.pop(_CACHE, None)
+        else:
+            os.environ[_CACHE] = self._cache_before
+
+    def wrap(self, model: Any, module: torch.nn.Module | None = None) -> Any:
+        """The stand-in for a compiled function; a module is wrapped in place, and stays a module."""
+        if isinstance(model, torch.nn.Module):
+            model.forward = self.wrap(model.forward, model)
+            return model
+        graphs: dict[Any, Callable[[list[Any]], Any] | None] = {}
+
+        def compiled(*args: Any, **kwargs: Any) -> Any:
+            state = dict(module.named_parameters()) | dict(module.named_buffers()) if module is not None else {}
+            leaves, layout = _pytree.tree_flatten((state, args, kwargs))
+            tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+            if not tensors or not all(tensor.is_cuda for tensor in tensors):
+                return model(*args, **kwargs)
+            key = tuple(_described(leaf) for leaf in leaves)
+            if key not in graphs:
+                graphs[key] = self._compile(model, module, leaves, layout)
+            run = graphs[key]
+            if run is None:
+                return model(*args, **kwargs)
+            with torch.no_grad():
+                result = run(tensors)
+            differentiable = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+            return model(*args, **kwargs) if differentiable else result
+
+        compiled.__wrapped__ = model  # type: ignore[attr-defined]
+        return compiled
+
+    def _compile(self, model: Any, module: torch.nn.Module | None, leaves: list[Any], layout: Any) -> Any:
+        """A function of the tensors in `leaves` that launches what TorchInductor made, None where it made nothing."""
+        results: list[Any] = []
+
+        def traced(*tensors: torch.Tensor) -> tuple[Any, ...]:
+            rest = iter(tensors)
+            filled = [next(rest) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+            state, args, kwargs = _pytree.tree_unflatten(filled, layout)
+            with _parameters(module, state):
+                flat, shape = _pytree.tree_flatten(model(*args, **kwargs))
+            results[:] = [shape]
+            return tuple(flat)
+
+        self._write_elsewhere()
+        shapes = [(leaf.shape, leaf.stride(), leaf.dtype) for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        try:
+            with _without(self._mode), torch.no_grad():
+                run = _inductor(traced, shapes)
+        except Exception:  # a graph break, a kernel of the script's own, an operator that TorchInductor does not know
+            return None
+        return lambda tensors: _pytree.tree_unflatten(list(run([*tensors])), results[0])
+
+    def _write_elsewhere(self) -> None:
+        """Let TorchInductor write to a folder of ours: what a virtual GPU needs does not belong in the user's cache."""
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="irscope-inductor-", ignore_cleanup_errors=True)
+            self._cache_before = os.environ.get(_CACHE)
+            os.environ[_CACHE] = self._folder.name
+
+
+def _inductor(traced: Any, shapes: list[tuple[Any, Any, torch.dtype]]) -> Any:
+    """Trace a function on fake tensors of the device, and compile the graph."""
+    from torch._guards import TracingContext, tracing
+    from torch._inductor import config
+    from torch._inductor.compile_fx import compile_fx_inner
+    from torch._inductor.decomposition import select_decomp_table
+    from torch._subclasses import FakeTensorMode
+    from torch.fx.experimental.proxy_tensor import make_fx
+    from torch.fx.traceback import preserve_node_meta
+
+    # In this process, where the compiles are seen; nothing kept; and Triton's launcher, not one built into a CUDA
+    # torch.
+    settings = {
+        "compile_threads": 1,
+        "force_disable_caches": True,
+        "use_static_cuda_launcher": False,
+        "triton.cudagraphs": False,
+    }
+    known = {name: value for name, value in settings.items() if name in config._config}
+    with config.patch(known):
+        fake = FakeTensorMode()
+        # With what each node was before it was taken apart: TorchInductor names its kernels after that.
+        with fake, preserve_node_meta():
+            inputs = [torch.empty_strided(shape, stride, dtype=dtype, device=CUDA) for shape, stride, dtype in shapes]
+            graph = make_fx(traced, decomposition_table=select_decomp_table())(*inputs)
+        with tracing(TracingContext(fake)):
+            return compile_fx_inner(graph, inputs)
+
+
+def _empty_strided(size: Any, stride: Any, dtype: torch.dtype) -> torch.Tensor:
+    return torch.empty_strided(size, stride, dtype=dtype, device=CUDA)
+
+
+@contextmanager
+def _parameters(module: torch.nn.Module | None, state: dict[str, Any]) -> Iterator[None]:
+    """Let a module compute with other parameters."""
+    if module is None:
+        yield
+        return
+    with torch.nn.utils.stateless._reparametrize_module(module, state):
+        yield
+
+
+@contextmanager
+def _without(mode: VirtualCuda) -> Iterator[None]:
+    """Switch the function modes off: fake tensors of the device are not virtual ones."""
+    held = [_pop_mode() for _ in range(torch._C._len_torch_function_stack())]
+    try:
+        yield
+    finally:
+        for each in reversed(held):
+            _push_mode(each)
+
+
+def _described(leaf: Any) -> Any:
+    """What a graph depends on of one input."""
+    if isinstance(leaf, torch.Tensor):
+        return (tuple(leaf.shape), leaf.stride(), leaf.dtype)
+    return leaf if isinstance(leaf, int | float | str | bool | type(None)) else repr(leaf)

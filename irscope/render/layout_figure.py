@@ -1,0 +1,391 @@
+"""What a picture of a layout shows, before it is drawn: a plane of cells joined to runs, colours, labels and a legend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+from irscope.errors import UsageError, did_you_mean
+from irscope.layout.described import DescribedLayout
+from irscope.layout.linear import LinearLayout
+from irscope.layout.memory_map import MemoryMap
+from irscope.layout.thread_map import Owner, ThreadMap
+
+ColorBy = Literal["warp", "lane", "register", "bank", "vector"]
+COLOR_BY: tuple[str, ...] = get_args(ColorBy)
+
+MAX_RUNS = 2304
+"""Runs that one picture shows; a plane with more is cut to a window, whose place is named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Neighbouring elements of one row (or column) that one thread, or one stretch of memory, holds."""
+
+    row: int
+    column: int
+    length: int
+    """Elements, to the right or, in a vertical figure, down."""
+    label: str
+    detail: str
+    color: int
+    """Index into the colours of the figure."""
+    moved: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One layout, ready to be drawn."""
+
+    title: str
+    facts: tuple[str, ...]
+    """Lines under the title: parameters, sizes, what repeats."""
+    rows: int
+    """Of the plane that is shown, in elements."""
+    columns: int
+    row_axis: str
+    column_axis: str
+    runs: tuple[Run, ...]
+    color_by: str
+    colors: int
+    """How many values the colour stands for."""
+    legend: tuple[tuple[int, str], ...]
+    """(colour, what it means), for as many as fit."""
+    cell_text: str
+    """How a cell's text is read."""
+    detail_text: str = ""
+    """How its second line is read."""
+    vertical: bool = False
+    """Whether runs go down."""
+    missing: str = ""
+    """Why there is no picture."""
+    moved: bool = False
+    """Whether moved elements are marked."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Plane:
+    """The two last dimensions, at index 0 of the others: how many elements are shown, and how often that repeats."""
+
+    rows: int
+    columns: int
+    all_rows: int
+    all_columns: int
+    repeats: bool
+    each: str = "each time in other registers of the same threads"
+
+    @property
+    def note(self) -> str:
+        if (self.rows, self.columns) == (self.all_rows, self.all_columns):
+            return ""
+        down, across = self.all_rows // self.rows, self.all_columns // self.columns
+        if self.repeats:
+            often = [(f"{n} times" if n > 2 else "twice", way) for n, way in ((down, "down"), (across, "across")) if n > 1]
+            times = " and ".join(f"{n} {way}" for n, way in often)
+            return f"the {self.rows}×{self.columns} unit repeats {times}, {self.each}"
+        return f"elements [0:{self.rows}, 0:{self.columns}] of {self.all_rows}×{self.all_columns}"
+
+
+def make_figure(
+    described: DescribedLayout, color_by: str | None = None, other: DescribedLayout | None = None, title: str = ""
+) -> Figure:
+    """The figure of a layout.
+
+    Args:
+        described: the layout.
+        color_by: `warp`, `lane`, `register`, `bank` or `vector`; None for what tells most (warp, lane or bank).
+        other: a layout of the same shape: elements that another thread holds there are marked as moved.
+        title: in place of the layout's name.
+
+    Raises UsageError where the colour does not go with the layout, or the shapes differ.
+    """
+    color_by = check_color(described, color_by)
+    names = dict.fromkeys((described.name, described.encoding.title))
+    heading = title or " · ".join([*names, f"{described.shape_text} {' '.join(described.elements[:3])}"])
+    facts = [described.parameters] if described.parameters else []
+    if described.threads is not None and described.layout is not None:
+        moved = None if other is None else moved_elements(described, other)
+        return _registers(described.threads, heading, [*facts, *thread_facts(described)], color_by, moved)
+    if described.memory is not None:
+        return _memory(described.memory, heading, [*facts, *memory_facts(described)], described)
+    if described.layout is not None and described.encoding.space == "tensor":
+        return _tensor_memory(described.layout, heading, facts)
+    return Figure(heading, tuple(facts), 0, 0, "", "", (), color_by, 0, (), "", missing=described.reason or "no map")
+
+
+def check_color(described: DescribedLayout, color_by: str | None) -> str:
+    """The colouring that is asked for, or the one that tells most; raises UsageError where it does not fit."""
+    threads = described.threads
+    if color_by is None:
+        return "bank" if threads is None else ("warp" if threads.warps > 1 else "lane")
+    if color_by not in COLOR_BY:
+        raise UsageError(f"--color-by {color_by!r} is no colouring.{did_you_mean(color_by, COLOR_BY)}")
+    if (color_by == "bank") == (threads is not None) and described.layout is not None:
+        fits = "bank" if threads is None else "warp, lane, register or vector"
+        raise UsageError(f"--color-by {color_by}: {described.name} lies in {described.encoding.space}: colour it by {fits}.")
+    return color_by
+
+
+def thread_facts(described: DescribedLayout) -> list[str]:
+    """Elements a thread, copies and what they waste, as lines."""
+    threads = described.threads
+    if threads is None:
+        return []
+    blocks = f" × {threads.blocks} CTAs" if threads.blocks > 1 else ""
+    unit = "wave" if described.target.backend == "hip" else "warp"
+    warps = counted(threads.warps, unit)
+    sizes = f"{counted(threads.registers, 'element')} a thread × {threads.lanes} lanes × {warps}{blocks}"
+    copies = threads.replication
+    if copies.total == 1:
+        return [f"{sizes}; every element once"]
+    return [f"{sizes}; each element {copies.total} times ({copies}): {copies.wasted:.0%} of the registers hold copies"]
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 element`, `4 elements`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def memory_facts(described: DescribedLayout) -> list[str]:
+    """Bytes, banks and buffers, as lines."""
+    memory = described.memory
+    if memory is None:
+        return []
+    buffers = f" a buffer, {described.buffers} buffers" if described.buffers > 1 else ""
+    text = f"{memory.size_bytes} bytes{buffers}; {memory.element_bits}-bit elements; {memory.banks} banks of 4 bytes"
+    return [text, *([described.note] if described.note else [])]
+
+
+def moved_elements(first: DescribedLayout, second: DescribedLayout) -> list[bool]:
+    """For each element whether no thread that holds it in the first layout does so in the second."""
+    a, b = first.threads, second.threads
+    if a is None or b is None or first.shape != second.shape:
+        raise UsageError(
+            f"{first.name} ({first.shape_text}) and {second.name} ({second.shape_text}) can't be compared: "
+            "choose two layouts in registers of one shape."
+        )
+
+    def holders(threads: ThreadMap, element: int) -> set[tuple[int, int, int]]:
+        return {(owner.block, owner.warp, owner.lane) for owner in threads.owners_at(element)}
+
+    if a.replication.total == b.replication.total == 1:
+        shift_a, shift_b = a.registers.bit_length() - 1, b.registers.bit_length() - 1
+        return [x >> shift_a != y >> shift_b for x, y in zip(a.first_owners, b.first_owners, strict=True)]
+    return [holders(a, element).isdisjoint(holders(b, element)) for element in range(a.size)]
+
+
+def _plane_of(shape: Sequence[int], register_vectors: Sequence[Sequence[int]], others: Sequence[Sequence[int]]) -> _Plane:
+    """The unit that repeats: the high bits of a dimension that single bits of the register decide, and nothing else."""
+    sizes = list(shape[-2:]) if len(shape) > 1 else [1, *(shape or (1,))]
+    units = list(sizes)
+    for which in (0, 1):
+        dimension = len(shape) - 2 + which
+        if dimension < 0:
+            continue
+        while units[which] > 1:
+            bit = units[which] // 2
+            alone = [v for v in register_vectors if v[dimension] == bit and sum(1 for part in v if part) == 1]
+            touching = [v for v in (*register_vectors, *others) if v[dimension] & bit]
+            if len(alone) != 1 or len(touching) != 1:
+                break
+            units[which] = bit
+    return _Plane(units[0], units[1], sizes[0], sizes[1], True)
+
+
+def _unit_worth_showing(plane: _Plane) -> _Plane:
+    # A tensor this small is shown whole; of a unit of one row or column a few say more than one.
+    rows, columns = plane.rows, plane.columns
+    while rows * columns < 256 and rows < plane.all_rows and rows * 2 <= 8:
+        rows *= 2
+    while rows * columns < 256 and columns < plane.all_columns and columns * 2 <= 64:
+        columns *= 2
+    if plane.all_rows * plane.all_columns <= 512:
+        rows, columns = plane.all_rows, plane.all_columns
+    return replace(plane, rows=rows, columns=columns)
+
+
+def _runs(
+    plane: _Plane, vertical: bool, joined: Callable[[int, int], bool], make: Callable[[int, int, int, int], Run]
+) -> tuple[_Plane, tuple[Run, ...]]:
+    """The runs of a plane, cut to a window where there are too many.
+
+    Args:
+        plane: what is shown.
+        vertical: whether runs go down.
+        joined: whether an element (by row-major index) belongs with the next one, to the right or below.
+        make: the run at (row, column), of a first element and a length.
+    """
+    rows, columns = plane.rows, plane.columns
+    step = plane.all_columns if vertical else 1
+    while True:
+        runs: list[Run] = []
+        outer, inner = (columns, rows) if vertical else (rows, columns)
+        for line in range(outer):
+            base = line if vertical else line * plane.all_columns
+            start = 0
+            for at in range(1, inner + 1):
+                if at < inner and joined(base + (at - 1) * step, base + at * step):
+                    continue
+                row, column = (start, line) if vertical else (line, start)
+                runs.append(make(row, column, base + start * step, at - start))
+                start = at
+            if len(runs) > MAX_RUNS:
+                break
+        if len(runs) <= MAX_RUNS:
+            cut = (rows, columns) != (plane.rows, plane.columns)
+            return replace(plane, rows=rows, columns=columns, repeats=plane.repeats and not cut), tuple(runs)
+        rows, columns = (rows // 2, columns) if rows >= columns else (rows, columns // 2)
+
+
+def _axes(shape: Sequence[int]) -> tuple[str, str, list[str]]:
+    if len(shape) < 2:
+        return "", "dim 0", []
+    fixed = [f"dim {index} = 0 of {size}" for index, size in enumerate(shape[:-2])]
+    note = [f"shown at {', '.join(fixed)}"] if fixed else []
+    return f"dim {len(shape) - 2}", f"dim {len(shape) - 1}", note
+
+
+def _registers(threads: ThreadMap, title: str, facts: list[str], color_by: str, moved: list[bool] | None) -> Figure:
+    layout = threads.layout
+    others = [vector for name in ("lane", "warp", "block") for vector in layout.vectors(name)]
+    plane = _unit_worth_showing(_plane_of(threads.shape, layout.vectors("register"), others))
+    if moved is not None and any(moved):
+        plane = _Plane(plane.all_rows, plane.all_columns, plane.all_rows, plane.all_columns, False)
+    places = threads.first_owners
+    register_bits = threads.registers.bit_length() - 1
+    copies = threads.replication.threads * threads.replication.registers
+    vector = max((threads.contiguous(dimension) for dimension in range(len(threads.shape))), default=1)
+
+    def joined(left: int, right: int) -> bool:
+        a, b = places[left], places[right]
+        if moved is not None and moved[left] != moved[right]:
+            return False
+        if b != a + 1 or a >> register_bits != b >> register_bits:
+            return False
+        return color_by != "register" and (color_by != "vector" or a // vector == b // vector)
+
+    def make(row: int, column: int, element: int, length: int) -> Run:
+        owner = threads.owner(places[element])
+        block = f"C{owner.block} " if threads.blocks > 1 else ""
+        warp = f"w{owner.warp} " if color_by != "warp" and threads.warps > 1 else ""
+        last = owner.register + length - 1
+        registers = f"r{owner.register}" if length == 1 else f"r{owner.register}–{last}"
+        mark = moved is not None and moved[element]
+        return Run(row, column, length, f"{block}{warp}t{owner.lane}", registers, color_of(owner, places[element]), mark)
+
+    def color_of(owner: Owner, place: int) -> int:
+        if color_by == "warp":
+            return owner.warp + owner.block * threads.warps
+        if color_by == "lane":
+            return owner.lane
+        return owner.register if color_by == "register" else (place & (threads.registers - 1)) // vector
+
+    vertical = len(threads.shape) > 1 and threads.contiguous(len(threads.shape) - 2) > threads.contiguous()
+    plane, runs = _runs(plane, vertical, joined, make)
+    # Only what the unit shows gets a colour: the repeats have registers of their own.
+    counts = {"warp": threads.warps * threads.blocks, "lane": threads.lanes}
+    count = counts.get(color_by) or max((run.color for run in runs), default=0) + 1
+    row_axis, column_axis, fixed = _axes(threads.shape)
+    return Figure(
+        title,
+        (*facts, *fixed, *([plane.note] if plane.note else [])),
+        plane.rows,
+        plane.columns,
+        row_axis,
+        column_axis,
+        runs,
+        color_by,
+        count,
+        _legend(color_by, count),
+        "t: lane of the warp" + (f", the first of {copies} holders" if copies > 1 else ""),
+        "r: registers of the thread",
+        vertical,
+        moved=moved is not None,
+    )
+
+
+def _memory(memory: MemoryMap, title: str, facts: list[str], described: DescribedLayout) -> Figure:
+    places = memory.places
+    # A bank's word is the least that is joined, 16 bytes the most: that is what one lane reads at once.
+    most = max(16 * 8 // memory.element_bits, 1)
+    plane = _memory_plane(memory)
+
+    def joined(left: int, right: int) -> bool:
+        return places[right] == places[left] + 1 and places[right] % most != 0
+
+    def make(row: int, column: int, element: int, length: int) -> Run:
+        place = places[element]
+        if place < 0:
+            return Run(row, column, length, "–", "", 0)
+        offset = place % memory.offsets
+        byte = memory.byte(offset)
+        last = (byte + length * memory.element_bits // 8 - 1) // 4 % memory.banks
+        bank = memory.bank(offset)
+        return Run(row, column, length, f"{byte}", f"b{bank}" if last == bank else f"b{bank}–{last}", bank)
+
+    vertical = plane.all_rows > 1 and places[plane.all_columns] == places[0] + 1
+    plane, runs = _runs(plane, vertical, joined, make)
+    row_axis, column_axis, fixed = _axes(memory.shape)
+    return Figure(
+        title,
+        (*facts, *fixed, *([plane.note] if plane.note else [])),
+        plane.rows,
+        plane.columns,
+        row_axis,
+        column_axis,
+        runs,
+        "bank",
+        memory.banks,
+        _legend("bank", memory.banks),
+        "byte in shared memory",
+        "b: banks",
+        vertical,
+    )
+
+
+def _memory_plane(memory: MemoryMap) -> _Plane:
+    """The unit that repeats with the banks: dimension bits that offset bits of whole lines of banks decide alone."""
+    vectors = memory.layout.vectors("offset")
+    line_bits = max(memory.banks * 4 * 8 // memory.element_bits, 1).bit_length() - 1
+    beyond = () if memory.padding else vectors[line_bits:]
+    others = (*vectors[: len(vectors) - len(beyond)], *memory.layout.vectors("block"))
+    plane = _plane_of(memory.shape, beyond, others)
+    return replace(_unit_worth_showing(plane), each="in the same banks of other lines")
+
+
+def _sizes(shape: Sequence[int]) -> tuple[int, int]:
+    return (shape[-2], shape[-1]) if len(shape) > 1 else (1, shape[0] if shape else 1)
+
+
+def _tensor_memory(layout: LinearLayout, title: str, facts: list[str]) -> Figure:
+    inputs = LinearLayout((("column", layout.vectors("column")), ("row", layout.vectors("row"))), layout.out_dims)
+    places = [-1] * (1 << layout.out_bits)
+    for place, element in enumerate(inputs.all_elements()):
+        places[element] = place
+    width = inputs.in_size("column")
+
+    def joined(left: int, right: int) -> bool:
+        return places[right] == places[left] + 1 and places[right] % width != 0
+
+    def make(row: int, column: int, element: int, length: int) -> Run:
+        first = places[element]
+        lane, at = first // width, first % width
+        detail = f"c{at}" if length == 1 else f"c{at}–{at + length - 1}"
+        return Run(row, column, length, f"lane {lane}", detail, lane // 32)
+
+    plane, runs = _runs(_Plane(*_sizes(layout.shape), *_sizes(layout.shape), True), False, joined, make)
+    row_axis, column_axis, fixed = _axes(layout.shape)
+    facts = [*facts, f"{inputs.in_size('row')} lanes × {width} columns of tensor memory, columns in elements", *fixed]
+    return Figure(
+        title, (*facts, *([plane.note] if plane.note else [])), plane.rows, plane.columns, row_axis, column_axis, runs,
+        "warp", 4, tuple((index, f"lanes {32 * index}–{32 * index + 31}") for index in range(4)), "lane of tensor memory", "c: columns",
+    )  # fmt: skip
+
+
+def _legend(color_by: str, count: int) -> tuple[tuple[int, str], ...]:
+    if count <= 16:
+        return tuple((index, f"{color_by} {index}") for index in range(count))
+    # A scale: eight steps of it tell the rest.
+    steps = sorted({round(step * (count - 1) / 7) for step in range(8)})
+    return tuple((index, f"{color_by} {index}") for index in steps)
