@@ -13,7 +13,7 @@ setup:  ## Install irscope and what its development needs
 check:  ## Format, lint and type check, changing nothing
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .
-	$(PYTHON) -m pyright
+	$(PYTHON) -m pyright --pythonpath $$($(PYTHON) -c 'import sys; print(sys.executable)')
 
 format:  ## Format and mend what ruff can mend
 	$(PYTHON) -m ruff format .

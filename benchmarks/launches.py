@@ -15,7 +15,7 @@ from irscope.record.requests import request_for
 from irscope.record.session import record_request
 
 ROUNDS = 5
-SCRIPT = '''
+SCRIPT = """
 import time
 import torch, triton
 import triton.language as tl
@@ -38,7 +38,7 @@ for _ in range(10):
     torch.cuda.synchronize()
 times.sort()
 print("us_per_launch", times[len(times) // 2])
-'''
+"""
 
 
 def microseconds(output: str) -> float:

@@ -64,7 +64,9 @@ def record_all(
         targets=tuple(str(item) for item in targets),
         plan=str(plan),
         signature=signature,
-        constexprs={name: repr(value) if not isinstance(value, str) else value for name, value in (constexprs or {}).items()},
+        constexprs={
+            name: repr(value) if not isinstance(value, str) else value for name, value in (constexprs or {}).items()
+        },
         options=dict(options or {}),
         arguments=tuple(arguments),
         configs=config,

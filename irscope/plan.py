@@ -80,7 +80,9 @@ class PassPlan:
     def __post_init__(self) -> None:
         for rule in self.only:
             if rule.stage is None:
-                raise PlanError(f"'+{rule}' must name its stage, such as ttgir:{rule}: it switches the others off there.")
+                raise PlanError(
+                    f"'+{rule}' must name its stage, such as ttgir:{rule}: it switches the others off there."
+                )
 
     @staticmethod
     def parse(text: str) -> PassPlan:

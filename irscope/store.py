@@ -88,8 +88,7 @@ def to_bytes(capture: Capture) -> bytes:
             for item in capture.artifacts
         ],
         "snapshots": [
-            _without_defaults(item)
-            | ({} if item.text is None else {"text": member(_snapshot_member(item), item.text)})
+            _without_defaults(item) | ({} if item.text is None else {"text": member(_snapshot_member(item), item.text)})
             for item in capture.snapshots
         ],
         "sources": [
@@ -169,6 +168,11 @@ class CaptureStore:
         write_atomically(path, to_bytes(capture))
         self._prune(keep=path)
         return path
+
+    def mark_last(self, capture: Capture) -> None:
+        """Make a stored capture the one that `last` names."""
+        for path in self.folder.glob(f"*-{capture.id}{SUFFIX}"):
+            path.touch()
 
     def paths(self) -> list[Path]:
         """The stored captures' files, the newest first."""

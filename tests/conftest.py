@@ -75,4 +75,4 @@ def golden(request: pytest.FixtureRequest) -> Iterator[Callable[[str, str], None
         assert path.is_file(), f"no golden file {name}: make it with pytest --update-goldens"
         assert text == path.read_text("utf-8"), f"{name} differs; if it should, pytest --update-goldens writes it again"
 
-    yield check
+    return check

@@ -92,9 +92,15 @@ def test_wrong_plans_say_what_is_wrong(text: str, said: str) -> None:
 
 
 def test_a_rule_that_matches_nothing_names_the_nearest() -> None:
-    pipeline = [snapshot("ttgir", "coalesce"), snapshot("ttgir", "canonicalizer"), snapshot("ttgir", "canonicalizer", 2)]
+    pipeline = [
+        snapshot("ttgir", "coalesce"),
+        snapshot("ttgir", "canonicalizer"),
+        snapshot("ttgir", "canonicalizer", 2),
+    ]
     with pytest.raises(PlanError, match=r"no pass is named 'colesce'\. Did you mean 'coalesce'\?"):
         PassPlan.parse("-colesce").check(pipeline)
-    with pytest.raises(PlanError, match=r"no pass is named 'canonicalizer#3'\. The pipeline has canonicalizer, 2 in ttgir"):
+    with pytest.raises(
+        PlanError, match=r"no pass is named 'canonicalizer#3'\. The pipeline has canonicalizer, 2 in ttgir"
+    ):
         PassPlan.parse("-canonicalizer#3").check(pipeline)
     PassPlan.parse("-canonicalizer#2").check(pipeline)

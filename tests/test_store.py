@@ -33,7 +33,9 @@ words = st.text(max_size=12)
 # Text that a compiler prints may hold bytes that are no UTF-8: surrogate escapes.
 texts = st.text(st.characters(codec="utf-8"), max_size=200) | st.just("caf\udce9 \x00")
 plain_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | words, lambda inner: st.lists(inner, max_size=3).map(tuple), max_leaves=4
+    st.none() | st.booleans() | st.integers() | words,
+    lambda inner: st.lists(inner, max_size=3).map(tuple),
+    max_leaves=4,
 )
 pairs = st.lists(st.tuples(words, words), max_size=3).map(tuple)
 value_pairs = st.dictionaries(words, plain_values, max_size=3).map(lambda rows: tuple(rows.items()))
@@ -62,7 +64,8 @@ captures = st.builds(
         attributes=pairs,
         options=value_pairs,
         grid=st.none() | st.tuples(st.integers(1, 9), st.integers(1, 9), st.integers(1, 9)),
-        autotuning=st.none() | st.builds(Autotuning, st.integers(0, 9), st.integers(1, 9), words, st.none() | st.booleans()),
+        autotuning=st.none()
+        | st.builds(Autotuning, st.integers(0, 9), st.integers(1, 9), words, st.none() | st.booleans()),
     ),
     target=st.sampled_from([Target.parse("cuda:90"), Target.parse("hip:gfx942")]),
     plan=st.sampled_from([PassPlan(), PassPlan.parse("-combine +ttgir:coalesce#2")]),
@@ -87,7 +90,9 @@ captures = st.builds(
 
 def capture(name: str = "matmul", text: str = "module {}") -> Capture:
     return Capture(
-        Launch(Kernel(name, "kernels.py", 3)), Target.parse("cuda:90"), artifacts=(Artifact("source", text), Artifact("cubin", b"\x7fELF"))
+        Launch(Kernel(name, "kernels.py", 3)),
+        Target.parse("cuda:90"),
+        artifacts=(Artifact("source", text), Artifact("cubin", b"\x7fELF")),
     )
 
 

@@ -26,9 +26,10 @@ class Change:
     @property
     def difference(self) -> float | None:
         """Right less left, for numbers (a missing one counts as none)."""
-        if isinstance(self.left, str) or isinstance(self.right, str):
-            return None
-        return (self.right or 0) - (self.left or 0)
+        left, right = self.left or 0, self.right or 0
+        if isinstance(left, (int, float)) and isinstance(right, (int, float)):
+            return right - left
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,9 @@ class Comparison:
         return dict(self.diffs).get(stage)
 
 
-def diff(left: Capture, right: Capture, *, ignore: Iterable[Ignored] = DEFAULT_IGNORE, stages: Iterable[str] | None = None) -> Comparison:
+def diff(
+    left: Capture, right: Capture, *, ignore: Iterable[Ignored] = DEFAULT_IGNORE, stages: Iterable[str] | None = None
+) -> Comparison:
     """Compare two captures.
 
     Args:
@@ -182,11 +185,15 @@ def _inputs(capture: Capture) -> dict[str, Any]:
     rows |= {f"signature {name}": kind for name, kind in launch.signature}
     rows |= {f"constant {name}": value for name, value in launch.constants}
     rows |= {f"attribute {name}": value for name, value in launch.attributes}
-    rows |= {name: value for name, value in launch.options}
+    rows |= dict(launch.options)
     rows |= {name.replace("_version", ""): environment[name] for name in _ENVIRONMENT_OF_RESULTS if environment[name]}
     rows |= {f"{tool} version": version for tool, version in capture.environment.tools}
     options = dict(launch.options)
-    rows |= {f"metadata {name}": value for name, value in capture.metadata if options.get(name) != value and name != "extern_libs"}
+    rows |= {
+        f"metadata {name}": value
+        for name, value in capture.metadata
+        if options.get(name) != value and name != "extern_libs"
+    }
     return rows
 
 

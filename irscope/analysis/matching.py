@@ -68,9 +68,12 @@ class Matching:
         self.aligner.align((lefts, rights))
         self._part_strangers()
         self._match_values()
+        before = len(lefts) + 1
         for _ in range(_REFINEMENTS):
-            if not self._refine(lefts, rights):
+            wanting = [line for line in lefts if self._is_wanting(line)]
+            if len(wanting) >= before or not self._refine(wanting, rights):
                 break
+            before = len(wanting)
             self._part_strangers()
             self._match_values()
         if Twins(self.aligner, self.value_of).sort_out():
@@ -79,8 +82,9 @@ class Matching:
             if not self._find_moves(lefts, rights):
                 break
             self._match_values()
-        if self._find_altered_moves(lefts, rights):
-            self._match_values()
+        for with_operands in (True, False):
+            if self._find_altered_moves(lefts, rights, with_operands=with_operands):
+                self._match_values()
         self._close_regions()
         self._keep_order()
 
@@ -115,10 +119,13 @@ class Matching:
                         break
         # Nothing defines it (a string that looks like a value, a text cut short): its name is all there is.
         if right.syntax.keeps_unknown:
-            loose = {left.names[value]: value for value, definer in enumerate(left.definers) if definer < 0}
+            loose: dict[str, list[int]] = {}
+            for value in range(len(left.names) - 1, -1, -1):
+                if left.definers[value] < 0 and role_of[value] < 0:
+                    loose.setdefault(left.names[value], []).append(value)
             for value, definer in enumerate(right.definers):
-                if definer < 0 and value_of[value] < 0:
-                    self._match(loose.get(right.names[value], -1), value)
+                if definer < 0 and value_of[value] < 0 and (named := loose.get(right.names[value])):
+                    self._match(named.pop(), value)
 
     def _match(self, left_value: int, right_value: int) -> None:
         if left_value >= 0 and self.value_of[right_value] < 0 and self._role_of[left_value] < 0:
@@ -177,12 +184,17 @@ class Matching:
 
     def _part_strangers(self) -> None:
         """Undo pairs across regions: where one line stands in a loop that the other stands outside of, it moved."""
-        for line, partner in enumerate(self.to_right):
-            if partner < 0 or line in self.moved:
+        to_right, to_left = self.to_right, self.to_left
+        parents, other_parents = self.left.parents, self.right.parents
+        for line, partner in enumerate(to_right):
+            if partner < 0:
                 continue
-            one = _around(self.left.parents, line, self.to_right)
-            other = _around(self.right.parents, partner, self.to_left)
-            if (self.to_right[one] if one >= 0 else -1) != other:
+            parent, other_parent = parents[line], other_parents[partner]
+            if (to_right[parent] == other_parent if parent >= 0 else other_parent < 0) or line in self.moved:
+                continue
+            one = _around(parents, line, to_right)
+            other = _around(other_parents, partner, to_left)
+            if (to_right[one] if one >= 0 else -1) != other:
                 self.aligner.part(line)
 
     def _mapped_keys(self, lefts: list[int], rights: list[int]) -> tuple[dict[int, int], dict[int, int]]:
@@ -197,9 +209,8 @@ class Matching:
             right_keys[line] = hash((right.keys[line], *used))
         return left_keys, right_keys
 
-    def _refine(self, lefts: list[int], rights: list[int]) -> bool:
+    def _refine(self, wanting_left: list[int], rights: list[int]) -> bool:
         """Align what is not equal anew, now that operands can be told; returns whether there was anything to do."""
-        wanting_left = [line for line in lefts if self._is_wanting(line)]
         if not wanting_left:
             return False
         wanting = set(wanting_left)
@@ -270,19 +281,30 @@ class Matching:
                 found = True
         return found
 
-    def _find_altered_moves(self, lefts: list[int], rights: list[int]) -> bool:
-        """Pair what is left of an operation that a region has once on either side: it moved and changed on the way."""
-        to_left, to_right = self.to_left, self.to_right
-        ours: dict[tuple[int, str], int] = {}
-        theirs: dict[tuple[int, str], int] = {}
-        for line in lefts:
-            if to_right[line] < 0:
-                key = (_around(self.left.parents, line, to_right), self.left.shapes[line].name)
+    def _find_altered_moves(self, lefts: list[int], rights: list[int], *, with_operands: bool) -> bool:
+        """Pair what is left of operations that moved and changed on the way.
+
+        They must be the only ones of their name in the same region on either side; `with_operands`, of their name
+        and their operands.
+        """
+        left, right, to_right, to_left = self.left, self.right, self.to_right, self.to_left
+        ours: dict[tuple[object, ...], int] = {}
+        theirs: dict[tuple[object, ...], int] = {}
+        lefts = [line for line in lefts if to_right[line] < 0]
+        rights = [line for line in rights if to_left[line] < 0]
+        pruned = self.aligner.prune([(lefts, rights)])
+        if not pruned:
+            return False
+        for line in pruned[0][0]:
+            if left.uses[line] or not with_operands:
+                operands = left.uses[line] if with_operands else ()
+                key = (_around(left.parents, line, to_right), left.shapes[line].name, *operands)
                 ours[key] = line if key not in ours else -1
-        for line in rights:
-            if to_left[line] < 0:
-                around = _around(self.right.parents, line, to_left)
-                key = (to_left[around] if around >= 0 else -1, self.right.shapes[line].name)
+        for line in pruned[0][1]:
+            if right.uses[line] or not with_operands:
+                around = _around(right.parents, line, to_left)
+                operands = tuple(self.value_of[value] for value in right.uses[line]) if with_operands else ()
+                key = (to_left[around] if around >= 0 else -1, right.shapes[line].name, *operands)
                 theirs[key] = line if key not in theirs else -1
         found = False
         for key, line in ours.items():

@@ -67,7 +67,9 @@ def instruction_families(capture: Capture) -> dict[str, int]:
     """
     for stage in ("sass", "amdgcn", "ptx"):
         if stage in capture.stages:
-            instructions = [item for function in parse_functions(stage, capture.text(stage)) for item in function.instructions]
+            instructions = [
+                item for function in parse_functions(stage, capture.text(stage)) for item in function.instructions
+            ]
             families = count_families(instructions)
             key = {name: count for name, count in families.items() if name.startswith(KEY_FAMILIES)}
             return {name: key[name] for name in sorted(key, key=_family_rank)}

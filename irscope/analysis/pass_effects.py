@@ -70,10 +70,10 @@ def pass_effects(capture: Capture) -> Iterator[PassEffect]:
 def _difference(snapshot: PassSnapshot, before: TextCounts | None, after: TextCounts) -> PassEffect:
     if before is None:
         return PassEffect(snapshot)
-    changes = {
-        name: after.operations[name] - before.operations[name] for name in before.operations | after.operations
-    }
-    rows = sorted(((name, change) for name, change in changes.items() if change), key=lambda row: (-abs(row[1]), row[0]))
+    changes = {name: after.operations[name] - before.operations[name] for name in before.operations | after.operations}
+    rows = sorted(
+        ((name, change) for name, change in changes.items() if change), key=lambda row: (-abs(row[1]), row[0])
+    )
     return PassEffect(
         snapshot,
         after.lines - before.lines,

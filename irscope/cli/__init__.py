@@ -42,4 +42,5 @@ from irscope.cli import (  # noqa: E402
     ls,  # pyright: ignore[reportUnusedImport] # noqa: F401
     passes,  # pyright: ignore[reportUnusedImport] # noqa: F401
     show,  # pyright: ignore[reportUnusedImport] # noqa: F401
+    source,  # pyright: ignore[reportUnusedImport] # noqa: F401
 )

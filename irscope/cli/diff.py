@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -11,6 +11,9 @@ from irscope.cli import app, options
 from irscope.cli.output import colored, emit, emit_json, width
 from irscope.cli.subject import failure_text, how, say
 from irscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from irscope.analysis.compare import Comparison
 
 _COMPARE = "Comparison"
 _IGNORABLE = ("locations", "names", "attributes")
@@ -20,7 +23,10 @@ _IGNORABLE = ("locations", "names", "attributes")
 def diff(
     left: options.Subject = None,
     right: Annotated[
-        str | None, typer.Argument(metavar="[FILE|CAPTURE|FOLDER]", help="The other side, where it is not a variant.", show_default=False)
+        str | None,
+        typer.Argument(
+            metavar="[FILE|CAPTURE|FOLDER]", help="The other side, where it is not a variant.", show_default=False
+        ),
     ] = None,
     arguments: options.ScriptArguments = None,
     versus: Annotated[
@@ -35,26 +41,42 @@ def diff(
         ),
     ] = None,
     one_pass: Annotated[
-        str | None, typer.Option("--pass", metavar="PASS[#N]", help="Before and after this pass.", rich_help_panel=_COMPARE)
+        str | None,
+        typer.Option("--pass", metavar="PASS[#N]", help="Before and after this pass.", rich_help_panel=_COMPARE),
     ] = None,
     between: Annotated[
         tuple[str, str] | None,
-        typer.Option("--between", metavar="PASS PASS", help="The IR after one pass against after another.", rich_help_panel=_COMPARE),
+        typer.Option(
+            "--between",
+            metavar="PASS PASS",
+            help="The IR after one pass against after another.",
+            rich_help_panel=_COMPARE,
+        ),
     ] = None,
     stage: Annotated[
         list[str] | None,
         typer.Option(
-            "--stage", "-s", metavar="STAGE", help="Diff these stages' texts; by default the first that differs.", rich_help_panel=_COMPARE
+            "--stage",
+            "-s",
+            metavar="STAGE",
+            help="Diff these stages' texts; by default the first that differs.",
+            rich_help_panel=_COMPARE,
         ),
     ] = None,
     side_by_side: Annotated[bool, typer.Option("--side-by-side", "-y", rich_help_panel=_COMPARE)] = False,
     stat: Annotated[bool, typer.Option("--stat", help="Tables only.", rich_help_panel=_COMPARE)] = False,
-    context: Annotated[int, typer.Option("--context", "-U", min=0, help="Equal lines around a change.", rich_help_panel=_COMPARE)] = 3,
+    context: Annotated[
+        int, typer.Option("--context", "-U", min=0, help="Equal lines around a change.", rich_help_panel=_COMPARE)
+    ] = 3,
     ignore: Annotated[
         str, typer.Option("--ignore", metavar="locations,names,attributes", rich_help_panel=_COMPARE)
     ] = "locations",
-    exit_code: Annotated[bool, typer.Option("--exit-code", help="1 where there is a difference, as git's.", rich_help_panel=_COMPARE)] = False,
-    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page of its own.", rich_help_panel="Output")] = None,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="1 where there is a difference, as git's.", rich_help_panel=_COMPARE)
+    ] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write a page of its own.", rich_help_panel="Output")
+    ] = None,
     output: options.Output = None,
     as_json: options.AsJson = False,
     color: options.Color = None,
@@ -111,7 +133,9 @@ def diff(
             raise UsageError("--pass and --between do not go together: ask for one.")
         if right is not None:
             raise UsageError("--pass and --between look into one capture: give one.")
-        text, differs = diff_around_passes(left, asked, one_pass, between, cast("Any", ignored), side_by_side, context, paint)
+        text, differs = diff_around_passes(
+            left, asked, one_pass, between, cast("Any", ignored), side_by_side, context, paint
+        )
         emit(text, output)
         return int(exit_code and differs)
 
@@ -120,16 +144,29 @@ def diff(
     from irscope.render.compare import comparison_json, render_comparison
 
     pairs = pairs_of(left, right, asked, versus or [])
-    comparisons = []
+    comparisons: list[tuple[Comparison, list[str]]] = []
     texts: list[str] = []
     for one, other in pairs:
         shown = stages_shown(one, other, stages)
-        comparison = compare(one, other, ignore=cast("Any", ignored), stages=None if stages == ["all"] else (shown or None))
-        shown = shown or [stage.stage for stage in comparison.stages if stage.state == "differs" and comparison.diff(stage.stage)][:1]
+        comparison = compare(
+            one, other, ignore=cast("Any", ignored), stages=None if stages == ["all"] else (shown or None)
+        )
+        shown = (
+            shown
+            or [
+                stage.stage for stage in comparison.stages if stage.state == "differs" and comparison.diff(stage.stage)
+            ][:1]
+        )
         comparisons.append((comparison, shown))
         texts.append(
             render_comparison(
-                comparison, stages=shown, width=width(), color=paint, side_by_side=side_by_side, stat=stat, context=context
+                comparison,
+                stages=shown,
+                width=width(),
+                color=paint,
+                side_by_side=side_by_side,
+                stat=stat,
+                context=context,
             )
         )
     if html is not None:

@@ -29,7 +29,9 @@ def pairs_of(left: str | None, right: str | None, asked: How, versus: Sequence[s
             raise UsageError("two sides are given already: leave out --vs and --disable-pass, or the second side.")
         return _paired(_side(left or "last", asked), _side(right, asked))
     if not variant and not asked.plan:
-        raise UsageError("what shall it be compared with? Give a second FILE or CAPTURE, --disable-pass, --vs or --pass.")
+        raise UsageError(
+            "what shall it be compared with? Give a second FILE or CAPTURE, --disable-pass, --vs or --pass."
+        )
     base = replace(asked, plan=PassPlan())
     if "kernel" in variant:
         return _against_other_kernel(left, base, variant["kernel"])
@@ -45,7 +47,9 @@ def pairs_of(left: str | None, right: str | None, asked: How, versus: Sequence[s
         targets=(variant["target"],) if "target" in variant else (),
         options={key: option_value(value) for key, value in variant.items() if key != "target"},
     )
-    return [(capture, compiled_again(capture, replace(how, plan=_joined(capture.plan, asked.plan)))) for capture in captures]
+    return [
+        (capture, compiled_again(capture, replace(how, plan=_joined(capture.plan, asked.plan)))) for capture in captures
+    ]
 
 
 def _variant(versus: Sequence[str]) -> dict[str, str]:
@@ -69,7 +73,18 @@ def _side(subject: str, asked: How) -> list[Capture]:
     if path.is_dir():
         return [_folder(path)]
     # An IR file on its own is compared as it is; it is not compiled.
-    if path.is_file() and path.suffix.removeprefix(".") in ("source", "ttir", "ttgir", "glir", "llir", "ptx", "sass", "amdgcn", "mlir", "ll"):
+    if path.is_file() and path.suffix.removeprefix(".") in (
+        "source",
+        "ttir",
+        "ttgir",
+        "glir",
+        "llir",
+        "ptx",
+        "sass",
+        "amdgcn",
+        "mlir",
+        "ll",
+    ):
         return [_plain_capture(path.stem, [path])]
     return captures_of(subject, asked)
 
@@ -80,7 +95,9 @@ def _folder(folder: Path) -> Capture:
         raise RecordingError(f"{str(folder)!r} holds no stages: its files must end in .ttir, .ttgir, .llir, .ptx, ….")
     stems = sorted({path.stem for path in files})
     if len(stems) > 1:
-        raise UsageError(f"{str(folder)!r} holds the stages of {len(stems)} kernels ({', '.join(stems)}): name one's files.")
+        raise UsageError(
+            f"{str(folder)!r} holds the stages of {len(stems)} kernels ({', '.join(stems)}): name one's files."
+        )
     return _plain_capture(stems[0], files)
 
 
@@ -122,7 +139,10 @@ def _paired(left: list[Capture], right: list[Capture]) -> list[Pair]:
     for other in rest:
         say(f"only on the right: {other.name} ({other.target})")
     if not pairs:
-        names = ", ".join(sorted({capture.name for capture in left})), ", ".join(sorted({capture.name for capture in right}))
+        names = (
+            ", ".join(sorted({capture.name for capture in left})),
+            ", ".join(sorted({capture.name for capture in right})),
+        )
         raise UsageError(f"no kernel is on both sides: {names[0]} against {names[1]}. Choose FILE::KERNEL on each.")
     return pairs
 
@@ -149,7 +169,11 @@ def _against_other_kernel(left: str | None, asked: How, other: str) -> list[Pair
     if not named:
         names = ", ".join(sorted({capture.name for capture in captures}))
         raise UsageError(f"--vs kernel={other}: {file} launched {names}.")
-    ours = [capture for capture in captures if capture.name == kernel] if kernel else [c for c in captures if c.name != other]
+    ours = (
+        [capture for capture in captures if capture.name == kernel]
+        if kernel
+        else [c for c in captures if c.name != other]
+    )
     if not ours:
         raise UsageError(f"--vs kernel={other}: there is no other kernel to compare it with.")
     return [(ours[0], named[0])]
@@ -172,10 +196,14 @@ def _constexprs(captures: Sequence[Capture], variant: dict[str, str]) -> dict[st
     return {key: value for key, value in variant.items() if key in constants and key not in options}
 
 
-def _with_other_constexprs(left: str | None, asked: How, captures: list[Capture], constexprs: dict[str, str]) -> list[Pair]:
+def _with_other_constexprs(
+    left: str | None, asked: How, captures: list[Capture], constexprs: dict[str, str]
+) -> list[Pair]:
     """The front end makes other IR for another constant: the script (or the signature) runs again."""
     if left is None or not Path(left.partition("::")[0]).is_file() or left.endswith(".irscope"):
-        raise UsageError(f"--vs {', '.join(constexprs)} changes what the front end makes: give the FILE, not a capture.")
+        raise UsageError(
+            f"--vs {', '.join(constexprs)} changes what the front end makes: give the FILE, not a capture."
+        )
     if asked.signature is not None:
         given = dict(row.split("=", 1) for row in asked.constexprs)
         changed = tuple(f"{name}={value}" for name, value in {**given, **constexprs}.items())

@@ -84,9 +84,15 @@ def _triton(interpreter: str) -> list[Finding]:
         seen: dict[str, Any] = json.loads(line[0])
     except ValueError:
         tail = answer.stderr.strip().splitlines()[-1:] or [f"exit code {answer.returncode}"]
-        return [Finding("Triton", "missing", tail[0], "pip install 'triton>=3.6' (Linux); captures can be read without it")]
+        return [
+            Finding("Triton", "missing", tail[0], "pip install 'triton>=3.6' (Linux); captures can be read without it")
+        ]
     if seen["error"]:
-        return [Finding("Triton", "missing", seen["error"], "pip install 'triton>=3.6' (Linux); captures can be read without it")]
+        return [
+            Finding(
+                "Triton", "missing", seen["error"], "pip install 'triton>=3.6' (Linux); captures can be read without it"
+            )
+        ]
     findings = [
         Finding("Triton", "ok", f"{seen['triton']} (backends {', '.join(seen['backends'])})"),
         Finding("targets", "ok", ", ".join(seen["targets"])),
@@ -106,7 +112,9 @@ def _triton(interpreter: str) -> list[Finding]:
     for name in ("ptxas", "nvdisasm", "cuobjdump"):
         path = seen["tools"].get(name)
         findings.append(
-            Finding(name, "ok", path) if path else Finding(name, "missing", "not in Triton's package", "pip install triton again")
+            Finding(name, "ok", path)
+            if path
+            else Finding(name, "missing", "not in Triton's package", "pip install triton again")
         )
     return findings
 
@@ -134,4 +142,6 @@ def _store() -> Finding:
     store = CaptureStore()
     paths = store.paths()
     total = sum(path.stat().st_size for path in paths) >> 20
-    return Finding("stored captures", "ok", f"{len(paths)} in {default_folder()}, {total} of {store.limit_bytes >> 20} MiB")
+    return Finding(
+        "stored captures", "ok", f"{len(paths)} in {default_folder()}, {total} of {store.limit_bytes >> 20} MiB"
+    )

@@ -41,13 +41,19 @@ def dump(
     each: Annotated[
         Path | None,
         typer.Option(
-            "--each", metavar="DIR", help="One numbered file a changed pass, so that diff -r reads well.", rich_help_panel=_SHOW
+            "--each",
+            metavar="DIR",
+            help="One numbered file a changed pass, so that diff -r reads well.",
+            rich_help_panel=_SHOW,
         ),
     ] = None,
     lines: Annotated[
         str | None,
         typer.Option(
-            "--lines", metavar="23-31", help="Only what comes from these lines of the kernel's file.", rich_help_panel=_SHOW
+            "--lines",
+            metavar="23-31",
+            help="Only what comes from these lines of the kernel's file.",
+            rich_help_panel=_SHOW,
         ),
     ] = None,
     loc: Annotated[bool, typer.Option("--loc", help="Show locations.", rich_help_panel=_SHOW)] = False,
@@ -72,7 +78,10 @@ def dump(
     from_pass: Annotated[
         str | None,
         typer.Option(
-            "--from-pass", metavar="PASS[#N]", help="Resume a capture after this pass, on --edited FILE.", rich_help_panel="Passes"
+            "--from-pass",
+            metavar="PASS[#N]",
+            help="Resume a capture after this pass, on --edited FILE.",
+            rich_help_panel="Passes",
         ),
     ] = None,
     edited: Annotated[
@@ -82,7 +91,10 @@ def dump(
     via: Annotated[
         str | None,
         typer.Option(
-            "--via", metavar="mlir-dump", help="Record what MLIR_ENABLE_DUMP prints, in place of the tap.", rich_help_panel="Passes"
+            "--via",
+            metavar="mlir-dump",
+            help="Record what MLIR_ENABLE_DUMP prints, in place of the tap.",
+            rich_help_panel="Passes",
         ),
     ] = None,
     timeout: options.Timeout = 300.0,
@@ -123,7 +135,16 @@ def dump(
     else:
         captures = captures_of(subject, asked)
     code = show_captures(
-        captures, wanted, after=after, before=before, each=each, lines=lines, loc=loc, output=output, as_json=as_json, color=color
+        captures,
+        wanted,
+        after=after,
+        before=before,
+        each=each,
+        lines=lines,
+        loc=loc,
+        output=output,
+        as_json=as_json,
+        color=color,
     )
     for capture in captures:
         if capture.status == "failed":
@@ -210,11 +231,17 @@ def _check(
     edited: Path | None,
     via: str | None,
 ) -> None:
-    chosen = [name for name, value in (("--stage", wanted), ("--after", after), ("--before", before), ("--each", each)) if value]
+    chosen = [
+        name
+        for name, value in (("--stage", wanted), ("--after", after), ("--before", before), ("--each", each))
+        if value
+    ]
     if len(chosen) > 1:
         raise UsageError(f"{' and '.join(chosen)} do not go together: ask for one.")
     if (from_pass is None) != (edited is None):
-        raise UsageError("--from-pass PASS and --edited FILE go together: the pass to resume after, and the IR as edited.")
+        raise UsageError(
+            "--from-pass PASS and --edited FILE go together: the pass to resume after, and the IR as edited."
+        )
     if via not in (None, "mlir-dump"):
         raise UsageError(f"--via {via!r}: the one other way to record is mlir-dump.")
 

@@ -16,9 +16,12 @@ from irscope.store import CaptureStore
 
 @app.command("ls", rich_help_panel="Record and read")
 def list_captures(
-    cache: Annotated[bool, typer.Option("--cache", help="List Triton's cache (~/.triton/cache, or TRITON_CACHE_DIR).")] = False,
+    cache: Annotated[
+        bool, typer.Option("--cache", help="List Triton's cache (~/.triton/cache, or TRITON_CACHE_DIR).")
+    ] = False,
     folder: Annotated[
-        Path | None, typer.Option("--cache-dir", metavar="DIR", help="A cache elsewhere; implies --cache.", show_default=False)
+        Path | None,
+        typer.Option("--cache-dir", metavar="DIR", help="A cache elsewhere; implies --cache.", show_default=False),
     ] = None,
     as_json: options.AsJson = False,
     color: options.Color = None,
@@ -40,7 +43,16 @@ def list_captures(
         return
     columns = ["id", "kernel", "target", "status", "plan", "Triton", "age", "KiB"]
     cells = [
-        [row["id"], row["kernel"], row["target"], row["status"], row["plan"], row["triton"], age(row["date"]), row["bytes"] // 1024]
+        [
+            row["id"],
+            row["kernel"],
+            row["target"],
+            row["status"],
+            row["plan"],
+            row["triton"],
+            age(row["date"]),
+            row["bytes"] // 1024,
+        ]
         for row in rows
     ]
     emit(table(columns, cells, width=width(), color=colored(color)))

@@ -39,7 +39,8 @@ LaunchNumber = Annotated[
     typer.Option("--launch", metavar="N", min=1, help="Only the N-th launch, from 1.", rich_help_panel=_RECORD),
 ]
 Virtual = Annotated[
-    bool, typer.Option("--virtual", help="Run on the virtual GPU even where there is a real one.", rich_help_panel=_RECORD)
+    bool,
+    typer.Option("--virtual", help="Run on the virtual GPU even where there is a real one.", rich_help_panel=_RECORD),
 ]
 Signature = Annotated[
     str | None,
@@ -108,7 +109,11 @@ EnableOnly = Annotated[
 PlanFile = Annotated[
     Path | None,
     typer.Option(
-        "--plan", metavar="FILE", help="A plan as text: -RULE off, +STAGE:RULE only.", rich_help_panel=_PLAN, show_default=False
+        "--plan",
+        metavar="FILE",
+        help="A plan as text: -RULE off, +STAGE:RULE only.",
+        rich_help_panel=_PLAN,
+        show_default=False,
     ),
 ]
 Snapshots = Annotated[
@@ -124,15 +129,18 @@ LlvmPasses = Annotated[
     bool, typer.Option("--llvm", help="Record the IR after each LLVM pass too.", rich_help_panel=_PLAN)
 ]
 Timeout = Annotated[
-    float, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="For one kernel's compile.", rich_help_panel=_RECORD)
+    float,
+    typer.Option("--timeout", metavar="SECONDS", min=0.1, help="For one kernel's compile.", rich_help_panel=_RECORD),
 ]
 Verbose = Annotated[
     bool, typer.Option("--verbose", "-v", help="Show what the script and the compiler print.", rich_help_panel=_RECORD)
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=_SHOW)]
 Color = Annotated[
-    bool | None, typer.Option("--color/--no-color", help="Default: on a terminal.", rich_help_panel=_SHOW, show_default=False)
+    bool | None,
+    typer.Option("--color/--no-color", help="Default: on a terminal.", rich_help_panel=_SHOW, show_default=False),
 ]
 Output = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="PATH", help="Write to a file.", rich_help_panel=_SHOW, show_default=False)
+    Path | None,
+    typer.Option("--output", "-o", metavar="PATH", help="Write to a file.", rich_help_panel=_SHOW, show_default=False),
 ]

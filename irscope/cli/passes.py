@@ -25,10 +25,14 @@ def passes(
     arguments: options.ScriptArguments = None,
     changed: Annotated[bool, typer.Option("--changed", help="Hide the passes that changed nothing.")] = False,
     stage: Annotated[
-        list[str] | None, typer.Option("--stage", "-s", metavar="STAGE", help="Only this stage's; repeatable.", show_default=False)
+        list[str] | None,
+        typer.Option("--stage", "-s", metavar="STAGE", help="Only this stage's; repeatable.", show_default=False),
     ] = None,
     match: Annotated[
-        str | None, typer.Option("--match", metavar="TEXT", help="Only passes whose name or argument holds this.", show_default=False)
+        str | None,
+        typer.Option(
+            "--match", metavar="TEXT", help="Only passes whose name or argument holds this.", show_default=False
+        ),
     ] = None,
     as_json: options.AsJson = False,
     color: options.Color = None,
@@ -124,7 +128,18 @@ def _text(capture: Capture, effects: list[PassEffect], head: bool, color: bool) 
     times = sorted(effect.snapshot.duration_us for effect in effects if effect.snapshot.duration_us is not None)
     slow = max(times[len(times) // 2] * SLOW_FACTOR, 5000) if times else None
     rows = [_cells(effect, slow) for effect in effects]
-    columns = ["stage", "#", "pass", "ms", "", "ops ±", "lines ±", "layouts ±", "convert ±", "MLIR argument and options"]
+    columns = [
+        "stage",
+        "#",
+        "pass",
+        "ms",
+        "",
+        "ops ±",
+        "lines ±",
+        "layouts ±",
+        "convert ±",
+        "MLIR argument and options",
+    ]
     title = f"{capture.id[:8]} {capture.name} {capture.target}\n" if head else ""
     return title + table(columns, rows, width=width(), color=color) + _footer(capture, effects)
 

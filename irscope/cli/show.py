@@ -19,13 +19,15 @@ def show(
         typer.Argument(metavar="[CAPTURE…]", help="Files, ids of stored captures, or 'last'.", show_default=False),
     ] = None,
     stage: Annotated[
-        list[str] | None, typer.Option("--stage", "-s", metavar="STAGE[,STAGE]", help="Or all; repeatable.", show_default=False)
+        list[str] | None,
+        typer.Option("--stage", "-s", metavar="STAGE[,STAGE]", help="Or all; repeatable.", show_default=False),
     ] = None,
     after: Annotated[str | None, typer.Option("--after", metavar="PASS[#N]", help="The IR after a pass.")] = None,
     before: Annotated[str | None, typer.Option("--before", metavar="PASS[#N]", help="The IR before a pass.")] = None,
     each: Annotated[Path | None, typer.Option("--each", metavar="DIR", help="One file a changed pass.")] = None,
     lines: Annotated[
-        str | None, typer.Option("--lines", metavar="23-31", help="Only what comes from these lines of the kernel's file.")
+        str | None,
+        typer.Option("--lines", metavar="23-31", help="Only what comes from these lines of the kernel's file."),
     ] = None,
     loc: Annotated[bool, typer.Option("--loc", help="Show locations.")] = False,
     output: options.Output = None,

@@ -72,7 +72,9 @@ def binary_text(capture: Capture, artifact: Artifact) -> str:
     from irscope.render.terminal import table
 
     data = artifact.data if isinstance(artifact.data, bytes) else b""
-    rows = [[item.name, item.type, item.size_bytes, item.offset, item.flag_letters] for item in parse_elf(data).sections]
+    rows = [
+        [item.name, item.type, item.size_bytes, item.offset, item.flag_letters] for item in parse_elf(data).sections
+    ]
     sections = table(["section", "type", "bytes", "offset", "flags"], rows, width=width())
     hint = f"# {len(data)} bytes; -o FILE writes them"
     return "\n".join([sections.rstrip("\n"), "", resources_text(capture).rstrip("\n"), hint])
@@ -80,7 +82,9 @@ def binary_text(capture: Capture, artifact: Artifact) -> str:
 
 def resources_text(capture: Capture) -> str:
     """The resources of a capture, a line each, and the occupancy they allow."""
-    rows = [f"{name.replace('_', ' ')}: {value}" for name, value in asdict(capture.resources).items() if value is not None]
+    rows = [
+        f"{name.replace('_', ' ')}: {value}" for name, value in asdict(capture.resources).items() if value is not None
+    ]
     occupancy = occupancy_text(capture)
     return "\n".join([*rows, *([f"occupancy: {occupancy}"] if occupancy else [])])
 
@@ -101,7 +105,20 @@ def summary(captures: Sequence[Capture], color: bool | None) -> str:
     """A table of captures: what was compiled, for what, and what it takes."""
     from irscope.render.terminal import table
 
-    columns = ["#", "id", "kernel", "target", "grid", "options", "stages", "regs", "spill B", "shared B", "occupancy", "ms"]
+    columns = [
+        "#",
+        "id",
+        "kernel",
+        "target",
+        "grid",
+        "options",
+        "stages",
+        "regs",
+        "spill B",
+        "shared B",
+        "occupancy",
+        "ms",
+    ]
     rows = [
         [
             number,
@@ -215,7 +232,9 @@ def write_folder(captures: Sequence[Capture], folder: Path, wanted: Sequence[str
         for artifact in capture.artifacts:
             if wanted and list(wanted) != ["all"] and artifact.stage not in wanted:
                 continue
-            data = artifact.data if isinstance(artifact.data, bytes) else artifact.data.encode("utf-8", "surrogateescape")
+            data = (
+                artifact.data if isinstance(artifact.data, bytes) else artifact.data.encode("utf-8", "surrogateescape")
+            )
             write_atomically(folder / f"{name}.{artifact.stage}", data)
         text = json.dumps(as_json(capture), indent=2, default=str)
         write_atomically(folder / f"{name}.json", text.encode())
@@ -264,7 +283,9 @@ def snapshot_texts(
         kind: StageKind = "llvm" if snapshot.group == "llvm" else "mlir"
         title = f"// {capture.name} · {capture.target} · {'before' if after is None else 'after'} {snapshot.label}\n"
         if after is not None and snapshot.outcome != "ran":
-            say(f"{snapshot.label} {'was switched off' if snapshot.outcome == 'skipped' else 'failed'} in {capture.id}.")
+            say(
+                f"{snapshot.label} {'was switched off' if snapshot.outcome == 'skipped' else 'failed'} in {capture.id}."
+            )
         body = shown_text(capture, text, kind, loc, lines)
         parts.append(paint_text((title if len(captures) > 1 else "") + body, kind, colored(color)))
     return "\n".join(part.rstrip("\n") for part in parts)
@@ -278,7 +299,9 @@ def snapshot_text(capture: Capture, snapshot: PassSnapshot, *, before: bool) -> 
     from irscope.cli.on_demand import capture_with_all_texts
 
     full = capture_with_all_texts(capture)
-    same = next((item for item in full.snapshots if item.label == snapshot.label and item.group == snapshot.group), None)
+    same = next(
+        (item for item in full.snapshots if item.label == snapshot.label and item.group == snapshot.group), None
+    )
     text = None if same is None else (full.text_before(same) if before else full.text_after(same))
     if text is None:
         raise StageNotFound(f"the IR {'before' if before else 'after'} {snapshot.label} is not in the capture.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import contextmanager
@@ -15,13 +16,16 @@ from irscope.plan import PassPlan, PassRule
 from irscope.store import SUFFIX, CaptureStore, load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator
 
     from irscope.record.request import RecordRequest
     from irscope.record.session import Recording
 
 _LEVELS = ("triton", "all", "none")
 _FRAMES_OF_OUTPUT = 15
+
+# kernels.py:24:1: error: Failures have been detected   |   ptxas fatal   : Unresolved extern function
+_DIAGNOSTIC = re.compile(r":\d+: (?:error|warning|remark|note): |^(?:ptxas|error|LLVM ERROR)\b|: error: |Assertion ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,7 @@ class How:
     virtual: bool = False
     signature: str | None = None
     constexprs: tuple[str, ...] = ()
-    options: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict[str, Any])
     config: str = "first"
     plan: PassPlan = field(default_factory=PassPlan)
     snapshots: str = "triton"
@@ -135,10 +139,7 @@ def option_value(text: str) -> Any:
 def captures_of(subject: str | None, asked: How) -> list[Capture]:
     """The captures that a subject names, recorded and stored where they are new; never empty."""
     file, _, kernel = (subject or "last").partition("::")
-    if _is_capture(file):
-        captures = [_again(_stored(file), asked)]
-    else:
-        captures = _recorded(file, kernel, asked)
+    captures = [_again(_stored(file), asked)] if _is_capture(file) else _recorded(file, kernel, asked)
     if kernel:
         named = [capture for capture in captures if capture.name == kernel]
         if not named:
@@ -149,6 +150,9 @@ def captures_of(subject: str | None, asked: How) -> list[Capture]:
         if asked.launch > len(captures):
             raise UsageError(f"--launch {asked.launch}: there are {len(captures)}.")
         captures = [captures[asked.launch - 1]]
+    if not _is_capture(file):
+        # What was chosen of several launches is what a command without a subject means next.
+        CaptureStore().mark_last(captures[-1])
     return captures
 
 
@@ -295,7 +299,7 @@ def _echo(text: str) -> None:
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[str], None] | None]:
+def _progress() -> Generator[Callable[[str], None] | None]:
     if not sys.stderr.isatty():
         yield None
         return
@@ -312,7 +316,21 @@ def failure_text(capture: Capture) -> str:
         return ""
     where = failure.pass_label or (f"stage {failure.stage}" if failure.stage else "the front end")
     text = f"{capture.name} ({capture.target}) failed in {where}: {failure.message}"
-    return f"{text}\n{failure.diagnostics}".rstrip() if failure.diagnostics else text
+    return "\n".join([text, *diagnostic_lines(failure.diagnostics)])
+
+
+def diagnostic_lines(diagnostics: str) -> list[str]:
+    """What a reader needs of a compiler's output: each diagnostic with its source line and caret, not the IR it prints.
+
+    Where there is no such line, the last ones. `irscope show ID --json` has all of it.
+    """
+    lines = diagnostics.splitlines()
+    kept: list[str] = []
+    for number, line in enumerate(lines):
+        if _DIAGNOSTIC.search(line):
+            caret = number + 2 < len(lines) and lines[number + 2].strip() == "^"
+            kept += lines[number : number + 3] if caret else [line]
+    return list(dict.fromkeys(kept)) or lines[-_FRAMES_OF_OUTPUT:]
 
 
 def raise_if_empty(items: Sequence[object], message: str) -> None:

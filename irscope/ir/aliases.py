@@ -118,24 +118,33 @@ class Resolver:
         return frozenset(found)
 
 
-# " {a = 1 : i32}"   " <{axis = 0}>"   " attributes {b}"
-_GROUP = re.compile(r'"(?:[^"\\\n]|\\.)*"|[{}]')
+# " {a = 1 : i32}"   " <{axis = 0}>"   but "#ttg.slice<{dim = 0}>" is part of a type
+_BRACE = re.compile(r'"(?:[^"\\\n]|\\.)*"|[{}]')
+# " #3"   ", !range !7"
+_LLVM_ATTRIBUTE = re.compile(r" #\d+\b|, ![\w.]+ !\d+\b")
 
 
 def without_attributes(template: str, kind: StageKind) -> str:
-    """A template without its attribute dictionaries (MLIR) or attribute groups (LLVM IR)."""
+    """A line without its attribute dictionaries (MLIR) or attribute groups and metadata (LLVM IR)."""
     if kind == "llvm":
-        return re.sub(r" #\d+\b|, ![\w.]+ !\d+\b", "", template)
+        return _LLVM_ATTRIBUTE.sub("", template)
     if kind != "mlir" or "{" not in template:
         return template
     kept: list[str] = []
-    depth = done = 0
-    for match in _GROUP.finditer(template):
+    depth = done = start = 0
+    for match in _BRACE.finditer(template):
         if match[0] == "{" and match.end() < len(template):
-            if not depth:
-                kept.append(template[done : match.start()])
+            start = start if depth else match.start()
             depth += 1
         elif match[0] == "}" and depth:
             depth -= 1
-            done = match.end()
-    return "".join(kept) + template[done:] if not depth else template
+            if depth:
+                continue
+            end = match.end()
+            if template[start - 1 : start] == "<":
+                if template[start - 2 : start - 1] != " ":
+                    continue
+                start, end = start - 1, end + 1
+            kept.append(template[done:start].removesuffix(" "))
+            done = end
+    return "".join(kept) + template[done:]

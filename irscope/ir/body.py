@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import cast
 
 from irscope.capture import StageKind
 from irscope.ir.aliases import Definition, Resolver, split_definitions
 from irscope.ir.clean import Ignored, clean
 from irscope.ir.tokens import LABEL, VALUE, Shape, Syntax, shape_of, syntax_of
+
+
+_FIRST = (0,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +185,21 @@ class _Reader:
             own = found[position:end]
             position = end
             defines = shape.defines
+            if defines == _FIRST:
+                # Nearly every line: one result, operands that stand above. The loop below would do the same, slower.
+                known_values = [scope.get(name) for name in own]
+                result = known_values[0]
+                if None not in known_values[1:] and (result is None or (has_versions and definers[result] >= 0)):
+                    operands = cast(tuple[int, ...], tuple(known_values[1:]))
+                    deep = hash((key, *[value_keys[value] for value in operands]))
+                    result = scope[own[0]] = len(names)
+                    names.append(own[0])
+                    definers.append(line)
+                    value_keys.append(deep)
+                    deep_keys.append(deep)
+                    values.append((result, *operands))
+                    uses.append(operands)
+                    continue
             slots: list[int] = []
             used: list[int] = []
             for index, name in enumerate(own):

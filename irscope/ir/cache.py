@@ -19,6 +19,7 @@ from irscope.ir.launch_text import UNKNOWN_TARGET, launch_of_module, options_of_
 _MAX_STAGE_BYTES = 1 << 28
 _MAX_JSON_BYTES = 1 << 24
 _MAX_FOLDERS = 1_000_000
+# The sass that Triton dumps is in a form of its own, not nvdisasm's.
 _STAGES = tuple(stage.name for stage in STAGES if stage.name not in ("sass", "edited"))
 
 # What Triton adds to the options in the metadata, once a kernel is compiled.
@@ -225,8 +226,11 @@ def _capture(files: _Files) -> Capture:
     target = _target(metadata) or _target_of_texts(texts) or UNKNOWN_TARGET
     notes = ["Read from Triton's cache: no pass was recorded, and constants and Python's text are not there."]
     if not metadata:
-        notes.append("The folder holds no metadata: options and target are what the IR tells of.")
-    if files.folder.name and not any(name in ("cubin", "hsaco") for name, _ in files.stages):
+        notes = [
+            "Read from a dump folder of Triton's, which holds no metadata: options and target are what the IR tells "
+            "of. Of compiles that differ in their options alone, Triton keeps the last there."
+        ]
+    if not any(name in ("cubin", "hsaco") for name, _ in files.stages):
         notes.append("The folder holds no binary: the compile failed, or not all was dumped.")
     return Capture(
         launch=_launch(files, metadata, texts),

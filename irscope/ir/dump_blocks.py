@@ -10,9 +10,12 @@ from typing import Literal
 # // -----// IR Dump Before Inliner (inline) ('builtin.module' operation) //----- //
 # // -----// IR Dump After CSEPass: cse Failed ('tt.func' operation: @matmul) //----- //
 # // -----// SoftwarePipeliner internal IR Dump After: LowerLoops
-_HEADER = re.compile(r"// -----// (?P<inner>[^\n]*? internal )?IR Dump (?P<when>Before|After):? (?P<rest>[^\n]*)")
+_HEADER = re.compile(r"// -----// (?P<inner>[^\n]{1,80}? internal )?IR Dump (?P<when>Before|After):? (?P<rest>[^\n]*)")
 # ('tt.func' operation: @matmul) //----- //  |  ('builtin.module' operation)  |  //----- //
-_TAIL = re.compile(r"(?:\s*\('(?P<operation>[\w.]+)' operation(?:: @(?P<symbol>.*))?\))?(?P<ends>\s*//----- //)?\s*$")
+_TAIL = re.compile(
+    r"(?:(?<!\s)\s*\('(?P<operation>[\w.]+)' operation(?:: @(?P<symbol>.*))?\))?"
+    r"(?P<ends>(?<!\s)\s*//----- //)?(?<!\s)\s*$"
+)
 # InlinerPass: inline{default-pipeline=canonicalize max-iterations=4 }
 _WITH_OPTIONS = re.compile(r"^(?P<name>[^{]*?): (?P<argument>[\w.-]+)(?:\{(?P<options>.*)\})?$")
 # Inliner Failed (inline)  |  InlinerPass Failed: inline{…}  |  Inliner Failed
@@ -24,6 +27,8 @@ _OPENING = re.compile(r'^(?:module\b|"?builtin\.module"?|"?(?:tt|llvm|func)\.fun
 # a line that may stand before or after the module: #loc1 = loc(unknown)   !t = i32
 _ALIAS_LINES = re.compile(r"(?:[#!][^\n]*(?:\n|\Z))*")
 _CLOSING = re.compile(r"^\}[^\n]*(?:\n|\Z)", re.MULTILINE)
+
+_MAX_HEADER = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +95,7 @@ def read_blocks(log: str) -> Iterator[DumpBlock]:
 
 
 def _read_header(rest: str) -> tuple[str, str, str, str, str, bool]:
+    rest = rest[:_MAX_HEADER]
     tail = _TAIL.search(rest)
     operation, symbol = (tail["operation"] or "", tail["symbol"] or "") if tail else ("", "")
     head = (rest[: tail.start()] if tail else rest).strip()

@@ -30,19 +30,20 @@ _TALK = re.compile(
 _MACHINE_END = re.compile(r"^# End machine code for function [^\n]*$", re.MULTILINE)
 _MACHINE_FUNCTION = re.compile(r"^# Machine code for function (?P<name>[^:\n]+):", re.MULTILINE)
 # define ptx_kernel void @matmul(ptr addrspace(1) %0) local_unnamed_addr #0 !dbg !4 {
-_FUNCTION = re.compile(
-    r'^define [^\n]*?@(?:"(?P<quoted>[^"\n]*)"|(?P<name>[\w.$-]+))\([^\n]*\n.*?^\}', re.MULTILINE | re.DOTALL
-)
+_DEFINITION = re.compile(r'^define [^\n]*?@(?:"(?P<quoted>[^"\n]*)"|(?P<name>[\w.$-]+))\([^\n]*', re.MULTILINE)
 _MODULE = re.compile(r"^(?:; ModuleID = |source_filename = |target (?:datalayout|triple) = )", re.MULTILINE)
 # !dbg !12   #0 {   ; preds = %6   ; Loop:   16B (a slot index)   # Machine code for function add: IsSSA, TracksLiveness
 _NUMBERING = re.compile(
-    r"![0-9]+|(?<= )#[0-9]+|\s*; preds = [^\n]*|^; [^\n]*$|^\d+B?\t|^# Machine code for [^\n]*", re.MULTILINE
+    r"![0-9]+|(?<= )#[0-9]+|(?<![ \t])[ \t]*; preds = [^\n]*|^; [^\n]*$|^\d+B?\t|^# Machine code for [^\n]*",
+    re.MULTILINE,
 )
 # !12 = !DILocation(line: 18, column: 9, scope: !4)   attributes #0 = { nounwind }
 # target triple = "nvptx64-nvidia-cuda" (set between two pipelines, by no pass)
 _AROUND = re.compile(r"^(?:!\d+ = |attributes #\d+ = |target |source_filename )[^\n]*$", re.MULTILINE)
 # 59:    .lr.ph:    bb.1 (%ir-block.6):
 _LABEL = re.compile(r"^[\w.$-]+(?: \([^\n]*\))?:", re.MULTILINE)
+
+_MAX_HEADER = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +94,7 @@ def read_llvm_dump(text: str, stage: str, first_index: int = 0) -> list[PassSnap
 
 def first_llvm_kernel(text: str) -> str:
     """The first function that a log of LLVM's passes defines; empty where there is none."""
-    match = _FUNCTION.search(text)
-    return (match["quoted"] or match["name"] or "") if match else ""
+    return next((name for name, _, _ in _functions(text)), "")
 
 
 def has_llvm_dump(text: str) -> bool:
@@ -118,11 +118,12 @@ def _dumps(text: str) -> Iterator[_Dump]:
 
 
 def _read(header: re.Match[str], body: str) -> _Dump:
-    if (header["tail"] and "omitted" in header["tail"]) or "invalidated" in header["what"]:
+    what = header["what"][:_MAX_HEADER]
+    if (header["tail"] and "omitted" in header["tail"]) or "invalidated" in what:
         body = ""
     talk = _TALK.search(body)
     body = (body[: talk.start()] if talk else body).rstrip()
-    on = _ON.match(header["what"]) if header["mark"] == "; " else None
+    on = _ON.match(what) if header["mark"] == "; " else None
     if on is not None:
         name = _identifier(on["name"])
         if on["loop"]:
@@ -132,18 +133,28 @@ def _read(header: re.Match[str], body: str) -> _Dump:
             return _Dump(name, "", "", "module", _ended(body))
         return _Dump(name, "", scope, "function", _ended(body))
     # The code generator's passes have a sentence for a name, and an argument.
-    argument = _ARGUMENT.match(header["what"])
-    name = argument["argument"] if argument else _identifier(header["what"])
+    argument = _ARGUMENT.match(what)
+    name = argument["argument"] if argument else _identifier(what)
     own = argument["argument"] if argument else ""
     if (machine := _MACHINE_FUNCTION.search(body)) is not None:
         end = _MACHINE_END.search(body)
         return _Dump(name, own, machine["name"], "machine", _ended(body[: end.end()] if end else body))
     if _MODULE.search(body):
         return _Dump(name, own, "", "module", _ended(body))
-    function = _FUNCTION.search(body)
-    if function is None:
-        return _Dump(name, own, "", "part", _ended(body))
-    return _Dump(name, own, function["quoted"] or function["name"] or "", "function", _ended(body[: function.end()]))
+    for function, _, end in _functions(body):
+        return _Dump(name, own, function, "function", _ended(body[:end]))
+    return _Dump(name, own, "", "part", _ended(body))
+
+
+def _functions(text: str) -> Iterator[tuple[str, int, int]]:
+    """Name, start and end of each function that a text defines to its end."""
+    match = _DEFINITION.search(text)
+    while match is not None:
+        end = text.find("\n}", match.end())
+        if end < 0:
+            return
+        yield match["quoted"] or match["name"] or "", match.start(), end + 2
+        match = _DEFINITION.search(text, end + 2)
 
 
 def _ended(body: str) -> str:
@@ -203,15 +214,18 @@ class _State:
         self._parts[scope] = fresh
         if fresh and (fresh == before or (whole is not None and all(block in whole for block in _blocks(fresh)))):
             return False
+        known = bool(fresh) and whole is not None and scope not in self._changed_in_part
         self._changed_in_part.add(scope)
-        # It may be another loop than the last, of a function that changed since: nothing to compare it with.
-        return True if fresh and whole is not None and before is None else None
+        # Of a function that changed since it was printed, this may be another loop than the last one.
+        return True if known else None
 
     def _module(self, text: str) -> bool | None:
-        functions = {
-            ("function", match["quoted"] or match["name"] or ""): _plain(match[0]) for match in _FUNCTION.finditer(text)
-        }
-        around = _plain(_AROUND.sub("", _FUNCTION.sub("", text)))
+        functions: dict[tuple[str, str], str] = {}
+        rest, done = "", 0
+        for name, start, end in _functions(text):
+            functions["function", name] = _plain(text[start:end])
+            rest, done = rest + text[done:start], end
+        around = _plain(_AROUND.sub("", rest + text[done:]))
         known = {key: body for key, body in self._functions.items() if key[0] == "function"}
         first, in_part = self._around is None and not known, bool(self._changed_in_part)
         differs = any(known.get(key, body) != body for key, body in functions.items())

@@ -38,8 +38,8 @@ any other's."""
 
 _INLINERS = ("inline", "gluon-inline")
 _MAX_DIAGNOSTICS = 20_000
-# the module and the pipeline that Triton prints for a bug report, from "#blocked = …" or "module {" to "#-}"
-_REPRODUCER = re.compile(r"^(?:#\w+ = [^\n]*\n)*module\b(?:(?!^#-\}).)*^#-\}\n?", re.MULTILINE | re.DOTALL)
+# the module that Triton prints for a bug report, which ends in "#-}":   #blocked = …   module attributes {
+_REPRODUCER = re.compile(r"^(?:#\w+ = |module\b)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +84,15 @@ class _Pass:
     within: int = 0
     """How many passes it ran within itself."""
     said: list[str] = field(default_factory=list[str])
+    _kernel: str | None = None
+
+    @property
+    def kernel(self) -> str:
+        """The kernel that its dump is of; empty where that names none."""
+        if self._kernel is None:
+            text = self.text or self.after
+            self._kernel = kernel_of_module(text) if text is not None and self.block.is_module else ""
+        return self._kernel
 
     @property
     def in_llvm(self) -> bool:
@@ -196,11 +205,7 @@ def _is_of_another_kernel(passes: Sequence[_Pass], block: DumpBlock) -> bool:
 
 
 def _kernel_of(passes: Sequence[_Pass]) -> str:
-    for item in passes:
-        text = item.text or item.after
-        if text is not None and item.block.is_module and (name := kernel_of_module(text)):
-            return name
-    return ""
+    return next((item.kernel for item in passes if item.kernel), "")
 
 
 def _phase(text: str) -> int:
@@ -295,9 +300,15 @@ def _notes(passes: Sequence[_Pass], snapshots: Sequence[PassSnapshot]) -> list[s
 def _failure(last: _Pass, snapshot: PassSnapshot) -> Failure | None:
     if not last.failed:
         return None
-    said = _REPRODUCER.sub("", "\n".join(filter(None, last.said)))[:_MAX_DIAGNOSTICS].strip()
+    said = _without_reproducer("\n".join(filter(None, last.said)))[:_MAX_DIAGNOSTICS].strip()
     message = next((line.strip() for line in said.splitlines() if "error:" in line), "the pass failed, says the log.")
     return Failure("pass", message, snapshot.stage, snapshot.label, said)
+
+
+def _without_reproducer(said: str) -> str:
+    begins = _REPRODUCER.search(said)
+    ends = said.find("\n#-}", begins.start()) if begins is not None else -1
+    return said if begins is None or ends < 0 else said[: begins.start()] + said[ends + len("\n#-}") :].lstrip("\n")
 
 
 def completed(compile_: DumpedCompile, stage_texts: dict[str, str]) -> DumpedCompile:

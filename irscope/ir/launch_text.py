@@ -10,15 +10,15 @@ from irscope.errors import TargetError
 from irscope.ir.locations import read_locations
 
 # tt.func public @matmul(%a: !tt.ptr<f16> {tt.divisibility = 16 : i32} loc("a"(#loc)), …
-_KERNEL = re.compile(r'^\s*tt\.func (?:public )?@(?:"(?P<quoted>[^"\n]*)"|(?P<name>[\w.$-]+))\(', re.MULTILINE)
+_KERNEL = re.compile(r'^[ \t]*tt\.func (?:public )?@(?:"(?P<quoted>[^"\n]*)"|(?P<name>[\w.$-]+))\(', re.MULTILINE)
 # tt.func private @helper(  |  llvm.func internal @helper(
-_PUBLIC = re.compile(r'^\s*tt\.func public @(?:"(?P<quoted>[^"\n]*)"|(?P<name>[\w.$-]+))\(', re.MULTILINE)
+_PUBLIC = re.compile(r'^[ \t]*tt\.func public @(?:"(?P<quoted>[^"\n]*)"|(?P<name>[\w.$-]+))\(', re.MULTILINE)
 # llvm.func @matmul(%arg0: …) attributes {nvvm.kernel = 1 : ui1, …
 _LLVM_KERNEL = re.compile(
-    r'^\s*llvm\.func (?:[a-z_]+ )*@"?(?P<name>[^"(\n]+)"?\([^\n]*(?:nvvm|rocdl)\.kernel', re.MULTILINE
+    r'^[ \t]*llvm\.func (?:[a-z_]+ )*@"?(?P<name>[^"(\n]+)"?\([^\n]*(?:nvvm|rocdl)\.kernel', re.MULTILINE
 )
 # llvm.func @matmul(%arg0: …) attributes {…} {
-_LLVM_BODY = re.compile(r'^\s*llvm\.func @"?(?P<name>[^"(\n]+)"?\([^\n]*\{(?: loc\([^\n]*)?$', re.MULTILINE)
+_LLVM_BODY = re.compile(r'^[ \t]*llvm\.func @"?(?P<name>[^"(\n]+)"?\([^\n]*\{(?: loc\([^\n]*)?$', re.MULTILINE)
 # %a: !tt.ptr<f16> {tt.divisibility = 16 : i32} loc("a"(#loc))
 _PARAMETER = re.compile(r"^%(?P<name>[\w.$-]+): (?P<rest>.*)$", re.DOTALL)
 # loc("a"(#loc))   loc(#loc25)
@@ -129,10 +129,6 @@ def type_text(kind: str) -> str:
 
 def _place(text: str, position: int) -> tuple[str, int]:
     line = text.count("\n", 0, position) + 1
-    # The match may begin with the line feed before the function.
-    while text[position : position + 1] in ("\n", "\r"):
-        position += 1
-        line += 1
     chain = read_locations(text, "mlir").chain_at(line)
     return (chain[0].file, chain[0].line) if chain else ("", 0)
 

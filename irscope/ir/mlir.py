@@ -33,13 +33,15 @@ class _Frame:
     arguments: tuple[Value, ...] = ()
     label: str = ""
     operations: list[Operation] = field(default_factory=list[Operation])
+    openers: list[int] = field(default_factory=list[int])
+    """The line each of the operations begins at, as the reader counts."""
     blocks: list[Block] = field(default_factory=list[Block])
     regions: list[Region] = field(default_factory=list[Region])
 
     def end_block(self) -> None:
         if self.operations or self.label or self.arguments:
             self.blocks.append(Block(self.label, self.arguments, tuple(self.operations)))
-        self.operations, self.arguments, self.label = [], (), ""
+        self.operations, self.openers, self.arguments, self.label = [], [], (), ""
 
     def end_region(self) -> None:
         self.end_block()
@@ -110,14 +112,10 @@ class _Builder:
 
     def _reopen(self, line: int) -> bool:
         # The operation before takes the region that begins here.
-        operations = self.stack[-1].operations
-        if not operations or not self.body.shapes[line].template:
+        frame = self.stack[-1]
+        if not frame.operations:
             return False
-        before = operations[-1]
-        opener = next((index for index in range(line - 1, -1, -1) if self._number(index) <= before.first_line), -1)
-        if opener < 0 or self._number(opener) != before.first_line:
-            return False
-        operations.pop()
+        before, opener = frame.operations.pop(), frame.openers.pop()
         values = self._values(line)
         arguments = tuple(values[place] for place in self.body.shapes[line].defines)
         self.stack.append(_Frame(opener, arguments=arguments, regions=list(before.regions)))
@@ -216,6 +214,7 @@ class _Builder:
             "\n".join(text.strip() for text in self.body.lines[line : last + 1]),
         )
         self.stack[-1].operations.append(operation)
+        self.stack[-1].openers.append(line)
         for place in shape.defines:
             self.definitions[self.body.values[line][place]] = operation
         for region in regions:

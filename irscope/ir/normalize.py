@@ -15,9 +15,9 @@ def normalize(text: str, kind: StageKind, ignore: frozenset[Ignored] = frozenset
     """The text with values, labels, aliases and virtual registers numbered in the order of their first use.
 
     Values become `%0`, `%1`, …, labels `^bb0`, …; aliases are called after what they stand for (`#blocked`,
-    `#blocked1`), and their definitions stand in the order of their first use; two aliases for one thing become one. Symbols stay, and so do
-    the physical registers of SASS and AMD GPU assembly. What `ignore` names is left out. Blank lines and comments
-    always are. Never raises.
+    `#blocked1`), and their definitions stand in the order of their first use; two aliases for one thing become one.
+    Symbols stay, and so do the physical registers of SASS and AMD GPU assembly. What `ignore` names is left out.
+    Blank lines and comments always are. Never raises.
     """
     body = read_body(text, kind, ignore)
     names = _Names(body)
@@ -114,7 +114,7 @@ class _Names:
         name = self._body.names[value]
         if self._body.kind == "ptx" and name[0] == "%":
             return name.rstrip("0123456789")
-        return _STEMS.get(name[0], "%")
+        return ".L_" if self._body.kind == "sass" else _STEMS.get(name[0], "%")
 
 
 _STEMS = {"^": "^bb", "$": "$L", ".": ".L"}

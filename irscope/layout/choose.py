@@ -53,7 +53,7 @@ def choose_layouts(
 
 
 def _same_operation(name: str, asked: str) -> bool:
-    return name == asked or name.rpartition(".")[2] == asked or asked in ("tt.dot", "dot") and "dot" in name.rpartition(".")[2].split("_")
+    return name == asked or name.rpartition(".")[2] == asked or (asked in ("tt.dot", "dot") and "dot" in name.rpartition(".")[2].split("_"))
 
 
 def _is_named(item: DescribedLayout, asked: str) -> bool:

@@ -64,8 +64,10 @@ class DescribedLayout:
 
     @property
     def name(self) -> str:
-        """What it is called: its alias where that is short, else the encoding's title."""
-        return self.alias if self.alias.startswith("#") and "<" not in self.alias else self.encoding.title
+        """What it is called: its alias, `slice 1 of #mma` where it is made of one, else the encoding's title."""
+        if self.alias.startswith("#") and "<" not in self.alias:
+            return self.alias
+        return read_encoding(self.alias).title if "<" in self.alias else self.encoding.title
 
     @property
     def shape_text(self) -> str:

@@ -69,6 +69,9 @@ class Encoding:
     @property
     def title(self) -> str:
         """What people call it: `mma v3`, `dot operand 0 of mma v2`, `slice 1 of blocked`, `128-byte nvmma shared`."""
+        if "." not in self.name:
+            # An alias that nothing was put in for.
+            return self.text
         parent = self["parent"]
         if self.kind in ("dot_op", "slice") and isinstance(parent, Encoding):
             what = f"dot operand {self['opIdx']}" if self.kind == "dot_op" else f"slice {self['dim']}"

@@ -19,6 +19,13 @@ _ITER_ARGS = re.compile(r"iter_args\(([^)]*)\)")
 # %x: tensor<…>, in the head of a function or a block
 _TYPED = re.compile(r"(%[\w.$-]+): !?(?:\w+\.)?(?=tensor<|memdesc<)")
 
+# %stride: i32 {tt.divisibility = 16 : i32}    %q_ptr: !tt.ptr<f16> {…}
+_ARGUMENT = re.compile(r"(?P<name>%[\w.$-]+): (?:!tt\.ptr<[^>]*>|i\d+)(?: \{(?P<attributes>[^{}]*)\})?")
+# tt.divisibility = 16 : i32
+_DIVISIBILITY = re.compile(r"tt\.divisibility = (\d{1,9})")
+# %a = scf.for %i = …      scf.while (…
+_LOOP = re.compile(r"^(?:%[^=]*= )?scf\.(?:for|while)\b")
+
 _GIVES_TOKEN = ("ttg.async_copy_global_to_local", "ttg.async_commit_group", "ttg.async_wait")
 
 
@@ -39,6 +46,8 @@ class OperationUse:
     """Every type with a layout that its text names, in order."""
     text: str
     """Its own lines, without the location."""
+    loops: int = 0
+    """How many loops it stands in."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +60,25 @@ class ModuleUses:
     users: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
     """Value → indices of the operations that take it."""
     locations: TextLocations = field(default_factory=TextLocations)
+    inputs: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """Value → the values it is made of, of every operation."""
+    divisibility: dict[str, int] = field(default_factory=dict[str, int])
+    """Argument of a kernel → what it is known to be divisible by; 1 where nothing is known."""
 
     def type_of(self, value: str) -> LayoutType | None:
         """The type of a value, with or without its sign."""
         name = value if value.startswith("%") else f"%{value}"
         return self.values.get(name)
+
+    def arguments_of(self, value: str) -> tuple[str, ...]:
+        """The kernel's arguments that a value is made of, in the order of the kernel."""
+        seen, waiting = {value}, [value]
+        while waiting:
+            for name in self.inputs.get(waiting.pop(), ()):
+                if name not in seen:
+                    seen.add(name)
+                    waiting.append(name)
+        return tuple(name for name in self.divisibility if name in seen)
 
     def producer_of(self, value: str) -> OperationUse | None:
         """The operation that makes a value."""
@@ -68,9 +91,18 @@ def read_uses(text: str) -> ModuleUses:
     locations = read_locations(text, "mlir")
     operations: list[OperationUse] = []
     values: dict[str, LayoutType] = {}
-    for operation in read_operations(lines)[0]:
+    inputs: dict[str, tuple[str, ...]] = {}
+    divisibility: dict[str, int] = {}
+    depths: list[int] = []
+    found = read_operations(lines)[0]
+    for operation in found:
         own = " ".join(_without_location(lines[number]).strip() for number in operation.lines)
-        use = _read_operation(own, operation.lines[0] + 1)
+        outer = depths[operation.parent] if operation.parent >= 0 else 0
+        depths.append(outer + bool(_LOOP.search(own)))
+        _read_inputs(own, inputs)
+        if "tt.func " in own:
+            _read_arguments(own, divisibility)
+        use = _read_operation(own, operation.lines[0] + 1, outer)
         if use is None:
             continue
         _name_values(use, own, values)
@@ -83,7 +115,7 @@ def read_uses(text: str) -> ModuleUses:
     for index, use in enumerate(operations):
         for operand in dict.fromkeys(use.operands):
             users.setdefault(operand, []).append(index)
-    return ModuleUses(tuple(operations), values, {name: tuple(rows) for name, rows in users.items()}, locations)
+    return ModuleUses(tuple(operations), values, {name: tuple(rows) for name, rows in users.items()}, locations, inputs, divisibility)
 
 
 def _without_location(line: str) -> str:
@@ -96,7 +128,7 @@ def _without_location(line: str) -> str:
     return kept + line[done:]
 
 
-def _read_operation(own: str, line: int) -> OperationUse | None:
+def _read_operation(own: str, line: int, loops: int) -> OperationUse | None:
     match = _HEAD.match(own)
     if match is None or "<" not in own:
         return None
@@ -104,7 +136,27 @@ def _read_operation(own: str, line: int) -> OperationUse | None:
     types = tuple(read_types(tail))
     results = tuple(_result_names(match["results"] or ""))
     operands = tuple(found[0] for found in _VALUE.finditer(tail))
-    return OperationUse(line, match["name"], results, _result_types(match["name"], tail, types, len(results)), operands, types, own)
+    result_types = _result_types(match["name"], tail, types, len(results))
+    return OperationUse(line, match["name"], results, result_types, operands, types, own, loops)
+
+
+def _read_inputs(own: str, inputs: dict[str, tuple[str, ...]]) -> None:
+    results, equals, rest = own.partition(" = ")
+    if not equals or not results.startswith("%"):
+        return
+    operands = tuple(dict.fromkeys(_VALUE.findall(rest)))
+    for name in _result_names(results):
+        inputs.setdefault(name, operands)
+    if (arguments := _ITER_ARGS.search(own)) is not None:
+        for pair in arguments[1].split(","):
+            name, _, first = pair.partition("=")
+            inputs.setdefault(name.strip(), (first.strip(),))
+
+
+def _read_arguments(own: str, divisibility: dict[str, int]) -> None:
+    for match in _ARGUMENT.finditer(own):
+        known = _DIVISIBILITY.search(match["attributes"] or "")
+        divisibility.setdefault(match["name"], int(known[1]) if known else 1)
 
 
 def _result_names(text: str) -> Iterable[str]:

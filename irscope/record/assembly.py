@@ -161,7 +161,9 @@ class Assembly:
     def _on_artifact(self, event: Event) -> None:
         item = self._open[event["n"]]
         stage = event["stage"]
-        item.artifacts[stage] = Artifact(stage, event.data if event.data is not None else "", event.fields.get("duration_us"))
+        item.artifacts[stage] = Artifact(
+            stage, event.data if event.data is not None else "", event.fields.get("duration_us")
+        )
         item.running = None
 
     def _on_pass_begin(self, event: Event) -> None:

@@ -18,7 +18,9 @@ from irscope.record import triton_api
 
 # %acc_49 = scf.for %start = %0 to %1 step %2 iter_args(%acc_50 = %acc) -> (tensor<32x128xf32>)  : i32 {
 # %5:2 = scf.while (%i = %c0, %j = %x) : (i32, f32) -> (i32, f32) {
-_LOOP = re.compile(r"^\s*(?:%[\w$.:, %-]+ = )?scf\.(?:for (?:unsigned )?(?P<induction>%[\w$.-]+) = |while )(?P<rest>.*)\{\s*$")
+_LOOP = re.compile(
+    r"^\s*(?:%[\w$.:, %-]+ = )?scf\.(?:for (?:unsigned )?(?P<induction>%[\w$.-]+) = |while )(?P<rest>.*)\{\s*$"
+)
 _BOUND = re.compile(r"(%[\w$.-]+) = ")
 # acc_50, as MLIR makes "acc" unique
 _NUMBERED = re.compile(r"^(?P<name>.*\D)_\d+$")

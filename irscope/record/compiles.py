@@ -171,7 +171,9 @@ class WatchedCompile:
 
     def _tell_artifact(self, name: str, result: Any, duration_us: int) -> None:
         data = self._print(result) if triton_api.is_mlir_module(result) else result
-        self.emit("artifact", data if isinstance(data, (str, bytes)) else str(data), stage=name, duration_us=duration_us)
+        self.emit(
+            "artifact", data if isinstance(data, (str, bytes)) else str(data), stage=name, duration_us=duration_us
+        )
 
     def _print(self, module: Any) -> str:
         started = time.perf_counter_ns()
@@ -216,9 +218,7 @@ class WatchedCompile:
             else:
                 self._last_text = None
             self._last_index = self._index(step)
-        self._tell_pass(
-            "pass-end", step, None if changed is False else text, changed=changed, duration_us=duration_us
-        )
+        self._tell_pass("pass-end", step, None if changed is False else text, changed=changed, duration_us=duration_us)
         self._overhead_ns += time.perf_counter_ns() - started
 
     def pass_failed(self, step: PassStep, error: BaseException) -> None:
@@ -282,25 +282,21 @@ def split_pipeline(pipeline: str) -> tuple[str, str]:
 @contextmanager
 def watch_compiles(watch: Watch) -> Iterator[None]:
     """Tell of every compile in this process until the end of the block; everything is restored then."""
-    from triton import compiler as compiler_package
-    from triton.compiler import compiler
-    from triton.runtime.jit import JITFunction
-
-    triton = triton_api.require_triton()
+    triton_api.require_triton()
     backends = triton_api.backend_classes()
-    real = compiler.compile
+    real = triton_api.compile_function()
 
-    def compile(src: Any, target: Any = None, options: Any = None, **keywords: Any) -> Any:  # noqa: A001
+    def compile(src: Any, target: Any = None, options: Any = None, **keywords: Any) -> Any:
         return _watched_compile(watch, real, src, target, options, keywords)
 
     with ExitStack() as stack:
         if watch.tap:
             stack.enter_context(tap(backends, lambda: watch.current))
-        for owner in (compiler, compiler_package, triton):
+        for owner in triton_api.compile_owners():
             stack.enter_context(replaced(owner, "compile", compile))
         # A kernel that was launched before holds the compile of then; a property of its class comes before that.
         keep_real = property(lambda _: compile, lambda self, _: vars(self).__setitem__("compile", real))
-        stack.enter_context(replaced(JITFunction, "compile", keep_real))
+        stack.enter_context(replaced(triton_api.jit_function_class(), "compile", keep_real))
         for backend in backends:
             stack.enter_context(replaced(backend, "add_stages", _add_stages_stand_in(backend, watch)))
             stack.enter_context(replaced(backend, "hash", _hash_stand_in(backend, watch)))
@@ -319,9 +315,7 @@ def _watched_compile(
     if not watch.wanted(name):
         return real(src, target=target, options=options, **keywords)
     if target is None:
-        from triton.runtime.driver import driver
-
-        target = driver.active.get_current_target()
+        target = triton_api.active_gpu_target()
     if watch.constants:
         with contextlib.suppress(Exception):
             _one_compile(watch, real, with_constants(src, watch.constants), target, options, keywords)
@@ -362,7 +356,9 @@ def finish_compile(current: WatchedCompile, key: str, cached: Any = None) -> Non
     else:
         metadata = dict(current.metadata or {})
     metadata.pop("target", None)
-    current.emit("compile-end", hash=key, metadata=plain(metadata), log="".join(current.printed), cached=cached is not None)
+    current.emit(
+        "compile-end", hash=key, metadata=plain(metadata), log="".join(current.printed), cached=cached is not None
+    )
 
 
 def plain(value: Any) -> Any:
@@ -405,7 +401,7 @@ def _add_stages_stand_in(backend: type, watch: Watch) -> Callable[..., Any]:
 def _hash_stand_in(backend: type, watch: Watch) -> Callable[..., Any]:
     real = backend.hash  # type: ignore[attr-defined]
 
-    def hash(self: Any) -> str:  # noqa: A001
+    def hash(self: Any) -> str:
         # Enters the cache's key: two plans never share an entry.
         return f"{real(self)}-irscope[{watch.plan}]" if watch.plan else real(self)
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from irscope.capture import Target
 from irscope.errors import UsageError
+from irscope.record import triton_api
 from irscope.record.tap import replaced
 
 Emit = Callable[..., None]
@@ -56,15 +57,16 @@ def config_policy(text: str) -> Any:
         return lambda index, _: index == wanted
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise UsageError(f"--config {text!r}: write all, a configuration's index from 0, or KEY=VALUE such as BLOCK_M=64.")
+        raise UsageError(
+            f"--config {text!r}: write all, a configuration's index from 0, or KEY=VALUE such as BLOCK_M=64."
+        )
     return lambda _, config: str(config.all_kwargs().get(name)) == value
 
 
 @contextmanager
 def _watched_tuning(emit: Emit) -> Iterator[None]:
-    from triton.runtime.autotuner import Autotuner
-
-    bench, prune = Autotuner._bench, Autotuner.prune_configs
+    autotuner_class = triton_api.autotuner_class()
+    bench, prune = autotuner_class._bench, autotuner_class.prune_configs
 
     def watched_bench(autotuner: Any, *args: Any, config: Any, **meta: Any) -> Any:
         _tuned.row = row = _row(autotuner, config)
@@ -85,7 +87,7 @@ def _watched_tuning(emit: Emit) -> Iterator[None]:
 
     numbers = itertools.count(1)
     tunings: dict[int, int] = {}
-    with replaced(Autotuner, "_bench", watched_bench), replaced(Autotuner, "prune_configs", watched_prune):
+    with replaced(autotuner_class, "_bench", watched_bench), replaced(autotuner_class, "prune_configs", watched_prune):
         try:
             yield
         finally:
@@ -100,9 +102,8 @@ def _row(autotuner: Any, config: Any) -> dict[str, Any]:
 
 @contextmanager
 def _watched_first_launches(emit: Emit) -> Iterator[None]:
-    from triton.compiler.compiler import CompiledKernel
-
-    init_handles = CompiledKernel._init_handles
+    kernel_class = triton_api.compiled_kernel_class()
+    init_handles = kernel_class._init_handles
 
     def watched_init_handles(kernel: Any) -> None:
         fresh = kernel.module is None
@@ -118,5 +119,5 @@ def _watched_first_launches(emit: Emit) -> Iterator[None]:
 
         kernel._run = first_launch
 
-    with replaced(CompiledKernel, "_init_handles", watched_init_handles):
+    with replaced(kernel_class, "_init_handles", watched_init_handles):
         yield

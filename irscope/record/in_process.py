@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, overload
+from typing import overload
 
 from irscope.capture import Capture
 from irscope.plan import PassPlan

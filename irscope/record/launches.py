@@ -55,9 +55,7 @@ def describe_kernel(function: Any) -> dict[str, Any]:
 
 def describe_traceback(error: BaseException) -> dict[str, str]:
     """An error as users want to read it: its message, and only their own frames."""
-    frames = [
-        frame for frame in traceback.extract_tb(error.__traceback__) if not _is_library(frame.filename)
-    ]
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_library(frame.filename)]
     # Triton's CompilationError holds the source line and a caret in its own message; its causes say the rest.
     messages = [_one_error(error)]
     cause = error.__cause__
@@ -162,9 +160,7 @@ def find_kernel(namespace: Mapping[str, Any], name: str, path: Path) -> Any:
     if name in kernels:
         return kernels[name]
     if not kernels:
-        raise RecordingError(
-            f"{path.name} defines no @triton.jit function, so there is no kernel {name!r} in it."
-        )
+        raise RecordingError(f"{path.name} defines no @triton.jit function, so there is no kernel {name!r} in it.")
     raise RecordingError(f"{path.name} has no kernel {name!r}.{did_you_mean(name, own or kernels)}")
 
 
@@ -271,10 +267,7 @@ def _number(text: str) -> int | float | None:
 
 def literal(text: str) -> Any:
     """A constant as the command line writes it: tl.float16, or a name that Python knows (64, 1.5, True, None, (2, 4))."""
-    import triton.language as tl
-
-    dtype = getattr(tl, text.removeprefix("tl."), None)
-    if isinstance(dtype, tl.dtype):
+    if (dtype := triton_api.dtype_named(text.removeprefix("tl."))) is not None:
         return dtype
     try:
         return ast.literal_eval(text)

@@ -36,21 +36,19 @@ class LayoutCompiler:
         self._said = ""
         self._known: dict[tuple[str, str], Answer] = {}
 
-    def answers(
-        self,
-        types: Sequence[str],
-        tell: Callable[[int, Answer | None], None],
-        *,
-        target: str,
-        warp_size: int,
-        num_warps: int,
-        num_ctas: int,
-    ) -> None:
-        """Ask for each type; `tell(index, None)` before a question that may end the process, then `tell(index, answer)`."""
+    def set_module(self, target: str, warp_size: int, num_warps: int, num_ctas: int) -> None:
+        """What the module around the next questions says of itself."""
         self._attributes = (
             f'"ttg.num-ctas" = {num_ctas} : i32, "ttg.num-warps" = {num_warps} : i32, '
             f'ttg.target = "{target}", "ttg.threads-per-warp" = {warp_size} : i32'
         )
+
+    def answers(
+        self,
+        types: Sequence[str],
+        tell: Callable[[int, Answer | None], None],
+    ) -> None:
+        """Ask for each type; `tell(index, None)` before a question that may end the process, then `tell(index, answer)`."""
         # The variants of an autotuned kernel share most of their layouts.
         fresh = [text for text in types if (text, self._attributes) not in self._known]
         arguments = dict(zip(fresh, self._arguments(fresh) or (), strict=False)) if fresh else {}
@@ -60,6 +58,36 @@ class LayoutCompiler:
                 tell(index, None)
                 self._known[key] = self._answer(text, arguments.get(text))
             tell(index, self._known[key])
+
+    def gluon_layout(self, text: str) -> Any:
+        """The layout of a type as Gluon's own object, for kernels; raises ValueError where the type can't be read."""
+        arguments = self._arguments([text])
+        if not arguments:
+            raise ValueError(f"the compiler does not read {text}{self._said}")
+        if text.startswith("tensor"):
+            return self._builder.get_gluon_layout_from_tensor(arguments[0])
+        return self._builder.get_gluon_layout_from_memdesc(arguments[0])
+
+    def conflicts(self, pairs: Sequence[tuple[str, str]]) -> list[int | None]:
+        """The compiler's own count for each (type in registers, type in shared memory): wavefronts of one access above
+        one; None where it can't be asked. Aborts on AMD targets in 3.8 and later, and on padded layouts in every version.
+        """
+        counts: list[int | None] = []
+        for registers, shared in pairs:
+            arguments = self._arguments([registers, shared])
+            if not arguments:
+                counts.append(None)
+                continue
+            (kind,) = read_types(registers)
+            layouts = (
+                self._builder.get_gluon_layout_from_tensor(arguments[0]),
+                self._builder.get_gluon_layout_from_memdesc(arguments[1]),
+            )
+            # 3.8 and later look up the module around the builder's place, and crash where there is none.
+            self._builder.set_insertion_point_to_start(self._entry[0])
+            attributes = [layout._to_ir(self._builder) for layout in layouts]
+            counts.append(int(self._builder.get_shared_bank_conflicts(*attributes, list(kind.shape), kind.element_bits)))
+        return counts
 
     def _answer(self, text: str, argument: Any) -> Answer:
         try:

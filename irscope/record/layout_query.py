@@ -2,7 +2,7 @@
 
 `python -m irscope.record.layout_query`, or a fork of a process that has Triton loaded. A question is
 `{"job": 1, "target": "cuda:90", "warp_size": 32, "num_warps": 4, "num_ctas": 1}` with either `types` or `text` (a whole
-module); the answers name the job: `rows` (of a text), then `begin` and `answer` for each, then `end`.
+module; `pairs` beside `types` asks for bank conflicts); the answers name the job: `rows` (of a text), then `begin` and `answer` for each, then `end`.
 """
 
 from __future__ import annotations
@@ -56,14 +56,19 @@ def _answer(question: dict[str, Any], tell: Any, compilers: list[Any]) -> None:
         else:
             tell(state="answer", index=index, answer=answer)
 
-    compilers[0].answers(
-        types,
-        each,
-        target=question["target"],
-        warp_size=numbers.get("threads-per-warp", question["warp_size"]),
-        num_warps=numbers.get("num-warps", question["num_warps"]),
-        num_ctas=numbers.get("num-ctas", question["num_ctas"]),
+    compilers[0].set_module(
+        question["target"],
+        numbers.get("threads-per-warp", question["warp_size"]),
+        numbers.get("num-warps", question["num_warps"]),
+        numbers.get("num-ctas", question["num_ctas"]),
     )
+    if question.get("pairs"):
+        # Each pair stands as two types, one after the other; the count is the answer of the first.
+        counts = compilers[0].conflicts(list(zip(types[::2], types[1::2], strict=True)))
+        for index, count in enumerate(counts):
+            each(2 * index, {"conflicts": count})
+        return
+    compilers[0].answers(types, each)
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ type; where it dies, the type it was at gets a `reason`, and a new child is aske
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -106,6 +107,15 @@ class LayoutServer:
         """Ask for the `type` of some rows."""
         return self._start(_question(target, num_warps, num_ctas) | {"types": [row["type"] for row in rows]}, rows)
 
+    def ask_conflicts(self, pairs: list[tuple[str, str]], target: Target, num_warps: int = 4) -> LayoutJob:
+        """Ask for the compiler's own count of bank conflicts of (type in registers, type in shared memory) pairs.
+
+        The count, `conflicts`, stands in the first row of each pair: accesses of a wavefront above one.
+        """
+        rows = [{"type": text} for pair in pairs for text in pair]
+        question = _question(target, num_warps, 1) | {"types": [row["type"] for row in rows], "pairs": True}
+        return self._start(question, rows)
+
     def _start(self, question: dict[str, Any], rows: list[Row] | None) -> LayoutJob:
         self._number += 1
         job = LayoutJob(question | {"job": self._number}, rows)
@@ -197,7 +207,7 @@ def describe_layouts(ttgir_text: str, target: Target, num_warps: int = 4, num_ct
 def ask_layout(
     encoding_text: str,
     shape: tuple[int, ...],
-    num_warps: int,
+    num_warps: int | None,
     target: Target,
     dtype: str = "f16",
     *,
@@ -206,10 +216,21 @@ def ask_layout(
 ) -> Row:
     """The row of one layout that is given as text, asked of the compiler in a process of its own.
 
+    Args:
+        encoding_text: such as `#ttg.blocked<{…}>`.
+        shape: the tensor's, powers of two.
+        num_warps: of a CTA; None for as many as the encoding says.
+        target: what it is for.
+        dtype: MLIR's name of the element type, or Triton's (`fp16`).
+        num_ctas: of the cluster.
+        interpreter: the Python whose Triton is asked; None for this one.
+
     Raises ParseError where the text is no encoding, UsageError where the compiler does not take it together with the
     shape, MissingTool where there is no Triton.
     """
     encoding = parse_encoding(encoding_text)
+    if any(size < 1 or size & (size - 1) for size in shape):
+        raise UsageError(f"the shape {'×'.join(map(str, shape))} has a size that is no power of two: layouts have only such.")
     element = _ELEMENTS.get(dtype, dtype)
     own = shape
     if encoding.space in ("shared", "tensor") and (rank := encoding_rank(encoding)) and len(shape) > rank:
@@ -226,17 +247,30 @@ def ask_layout(
         "operations": [],
     }
     with LayoutServer(fork=False, interpreter=interpreter) as server:
-        (answered,) = server.wait(server.ask_types([row], target, num_warps, num_ctas))
+        (answered,) = server.wait(server.ask_types([row], target, num_warps or 4, num_ctas))
     if "No module named" in answered.get("reason", "") or "Triton is not installed" in answered.get("reason", ""):
         raise MissingTool(
             "Triton is not installed here, and a layout that is given as text is asked of it: pip install 'triton>=3.6'."
         )
     if answered.get("unread") or "does not survive" in answered.get("reason", ""):
         raise UsageError(
-            f"the compiler does not take {encoding.text} for a {'×'.join(map(str, shape))} {element} with {num_warps} warps "
+            f"the compiler does not take {encoding.text} for a {'×'.join(map(str, shape))} {element} with {num_warps or 4} warps "
             f"on {target}: {answered['reason'].rstrip('.')}. The ranks, the warps and the threads of a warp ({target.warp_size}) must fit."
         )
+    _check_threads(answered, num_warps, target)
     return answered
+
+
+def _check_threads(row: Row, num_warps: int | None, target: Target) -> None:
+    """The compiler does not mind warps that don't fit; whoever asks does."""
+    bases = row.get("bases", {})
+    if "lane" not in bases:
+        return
+    lanes, warps = 1 << len(bases["lane"]), 1 << len(bases["warp"])
+    if lanes != target.warp_size:
+        raise UsageError(f"{row['encoding']} is for {lanes} threads a warp; {target} has {target.warp_size}. Choose another --target.")
+    if num_warps is not None and warps != num_warps:
+        raise UsageError(f"{row['encoding']} is for {warps} warps, not for {num_warps}: write --num-warps {warps}.")
 
 
 _ELEMENTS = {
@@ -285,10 +319,8 @@ class _Child:
 
     def close(self) -> str:
         """Wait for its end, and say how it came."""
-        try:
+        with contextlib.suppress(OSError):
             self.questions.close()
-        except OSError:
-            pass
         if self.process is not None:
             assert self.process.stdout is not None
             self.process.stdout.close()

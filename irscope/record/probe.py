@@ -16,7 +16,15 @@ from irscope.record import triton_api
 
 def probe() -> dict[str, Any]:
     """Versions, targets taken and refused, the GPU, and the tools in the package."""
-    answer: dict[str, Any] = {"error": "", "triton": "", "torch": "", "backends": [], "targets": [], "refused": [], "gpu": ""}
+    answer: dict[str, Any] = {
+        "error": "",
+        "triton": "",
+        "torch": "",
+        "backends": [],
+        "targets": [],
+        "refused": [],
+        "gpu": "",
+    }
     answer["tools"] = {}
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
         answer["torch"] = importlib.metadata.version("torch")

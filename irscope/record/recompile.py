@@ -44,7 +44,10 @@ def _run_stages(request: RecordRequest, watched: WatchedCompile, target: Target)
             file.flush()
             module: Any = triton_api.parse_module(Path(file.name), context)
         restore_block_arguments(module, request.text)
-        attributes = {"num_warps": module.get_int_attr("ttg.num-warps"), "num_ctas": module.get_int_attr("ttg.num-ctas")}
+        attributes = {
+            "num_warps": module.get_int_attr("ttg.num-warps"),
+            "num_ctas": module.get_int_attr("ttg.num-ctas"),
+        }
     else:
         # The stage that makes LLVM IR sets LLVM up; it is behind this text.
         triton_api.set_up_llvm()
@@ -95,10 +98,7 @@ def _options(request: RecordRequest, backend: Any, target: Target, attributes: d
                 if key not in _BACKENDS_OWN and key in filled_in and plain(value) != filled_in[key]
             }
     replaced = dict(request.options)
-    known = vars(backend.parse_options({}))
-    for name in replaced:
-        if name not in known:
-            raise RecordingError(f"{target} has no compile option {name!r}.{did_you_mean(name, known)}")
+    triton_api.check_options(backend, target, replaced)
     for name, value in attributes.items():
         if name in replaced and replaced[name] != value:
             raise RecordingError(

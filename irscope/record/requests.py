@@ -32,9 +32,10 @@ def request_for(
     virtual: bool = False,
 ) -> RecordRequest:
     """The request for a script, a kernel with a signature, or an IR file; raises UsageError where they don't fit."""
-    if hasattr(source, "fn") and hasattr(source, "arg_names"):
-        kernel = kernel or source.fn.__name__
-        source = source.fn.__code__.co_filename
+    function = getattr(source, "fn", None)
+    if function is not None:
+        kernel = kernel or function.__name__
+        source = str(function.__code__.co_filename)
     path = Path(source)
     for target in targets:
         Target.parse(target)
@@ -54,17 +55,23 @@ def request_for(
     suffix = path.suffix.removeprefix(".")
     if suffix in IR_SUFFIXES:
         if signature is not None or constexprs:
-            raise UsageError(f"{path.name} is IR: its signature and constants are in it. Leave out --signature and --constexpr.")
+            raise UsageError(
+                f"{path.name} is IR: its signature and constants are in it. Leave out --signature and --constexpr."
+            )
         return RecordRequest(mode="text", stage=suffix, text=path.read_text("utf-8", "replace"), **common)
     if signature is not None:
         if not kernel:
             raise UsageError(f"--signature needs a kernel: {path.name}::KERNEL.")
-        return RecordRequest(mode="signature", signature=signature, constexprs=tuple((constexprs or {}).items()), **common)
+        return RecordRequest(
+            mode="signature", signature=signature, constexprs=tuple((constexprs or {}).items()), **common
+        )
     if constexprs:
         raise UsageError("--constexpr goes with --signature: a launch that a script makes brings its own constants.")
     if options:
         names = ", ".join(options)
-        raise UsageError(f"{names} cannot be set for a script's launches: they bring their own. Record it, then change the capture.")
+        raise UsageError(
+            f"{names} cannot be set for a script's launches: they bring their own. Record it, then change the capture."
+        )
     return RecordRequest(mode="script", arguments=tuple(arguments), configs=configs, virtual=virtual, **common)
 
 
@@ -78,9 +85,13 @@ def request_from_capture(
     llvm_passes: bool = False,
 ) -> RecordRequest:
     """The request to compile a capture's own `source` again; raises RecordingError where it holds none."""
-    stage = "source" if "source" in capture.stages else next((name for name in capture.stages if name in IR_SUFFIXES), "")
+    stage = (
+        "source" if "source" in capture.stages else next((name for name in capture.stages if name in IR_SUFFIXES), "")
+    )
     if not stage:
-        raise RecordingError(f"{capture!r} holds no source stage, so it cannot be compiled again. Record the script again.")
+        raise RecordingError(
+            f"{capture!r} holds no source stage, so it cannot be compiled again. Record the script again."
+        )
     return RecordRequest(
         mode="text",
         path=capture.launch.kernel.file,
@@ -101,6 +112,4 @@ def request_resumed(capture: Capture, after: PassSnapshot, edited: str, **how: A
     """The request to compile on from a snapshot that was edited, from the pass after it."""
     behind = sum(1 for other in capture.passes() if other.stage == after.stage and other.index <= after.index)
     request = request_from_capture(capture, **how)
-    return dataclasses.replace(
-        request, stage=after.stage, text=edited, resume_stage=after.stage, resume_after=behind
-    )
+    return dataclasses.replace(request, stage=after.stage, text=edited, resume_stage=after.stage, resume_after=behind)

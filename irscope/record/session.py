@@ -209,4 +209,3 @@ class _Tail:
         self._offset += len(data)
         if data:
             self._echo(data.decode("utf-8", "replace"))
-

@@ -10,13 +10,13 @@ import importlib.metadata
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from irscope.capture import KNOWN_TARGETS, Target
-from irscope.errors import MissingTool, TargetError
+from irscope.errors import MissingTool, TargetError, UsageError, did_you_mean
 
 OLDEST_SUPPORTED = (3, 6)
 
@@ -51,6 +51,51 @@ def silence_known_noise() -> None:
 
     # 3.9 warns once of a default that 3.10 will change; it keeps the old one all the same.
     warnings.filterwarnings("ignore", message="TRITON_DEFAULT_FP_FUSION is unset")
+
+
+def compile_function() -> Any:
+    """`triton.compile`, as it stands now."""
+    from triton.compiler import compiler
+
+    return compiler.compile
+
+
+def compile_owners() -> tuple[Any, ...]:
+    """The modules whose attribute `compile` is `triton.compile`, and which callers look it up in."""
+    import triton
+    from triton import compiler as package
+    from triton.compiler import compiler
+
+    return (compiler, package, triton)
+
+
+def jit_function_class() -> Any:
+    """The class of a `@triton.jit` function."""
+    from triton.runtime.jit import JITFunction
+
+    return JITFunction
+
+
+def autotuner_class() -> Any:
+    """The class of an `@triton.autotune`d kernel."""
+    from triton.runtime.autotuner import Autotuner
+
+    return Autotuner
+
+
+def compiled_kernel_class() -> Any:
+    """The class of what `triton.compile` gives."""
+    from triton.compiler.compiler import CompiledKernel
+
+    return CompiledKernel
+
+
+def dtype_named(name: str) -> Any:
+    """A type of `triton.language` by its name there, or None."""
+    import triton.language as tl
+
+    value = getattr(tl, name, None)
+    return value if isinstance(value, tl.dtype) else None
 
 
 def gpu_target(target: Target) -> Any:
@@ -93,6 +138,14 @@ def make_backend(target: Target) -> Any:
             f"{', '.join(backend_names())}; irscope knows {', '.join(map(str, KNOWN_TARGETS))}."
         ) from error
     return backend
+
+
+def check_options(backend: Any, target: Target, names: Iterable[str]) -> None:
+    """Raise UsageError for an option that the backend does not have: Triton itself passes it over in silence."""
+    known = vars(backend.parse_options({}))
+    for name in names:
+        if name not in known:
+            raise UsageError(f"{target} has no compile option {name!r}.{did_you_mean(name, known)}")
 
 
 def present_gpu() -> Target | None:
@@ -235,14 +288,13 @@ def private_cache(folder: Path) -> Iterator[None]:
 
 def kernel_functions(namespace: Mapping[str, Any]) -> dict[str, Any]:
     """The `@triton.jit` functions in a module's namespace, by name, autotuners and heuristics taken off."""
-    from triton.runtime.jit import JITFunction
-
+    kernel_class = jit_function_class()
     kernels: dict[str, Any] = {}
     for name, value in namespace.items():
         inner = value
-        while not isinstance(inner, JITFunction) and hasattr(inner, "fn") and hasattr(inner, "run"):
+        while not isinstance(inner, kernel_class) and hasattr(inner, "fn") and hasattr(inner, "run"):
             inner = inner.fn
-        if isinstance(inner, JITFunction):
+        if isinstance(inner, kernel_class):
             kernels[name] = inner
     return kernels
 
@@ -258,13 +310,13 @@ def ast_source(function: Any, signature: dict[str, str], constants: dict[str, An
     return function.ASTSource(fn=function, signature=signature, constexprs=constants, attrs=attributes)
 
 
-
 @contextlib.contextmanager
 def cache_key_in_memory(key: str) -> Iterator[None]:
     """Another key in every kernel's cache in memory, through the hook that 3.6 and later ask, for a while."""
     from triton import knobs
 
-    before = knobs.runtime.add_stages_inspection_hook
+    runtime: Any = knobs.runtime
+    before = runtime.add_stages_inspection_hook
 
     def hook(*args: Any) -> Any:
         if args:
@@ -273,19 +325,24 @@ def cache_key_in_memory(key: str) -> Iterator[None]:
         text, digest = before() if before is not None else ("", "")
         return f"{text}{key}", f"{digest}{key}"
 
-    knobs.runtime.add_stages_inspection_hook = hook
+    runtime.add_stages_inspection_hook = hook
     try:
         yield
     finally:
-        knobs.runtime.add_stages_inspection_hook = before
+        runtime.add_stages_inspection_hook = before
+
+
+def active_gpu_target() -> Any:
+    """The target of the driver that is active, in Triton's own form; raises what Triton raises where there is none."""
+    from triton.runtime.driver import driver
+
+    return driver.active.get_current_target()
 
 
 def active_target() -> Target:
     """The target of the driver that is active; raises TargetError where there is none."""
-    from triton.runtime.driver import driver
-
     try:
-        return target_of(driver.active.get_current_target())
+        return target_of(active_gpu_target())
     except Exception as error:
         raise TargetError(
             f"no GPU is active in this process ({error}). Record the script instead: irscope.record(path) runs it on "

@@ -123,6 +123,7 @@ def _signature(request: RecordRequest, watch: Watch, target: Target) -> None:
     from irscope.record.device_watch import virtual_launches
 
     path = Path(request.path)
+    triton_api.check_options(triton_api.make_backend(target), target, dict(request.options))
     with virtual_launches(target, "first", lambda *_, **__: None):
         try:
             namespace = import_file(path)
@@ -135,20 +136,22 @@ def _signature(request: RecordRequest, watch: Watch, target: Target) -> None:
         function = find_kernel(namespace, request.kernel, path)
         signature, constants, attributes = parse_signature(function, request.signature, dict(request.constexprs))
         src = triton_api.ast_source(function, signature, constants, attributes)
-        import triton
-
         # A compile that fails is told of as one: nothing is left to do here.
         with contextlib.suppress(Exception):
-            triton.compile(src, target=triton_api.gpu_target(target), options=dict(request.options))
+            triton_api.compile_function()(src, target=triton_api.gpu_target(target), options=dict(request.options))
 
 
 def _text(request: RecordRequest, watch: Watch, target: Target) -> None:
     from irscope.record.recompile import compile_text
 
-    targets = [target, *watch.extra_targets]
-    for one in targets:
-        with contextlib.suppress(Exception):
+    for one in (target, *watch.extra_targets):
+        try:
             compile_text(request, watch, one)
+        except IrscopeError:
+            raise
+        except Exception:
+            # Told of as a failed compile.
+            continue
 
 
 def describe_environment(target: Target) -> dict[str, Any]:

@@ -41,7 +41,10 @@ def _header(comparison: Comparison) -> str:
     lines = [f"--- {left.id[:8]} {left.name} {left.target}", f"+++ {right.id[:8]} {right.name} {right.target}"]
     if comparison.differences:
         width = max(len(change.name) for change in comparison.differences)
-        lines += [f"  {change.name:<{width}}  {_value(change.left)} → {_value(change.right)}" for change in comparison.differences]
+        lines += [
+            f"  {change.name:<{width}}  {_value(change.left)} → {_value(change.right)}"
+            for change in comparison.differences
+        ]
     else:
         lines.append("  nothing that went in differs")
     if comparison.is_empty:
@@ -57,10 +60,18 @@ def _stage_table(comparison: Comparison, width: int, color: bool) -> str:
     rows: list[list[str]] = []
     for stage in comparison.stages:
         before, after = stage.operations
-        largest = ", ".join(f"{change.name} {change.difference:+.0f}" for change in stage.largest[:_LARGEST] if change.difference)
+        largest = ", ".join(
+            f"{change.name} {change.difference:+.0f}" for change in stage.largest[:_LARGEST] if change.difference
+        )
         more = len(stage.largest) - _LARGEST
-        operations = "" if not before and not after else (f"{before}" if before == after else f"{before} → {after} ({after - before:+d})")
-        rows.append([stage.stage, stage.state, operations, largest + (f", {more} more" if more > 0 else "") or stage.summary])
+        operations = (
+            ""
+            if not before and not after
+            else (f"{before}" if before == after else f"{before} → {after} ({after - before:+d})")
+        )
+        rows.append(
+            [stage.stage, stage.state, operations, largest + (f", {more} more" if more > 0 else "") or stage.summary]
+        )
     return table(["stage", "", "operations", "largest changes"], rows, width=width, color=color)
 
 

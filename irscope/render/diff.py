@@ -21,6 +21,10 @@ _STYLES = {
 }
 
 
+# A text that came with a capture must not steer the terminal: each control character shows as one sign.
+_CONTROLS = {code: "\N{REPLACEMENT CHARACTER}" for code in (*range(0x20), *range(0x7F, 0xA0))}
+
+
 @dataclass(frozen=True, slots=True)
 class _Row:
     """One line of the drawing: what stands on the left and on the right, by line; -1 for nothing."""
@@ -72,8 +76,8 @@ def render_unified(
 
 
 def _unified_row(diff: TextDiff, row: _Row, painter: _Painter) -> Iterator[str]:
-    left = diff.left_lines[row.left] if row.left >= 0 else ""
-    right = diff.right_lines[row.right] if row.right >= 0 else ""
+    left = diff.left_lines[row.left].translate(_CONTROLS) if row.left >= 0 else ""
+    right = diff.right_lines[row.right].translate(_CONTROLS) if row.right >= 0 else ""
     if row.op == "equal":
         yield f"  {right}"
     elif row.op == "removed":
@@ -145,7 +149,7 @@ _RIGHT_STYLES: Mapping[DiffOp, str] = {"changed": "added", "added": "added", "mo
 def _cell(lines: tuple[str, ...], line: int, marks: tuple[Span, ...], width: int, painter: _Painter, style: str) -> str:
     if line < 0:
         return " " * width
-    text = lines[line]
+    text = lines[line].translate(_CONTROLS)
     start = 0
     if len(text) > width and marks and marks[0][0] > width - 12:
         start = min(marks[0][0] - width // 3, len(text) - width)

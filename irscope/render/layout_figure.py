@@ -31,7 +31,7 @@ class Run:
     detail: str
     color: int
     """Index into the colours of the figure."""
-    moved: bool = False
+    marked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,8 @@ class Figure:
     """Whether runs go down."""
     missing: str = ""
     """Why there is no picture."""
-    moved: bool = False
-    """Whether moved elements are marked."""
+    mark_text: str = ""
+    """What a mark on a run means; empty where none is marked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +105,28 @@ def make_figure(
     heading = title or " · ".join([*names, f"{described.shape_text} {' '.join(described.elements[:3])}"])
     facts = [described.parameters] if described.parameters else []
     if described.threads is not None and described.layout is not None:
-        moved = None if other is None else moved_elements(described, other)
-        return _registers(described.threads, heading, [*facts, *thread_facts(described)], color_by, moved)
+        facts += thread_facts(described)
+        if other is None:
+            return _registers(described.threads, heading, facts, color_by, None, "")
+        moved = moved_elements(described, other)
+        facts.append(f"{_share(sum(moved), len(moved))} of the elements have another thread in {other.name}")
+        # The fewer are marked: frames around nearly everything say nothing.
+        if 2 * sum(moved) > len(moved):
+            marks, text = [not one for one in moved], f"framed: the same thread holds it in {other.name}"
+        else:
+            marks, text = moved, f"framed: another thread holds it in {other.name}"
+        return _registers(described.threads, heading, facts, color_by, marks, text)
     if described.memory is not None:
         return _memory(described.memory, heading, [*facts, *memory_facts(described)], described)
     if described.layout is not None and described.encoding.space == "tensor":
         return _tensor_memory(described.layout, heading, facts)
     return Figure(heading, tuple(facts), 0, 0, "", "", (), color_by, 0, (), "", missing=described.reason or "no map")
+
+
+def _share(part: int, whole: int) -> str:
+    if part in (0, whole):
+        return "all" if part else "none"
+    return f"{part / whole:.1%}" if not 0.01 < part / whole < 0.99 else f"{part / whole:.0%}"
 
 
 def check_color(described: DescribedLayout, color_by: str | None) -> str:
@@ -246,11 +261,13 @@ def _axes(shape: Sequence[int]) -> tuple[str, str, list[str]]:
     return f"dim {len(shape) - 2}", f"dim {len(shape) - 1}", note
 
 
-def _registers(threads: ThreadMap, title: str, facts: list[str], color_by: str, moved: list[bool] | None) -> Figure:
+def _registers(
+    threads: ThreadMap, title: str, facts: list[str], color_by: str, marks: list[bool] | None, mark_text: str
+) -> Figure:
     layout = threads.layout
     others = [vector for name in ("lane", "warp", "block") for vector in layout.vectors(name)]
     plane = _unit_worth_showing(_plane_of(threads.shape, layout.vectors("register"), others))
-    if moved is not None and any(moved):
+    if marks is not None and any(marks):
         plane = _Plane(plane.all_rows, plane.all_columns, plane.all_rows, plane.all_columns, False)
     places = threads.first_owners
     register_bits = threads.registers.bit_length() - 1
@@ -259,7 +276,7 @@ def _registers(threads: ThreadMap, title: str, facts: list[str], color_by: str, 
 
     def joined(left: int, right: int) -> bool:
         a, b = places[left], places[right]
-        if moved is not None and moved[left] != moved[right]:
+        if marks is not None and marks[left] != marks[right]:
             return False
         if b != a + 1 or a >> register_bits != b >> register_bits:
             return False
@@ -271,7 +288,7 @@ def _registers(threads: ThreadMap, title: str, facts: list[str], color_by: str, 
         warp = f"w{owner.warp} " if color_by != "warp" and threads.warps > 1 else ""
         last = owner.register + length - 1
         registers = f"r{owner.register}" if length == 1 else f"r{owner.register}–{last}"
-        mark = moved is not None and moved[element]
+        mark = marks is not None and marks[element]
         return Run(row, column, length, f"{block}{warp}t{owner.lane}", registers, color_of(owner, places[element]), mark)
 
     def color_of(owner: Owner, place: int) -> int:
@@ -301,7 +318,7 @@ def _registers(threads: ThreadMap, title: str, facts: list[str], color_by: str, 
         "t: lane of the warp" + (f", the first of {copies} holders" if copies > 1 else ""),
         "r: registers of the thread",
         vertical,
-        moved=moved is not None,
+        mark_text=mark_text if marks is not None and any(marks) else "",
     )
 
 

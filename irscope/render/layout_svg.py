@@ -92,8 +92,8 @@ def _legend(figure: Figure, left: float, y: float, width: int) -> tuple[str, flo
         parts.append(f'<text class="t a" x="{_n(x + 22)}" y="{_n(y)}">{escape(text)}</text>')
         x += room
     notes = [text for text in (figure.cell_text, figure.detail_text) if text]
-    if figure.moved:
-        notes.append("framed: another thread holds it in the other layout")
+    if figure.mark_text:
+        notes.append(figure.mark_text)
     y += 20
     parts.append(f'<text class="m a" x="{left}" y="{_n(y)}">{escape(" · ".join(notes))}</text>')
     return "".join(parts), y
@@ -163,8 +163,8 @@ def _grid(figure: Figure, left: float, top: float, room: float) -> tuple[str, fl
         parts.append(_ticks(panel, bool(figure.row_axis)))
         parts.append(f'<g class="g">{"".join(_rect(figure, run, *panel.box(figure, run)) for run in own)}</g>')
         parts.append("".join(_label(figure, run, *panel.box(figure, run), how) for run in own))
-        if figure.moved:
-            parts.append("".join(_frame(*panel.box(figure, run)) for run in own if run.moved))
+        if figure.mark_text:
+            parts.append("".join(_frame(*panel.box(figure, run)) for run in own if run.marked))
         size = f'width="{_n(panel.columns * panel.cell + 1)}" height="{_n(panel.rows * panel.line + 1)}"'
         parts.append(f'<rect class="frame" x="{_n(panel.x - 0.5)}" y="{_n(panel.y - 0.5)}" {size}/>')
     return "".join(parts), height
@@ -194,7 +194,9 @@ class _Lettering:
 def _lettering(figure: Figure, boxes: Sequence[tuple[float, float, float, float]]) -> _Lettering:
     label = max((len(run.label) for run in figure.runs), default=1) * _CHARACTER
     detail = max((len(run.detail) for run in figure.runs), default=0) * _CHARACTER
-    w, h = min(box[2] for box in boxes), min(box[3] for box in boxes)
+    # Runs that a mark has cut are narrower than the rest, and get a label only where it fits.
+    w = sorted(box[2] for box in boxes)[len(boxes) // 4]
+    h = sorted(box[3] for box in boxes)[len(boxes) // 4]
     size = min(13.0, w / (label + 0.5), h * 0.7)
     if size < 5.5:
         return _Lettering(0, "none")
@@ -206,7 +208,7 @@ def _lettering(figure: Figure, boxes: Sequence[tuple[float, float, float, float]
 
 def _label(figure: Figure, run: Run, x: float, y: float, w: float, h: float, how: _Lettering) -> str:
     size = how.size
-    if not size:
+    if not size or w < (len(run.label) * _CHARACTER + 0.2) * size:
         return ""
     color = f"x{max(figure.colors, 1)}-{run.color % max(figure.colors, 1)}"
     middle, label = x + w / 2, escape(run.label)

@@ -27,8 +27,8 @@ def render_terminal(figure: Figure, *, width: int = 100, color: bool = False) ->
         legend = [f"{_painted(f' {text} ', palette[index % len(palette)])}" for index, text in figure.legend]
         lines.append("  " + " ".join(legend))
     notes = [text for text in (figure.cell_text, figure.detail_text) if text]
-    if figure.moved:
-        notes.append("*: another thread holds it in the other layout")
+    if figure.mark_text:
+        notes.append(figure.mark_text.replace("framed", "*"))
     lines += [f"  {'; '.join(notes)}", ""]
     names = {run: _name(figure, run, color) for run in figure.runs}
     longest = max((len(name) for name in names.values()), default=1)
@@ -47,7 +47,7 @@ def _name(figure: Figure, run: Run, color: bool) -> str:
     # Without colours the label says what the colour would.
     own = f"{figure.color_by[0]}{run.color} " if not color and figure.color_by in ("warp", "vector") and "w" not in run.label else ""
     detail = f" {run.detail}" if figure.color_by in ("bank", "register") else ""
-    return f"{own}{run.label}{detail}{'*' if run.moved else ''}"
+    return f"{own}{run.label}{detail}{'*' if run.marked else ''}"
 
 
 def _panel(

@@ -53,7 +53,8 @@ def test_a_kernel_launched_before_is_recorded_in_this_process() -> None:
     import torch
 
     spec = importlib.util.spec_from_file_location("vector_add", EXAMPLES / "vector_add.py")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     x = torch.randn(1000, device="cuda")

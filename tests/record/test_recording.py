@@ -54,17 +54,19 @@ def test_it_knows_what_was_compiled(axpy: Capture) -> None:
         "EVEN": "constexpr",
     }
     assert dict(launch.constants) == {"BLOCK": "256", "EVEN": "False"}
-    assert dict(launch.attributes) == {name: "tt.divisibility=16" for name in ("x_ptr", "y_ptr", "n")}
+    assert dict(launch.attributes) == dict.fromkeys(("x_ptr", "y_ptr", "n"), "tt.divisibility=16")
     assert launch.option("num_warps") == 4
     assert axpy.sources[0].text == (KERNELS / "no_torch.py").read_text()
 
 
 def test_resources_are_known_without_a_gpu(axpy: Capture) -> None:
     resources = axpy.resources
-    assert resources.registers is not None and 8 <= resources.registers <= 255
+    assert resources.registers is not None
+    assert 8 <= resources.registers <= 255
     assert resources.spill_store_bytes == 0
     assert resources.shared_bytes == 0
-    assert resources.instruction_count and resources.code_bytes
+    assert resources.instruction_count
+    assert resources.code_bytes
     assert resources.instruction_count * 16 <= resources.code_bytes
 
 
@@ -91,7 +93,9 @@ import os; os._exit(0)
 
 
 def test_constants_in_the_signature_and_hints(axpy: Capture) -> None:
-    capture = irscope.record(KERNELS / "no_torch.py", kernel="axpy", signature="*fp32:16, *fp32:16, i32:1, fp32, 64, True")
+    capture = irscope.record(
+        KERNELS / "no_torch.py", kernel="axpy", signature="*fp32:16, *fp32:16, i32:1, fp32, 64, True"
+    )
     assert dict(capture.launch.constants) == {"n": "1", "BLOCK": "64", "EVEN": "True"}
     assert "i32" not in dict(capture.launch.signature).values()
 
@@ -244,7 +248,7 @@ def test_a_file_without_kernels_is_a_clear_error(tmp_path: Path) -> None:
 
 def test_an_interpreter_without_triton_says_so(tmp_path: Path) -> None:
     bare = tmp_path / "python"
-    bare.write_text(f"#!/bin/sh\nexec {sys.executable} -S \"$@\"\n")
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
     bare.chmod(0o755)
     with pytest.raises(MissingTool, match="Triton is not installed"):
         record_axpy(interpreter=str(bare))

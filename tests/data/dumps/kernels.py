@@ -60,7 +60,8 @@ def main(target, *asked):
         options = {key: int(value) for key, value in (pair.split("=") for pair in rest.split(",") if pair)}
         function, signature, block = SIGNATURES[name]
         constants = {"BLOCK": options.pop("BLOCK", block)}
-        attributes = {(index,): [["tt.divisibility", 16]] for index, kind in enumerate(signature.values()) if kind[0] == "*"}
+        pointers = [index for index, kind in enumerate(signature.values()) if kind[0] == "*"]
+        attributes = {(index,): [["tt.divisibility", 16]] for index in pointers}
         source = ASTSource(
             fn=function, signature={**signature, "BLOCK": "constexpr"}, constexprs=constants, attrs=attributes
         )

@@ -1,0 +1,296 @@
+"""`irscope layout`: who owns which element, as a table, a picture, a page or JSON, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from irscope.capture import Capture, Target
+from irscope.cli import app, options
+from irscope.cli.output import colored, emit, emit_json, width
+from irscope.cli.subject import captures_of, how, say
+from irscope.errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from irscope.layout.described import DescribedLayout
+    from irscope.layout.rows import Row
+
+_CHOOSE = "Which layouts"
+_TEXT = "A layout as text"
+_SHOW = "Output"
+_FORMATS = ("terminal", "svg", "png", "html", "json")
+
+
+@app.command(rich_help_panel="Look into it")
+def layout(
+    subject: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[FILE[::KERNEL]|CAPTURE|'#ENCODING']",
+            help="A Python file with kernels, a capture, 'last', or an encoding as TTGIR writes it.",
+            show_default=False,
+        ),
+    ] = None,
+    arguments: options.ScriptArguments = None,
+    layouts: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--layout",
+            "-l",
+            metavar="'#ALIAS[@128x64]'",
+            help="Show this one; repeatable. A kind, such as nvidia_mma, is understood too.",
+            rich_help_panel=_CHOOSE,
+        ),
+    ] = None,
+    value: Annotated[
+        str | None, typer.Option("--value", metavar="%NAME", help="The layout of a value.", rich_help_panel=_CHOOSE)
+    ] = None,
+    operation: Annotated[
+        str | None, typer.Option("--op", metavar="tt.dot", help="The layouts of an operation.", rich_help_panel=_CHOOSE)
+    ] = None,
+    line: Annotated[
+        int | None, typer.Option("--line", metavar="N", help="The layouts of a Python line.", rich_help_panel=_CHOOSE)
+    ] = None,
+    after: Annotated[
+        str | None, typer.Option("--after", metavar="PASS[#N]", help="Layouts as a pass left them.", rich_help_panel=_CHOOSE)
+    ] = None,
+    compare: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            "--compare", metavar="A B", help="Two layouts of one shape, with the elements that move marked.", rich_help_panel=_CHOOSE
+        ),
+    ] = None,
+    shape: Annotated[
+        str | None, typer.Option("--shape", metavar="128x64", help="Of a layout that is given as text.", rich_help_panel=_TEXT)
+    ] = None,
+    dtype: Annotated[str, typer.Option("--dtype", help="Its element type: f16, f32, i8, …", rich_help_panel=_TEXT)] = "f16",
+    from_file: Annotated[
+        Path | None, typer.Option("--from", metavar="X.ttgir", help="Layouts and aliases of a TTGIR file.", rich_help_panel=_TEXT)
+    ] = None,
+    costs: Annotated[
+        bool, typer.Option("--costs", help="Rank global and shared accesses and conversions by what they waste.", rich_help_panel=_SHOW)
+    ] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Check the maps on the GPU, element by element.", rich_help_panel=_SHOW)
+    ] = False,
+    color_by: Annotated[
+        str | None, typer.Option("--color-by", metavar="warp|lane|register|bank|vector", rich_help_panel=_SHOW, show_default=False)
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format", "-f", metavar="|".join(_FORMATS), help="Default: as -o's suffix says, else the terminal.", rich_help_panel=_SHOW
+        ),
+    ] = None,
+    output: options.Output = None,
+    as_json: options.AsJson = False,
+    color: options.Color = None,
+    target: options.Targets = None,
+    launch: options.LaunchNumber = None,
+    virtual: options.Virtual = False,
+    signature: options.Signature = None,
+    constexpr: options.Constexprs = None,
+    num_warps: options.NumWarps = None,
+    num_ctas: options.NumCtas = None,
+    option: options.CompileOptions = None,
+    config: options.Config = "first",
+    disable_pass: options.DisablePass = None,
+    timeout: options.Timeout = 300.0,
+    verbose: options.Verbose = False,
+) -> int:
+    """Show which thread holds which element, where it lies in shared memory, and what that costs.
+
+    With nothing chosen it lists every layout of the kernel.
+    """
+    form = _format(form, output, as_json)
+    chosen_names = [*(layouts or ()), *(compare or ())]
+    capture: Capture | None = None
+    if subject is not None and subject.startswith("#"):
+        found = [_given(subject, shape, num_warps, target, dtype, num_ctas or 1, from_file)]
+        chosen = found
+    else:
+        if shape is not None:
+            raise UsageError("--shape goes with a layout that is given as text: irscope layout '#ttg.blocked<{…}>' --shape 128x64.")
+        if from_file is not None:
+            found = _of_file(from_file, target)
+        else:
+            asked = how(
+                targets=target, launch=launch, virtual=virtual, signature=signature, constexprs=constexpr, num_warps=num_warps,
+                num_ctas=num_ctas, options=option, config=config, disable=disable_pass, timeout=timeout, verbose=verbose,
+                arguments=arguments,
+            )  # fmt: skip
+            capture = _one(captures_of(subject, asked), subject)
+            found = _of_capture(capture, after)
+        chosen = _choose(found, chosen_names, value, operation, line)
+    if verify:
+        return _verify(chosen or found, as_json, output)
+    if costs:
+        return _show_costs(capture, as_json, output, color)
+    picked = bool(chosen_names or value or operation or line is not None or (subject or "").startswith("#"))
+    if not picked and form in ("terminal", "json"):
+        return _show_table(found, form, output, color)
+    return _show_pictures(chosen, form, color_by, compare is not None, output, color)
+
+
+def _format(form: str | None, output: Path | None, as_json: bool) -> str:
+    if as_json:
+        return "json"
+    if form is None:
+        suffix = output.suffix.removeprefix(".") if output is not None else ""
+        return suffix if suffix in _FORMATS else "terminal"
+    if form not in _FORMATS:
+        raise UsageError(f"--format {form!r}: write {', '.join(_FORMATS)}.{did_you_mean(form, _FORMATS)}")
+    return form
+
+
+def _one(captures: Sequence[Capture], subject: str | None) -> Capture:
+    if len(captures) > 1:
+        say(f"{subject} made {len(captures)} launches; this is the first. --launch N chooses another.")
+    return captures[0]
+
+
+def _given(
+    text: str, shape: str | None, num_warps: int | None, targets: list[str] | None, dtype: str, num_ctas: int, file: Path | None
+) -> DescribedLayout:
+    from irscope.layout.described import DescribedLayout
+    from irscope.layout.encoding import read_aliases, resolve_aliases
+    from irscope.record.layouts import ask_layout
+
+    if shape is None:
+        raise UsageError("a layout that is given as text needs a shape: --shape 128x64.")
+    sizes = tuple(int(part) for part in shape.lower().replace("×", "x").split("x") if part.isdigit())
+    if not sizes or len(sizes) != len(shape.lower().replace("×", "x").split("x")):
+        raise UsageError(f"--shape {shape!r} is no shape: write sizes with x between them, such as 128x64.")
+    if file is not None:
+        text = resolve_aliases(text, read_aliases(_read(file)))
+    target = Target.parse(targets[0]) if targets else Target.parse("cuda:90")
+    return DescribedLayout.of(ask_layout(text, sizes, num_warps, target, dtype, num_ctas=num_ctas), target)
+
+
+def _read(file: Path) -> str:
+    return file.read_text("utf-8", "replace")
+
+
+def _of_file(file: Path, targets: list[str] | None) -> list[DescribedLayout]:
+    import re
+
+    from irscope.layout.described import describe
+    from irscope.record.layout_answers import layouts_of_text
+
+    text = _read(file)
+    # ttg.target = "cuda:90"
+    named = re.search(r'ttg\.target = "([^"]+)"', text)
+    target = Target.parse(targets[0] if targets else (named[1] if named else "cuda:90"))
+    return describe(layouts_of_text(text, target), target)
+
+
+def _of_capture(capture: Capture, after: str | None) -> list[DescribedLayout]:
+    from irscope.layout.described import describe
+
+    rows: Sequence[Row] = [dict(row) for row in capture.layouts]
+    if after is not None:
+        from irscope.cli.stages import one_pass, snapshot_text
+        from irscope.record.layout_answers import layouts_of_text
+
+        text = snapshot_text(capture, one_pass(capture, after), before=False)
+        rows = layouts_of_text(text, capture.target, rows)
+    elif not rows and "ttgir" in capture.stages:
+        from irscope.record.layout_answers import layouts_of_text
+
+        rows = layouts_of_text(capture.text("ttgir"), capture.target)
+    found = describe(rows, capture.target)
+    if not found:
+        raise UsageError(f"{capture.name} ({capture.target}) has no layouts: they stand in TTGIR, and it holds {', '.join(capture.stages)}.")
+    return found
+
+
+def _choose(
+    found: list[DescribedLayout], names: list[str], value: str | None, operation: str | None, line: int | None
+) -> list[DescribedLayout]:
+    from irscope.layout.choose import choose_layouts
+
+    return choose_layouts(found, names=names, value=value, operation=operation, line=line)
+
+
+def _show_table(found: list[DescribedLayout], form: str, output: Path | None, color: bool | None) -> int:
+    from irscope.layout.described import as_json
+    from irscope.render.layout_table import layout_table
+
+    if form == "json":
+        emit_json([as_json(item, full=False) for item in found], output)
+    else:
+        emit(layout_table(found, width=width(), color=colored(color) and output is None), output)
+    return 0
+
+
+def _show_costs(capture: Capture | None, as_json: bool, output: Path | None, color: bool | None) -> int:
+    from irscope.layout import costs
+    from irscope.render.layout_table import cost_table
+
+    if capture is None:
+        raise UsageError("--costs needs a kernel: a file or a capture.")
+    if not capture.layouts and "ttgir" in capture.stages:
+        from irscope.record.layout_answers import layouts_of_text
+
+        capture = capture.with_(layouts=tuple(layouts_of_text(capture.text("ttgir"), capture.target)))
+    found = costs.costs_of(capture)
+    if as_json:
+        emit_json(costs.as_json(found), output)
+    else:
+        emit(cost_table(found, width=width(), color=colored(color) and output is None), output)
+    return 0
+
+
+def _show_pictures(
+    chosen: list[DescribedLayout], form: str, color_by: str | None, compared: bool, output: Path | None, color: bool | None
+) -> int:
+    from irscope.layout.described import as_json
+    from irscope.render.layout_figure import make_figure
+
+    if form == "json":
+        emit_json([as_json(item) for item in chosen], output)
+        return 0
+    if form == "html":
+        from irscope.render.layout_html import render_html
+
+        emit(render_html(chosen, compared=compared), output)
+        return 0
+    if compared:
+        first, second = chosen[0], chosen[1]
+        figures = [make_figure(first, color_by, second), make_figure(second, color_by, first)]
+    else:
+        figures = [make_figure(item, color_by) for item in chosen]
+    if form == "terminal":
+        from irscope.render.layout_terminal import render_terminal
+
+        paint = colored(color) and output is None
+        emit("\n".join(render_terminal(figure, width=width(), color=paint) for figure in figures), output)
+        return 0
+    from irscope.render.layout_svg import render_svg
+
+    svg = render_svg(figures)
+    if form == "svg":
+        emit(svg, output)
+        return 0
+    from irscope.render.layout_png import render_png
+    from irscope.store import write_atomically
+
+    if output is None:
+        raise UsageError("a PNG is written to a file: -o picture.png.")
+    write_atomically(output, render_png(svg))
+    say(f"wrote {output}")
+    return 0
+
+
+def _verify(found: list[DescribedLayout], as_json: bool, output: Path | None) -> int:
+    from irscope.record.layout_verify import verify_layouts
+
+    reports = verify_layouts(found)
+    if as_json:
+        emit_json([report.as_json() for report in reports], output)
+    else:
+        emit("\n".join(str(report) for report in reports), output)
+    return 0 if all(report.agrees for report in reports) else 1

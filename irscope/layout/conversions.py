@@ -1,0 +1,72 @@
+"""What a conversion between two layouts must move: nothing, registers, lanes, warps or CTAs.
+
+A dst register of some thread needs an element; whether the same thread, warp or CTA holds it under src follows from the
+bases alone, both maps being linear: it does for all inputs if it does for each basis vector.
+Source: "Linear Layouts" (Zhou et al., 2025, arXiv:2505.23819), section on layout conversions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from irscope.errors import UsageError
+from irscope.layout.linear import eliminate, solve
+from irscope.layout.thread_map import IN_DIMS, ThreadMap
+
+Movement = Literal["nothing", "registers", "lanes", "warps", "CTAs"]
+
+_LEVELS: tuple[tuple[int, Movement], ...] = ((3, "CTAs"), (2, "warps"), (1, "lanes"))
+
+
+def what_moves(source: ThreadMap, destination: ThreadMap) -> Movement:
+    """The least that must be crossed to go from one layout to the other; raises UsageError for different shapes."""
+    if source.shape != destination.shape:
+        raise UsageError(
+            f"a {'×'.join(map(str, source.shape))} tensor can't be converted to {'×'.join(map(str, destination.shape))}."
+        )
+    for level, name in _LEVELS:
+        if not _stays_within(source, destination, level):
+            return name
+    same = all(source.layout.vectors(name) == destination.layout.vectors(name) for name in IN_DIMS)
+    return "nothing" if same else "registers"
+
+
+def _stays_within(source: ThreadMap, destination: ThreadMap, level: int) -> bool:
+    """Whether every element is had by the same holder, counted from `IN_DIMS[level]` outwards."""
+    inner = [base for name in IN_DIMS[:level] for base in _flat(source, name)]
+    pivots, _ = eliminate(inner)
+    for index, name in enumerate(IN_DIMS):
+        wanted, held = _flat(destination, name), _flat(source, name)
+        if index >= level:
+            size = max(len(wanted), len(held))
+            padded = [(*wanted, *[0] * size)[:size], (*held, *[0] * size)[:size]]
+            wanted = [a ^ b for a, b in zip(*padded, strict=True)]
+        if not all(_in_span(pivots, base) for base in wanted):
+            return False
+    return True
+
+
+def _flat(threads: ThreadMap, name: str) -> Sequence[int]:
+    return [threads.layout.flatten(vector) for vector in threads.layout.vectors(name)]
+
+
+def _in_span(pivots: dict[int, tuple[int, int]], vector: int) -> bool:
+    try:
+        solve(pivots, vector)
+    except UsageError:
+        return False
+    return True
+
+
+def moved_share(source: ThreadMap, destination: ThreadMap) -> float:
+    """The share of a CTA's destination registers whose element another thread holds, 0 to 1."""
+    moved = 0
+    register_bits = source.registers.bit_length() - 1
+    own = destination.registers.bit_length() - 1
+    held: dict[int, set[int]] = {}
+    for place, element in enumerate(source.elements):
+        held.setdefault(element, set()).add(place >> register_bits)
+    for place, element in enumerate(destination.elements):
+        moved += place >> own not in held.get(element, ())
+    return moved / len(destination.elements)

@@ -1,0 +1,267 @@
+"""What the layouts of a kernel cost, operation by operation: global accesses, shared accesses, conversions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from irscope.capture import Capture
+from irscope.ir.locations import Chain
+from irscope.layout.access import global_access
+from irscope.layout.conflicts import shared_access
+from irscope.layout.conversions import moved_share, what_moves
+from irscope.layout.described import DescribedLayout, describe
+from irscope.layout.encoding import read_aliases, read_encoding, resolve_aliases
+from irscope.layout.machine import Machine, read_machine
+from irscope.layout.memory_map import MemoryMap
+from irscope.layout.rows import own_shape
+from irscope.layout.types import LayoutType, element_bits
+from irscope.layout.uses import ModuleUses, OperationUse, read_uses
+
+_LOADS = ("tt.load", "amdg.buffer_load", "amdgpu.buffer_load", "ttg.async_copy_global_to_local")
+_STORES = ("tt.store", "amdg.buffer_store", "amdgpu.buffer_store")
+_SHARED_LOADS = ("ttg.local_load",)
+_SHARED_STORES = ("ttg.local_store", "ttg.local_alloc")
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one operation costs because of its layouts."""
+
+    kind: Literal["global", "shared", "conversion"]
+    operation: str
+    line: int
+    """Of the TTGIR text, 1-based."""
+    place: str
+    """`file:line` of the Python source, the kernel's own line."""
+    layouts: tuple[str, ...]
+    values: tuple[str, ...]
+    excess: int
+    """Sectors or wavefronts of one warp above the minimum; what the ranking goes by."""
+    loops: int
+    """Loops it stands in: it runs that much more often."""
+    summary: str
+    hint: str = ""
+    """What the assembly does otherwise, and the likely cause; or why a conversion is there."""
+    figures: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+def costs_of(capture: Capture) -> list[Cost]:
+    """Every cost of a capture's TTGIR, the worst first: inside of loops, then by what is above the minimum."""
+    text = next((item.data for item in capture.artifacts if item.stage == "ttgir" and isinstance(item.data, str)), "")
+    reader = _CostReader(capture, text, read_uses(text), read_machine(capture))
+    costs = list(reader.costs())
+    return sorted(costs, key=lambda cost: (-(cost.excess << min(4 * cost.loops, 16)), -cost.loops, cost.line))
+
+
+class _CostReader:
+    def __init__(self, capture: Capture, text: str, uses: ModuleUses, machine: Machine) -> None:
+        self.uses = uses
+        self.machine = machine
+        self.aliases = read_aliases(text)
+        self.target = capture.target
+        self._layouts = {(item.encoding.text, item.shape): item for item in describe(capture.layouts, capture.target)}
+        self._scratch = _scratch_lines(capture)
+
+    def costs(self) -> Iterator[Cost]:
+        for use in self.uses.operations:
+            if use.name in _LOADS or use.name in _STORES:
+                yield from self._global(use)
+            if use.name in _SHARED_LOADS or use.name in _SHARED_STORES:
+                yield from self._shared(use)
+            if use.name == "ttg.convert_layout" and len(use.types) == 2:
+                yield from self._conversion(use)
+
+    def _described(self, kind: LayoutType) -> DescribedLayout | None:
+        encoding = read_encoding(resolve_aliases(kind.encoding, self.aliases))
+        return self._layouts.get((encoding.text, own_shape(encoding, kind)[0]))
+
+    def _cost(self, kind: Literal["global", "shared", "conversion"], use: OperationUse, used: Sequence[DescribedLayout]) -> Cost:
+        chain = self._chain(use)
+        place = f"{chain[-1].file}:{chain[-1].line}" if chain else ""
+        names = tuple(item.name for item in used)
+        return Cost(kind, use.name, use.line, place, names, use.results or use.operands[:1], 0, use.loops, "")
+
+    def _chain(self, use: OperationUse) -> Chain:
+        return self.uses.locations.chain_at(use.line)
+
+    # Global memory
+
+    def _global(self, use: OperationUse) -> Iterator[Cost]:
+        kind = next((item for item in use.types if item.pointee), None)
+        described = self._described(kind or use.types[0])
+        if described is None or described.threads is None:
+            return
+        bits = element_bits(kind.pointee) if kind is not None else use.types[0].element_bits
+        if not bits:
+            return
+        possible = global_access(described.threads, bits)
+        actions = ("global store",) if use.name in _STORES else ("global load", "async copy")
+        widths = self.machine.widths(self._chain(use), actions)
+        real = min((width for width in widths if width), default=0)
+        access = possible if not 0 < real < possible.bits_a_lane else global_access(described.threads, bits, contiguity=max(real // bits, 1))
+        text = (
+            f"{access.bits_a_lane} bits a lane, {access.instructions} a warp, {access.sectors} sectors of 32 bytes "
+            f"(least {access.minimum_sectors}), {access.lines} lines (least {access.minimum_lines})"
+        )
+        cost = self._cost("global", use, [described])
+        yield replace(
+            cost,
+            excess=access.excess,
+            summary=text,
+            hint=self._narrow(use, possible.bits_a_lane, widths),
+            figures={
+                "bits_a_lane": access.bits_a_lane,
+                "layout_bits_a_lane": possible.bits_a_lane,
+                "assembly_bits": {str(width): number for width, number in sorted(widths.items())},
+                "instructions": access.instructions,
+                "sectors": access.sectors,
+                "minimum_sectors": access.minimum_sectors,
+                "lines": access.lines,
+                "minimum_lines": access.minimum_lines,
+            },
+        )
+
+    def _narrow(self, use: OperationUse, possible: int, widths: Counter[int]) -> str:
+        narrow = {width: number for width, number in widths.items() if 0 < width < possible}
+        if not self.machine.text_stage or not widths:
+            return "" if not self.machine.text_stage else f"no such access stands in the {self.machine.text_stage} at this line"
+        if not narrow:
+            return ""
+        real = ", ".join(f"{number} of {width} bits" for width, number in sorted(narrow.items()))
+        return f"the {self.machine.text_stage} has {real}, the layout allows {possible}; {self._cause(use)}"
+
+    def _cause(self, use: OperationUse) -> str:
+        pointer = use.operands[0] if use.operands else ""
+        names = self.uses.arguments_of(pointer)
+        unknown = [name for name in names if self.uses.divisibility.get(name, 1) % 16]
+        if unknown:
+            return f"likely because {', '.join(unknown)} {'is' if len(unknown) == 1 else 'are'} not known to be divisible by 16"
+        if len(use.operands) > 1:
+            return f"likely because the mask {use.operands[1]} is not known to be the same for neighbouring elements"
+        return "likely because the offsets are not known to be side by side"
+
+    # Shared memory
+
+    def _shared(self, use: OperationUse) -> Iterator[Cost]:
+        kinds = [(kind, self._described(kind)) for kind in use.types]
+        registers = next((item for kind, item in kinds if kind.form == "tensor" and item is not None), None)
+        found = next(((kind, item) for kind, item in kinds if kind.form == "memdesc" and item is not None), None)
+        if registers is None or found is None or registers.threads is None:
+            return
+        kind, shared = found
+        memory = self._memory_of(kind, shared)
+        if memory is None or memory.shape != registers.threads.shape:
+            return
+        stores = use.name in _SHARED_STORES
+        chain = self._chain(use)
+        matrices = self.machine.count(chain, "matrix store" if stores else "matrix load") > 0
+        access = shared_access(registers.threads, memory, matrices=matrices)
+        how = ("stmatrix" if stores else "ldmatrix") if matrices else f"{access.bits_a_lane} bits a lane"
+        text = f"{how}, {access.wavefronts} wavefronts a warp (least {access.minimum}, {access.banks} banks)"
+        if access.ways > 1:
+            text += f": {access.ways:.2g}-way conflicts"
+        widths = self.machine.widths(chain, ("shared store",) if stores else ("shared load",))
+        narrow = {width: number for width, number in widths.items() if 0 < width < access.bits_a_lane}
+        real = ", ".join(f"{number} of {width} bits" for width, number in sorted(narrow.items()))
+        yield replace(
+            self._cost("shared", use, [registers, shared]),
+            excess=access.excess,
+            summary=text,
+            hint=f"the {self.machine.text_stage} has {real}" if real and not matrices else "",
+            figures={
+                "bits_a_lane": access.bits_a_lane,
+                "instructions": access.instructions,
+                "wavefronts": access.wavefronts,
+                "minimum_wavefronts": access.minimum,
+                "banks": access.banks,
+                "matrices": matrices,
+                "assembly_bits": {str(width): number for width, number in sorted(widths.items())},
+            },
+        )
+
+    def _memory_of(self, kind: LayoutType, shared: DescribedLayout) -> MemoryMap | None:
+        memory = shared.memory
+        return None if memory is None else replace(memory, element_bits=kind.element_bits or memory.element_bits)
+
+    # Conversions
+
+    def _conversion(self, use: OperationUse) -> Iterator[Cost]:
+        source, destination = (self._described(kind) for kind in use.types)
+        if source is None or destination is None or source.threads is None or destination.threads is None:
+            return
+        moves = what_moves(source.threads, destination.threads)
+        share = moved_share(source.threads, destination.threads) if moves not in ("nothing", "registers") else 0.0
+        chain = self._chain(use)
+        bits = use.types[0].element_bits
+        done = self._what_is_done(use, chain)
+        kibibytes = destination.threads.size * bits // 8
+        text = f"moves {'nothing' if moves == 'nothing' else f'across {moves}'}"
+        if share:
+            text += f", {share:.0%} of {kibibytes} bytes change threads"
+        yield replace(
+            self._cost("conversion", use, [source, destination]),
+            excess=self._conversion_wavefronts(destination, bits, moves),
+            summary=f"{text}; {done}" if done else text,
+            hint=self._why(use),
+            figures={"moves": moves, "moved_share": round(share, 4), "bytes": kibibytes, "done": done},
+        )
+
+    def _conversion_wavefronts(self, item: DescribedLayout, bits: int, moves: str) -> int:
+        # Through shared memory each byte is written once and read once; a shuffle moves four bytes a lane.
+        threads = item.threads
+        if threads is None or moves in ("nothing", "registers"):
+            return 0
+        bytes_a_warp = threads.registers * threads.lanes * bits // 8
+        return -(-bytes_a_warp // 128) * (1 if moves == "lanes" else 2)
+
+    def _what_is_done(self, use: OperationUse, chain: Chain) -> str:
+        found = self.machine.at(chain)
+        counts: dict[str, int] = {}
+        for (action, _), number in found.items():
+            if action in ("shuffle", "shared load", "shared store", "matrix load", "matrix store"):
+                counts[action] = counts.get(action, 0) + number
+        scratch = self._scratch.get(use.results[0] if use.results else "", "")
+        parts = [scratch, *(f"{number} {_plural(action, number)} on this line" for action, number in sorted(counts.items()))]
+        return ", ".join(part for part in parts if part)
+
+    def _why(self, use: OperationUse) -> str:
+        names: list[str] = []
+        for result in use.results:
+            for index in self.uses.users.get(result, ()):
+                user = self.uses.operations[index]
+                at = user.operands.index(result)
+                names.append(f"operand {at} of {user.name} (line {user.line})")
+        made = self.uses.producer_of(use.operands[0]) if use.operands else None
+        origin = f"{made.name} makes {use.types[0].encoding}" if made is not None else ""
+        wanted = f"{', '.join(names[:3])} want{'s' if len(names) == 1 else ''} {use.types[1].encoding}" if names else ""
+        return "; ".join(filter(None, [wanted, origin]))
+
+
+def _plural(noun: str, number: int) -> str:
+    return noun if number == 1 else f"{noun}s"
+
+
+def _scratch_lines(capture: Capture) -> dict[str, str]:
+    """Result of a convert_layout → the scratch it was given, from the IR after shared memory was allocated."""
+    import re
+
+    text = ""
+    for snapshot in capture.snapshots:
+        if snapshot.name.startswith("allocate_shared_memory") and snapshot.text:
+            text = snapshot.text
+    found: dict[str, str] = {}
+    # %7 = ttg.convert_layout %6 {allocation.offset = 0 : i32, allocation.size = 4096 : i32} : …
+    for match in re.finditer(r"(%[\w.$-]+) = ttg\.convert_layout %\S+ \{([^}]*allocation[^}]*)\}", text):
+        size = re.search(r"allocation\.size = (\d+)", match[2])
+        found[match[1]] = f"{size[1]} bytes of scratch" if size else "scratch in shared memory"
+    return found
+
+
+def as_json(costs: Iterable[Cost]) -> list[dict[str, Any]]:
+    """Costs as JSON."""
+    from dataclasses import asdict
+
+    return [asdict(cost) for cost in costs]

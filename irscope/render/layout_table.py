@@ -1,0 +1,85 @@
+"""Tables of layouts and of their costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from irscope.layout.costs import Cost
+from irscope.layout.described import DescribedLayout
+from irscope.render.tables import table
+
+_COLUMNS = ("#", "layout", "kind", "shape", "types", "a thread", "copies", "wasted", "operations", "lines")
+
+
+def layout_table(layouts: Sequence[DescribedLayout], *, width: int | None = None, color: bool = False) -> str:
+    """A row a layout: alias, kind, shape, elements a thread, copies and what they waste, operations, Python lines."""
+    rows = [[number, *_row(item)] for number, item in enumerate(layouts, 1)]
+    text = table(_COLUMNS, rows, width=width, color=color)
+    reasons = [f"{item.name} {item.shape_text}: {item.reason}" for item in layouts if item.layout is None]
+    return text + "".join(f"no map: {reason}\n" for reason in reasons)
+
+
+def _row(item: DescribedLayout) -> list[Any]:
+    threads, memory = item.threads, item.memory
+    copies = wasted = ""
+    held = "–"
+    if threads is not None:
+        held = str(threads.registers)
+        replication = threads.replication
+        copies = "–" if replication.total == 1 else str(replication)
+        wasted = "–" if replication.total == 1 else f"{replication.wasted:.0%}"
+    elif memory is not None:
+        held = f"{memory.size_bytes} B shared"
+    elif item.encoding.space == "tensor":
+        held = "tensor memory"
+    lines = sorted({place.rpartition(":")[2] for place in item.python_lines}, key=lambda number: (len(number), number))
+    return [
+        item.name,
+        item.encoding.title if item.encoding.title != item.name else "",
+        item.shape_text,
+        " ".join(_short(name) for name in item.elements),
+        held,
+        copies,
+        wasted,
+        " ".join(_counted(use["name"], len(use["lines"])) for use in item.operations),
+        " ".join(lines),
+    ]
+
+
+def _short(element: str) -> str:
+    return element.replace("!tt.ptr<", "*").rstrip(">")
+
+
+def _counted(name: str, count: int) -> str:
+    short = name.partition(".")[2] if name.startswith(("tt.", "ttg.", "arith.")) else name
+    return f"{short}×{count}" if count > 1 else short
+
+
+def cost_table(costs: Iterable[Cost], *, width: int | None = None, color: bool = False) -> str:
+    """A line a cost, the worst first, and under it what the assembly does otherwise, or why it is there."""
+    lines: list[str] = []
+    rows = list(costs)
+    if not rows:
+        return "no operation of this kernel's TTGIR moves anything through a layout that has a map\n"
+    head = ["above least", "loops", "Python", "TTGIR", "operation", "layouts", "cost"]
+    cells = [
+        [
+            cost.excess or "–",
+            cost.loops or "–",
+            cost.place.rpartition("/")[2],
+            cost.line,
+            cost.operation,
+            " → ".join(cost.layouts),
+            cost.summary,
+        ]
+        for cost in rows
+    ]
+    text = table(head, cells, width=width, color=color).splitlines()
+    lines.append(text[0])
+    for line, cost in zip(text[1:], rows, strict=True):
+        lines.append(line)
+        if cost.hint:
+            lines.append(f"{'':13}{cost.hint}")
+    lines += ["", "above least: 32-byte sectors (global) or wavefronts (shared, conversions) of one warp, each time it runs."]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,74 @@
+"""The findings that a report's overview begins with: what costs most, and where it stands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from irscope.analysis.metrics import occupancy_of
+from irscope.capture import Capture
+from irscope.errors import IrscopeError
+from irscope.layout.costs import as_json, costs_of
+
+_MOST = 8
+_SLOW_SHARE = 0.2
+_LOW_OCCUPANCY = 0.5
+
+
+def findings_of(capture: Capture) -> list[dict[str, Any]]:
+    """Findings, the gravest first: `level` (bad, warn, note), `text`, and where one can look: `stage`, `line`, `pass`."""
+    rows = [*_failure(capture), *_spills(capture), *_occupancy(capture), *_costs(capture), *_slow_passes(capture)]
+    ranks = {"bad": 0, "warn": 1, "note": 2}
+    return sorted(rows, key=lambda row: ranks[row["level"]])[: 2 * _MOST]
+
+
+def _failure(capture: Capture) -> list[dict[str, Any]]:
+    failure = capture.failure
+    if failure is None:
+        return []
+    where = failure.pass_label or failure.stage or "the front end"
+    return [{"level": "bad", "text": f"The compile failed in {where}.", "pass": failure.pass_label}]
+
+
+def _spills(capture: Capture) -> list[dict[str, Any]]:
+    stored, loaded = capture.resources.spill_store_bytes or 0, capture.resources.spill_load_bytes or 0
+    if not stored and not loaded:
+        return []
+    stage = next((name for name in ("sass", "amdgcn") if name in capture.stages), "")
+    text = f"Registers spill: a thread stores {stored} bytes and loads {loaded}."
+    return [{"level": "bad", "text": text, "stage": stage}]
+
+
+def _occupancy(capture: Capture) -> list[dict[str, Any]]:
+    found = occupancy_of(capture)
+    if found is None or found.fraction > _LOW_OCCUPANCY:
+        return []
+    causes = " and ".join(found.limited_by)
+    text = f"Occupancy is {found.fraction:.0%}: {found.warps_per_sm} of {found.max_warps} warps, limited by {causes}."
+    return [{"level": "warn" if found.runs else "bad", "text": text}]
+
+
+def _costs(capture: Capture) -> list[dict[str, Any]]:
+    rows = [row for row in costs_of_layouts(capture) if row["excess"]]
+    return [
+        {"level": "warn", "text": f"{row['operation']}: {row['summary']}", "stage": "ttgir", "line": row["line"]}
+        for row in rows[:_MOST]
+    ]
+
+
+def costs_of_layouts(capture: Capture) -> list[dict[str, Any]]:
+    """What layouts cost, operation by operation, the worst first; nothing where the capture's layouts are damaged."""
+    try:
+        return as_json(costs_of(capture))
+    except (IrscopeError, ValueError, KeyError, TypeError, IndexError):
+        # Layouts come from the capture's file, which may say anything.
+        return []
+
+
+def _slow_passes(capture: Capture) -> list[dict[str, Any]]:
+    timed = [(item.duration_us, item.label) for item in capture.passes() if item.duration_us]
+    total = sum(duration for duration, _ in timed)
+    return [
+        {"level": "note", "text": f"{label} takes {duration / total:.0%} of all passes' time.", "pass": label}
+        for duration, label in sorted(timed, reverse=True)[:2]
+        if duration > _SLOW_SHARE * total
+    ]

@@ -1,0 +1,109 @@
+"""The texts of a report: each stored once, as the difference to another one where that is smaller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from irscope.render.report_blobs import Blobs
+
+_MOST_PLACES = 12
+"""Places of a repeated line that are tried: more make braces and blank lines slow."""
+
+
+class TextTable:
+    """Numbers the texts of a report, and packs them."""
+
+    def __init__(self) -> None:
+        self.rows: list[list[int]] = []
+        """A text's (chunk, offset, length, base), base -1 for a text stored whole."""
+        self._known: dict[str, int] = {}
+        self._lines: list[list[str]] = []
+
+    def add(self, text: str, chunk: int, blobs: Blobs, bases: Iterable[int] = ()) -> int:
+        """The number of a text, which is new or known.
+
+        Args:
+            text: any text.
+            chunk: the number of `blobs` in the report.
+            blobs: where it is packed.
+            bases: texts that it may be told as a difference to: the one before it, the one of another capture.
+        """
+        known = self._known.get(text)
+        if known is not None:
+            return known
+        lines = text.split("\n")
+        whole: dict[str, Any] = {"l": text}
+        base, packed, size = -1, whole, len(text)
+        for other in dict.fromkeys(bases):
+            found = difference(self._lines[other], lines)
+            found_size = len(found["l"]) + 8 * len(found["o"])
+            if found_size < size:
+                base, packed, size = other, found, found_size
+        number = self._known[text] = len(self.rows)
+        self.rows.append([chunk, *blobs.add(packed), base])
+        self._lines.append(lines)
+        return number
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def difference(base: Sequence[str], lines: Sequence[str]) -> dict[str, Any]:
+    """How to make some lines from those of a base.
+
+    Returns `o`, triples of (new lines before it, first line copied, lines copied), the second as a step from where the
+    copy before it ended; and `l`, the new lines, each with a line feed. What stands behind the last copy is new.
+    """
+    places: dict[str, list[int]] = {}
+    for number, line in enumerate(base):
+        found = places.setdefault(line, [])
+        if len(found) < _MOST_PLACES:
+            found.append(number)
+    steps: list[int] = []
+    fresh: list[str] = []
+    new = at = end = 0
+    while at < len(lines):
+        start, count = _longest(base, lines, at, places, end)
+        if not count:
+            fresh.append(lines[at])
+            new += 1
+            at += 1
+            continue
+        steps += [new, start - end, count]
+        new = 0
+        end = start + count
+        at += count
+    return {"o": steps, "l": "".join(f"{line}\n" for line in fresh)}
+
+
+def _longest(
+    base: Sequence[str], lines: Sequence[str], at: int, places: Mapping[str, list[int]], end: int
+) -> tuple[int, int]:
+    """The longest stretch of the base that stands at a line; where the last copy ended is tried first."""
+    best, best_count = 0, 0
+    for place in (end, *places.get(lines[at], ())):
+        count = 0
+        while place + count < len(base) and at + count < len(lines) and base[place + count] == lines[at + count]:
+            count += 1
+        if count > best_count:
+            best, best_count = place, count
+        if place == end and count > 1:
+            break
+    return best, best_count
+
+
+def applied(base: Sequence[str], packed: Mapping[str, Any]) -> list[str]:
+    """The lines that `difference` told."""
+    fresh = str(packed["l"]).split("\n")[:-1]
+    steps: list[int] = packed["o"]
+    lines: list[str] = []
+    at = end = 0
+    for index in range(0, len(steps), 3):
+        new, step, count = steps[index : index + 3]
+        lines += fresh[at : at + new]
+        at += new
+        start = end + step
+        lines += base[start : start + count]
+        end = start + count
+    return lines + fresh[at:]

@@ -1,0 +1,191 @@
+"""Reading printed MLIR, against Triton's own bindings and on hostile text."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from irscope.ir.mlir import MlirModule, Operation, parse_mlir
+from tests.analysis.snapshots import DUMPS, distinct_modules, snapshots
+
+LOOP = """#blocked = #ttg.blocked<{sizePerThread = [1], order = [0]}>
+#loc = loc("k.py":1:1)
+module attributes {"ttg.num-warps" = 4 : i32} {
+  tt.func public @k(%n: i32 {tt.divisibility = 16 : i32} loc("n"(#loc)), %p: !tt.ptr<f32> loc("p"(#loc))) {
+    %c0 = arith.constant 0 : i32 loc(#loc)
+    %acc:2 = scf.for %i = %c0 to %n step %c0 iter_args(%a = %c0, %b = %n) -> (i32, i32)  : i32 {
+      %1 = "tt.reduce"(%t) <{axis = 1 : i32}> ({
+      ^bb0(%x: f32 loc(unknown), %y: f32 loc(unknown)):
+        %s = arith.addf %x, %y : f32 loc(#loc2)
+        tt.reduce.return %s : f32 loc(#loc2)
+      }) : (tensor<4x4xf32, #blocked>) -> tensor<4xf32> loc(callsite(#loc2 at #loc))
+      scf.yield %a, %b : i32, i32 loc(#loc)
+    } {tt.num_stages = 2 : i32} loc(#loc3)
+    %2 = scf.if %c0 -> (i32) {
+      scf.yield %acc#1 : i32 loc(#loc)
+    } else {
+      scf.yield %acc#0 : i32 loc(#loc)
+    } loc(#loc)
+    cf.switch %2 : i32, [
+      default: ^bb1,
+      0: ^bb2(%2 : i32)
+    ] loc(#loc)
+  ^bb1:  // pred: ^bb0
+    tt.return loc(#loc)
+  ^bb2(%z: i32):  // pred: ^bb0
+    "unknown.op"(%z) {text = "a } { \\" brace"} : (i32) -> ()
+    tt.return loc(#loc)
+  } loc(#loc)
+} loc(#loc)
+#loc2 = loc("k.py":3:4)
+"""
+
+
+def one(module: MlirModule, name: str) -> Operation:
+    (operation,) = [operation for operation in module.walk() if operation.name == name]
+    return operation
+
+
+def test_loops_and_their_values() -> None:
+    module = parse_mlir(LOOP)
+    loop = one(module, "scf.for")
+    assert [value.name for value in loop.results] == ["%acc#0", "%acc#1"]
+    assert [value.name for value in loop.operands] == ["%c0", "%n", "%c0", "%c0", "%n"]
+    assert [(argument.name, value.name) for argument, value in loop.carried] == [("%a", "%c0"), ("%b", "%n")]
+    (block,) = loop.regions[0].blocks
+    assert [value.name for value in block.arguments] == ["%i", "%a", "%b"]
+    assert [operation.name for operation in block.operations] == ["tt.reduce", "scf.yield"]
+    assert (loop.first_line, loop.last_line) == (6, 13)
+    assert loop.location == "#loc3"
+
+
+def test_blocks_regions_and_successors() -> None:
+    module = parse_mlir(LOOP)
+    function = one(module, "tt.func")
+    assert [block.label for block in function.regions[0].blocks] == ["", "^bb1", "^bb2"]
+    assert [value.name for value in function.regions[0].blocks[0].arguments] == ["%n", "%p"]
+    assert [value.name for value in function.regions[0].blocks[2].arguments] == ["%z"]
+    assert len(one(module, "scf.if").regions) == 2
+    switch = one(module, "cf.switch")
+    assert switch.successors == ("^bb1", "^bb2")
+    assert (switch.first_line, switch.last_line) == (19, 22)
+    reduce = one(module, "tt.reduce")
+    assert [value.name for value in reduce.regions[0].blocks[0].arguments] == ["%x", "%y"]
+    assert reduce.location == "callsite(#loc2 at #loc)"
+
+
+def test_definitions_and_uses() -> None:
+    module = parse_mlir(LOOP)
+    constant = one(module, "arith.constant")
+    (zero,) = constant.results
+    assert module.definition(zero) is constant
+    assert [operation.name for operation in module.uses(zero)] == ["scf.for", "scf.if"]
+    first, second = one(module, "scf.for").results
+    assert [operation.first_line for operation in module.uses(first)] == [17]
+    assert [operation.first_line for operation in module.uses(second)] == [15]
+    addition = one(module, "arith.addf")
+    assert module.definition(addition.operands[0]) is one(module, "tt.reduce")
+
+
+def test_attributes_types_and_aliases() -> None:
+    module = parse_mlir(LOOP)
+    assert one(module, "builtin.module").attributes == '{"ttg.num-warps" = 4 : i32}'
+    reduce = one(module, "tt.reduce")
+    assert reduce.attributes == "{axis = 1 : i32}"
+    assert one(module, "arith.addf").types == "f32"
+    assert one(module, "arith.addf").dialect == "arith"
+    assert module.aliases["#loc"] == 'loc("k.py":1:1)'
+    assert (
+        module.resolve("tensor<4xf32, #blocked>") == "tensor<4xf32, #ttg.blocked<{sizePerThread = [1], order = [0]}>>"
+    )
+    assert one(module, "unknown.op").attributes == '{text = "a } { \\" brace"}'
+
+
+def test_same_names_in_regions_side_by_side_are_different_values() -> None:
+    region = '    "r.op"(%a) ({\n    ^bb0(%x: i32):\n      "r.yield"(%x) : (i32) -> ()\n    }) : (i32) -> ()\n'
+    module = parse_mlir("module {\n  func.func @f(%a: i32) {\n" + region * 2 + "  }\n}\n")
+    first, second = [operation for operation in module.walk() if operation.name == "r.yield"]
+    assert first.operands[0].name == second.operands[0].name
+    assert first.operands[0] != second.operands[0]
+    assert module.uses(first.operands[0]) == (first,)
+
+
+def test_ten_thousand_lines_are_read_fast() -> None:
+    (text,) = [module for _, module in snapshots("softmax.cuda90")[-1:]]
+    body = text[text.index("    %") : text.rindex("    llvm.return")]
+    times = 10_000 // body.count("\n") + 1
+    large = text.replace(body, body * times)
+    start = time.process_time()
+    module = parse_mlir(large)
+    assert time.process_time() - start < 1.5
+    assert sum(1 for _ in module.walk()) > 9_000
+
+
+@given(st.text(alphabet=' \n\t%#^@!{}()[]<>=:,."\\a0_-/lo', max_size=400))
+@settings(max_examples=300, deadline=None)
+def test_no_text_makes_it_raise(text: str) -> None:
+    walk(parse_mlir(text))
+
+
+@given(st.randoms(use_true_random=False))
+@settings(max_examples=60, deadline=None)
+def test_no_cut_or_altered_module_makes_it_raise(rng: random.Random) -> None:
+    text = rng.choice(distinct_modules(30_000))
+    start, end = sorted(rng.sample(range(len(text)), 2))
+    pieces = [text[start:end], text[:start] + text[end:], text[:start] + text[start:end] * 2 + text[end:]]
+    walk(parse_mlir(rng.choice(pieces)))
+
+
+def test_deep_nesting_is_read() -> None:
+    module = parse_mlir("module {\n" * 5000 + "}\n" * 4000)
+    assert sum(1 for _ in module.walk()) == 5000
+
+
+def walk(module: MlirModule) -> None:
+    for operation in module.walk():
+        assert operation.first_line <= operation.last_line
+        for value in operation.operands:
+            assert operation in module.uses(value)
+        _ = operation.attributes, operation.types, operation.dialect
+
+
+@pytest.mark.triton
+@pytest.mark.parametrize("name", DUMPS)
+def test_operations_are_those_that_triton_reads(name: str, tmp_path: Path) -> None:
+    read = 0
+    for title, text in dict.fromkeys(snapshots(name)):
+        if len(text) > 400_000:
+            continue
+        ours = Counter(
+            (operation.name, len(operation.operands), len(operation.results)) for operation in parse_mlir(text).walk()
+        )
+        theirs = operations_of_triton(text, tmp_path / "module.mlir")
+        # Printing leaves out terminators without operands, which parsing puts back.
+        left_out = Counter({key: count for key, count in (theirs - ours).items() if key == ("scf.yield", 0, 0)})
+        assert ours == theirs - left_out, title
+        read += 1
+    assert read > 20
+
+
+def operations_of_triton(text: str, path: Path) -> Counter[tuple[str, int, int]]:
+    from triton._C.libtriton import amd, ir, nvidia
+
+    path.write_text(text, "utf-8")
+    context = ir.context()
+    ir.load_dialects(context)
+    nvidia.load_dialects(context)
+    amd.load_dialects(context)
+    module = ir.parse_mlir_module(str(path), context)
+    found: Counter[tuple[str, int, int]] = Counter()
+    module.walk(
+        lambda operation: found.update(
+            [(operation.get_name(), operation.get_num_operands(), operation.get_num_results())]
+        )
+    )
+    return found
