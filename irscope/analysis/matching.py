@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from irscope.analysis.align import Aligner, stem
+from irscope.analysis.align import Aligner
 from irscope.analysis.anchors import longest_ascending
+from irscope.analysis.roles import Roles
 from irscope.analysis.twins import Twins
 from irscope.ir.body import Body
-from irscope.ir.tokens import VALUE
 
 _REFINEMENTS = 2
 _MOVE_ROUNDS = 3
@@ -14,11 +14,7 @@ _ALTERED = 4.5
 
 
 class Matching:
-    """The outcome: partners of lines and of values.
-
-    A value of the right side plays the part of a left one where their definitions are partners, or, where both
-    definitions have none, where partners use them in the same place.
-    """
+    """The outcome: which lines are partners, which of them moved, and which say the same."""
 
     def __init__(self, left: Body, right: Body) -> None:
         self.left = left
@@ -27,20 +23,22 @@ class Matching:
         self.to_left = self.aligner.to_left
         self.to_right = self.aligner.to_right
         self.moved = self.aligner.moved
-        self.value_of: list[int] = []
-        """Per right value, the left one whose part it plays; -1 for none."""
-        self._role_of: list[int] = []
-        """Per left value, the right one that plays its part; -1 for none."""
+        self._roles = Roles(self.aligner)
         self.equal: list[bool] = []
         """Per right line, whether it has a partner that says the same."""
         self._compare()
         self._settle()
 
+    @property
+    def value_of(self) -> list[int]:
+        """Per right value, the left one whose part it plays; -1 for none."""
+        return self._roles.value_of
+
     def is_equal(self, left_line: int, right_line: int) -> bool:
         """Whether two partners say the same, up to the names of values."""
         if self.left.keys[left_line] != self.right.keys[right_line]:
             return False
-        value_of = self.value_of
+        value_of = self._roles.value_of
         return [value_of[value] for value in self.right.values[right_line]] == [*self.left.values[left_line]]
 
     def is_rewired(self, left_line: int, right_line: int) -> bool:
@@ -58,7 +56,7 @@ class Matching:
         if left.deep_keys == right.deep_keys:
             for line in range(len(left.lines)):
                 self.aligner.pair(line, line)
-            self._match_values()
+            self._roles.match()
             if all(map(self.is_equal, range(len(left.lines)), range(len(left.lines)))):
                 return
             for line in range(len(left.lines)):
@@ -67,7 +65,7 @@ class Matching:
         rights = [line for line, shape in enumerate(right.shapes) if not shape.closes]
         self.aligner.align((lefts, rights))
         self._part_strangers()
-        self._match_values()
+        self._roles.match()
         before = len(lefts) + 1
         for _ in range(_REFINEMENTS):
             wanting = [line for line in lefts if self._is_wanting(line)]
@@ -75,110 +73,18 @@ class Matching:
                 break
             before = len(wanting)
             self._part_strangers()
-            self._match_values()
+            self._roles.match()
         if Twins(self.aligner, self.value_of).sort_out():
-            self._match_values()
+            self._roles.match()
         for _ in range(_MOVE_ROUNDS):
             if not self._find_moves(lefts, rights):
                 break
-            self._match_values()
+            self._roles.match()
         for with_operands in (True, False):
             if self._find_altered_moves(lefts, rights, with_operands=with_operands):
-                self._match_values()
+                self._roles.match()
         self._close_regions()
         self._keep_order()
-
-    # ── values ────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _match_values(self) -> None:
-        left, right = self.left, self.right
-        value_of = self.value_of = [-1] * len(right.names)
-        role_of = self._role_of = [-1] * len(left.names)
-        left_values, right_values = left.values, right.values
-        left_shapes, right_shapes = left.shapes, right.shapes
-        for right_line, left_line in enumerate(self.to_left):
-            if left_line < 0:
-                continue
-            defines = right_shapes[right_line].defines
-            if not defines:
-                continue
-            if defines == (0,) == left_shapes[left_line].defines:
-                one, other = left_values[left_line][0], right_values[right_line][0]
-                if value_of[other] < 0 and role_of[one] < 0:
-                    value_of[other] = one
-                    role_of[one] = other
-                continue
-            self._match_definitions(left_line, right_line)
-        if -1 not in value_of:
-            return
-        for right_line, left_line in enumerate(self.to_left):
-            if left_line >= 0:
-                for value in right_values[right_line]:
-                    if value_of[value] < 0:
-                        self._match_uses(left_line, right_line)
-                        break
-        # Nothing defines it (a string that looks like a value, a text cut short): its name is all there is.
-        if right.syntax.keeps_unknown:
-            loose: dict[str, list[int]] = {}
-            for value in range(len(left.names) - 1, -1, -1):
-                if left.definers[value] < 0 and role_of[value] < 0:
-                    loose.setdefault(left.names[value], []).append(value)
-            for value, definer in enumerate(right.definers):
-                if definer < 0 and value_of[value] < 0 and (named := loose.get(right.names[value])):
-                    self._match(named.pop(), value)
-
-    def _match(self, left_value: int, right_value: int) -> None:
-        if left_value >= 0 and self.value_of[right_value] < 0 and self._role_of[left_value] < 0:
-            self.value_of[right_value] = left_value
-            self._role_of[left_value] = right_value
-
-    def _match_definitions(self, left_line: int, right_line: int) -> None:
-        left, right = self.left, self.right
-        one, other = left.shapes[left_line].defines, right.shapes[right_line].defines
-        if not one or not other:
-            return
-        ours, theirs = left.values[left_line], right.values[right_line]
-        if len(one) == len(other):
-            for place, other_place in zip(one, other, strict=True):
-                self._match(ours[place], theirs[other_place])
-            return
-        # Loop-carried values came or went: results first, then what the loop counts, then those of one stem, in order.
-        settled = 1 + (left.shapes[left_line].name == "scf.for" and left.shapes[left_line].template[0] == VALUE)
-        for place, other_place in zip(one[:settled], other[:settled], strict=False):
-            self._match(ours[place], theirs[other_place])
-        start = settled
-        for place in one[settled:]:
-            wanted = stem(left.names[ours[place]])
-            for index in range(start, len(other)):
-                if wanted and stem(right.names[theirs[other[index]]]) == wanted:
-                    self._match(ours[place], theirs[other[index]])
-                    start = index + 1
-                    break
-
-    def _match_uses(self, left_line: int, right_line: int) -> None:
-        left, right = self.left, self.right
-        ours, theirs = left.values[left_line], right.values[right_line]
-        if len(ours) != len(theirs):
-            return
-        value_of, role_of = self.value_of, self._role_of
-        for one, other in zip(ours, theirs, strict=True):
-            if value_of[other] >= 0 or role_of[one] >= 0:
-                continue
-            definer, other_definer = left.definers[one], right.definers[other]
-            if right.syntax.keeps_unknown and (definer < 0 or other_definer < 0):
-                continue
-            if left.names[one][:1] != right.names[other][:1] and left.kind == "mlir":
-                continue
-            # Both definitions went their own way: what takes the place of a value takes its part.
-            if self._is_loose(definer, self.to_right, other_definer) and self._is_loose(
-                other_definer, self.to_left, definer
-            ):
-                value_of[other] = one
-                role_of[one] = other
-
-    @staticmethod
-    def _is_loose(definer: int, partners: list[int], other_definer: int) -> bool:
-        return definer < 0 or partners[definer] < 0 or partners[definer] == other_definer
 
     # ── lines ─────────────────────────────────────────────────────────────────────────────────────────────────
 

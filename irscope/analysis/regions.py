@@ -14,16 +14,17 @@ if TYPE_CHECKING:
 _SMALLEST = 6
 _LARGEST_TABLE = 900
 _LEAST_LIKENESS = 0.25
+_DEEPEST = 12
 
 
 def pair_regions(aligner: Aligner, gaps: list[Gap]) -> list[Gap]:
     """Pair the large regions of each gap that are alike, and split the gap along them."""
     ends = aligner.left_ends, aligner.right_ends
     done: list[Gap] = []
-    waiting = list(reversed(gaps))
+    waiting = [(gap, 0) for gap in reversed(gaps)]
     while waiting:
-        gap = waiting.pop()
-        pairs = _alike(aligner, gap, ends)
+        gap, depth = waiting.pop()
+        pairs = _alike(aligner, gap, ends) if depth < _DEEPEST else []
         if not pairs:
             done.append(gap)
             continue
@@ -31,12 +32,12 @@ def pair_regions(aligner: Aligner, gaps: list[Gap]) -> list[Gap]:
         for one, other in pairs:
             aligner.pair(one, other)
             # Before, inside; what is behind stays for the next pair.
-            waiting.append(_between((lefts, rights), (-1, one), (-1, other)))
+            waiting.append((_between((lefts, rights), (-1, one), (-1, other)), _DEEPEST))
             inside = _between((lefts, rights), (one, ends[0][one]), (other, ends[1][other]))
-            waiting.append(_without_terminators(aligner, inside, (ends[0][one], ends[1][other])))
+            waiting.append((_without_terminators(aligner, inside, (ends[0][one], ends[1][other])), depth + 1))
             lefts = [line for line in lefts if line > ends[0][one]]
             rights = [line for line in rights if line > ends[1][other]]
-        waiting.append((lefts, rights))
+        waiting.append(((lefts, rights), _DEEPEST))
     return sorted(gap for gap in done if gap[0] and gap[1])
 
 
@@ -56,7 +57,9 @@ def region_ends(body: Body) -> dict[int, int]:
 
 
 def _between(gap: Gap, left: tuple[int, int], right: tuple[int, int]) -> Gap:
-    return [line for line in gap[0] if left[0] < line < left[1]], [line for line in gap[1] if right[0] < line < right[1]]
+    return [line for line in gap[0] if left[0] < line < left[1]], [
+        line for line in gap[1] if right[0] < line < right[1]
+    ]
 
 
 def _without_terminators(aligner: Aligner, inside: Gap, ends: tuple[int, int]) -> Gap:

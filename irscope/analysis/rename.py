@@ -82,6 +82,9 @@ class _Names:
         self.syntax = right.syntax
         self._of_value: dict[int, str] = {}
         self._taken = {left.names[value] for value in matching.value_of if value >= 0}
+        self._own = set(right.names)
+        self._fresh: dict[str, int] = {}
+        """How many new names were made of a name."""
         self._pattern = (
             re.compile(f"(?P<alias>{self.syntax.alias.pattern})|(?P<value>{self.syntax.name.pattern})", re.MULTILINE)
             if self.syntax.alias is not None
@@ -113,10 +116,9 @@ class _Names:
                 continue
             name = definition.name
             stem = name.rstrip("0123456789")
-            number = 0
             while name in taken:
-                number += 1
-                name = f"{stem}{number}"
+                self._fresh[stem] = self._fresh.get(stem, 0) + 1
+                name = f"{stem}{self._fresh[stem]}"
             taken.add(name)
             self._alias_names[definition.name] = name
 
@@ -175,9 +177,10 @@ class _Names:
         if name not in self._taken or not self.syntax.is_virtual:
             return name
         sign, rest = (name[0], name[1:]) if not name[0].isalnum() else ("", name)
-        fresh, number = (f"{sign}new_{rest}" if rest[:1].isdigit() else f"{name}_new"), 1
-        while fresh in self._taken:
-            number += 1
+        while True:
+            count = self._fresh[name] = self._fresh.get(name, 0) + 1
+            number = "" if count == 1 else count
             fresh = f"{sign}new{number}_{rest}" if rest[:1].isdigit() else f"{name}_new{number}"
-        self._taken.add(fresh)
-        return fresh
+            if fresh not in self._taken and fresh not in self._own:
+                self._taken.add(fresh)
+                return fresh

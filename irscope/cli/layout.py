@@ -55,34 +55,50 @@ def layout(
         int | None, typer.Option("--line", metavar="N", help="The layouts of a Python line.", rich_help_panel=_CHOOSE)
     ] = None,
     after: Annotated[
-        str | None, typer.Option("--after", metavar="PASS[#N]", help="Layouts as a pass left them.", rich_help_panel=_CHOOSE)
+        str | None,
+        typer.Option("--after", metavar="PASS[#N]", help="Layouts as a pass left them.", rich_help_panel=_CHOOSE),
     ] = None,
     compare: Annotated[
         tuple[str, str] | None,
         typer.Option(
-            "--compare", metavar="A B", help="Two layouts of one shape, with the elements that move marked.", rich_help_panel=_CHOOSE
+            "--compare",
+            metavar="A B",
+            help="Two layouts of one shape, with the elements that move marked.",
+            rich_help_panel=_CHOOSE,
         ),
     ] = None,
     shape: Annotated[
-        str | None, typer.Option("--shape", metavar="128x64", help="Of a layout that is given as text.", rich_help_panel=_TEXT)
+        str | None,
+        typer.Option("--shape", metavar="128x64", help="Of a layout that is given as text.", rich_help_panel=_TEXT),
     ] = None,
-    dtype: Annotated[str, typer.Option("--dtype", help="Its element type: f16, f32, i8, …", rich_help_panel=_TEXT)] = "f16",
+    dtype: Annotated[
+        str, typer.Option("--dtype", help="Its element type: f16, f32, i8, …", rich_help_panel=_TEXT)
+    ] = "f16",
     from_file: Annotated[
-        Path | None, typer.Option("--from", metavar="X.ttgir", help="Layouts and aliases of a TTGIR file.", rich_help_panel=_TEXT)
+        Path | None,
+        typer.Option("--from", metavar="X.ttgir", help="Layouts and aliases of a TTGIR file.", rich_help_panel=_TEXT),
     ] = None,
     costs: Annotated[
-        bool, typer.Option("--costs", help="Rank global and shared accesses and conversions by what they waste.", rich_help_panel=_SHOW)
+        bool,
+        typer.Option(
+            "--costs", help="Rank global and shared accesses and conversions by what they waste.", rich_help_panel=_SHOW
+        ),
     ] = False,
     verify: Annotated[
         bool, typer.Option("--verify", help="Check the maps on the GPU, element by element.", rich_help_panel=_SHOW)
     ] = False,
     color_by: Annotated[
-        str | None, typer.Option("--color-by", metavar="warp|lane|register|bank|vector", rich_help_panel=_SHOW, show_default=False)
+        str | None,
+        typer.Option("--color-by", metavar="warp|lane|register|bank|vector", rich_help_panel=_SHOW, show_default=False),
     ] = None,
     form: Annotated[
         str | None,
         typer.Option(
-            "--format", "-f", metavar="|".join(_FORMATS), help="Default: as -o's suffix says, else the terminal.", rich_help_panel=_SHOW
+            "--format",
+            "-f",
+            metavar="|".join(_FORMATS),
+            help="Default: as -o's suffix says, else the terminal.",
+            rich_help_panel=_SHOW,
         ),
     ] = None,
     output: options.Output = None,
@@ -113,14 +129,16 @@ def layout(
         chosen = found
     else:
         if shape is not None:
-            raise UsageError("--shape goes with a layout that is given as text: irscope layout '#ttg.blocked<{…}>' --shape 128x64.")
+            raise UsageError(
+                "--shape goes with a layout that is given as text: irscope layout '#ttg.blocked<{…}>' --shape 128x64."
+            )
         if from_file is not None:
             found = _of_file(from_file, target)
         else:
             asked = how(
-                targets=target, launch=launch, virtual=virtual, signature=signature, constexprs=constexpr, num_warps=num_warps,
-                num_ctas=num_ctas, options=option, config=config, disable=disable_pass, timeout=timeout, verbose=verbose,
-                arguments=arguments,
+                targets=target, launch=launch, virtual=virtual, signature=signature, constexprs=constexpr,
+                num_warps=num_warps, num_ctas=num_ctas, options=option, config=config, disable=disable_pass,
+                timeout=timeout, verbose=verbose, arguments=arguments,
             )  # fmt: skip
             capture = _one(captures_of(subject, asked), subject)
             found = _of_capture(capture, after)
@@ -153,7 +171,13 @@ def _one(captures: Sequence[Capture], subject: str | None) -> Capture:
 
 
 def _given(
-    text: str, shape: str | None, num_warps: int | None, targets: list[str] | None, dtype: str, num_ctas: int, file: Path | None
+    text: str,
+    shape: str | None,
+    num_warps: int | None,
+    targets: list[str] | None,
+    dtype: str,
+    num_ctas: int,
+    file: Path | None,
 ) -> DescribedLayout:
     from irscope.layout.described import DescribedLayout
     from irscope.layout.encoding import read_aliases, resolve_aliases
@@ -203,7 +227,10 @@ def _of_capture(capture: Capture, after: str | None) -> list[DescribedLayout]:
         rows = layouts_of_text(capture.text("ttgir"), capture.target)
     found = describe(rows, capture.target)
     if not found:
-        raise UsageError(f"{capture.name} ({capture.target}) has no layouts: they stand in TTGIR, and it holds {', '.join(capture.stages)}.")
+        raise UsageError(
+            f"{capture.name} ({capture.target}) has no layouts: they stand in TTGIR, and it holds "
+            f"{', '.join(capture.stages)}."
+        )
     return found
 
 
@@ -245,7 +272,12 @@ def _show_costs(capture: Capture | None, as_json: bool, output: Path | None, col
 
 
 def _show_pictures(
-    chosen: list[DescribedLayout], form: str, color_by: str | None, compared: bool, output: Path | None, color: bool | None
+    chosen: list[DescribedLayout],
+    form: str,
+    color_by: str | None,
+    compared: bool,
+    output: Path | None,
+    color: bool | None,
 ) -> int:
     from irscope.layout.described import as_json
     from irscope.render.layout_figure import make_figure

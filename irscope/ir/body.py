@@ -11,7 +11,6 @@ from irscope.ir.aliases import Definition, Resolver, split_definitions
 from irscope.ir.clean import Ignored, clean
 from irscope.ir.tokens import LABEL, VALUE, Shape, Syntax, shape_of, syntax_of
 
-
 _FIRST = (0,)
 
 
@@ -185,7 +184,7 @@ class _Reader:
             own = found[position:end]
             position = end
             defines = shape.defines
-            if defines == _FIRST:
+            if defines == _FIRST and not shape.is_function:
                 # Nearly every line: one result, operands that stand above. The loop below would do the same, slower.
                 known_values = [scope.get(name) for name in own]
                 result = known_values[0]

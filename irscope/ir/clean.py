@@ -83,10 +83,14 @@ def strip_locations(text: str) -> str:
     done = 0
     while start is not None:
         end = _closing(text, start.end())
+        if end is None:
+            # Unbalanced to the end of its line, as all that follow there may be: go on with the next line.
+            line_end = text.find("\n", start.end())
+            start = _LOCATION.search(text, line_end) if line_end >= 0 else None
+            continue
         # An alias "#loc3 = loc(…)" goes with its definition, which nothing names any more.
         line_start = text.rfind("\n", 0, start.start()) + 1
-        in_string = text.count('"', max(line_start, done), start.start()) % 2 == 1
-        if end is None or in_string:
+        if text.count('"', max(line_start, done), start.start()) % 2 == 1:
             start = _LOCATION.search(text, start.end())
             continue
         if not text.startswith("#", line_start):

@@ -64,17 +64,21 @@ def ptx_lines(text: str, known: KnownChains) -> Iterator[PtxLine]:
     chain: Chain = ()
     stated: Chain = ()
     fresh = in_block = False
+    passed = 0  # lines of the block before its first location: comments, which LLVM counts too
     for line in lines:
         result = PtxLine()
         loc = _LOC.match(line) if ".loc" in line else None
         if loc is not None:
-            stated = sites.chain(loc)
             if not in_block or fresh:
-                chain, fresh = stated, False
+                chain, fresh = sites.chain(loc, passed if in_block else 0), False
+            stated = sites.chain(loc)
         elif "// begin inline asm" in line:
             in_block = fresh = True
+            passed = 0
+        elif in_block and fresh and line.lstrip()[:2] == "//":
+            passed += 1
         elif "// end inline asm" in line:
-            in_block, stated = False, chain
+            in_block = False  # what follows keeps the line that was counted on to, until another is stated
         elif line[:1] == "}" or line.lstrip().startswith((".visible", ".func", ".entry", ".weak", ".section")):
             function = _FUNCTION.match(line)
             sites.begin(function["name"] if function else "")
@@ -89,13 +93,14 @@ def ptx_lines(text: str, known: KnownChains) -> Iterator[PtxLine]:
 class CountedLines:
     """The lines that LLVM counted on within inline assembly, and what they stand for.
 
-    LLVM gives the n-th instruction of a block of inline assembly, counted from 0, the line of its statement plus n
+    LLVM gives the n-th line of a block of inline assembly, counted from 0, the line of its statement plus n
     (https://github.com/llvm/llvm-project/pull/177718), and what is assembled from the PTX has these lines.
     """
 
     def __init__(self, ptx: str | None) -> None:
         self._true: dict[tuple[str, int], set[str]] = {}
         self._counted: dict[tuple[str, int], dict[str, set[Chain]]] = {}
+        self._by_opcode: dict[str, set[Chain]] = {}
         if ptx is None:
             return
         for text, line in zip(text_lines(ptx), ptx_lines(ptx, KnownChains(None)), strict=True):
@@ -104,33 +109,57 @@ class CountedLines:
             match = _OPCODE.match(text)
             opcode = match["opcode"] if match else ""
             place = (line.stated[0].file, line.stated[0].line)
+            plain = tuple(Frame(frame.file, frame.line, 0) for frame in line.chain)
+            self._by_opcode.setdefault(opcode, set()).add(plain)
             if line.chain[:1] == line.stated[:1] or not line.chain:
                 self._true.setdefault(place, set()).add(opcode)
             else:
-                plain = tuple(Frame(frame.file, frame.line, 0) for frame in line.chain)
                 self._counted.setdefault(place, {}).setdefault(opcode, set()).add(plain)
 
     def __bool__(self) -> bool:
-        return bool(self._counted)
+        return bool(self._by_opcode)
 
-    def meant(self, frame: Frame, opcode: str) -> Chain | None:
+    def meant(self, chain: Chain, opcode: str, shape: str = "") -> Chain | None:
         """The chain that a place in SASS stands for; None where the place is true, or where that cannot be told.
 
         Args:
-            frame: the innermost frame that SASS states.
+            chain: what SASS states.
             opcode: how the opcode begins that the instruction was made from in PTX; empty where that is not known.
+            shape: of a matrix multiplication, as PTX writes it: `m64n128k16`.
         """
-        counted = self._counted.get((frame.file, frame.line))
+        counted = self._counted.get((chain[0].file, chain[0].line))
         if counted is None:
-            return None
-        true = self._true.get((frame.file, frame.line), set())
+            return self._elsewhere(chain, opcode, shape)
+        true = self._true.get((chain[0].file, chain[0].line), set())
         if true and (not opcode or any(other.startswith(opcode) for other in true)):
             return None
         fitting = {name: chains for name, chains in counted.items() if opcode and name.startswith(opcode)} or counted
         if true and fitting is counted:
             return None
-        chains = {chain for found in fitting.values() for chain in found}
-        return next(iter(chains)) if len(chains) == 1 else None
+        return self._only({one for found in fitting.values() for one in found}, chain)
+
+    def _elsewhere(self, chain: Chain, opcode: str, shape: str) -> Chain | None:
+        """Where an instruction comes from to which ptxas gave a line that has none such."""
+        fitting = [
+            (name, found) for name, found in self._by_opcode.items() if opcode and name.startswith(opcode)
+        ]
+        fitting = [(name, found) for name, found in fitting if f".{shape}." in f"{name}."] or fitting
+        chains = {one for _, found in fitting for one in found}
+        here = {one[0] for one in chains if one}
+        return None if not chains or Frame(chain[0].file, chain[0].line, 0) in here else self._only(chains, chain)
+
+    def _only(self, chains: set[Chain], stated: Chain) -> Chain | None:
+        """The one chain of several; else the one that shares the most callers with the stated one; None for a tie."""
+        if len(chains) < 2:
+            return next(iter(chains), None)
+        callers = [(frame.file, frame.line) for frame in stated[1:]]
+        shared: dict[int, list[Chain]] = {}
+        for one in chains:
+            own = [(frame.file, frame.line) for frame in one[1:]]
+            if own == callers[len(callers) - len(own) :]:
+                shared.setdefault(len(own), []).append(one)
+        best = shared[max(shared)] if shared else []
+        return best[0] if len(best) == 1 else None
 
 
 class _CallSites:
@@ -149,9 +178,9 @@ class _CallSites:
         self.function = function
         self.parents = {}
 
-    def chain(self, loc: re.Match[str]) -> Chain:
-        """The chain of one `.loc`."""
-        file, line, column = self.files.get(loc["file"], ""), count(loc["line"]), count(loc["column"] or "0")
+    def chain(self, loc: re.Match[str], passed: int = 0) -> Chain:
+        """The chain of one `.loc`, whose line was counted on by so many."""
+        file, line, column = self.files.get(loc["file"], ""), count(loc["line"]) - passed, count(loc["column"] or "0")
         if loc["at_file"]:
             at = (self.files.get(loc["at_file"], ""), count(loc["at_line"]), count(loc["at_column"] or "0"))
             # Triton names the function that it was inlined into, which is not the one it stands in.

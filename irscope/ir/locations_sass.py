@@ -16,10 +16,23 @@ _NO_INSTRUCTION = re.compile(r"\s*(?:\S+:\s*$|\.\w|//|$)")
 _FUNCTION = re.compile(r"\s*(?:\.section\s|\.type\s+[^\s,]+,@function|//-{5})")
 # /*0140*/  @!P0 LDG.E R6, desc[UR6][R4.64] ;        0140  B------:R-:W2:-:S04  LDG.E R6, desc[UR6][R4.64]
 _OPCODE = re.compile(
-    r"\s*(?:/\*[0-9a-f]+\*/|[0-9a-f]{4,} .*?\bS\d\d\b(?:  G[\w:]+)?)\s+(?:@!?\w+\s+)?(?P<opcode>[A-Z]\w*)"
+    r"\s*(?:/\*[0-9a-f]+\*/|[0-9a-f]{4,} .*?\bS\d\d\b(?:  G[\w:]+)?)\s+(?:@!?\w+\s+)?(?P<opcode>[A-Z]\w*)(?P<suffix>[\w.]*)"
 )
+# .64x128x16.F32
+_SHAPE = re.compile(r"\.(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)\b")
 # What an instruction is made from, for those that Triton writes as inline assembly.
-_MADE_FROM = {"LDG": "ld.global", "STG": "st.global", "LDGSTS": "cp.async"}
+_MADE_FROM = {
+    "LDG": "ld.global",
+    "STG": "st.global",
+    "LDGSTS": "cp.async",
+    "HGMMA": "wgmma.mma_async",
+    "QGMMA": "wgmma.mma_async",
+    "IGMMA": "wgmma.mma_async",
+    "WARPGROUP": "wgmma.",
+    "LDGDEPBAR": "cp.async.commit_group",
+    "DEPBAR": "cp.async.wait",
+    "BAR": "bar",
+}
 
 
 def read_sass(text: str, llir: str | None = None, ptx: str | None = None) -> TextLocations:
@@ -28,7 +41,8 @@ def read_sass(text: str, llir: str | None = None, ptx: str | None = None) -> Tex
     SASS has lines and no columns. Before Triton 3.8 it has the innermost frame alone; where `llir` (the LLVM IR that
     it was made from) knows one chain that begins so, it is that chain. From the LLVM of Triton 3.8 on the lines of
     what was inline assembly are counted on from the statement that it was made for, so that they point at statements
-    that have nothing to do with it; where `ptx` shows what was meant, that is what they get (see `CountedLines`).
+    that have nothing to do with it; and ptxas gives some matrix multiplications the line of what stands beside them.
+    Where `ptx` shows what was meant, that is what they get (see `CountedLines`).
     """
     known = KnownChains(llir, columns=False)
     counted = CountedLines(ptx)
@@ -58,7 +72,13 @@ def read_sass(text: str, llir: str | None = None, ptx: str | None = None) -> Tex
             index = latest = table.add(chain)
         opcode = _OPCODE.match(line) if counted and chain else None
         if opcode is not None:  # else it is the second line of an encoding
-            meant = counted.meant(chain[0], _MADE_FROM.get(opcode["opcode"], ""))
+            meant = counted.meant(chain, _MADE_FROM.get(opcode["opcode"], ""), _shape(opcode["suffix"]))
             latest = index if meant is None else table.add(meant)
         by_line.append(latest)
     return table.locations(by_line)
+
+
+def _shape(suffix: str) -> str:
+    """The shape of a matrix multiplication as PTX writes it; empty for any other opcode."""
+    match = _SHAPE.search(suffix)
+    return f"m{match['m']}n{match['n']}k{match['k']}" if match is not None else ""

@@ -17,6 +17,7 @@ _DEFINITION = re.compile(r"^([#!][A-Za-z_$][\w$]*) = (.*)$", re.MULTILINE)
 _MORE_REGIONS = re.compile(r"(?:default|partition\d+|case -?\d+)\b[^.=]*\{$")
 # "} loc(#loc5)"   "… : i32 loc(#loc)"
 _LOCATION = re.compile(r" loc\((?P<inner>.*)\)\s*$")
+_DEEPEST_LOCATION = 64
 # "%acc_69:9 = "   "%acc#1"
 _COUNT = re.compile(r":(\d+)")
 _INDEX = re.compile(r"#(\d+)")
@@ -240,11 +241,14 @@ class _Builder:
     def _location(self, line: int) -> str:
         number = self._number(line) - 1
         raw = self.raw[number] if number < len(self.raw) else ""
-        start = raw.rfind(" loc(")
-        while start >= 0:
+        end = len(raw)
+        for _ in range(_DEEPEST_LOCATION):
             # The outermost of nested locations begins where the brackets balance.
-            match = _LOCATION.match(raw, start)
-            if match is not None and match["inner"].count("(") == match["inner"].count(")"):
+            start = raw.rfind(" loc(", 0, end)
+            match = _LOCATION.match(raw, start) if start >= 0 else None
+            if match is None:
+                break
+            if match["inner"].count("(") == match["inner"].count(")"):
                 return match["inner"]
-            start = raw.rfind(" loc(", 0, start)
+            end = start
         return ""

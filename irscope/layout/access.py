@@ -58,13 +58,16 @@ def fastest_dimension(threads: ThreadMap) -> int:
     return max(range(rank), key=lambda dimension: (along(dimension), dimension)) if rank else 0
 
 
-def global_access(threads: ThreadMap, element_bits: int, *, contiguity: int | None = None, dimension: int | None = None) -> GlobalAccess:
+def global_access(
+    threads: ThreadMap, element_bits: int, *, contiguity: int | None = None, dimension: int | None = None
+) -> GlobalAccess:
     """Count what one warp's global access takes.
 
     Args:
         threads: the layout of the tensor of pointers.
         element_bits: bits of what they point to.
-        contiguity: elements that the compiler found to be side by side and aligned; None for as many as the layout holds.
+        contiguity: elements that the compiler found to be side by side and aligned; None for as many as the layout
+            holds.
         dimension: the fastest one; None for the one that the layout is made for.
     """
     fastest = fastest_dimension(threads) if dimension is None else dimension

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from irscope.errors import UsageError, did_you_mean
 from irscope.layout.described import DescribedLayout
@@ -20,7 +20,8 @@ def choose_layouts(
 
     Args:
         layouts: those of a module.
-        names: aliases (with or without the sign), encodings' text, kinds (`nvidia_mma`), or `#alias@128x64` for one shape.
+        names: aliases (with or without the sign), encodings' text, kinds (`nvidia_mma`), or `#alias@128x64` for
+            one shape.
         value: a value's name, such as `%acc`.
         operation: an operation's name, such as `tt.dot`.
         line: a Python line that uses it.
@@ -53,7 +54,9 @@ def choose_layouts(
 
 
 def _same_operation(name: str, asked: str) -> bool:
-    return name == asked or name.rpartition(".")[2] == asked or (asked in ("tt.dot", "dot") and "dot" in name.rpartition(".")[2].split("_"))
+    short = name.rpartition(".")[2]
+    # A dot is many operations: tt.dot, ttng.warp_group_dot, …
+    return asked in (name, short) or (asked in ("tt.dot", "dot") and "dot" in short.split("_"))
 
 
 def _is_named(item: DescribedLayout, asked: str) -> bool:
@@ -71,7 +74,6 @@ def _elements(item: DescribedLayout) -> int:
     return total
 
 
-def _check(found: Sequence[DescribedLayout], what: str, asked: str, known: object) -> None:
+def _check(found: Sequence[DescribedLayout], what: str, asked: str, known: Iterable[str]) -> None:
     if not found:
-        names = [str(name) for name in known] if isinstance(known, (set, list)) else []  # pyright: ignore[reportUnknownVariableType,reportUnknownArgumentType]
-        raise UsageError(f"{what}.{did_you_mean(asked, names)}")
+        raise UsageError(f"{what}.{did_you_mean(asked, known)}")

@@ -1,7 +1,7 @@
 """What a conversion between two layouts must move: nothing, registers, lanes, warps or CTAs.
 
-A dst register of some thread needs an element; whether the same thread, warp or CTA holds it under src follows from the
-bases alone, both maps being linear: it does for all inputs if it does for each basis vector.
+A register of the destination needs an element; whether the same thread, warp or CTA holds it at the source
+follows from the bases alone, both maps being linear: it does for all inputs if it does for each basis vector.
 Source: "Linear Layouts" (Zhou et al., 2025, arXiv:2505.23819), section on layout conversions.
 """
 
@@ -23,7 +23,8 @@ def what_moves(source: ThreadMap, destination: ThreadMap) -> Movement:
     """The least that must be crossed to go from one layout to the other; raises UsageError for different shapes."""
     if source.shape != destination.shape:
         raise UsageError(
-            f"a {'×'.join(map(str, source.shape))} tensor can't be converted to {'×'.join(map(str, destination.shape))}."
+            f"a {'×'.join(map(str, source.shape))} tensor can't be converted to "
+            f"{'×'.join(map(str, destination.shape))}: a conversion keeps the shape."
         )
     for level, name in _LEVELS:
         if not _stays_within(source, destination, level):

@@ -78,7 +78,9 @@ class _CostReader:
         encoding = read_encoding(resolve_aliases(kind.encoding, self.aliases))
         return self._layouts.get((encoding.text, own_shape(encoding, kind)[0]))
 
-    def _cost(self, kind: Literal["global", "shared", "conversion"], use: OperationUse, used: Sequence[DescribedLayout]) -> Cost:
+    def _cost(
+        self, kind: Literal["global", "shared", "conversion"], use: OperationUse, used: Sequence[DescribedLayout]
+    ) -> Cost:
         chain = self._chain(use)
         place = f"{chain[-1].file}:{chain[-1].line}" if chain else ""
         names = tuple(item.name for item in used)
@@ -101,7 +103,11 @@ class _CostReader:
         actions = ("global store",) if use.name in _STORES else ("global load", "async copy")
         widths = self.machine.widths(self._chain(use), actions)
         real = min((width for width in widths if width), default=0)
-        access = possible if not 0 < real < possible.bits_a_lane else global_access(described.threads, bits, contiguity=max(real // bits, 1))
+        access = (
+            possible
+            if not 0 < real < possible.bits_a_lane
+            else global_access(described.threads, bits, contiguity=max(real // bits, 1))
+        )
         text = (
             f"{access.bits_a_lane} bits a lane, {access.instructions} a warp, {access.sectors} sectors of 32 bytes "
             f"(least {access.minimum_sectors}), {access.lines} lines (least {access.minimum_lines})"
@@ -127,7 +133,11 @@ class _CostReader:
     def _narrow(self, use: OperationUse, possible: int, widths: Counter[int]) -> str:
         narrow = {width: number for width, number in widths.items() if 0 < width < possible}
         if not self.machine.text_stage or not widths:
-            return "" if not self.machine.text_stage else f"no such access stands in the {self.machine.text_stage} at this line"
+            return (
+                ""
+                if not self.machine.text_stage
+                else f"no such access stands in the {self.machine.text_stage} at this line"
+            )
         if not narrow:
             return ""
         real = ", ".join(f"{number} of {width} bits" for width, number in sorted(narrow.items()))
@@ -138,7 +148,8 @@ class _CostReader:
         names = self.uses.arguments_of(pointer)
         unknown = [name for name in names if self.uses.divisibility.get(name, 1) % 16]
         if unknown:
-            return f"likely because {', '.join(unknown)} {'is' if len(unknown) == 1 else 'are'} not known to be divisible by 16"
+            are = "is" if len(unknown) == 1 else "are"
+            return f"likely because {', '.join(unknown)} {are} not known to be divisible by 16"
         if len(use.operands) > 1:
             return f"likely because the mask {use.operands[1]} is not known to be the same for neighbouring elements"
         return "likely because the offsets are not known to be side by side"
@@ -224,7 +235,10 @@ class _CostReader:
             if action in ("shuffle", "shared load", "shared store", "matrix load", "matrix store"):
                 counts[action] = counts.get(action, 0) + number
         scratch = self._scratch.get(use.results[0] if use.results else "", "")
-        parts = [scratch, *(f"{number} {_plural(action, number)} on this line" for action, number in sorted(counts.items()))]
+        parts = [
+            scratch,
+            *(f"{number} {_plural(action, number)} on this line" for action, number in sorted(counts.items())),
+        ]
         return ", ".join(part for part in parts if part)
 
     def _why(self, use: OperationUse) -> str:

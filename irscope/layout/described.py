@@ -141,7 +141,12 @@ def as_json(described: DescribedLayout, *, full: bool = True) -> dict[str, Any]:
             "lanes": threads.lanes,
             "warps": threads.warps,
             "blocks": threads.blocks,
-            "replication": {"registers": copies.registers, "lanes": copies.lanes, "warps": copies.warps, "blocks": copies.blocks},
+            "replication": {
+                "registers": copies.registers,
+                "lanes": copies.lanes,
+                "warps": copies.warps,
+                "blocks": copies.blocks,
+            },
             "wasted": round(copies.wasted, 6),
         }
         if full:

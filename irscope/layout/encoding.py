@@ -1,4 +1,4 @@
-"""Reads the text of an encoding, such as `#ttg.blocked<{…}>`: its kind and parameters; what it can't read stays text."""
+"""Reads the text of an encoding, such as `#ttg.blocked<{…}>`: kind and parameters; what it can't read stays text."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def resolve_aliases(text: str, aliases: Mapping[str, str], _depth: int = 0) -> s
 
 
 def parse_encoding(text: str, aliases: Mapping[str, str] | None = None) -> Encoding:
-    """Read an encoding; raises ParseError where the text is none. An unknown one with a strange body has no parameters."""
+    """Read an encoding; raises ParseError where it is none. Of one with a strange body only the text is kept."""
     text = " ".join(resolve_aliases(text.strip(), aliases or {}).split())
     match = _NAME.match(text)
     if match is None or "." not in match[0]:

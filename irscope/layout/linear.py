@@ -26,7 +26,9 @@ class LinearLayout:
     """(output, size); every size is a power of two."""
 
     @staticmethod
-    def of(bases: Mapping[str, Iterable[Sequence[int]]], shape: Sequence[int], names: Sequence[str] = ()) -> LinearLayout:
+    def of(
+        bases: Mapping[str, Iterable[Sequence[int]]], shape: Sequence[int], names: Sequence[str] = ()
+    ) -> LinearLayout:
         """A layout of plain lists, its outputs `dim0`, `dim1`, … unless they are named.
 
         Raises UsageError where a size is no power of two, or a vector has the wrong length or leaves the shape.
@@ -39,7 +41,9 @@ class LinearLayout:
         for name, rows in vectors:
             for vector in rows:
                 if len(vector) != len(outputs):
-                    raise UsageError(f"a basis of {name!r}, {vector!r}, has {len(vector)} parts: there are {len(outputs)} outputs.")
+                    raise UsageError(
+                        f"a basis of {name!r}, {vector!r}, has {len(vector)} parts: there are {len(outputs)} outputs."
+                    )
                 if any(not 0 <= part < max(size, 1) for part, (_, size) in zip(vector, outputs, strict=True)):
                     raise UsageError(f"a basis of {name!r}, {vector!r}, leaves the shape {tuple(shape)!r}.")
         return LinearLayout(vectors, outputs)

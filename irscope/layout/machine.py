@@ -1,4 +1,4 @@
-"""What the assembly really does at a place of the kernel: widths of memory accesses, shuffles, matrix loads, barriers."""
+"""What the assembly really does at a place of the kernel: widths of accesses, shuffles, matrix loads, barriers."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ _AMD_DWORDS = re.compile(r"_dword(?:x(\d))?\b|_dword(?:x(\d))?_")
 _AMD_BITS = re.compile(r"_[bui](8|16|32|64|96|128)\b")
 
 _PTX: tuple[tuple[str, Action], ...] = (
-    ("ld.global", "global load"), ("st.global", "global store"), ("cp.async.bulk", "bulk copy"), ("cp.async.c", "async copy"),
-    ("ldmatrix", "matrix load"), ("stmatrix", "matrix store"), ("ld.shared", "shared load"), ("st.shared", "shared store"),
+    ("ld.global", "global load"), ("st.global", "global store"), ("cp.async.bulk", "bulk copy"),
+    ("cp.async.c", "async copy"),
+    ("ldmatrix", "matrix load"), ("stmatrix", "matrix store"), ("ld.shared", "shared load"),
+    ("st.shared", "shared store"),
     ("shfl.sync", "shuffle"), ("bar", "barrier"), ("red.", "atomic"), ("atom.", "atomic"),
 )  # fmt: skip
 _AMDGCN: tuple[tuple[str, Action], ...] = (

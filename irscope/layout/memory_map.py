@@ -47,7 +47,9 @@ class MemoryMap:
     banks: int = 32
 
     @staticmethod
-    def of(layout: LinearLayout, element_bits: int, padding: Sequence[Sequence[int]] = (), banks: int = 32) -> MemoryMap:
+    def of(
+        layout: LinearLayout, element_bits: int, padding: Sequence[Sequence[int]] = (), banks: int = 32
+    ) -> MemoryMap:
         """The map of a layout whose inputs are offset and block; raises UsageError for another."""
         if not layout.in_dims or layout.in_dims[0] != "offset":
             raise UsageError(f"a memory map needs a layout in shared memory; this one has {', '.join(layout.in_dims)}.")
@@ -107,7 +109,9 @@ class MemoryMap:
 
     def offset_of(self, *coordinates: int) -> int:
         """The offset of an element in its CTA, in elements, padding left out; raises UsageError where it has none."""
-        inside = len(coordinates) == len(self.shape) and all(0 <= c < s for c, s in zip(coordinates, self.shape, strict=True))
+        inside = len(coordinates) == len(self.shape) and all(
+            0 <= c < s for c, s in zip(coordinates, self.shape, strict=True)
+        )
         place = self.places[self.layout.flatten(coordinates)] if inside else -1
         if place < 0:
             raise UsageError(f"{coordinates!r} has no place: the tensor is {'×'.join(map(str, self.shape))}.")

@@ -94,7 +94,9 @@ def query_type(encoding: str, shape: tuple[int, ...], element: str, space: str) 
 
 def parameters_text(encoding: Encoding) -> str:
     """An encoding's parameters on one line, as they are written: `sizePerThread = [1, 8], order = [1, 0]`."""
-    return ", ".join(f"{name} = {value_text(value)}" if name else value_text(value) for name, value in encoding.parameters)
+    return ", ".join(
+        f"{name} = {value_text(value)}" if name else value_text(value) for name, value in encoding.parameters
+    )
 
 
 def value_text(value: Value) -> str:
@@ -123,13 +125,16 @@ def _new_row(encoding: Encoding, kind: LayoutType, shape: tuple[int, ...], named
 
 
 def _add_use(row: Row, operation: OperationUse, kind: LayoutType, uses: ModuleUses) -> None:
-    use = next((item for item in row["operations"] if item["name"] == operation.name), None)
+    operations: list[dict[str, Any]] = row["operations"]
+    use: dict[str, Any] | None = next((item for item in operations if item["name"] == operation.name), None)
     if use is None:
         use = {"name": operation.name, "lines": [], "values": [], "python": []}
-        row["operations"].append(use)
+        operations.append(use)
     use["lines"].append(operation.line)
     if len(operation.results) == len(operation.result_types):
-        use["values"] += [name for name, own in zip(operation.results, operation.result_types, strict=True) if own == kind]
+        use["values"] += [
+            name for name, own in zip(operation.results, operation.result_types, strict=True) if own == kind
+        ]
     chain = uses.locations.chain_at(operation.line)
     if chain and (place := f"{chain[-1].file}:{chain[-1].line}") not in use["python"]:
         use["python"].append(place)

@@ -78,7 +78,7 @@ class ThreadMap:
 
     @cached_property
     def elements(self) -> list[int]:
-        """The row-major element index for each register of each thread: registers run fastest, then lanes, warps, blocks."""
+        """The row-major element index in each register of each thread: registers run fastest, then lanes, warps."""
         return self.layout.all_elements()
 
     @cached_property
@@ -100,7 +100,9 @@ class ThreadMap:
 
     def owners_of(self, *coordinates: int) -> tuple[Owner, ...]:
         """Everyone who holds an element, in order; raises UsageError outside of the shape."""
-        inside = len(coordinates) == len(self.shape) and all(0 <= c < s for c, s in zip(coordinates, self.shape, strict=True))
+        inside = len(coordinates) == len(self.shape) and all(
+            0 <= c < s for c, s in zip(coordinates, self.shape, strict=True)
+        )
         if not inside:
             raise UsageError(f"{coordinates!r} is no element of a {'×'.join(map(str, self.shape))} tensor.")
         return self.owners_at(self.layout.flatten(coordinates))
@@ -142,7 +144,7 @@ class ThreadMap:
         return Replication(1 << free[0], 1 << free[1], 1 << free[2], 1 << free[3], self.registers)
 
     def contiguous(self, dimension: int | None = None) -> int:
-        """Elements that lie side by side along a dimension (the last by default) in one thread's consecutive registers."""
+        """Elements side by side along a dimension (by default the last) in one thread's consecutive registers."""
         stride = 1
         for size in self.shape[len(self.shape) if dimension is None else dimension + 1 :]:
             stride *= size
@@ -155,7 +157,7 @@ class ThreadMap:
         return run
 
     def vector_ids(self) -> list[int]:
-        """For each place the number, within its thread, of the vector it belongs to: runs along the fastest dimension."""
+        """For each place the number, within its thread, of the vector it is in: runs along the fastest dimension."""
         run = max(self.contiguous(dimension) for dimension in range(len(self.shape))) if self.shape else 1
         return [(place & (self.registers - 1)) // run for place in range(len(self.elements))]
 

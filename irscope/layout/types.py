@@ -1,4 +1,4 @@
-"""Reads the types of TTGIR that have a layout: `tensor<128x64xf16, #blocked>`, `!ttg.memdesc<3x128x64xf16, #shared, …>`."""
+"""Reads the types of TTGIR that have a layout: `tensor<128x64xf16, #blocked>`, `!ttg.memdesc<64xf16, #shared, …>`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ class LayoutType:
     @property
     def pointee(self) -> str:
         """What a tensor of pointers points to; empty for others."""
-        return self.element.removeprefix("!tt.ptr<").split(",")[0].rstrip(">").strip() if "tt.ptr<" in self.element else ""
+        return (
+            self.element.removeprefix("!tt.ptr<").split(",")[0].rstrip(">").strip() if "tt.ptr<" in self.element else ""
+        )
 
     def __str__(self) -> str:
         return "x".join([*map(str, self.shape), self.element])

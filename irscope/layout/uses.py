@@ -115,7 +115,9 @@ def read_uses(text: str) -> ModuleUses:
     for index, use in enumerate(operations):
         for operand in dict.fromkeys(use.operands):
             users.setdefault(operand, []).append(index)
-    return ModuleUses(tuple(operations), values, {name: tuple(rows) for name, rows in users.items()}, locations, inputs, divisibility)
+    return ModuleUses(
+        tuple(operations), values, {name: tuple(rows) for name, rows in users.items()}, locations, inputs, divisibility
+    )
 
 
 def _without_location(line: str) -> str:

@@ -1,4 +1,4 @@
-"""The layouts of any TTGIR text: answers a capture already holds are taken from it, the rest is asked of the compiler."""
+"""The layouts of any TTGIR text: answers that a capture holds are taken from it, the rest is asked of the compiler."""
 
 from __future__ import annotations
 

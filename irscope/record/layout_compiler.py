@@ -48,9 +48,9 @@ class LayoutCompiler:
         types: Sequence[str],
         tell: Callable[[int, Answer | None], None],
     ) -> None:
-        """Ask for each type; `tell(index, None)` before a question that may end the process, then `tell(index, answer)`."""
+        """Ask for each type: `tell(index, None)` before a question that may end the process, `tell(index, answer)`."""
         # The variants of an autotuned kernel share most of their layouts.
-        fresh = [text for text in types if (text, self._attributes) not in self._known]
+        fresh = [text for text in types if (text, self._attributes) not in self._known and _is_known(text)]
         arguments = dict(zip(fresh, self._arguments(fresh) or (), strict=False)) if fresh else {}
         for index, text in enumerate(types):
             key = (text, self._attributes)
@@ -70,7 +70,7 @@ class LayoutCompiler:
 
     def conflicts(self, pairs: Sequence[tuple[str, str]]) -> list[int | None]:
         """The compiler's own count for each (type in registers, type in shared memory): wavefronts of one access above
-        one; None where it can't be asked. Aborts on AMD targets in 3.8 and later, and on padded layouts in every version.
+        one; None where it can't be asked. Aborts on AMD targets in 3.8 and later, and on padded layouts in any version.
         """
         counts: list[int | None] = []
         for registers, shared in pairs:
@@ -86,16 +86,22 @@ class LayoutCompiler:
             # 3.8 and later look up the module around the builder's place, and crash where there is none.
             self._builder.set_insertion_point_to_start(self._entry[0])
             attributes = [layout._to_ir(self._builder) for layout in layouts]
-            counts.append(int(self._builder.get_shared_bank_conflicts(*attributes, list(kind.shape), kind.element_bits)))
+            counts.append(
+                int(self._builder.get_shared_bank_conflicts(*attributes, list(kind.shape), kind.element_bits))
+            )
         return counts
 
     def _answer(self, text: str, argument: Any) -> Answer:
         try:
             (kind,) = read_types(text)
             encoding = parse_encoding(kind.encoding)
+            if encoding.space == "unknown":
+                return {"reason": f"irscope does not know what {encoding.name} spreads its elements over", "unread": True}
             if any(size < 1 or size & (size - 1) for size in kind.shape):
                 sizes = "×".join(map(str, kind.shape))
-                return {"reason": f"the shape {sizes} has a size that is no power of two, and linear layouts have only such"}
+                return {
+                    "reason": f"the shape {sizes} has a size that is no power of two, and linear layouts have only such"
+                }
             if encoding.space == "shared" and not any(size > 1 for size in kind.shape):
                 # One element: no basis at all, which the compiler's own class refuses.
                 return _bases({"offset": [], "block": []}, kind.shape)
@@ -111,7 +117,9 @@ class LayoutCompiler:
     def _arguments(self, types: Sequence[str]) -> list[Any] | None:
         """A value of each type: the arguments of a function that is made for it. None where the types can't be read."""
         named = ", ".join(f"%arg{index}: {text}" for index, text in enumerate(types))
-        source = f"module attributes {{{self._attributes}}} {{\n  tt.func public @f({named}) {{\n    tt.return\n  }}\n}}\n"
+        source = (
+            f"module attributes {{{self._attributes}}} {{\n  tt.func public @f({named}) {{\n    tt.return\n  }}\n}}\n"
+        )
         with tempfile.NamedTemporaryFile("w", suffix=".ttgir") as file:
             file.write(source)
             file.flush()
@@ -138,8 +146,6 @@ class LayoutCompiler:
             return _register_bases(self._linear(layout, shape), shape)
         if encoding.space == "tensor":
             return self._ask_tensor_memory(encoding, shape, value)
-        if encoding.space != "shared":
-            return {"reason": f"irscope does not know what a {encoding.name!r} spreads its elements over"}
         if encoding.kind == "padded_shared":
             return _padded(self._builder.get_gluon_layout_from_memdesc(value), shape)
         if self._version < (3, 7) or encoding.kind == "amd_rotating_shared":
@@ -154,14 +160,16 @@ class LayoutCompiler:
 
     def _ask_tensor_memory(self, encoding: Encoding, shape: list[int], value: Any) -> Answer:
         if self._version < (3, 7):
-            return {"reason": f"Triton {'.'.join(map(str, self._version))} gives no map of tensor memory: 3.7 and later do"}
+            return {
+                "reason": f"Triton {'.'.join(map(str, self._version))} gives no map of tensor memory: 3.7 and later do"
+            }
         if encoding.kind != "tensor_memory_encoding":
             return {"reason": "the compiler gives no map for the layout of scales in tensor memory"}
         linear = self._linear(self._builder.get_gluon_layout_from_memdesc(value), shape)
         return _bases({"row": linear.rows, "column": linear.cols}, shape)
 
     def _ask_by_reshape(self, shape: list[int], value: Any) -> Answer:
-        """3.6 aborts on memory layouts, and no version knows the rotating one: reshaped to one dimension they are linear."""
+        """3.6 aborts on memory layouts, and none knows the rotating one: reshaped to one dimension they are linear."""
         number = 1
         for size in shape:
             number *= size
@@ -170,6 +178,11 @@ class LayoutCompiler:
         rows = {"offset": flat.offset_bases, "block": flat.block_bases}
         split = {name: [_split(vector[0], shape) for vector in vectors] for name, vectors in rows.items()}
         return _bases(split, shape)
+
+
+def _is_known(text: str) -> bool:
+    """Whether a type is worth a question; one that can't be read would spoil those that are asked with it."""
+    return any(parse_encoding(kind.encoding).space != "unknown" for kind in read_types(text))
 
 
 def _log_size() -> int:
@@ -205,7 +218,12 @@ def _bases(rows: dict[str, Any], shape: Sequence[int]) -> Answer:
 
 
 def _register_bases(layout: Any, shape: Sequence[int]) -> Answer:
-    rows = {"register": layout.reg_bases, "lane": layout.lane_bases, "warp": layout.warp_bases, "block": layout.block_bases}
+    rows = {
+        "register": layout.reg_bases,
+        "lane": layout.lane_bases,
+        "warp": layout.warp_bases,
+        "block": layout.block_bases,
+    }
     return _bases(rows, shape)
 
 

@@ -1,3 +1,4 @@
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false
 """Gluon kernels that ask the hardware who holds which element, and where it lies in shared memory.
 
 Imported only by the process that verifies, on a machine with a GPU.
@@ -5,6 +6,9 @@ Imported only by the process that verifies, on a machine with a GPU.
 
 import triton.experimental.gluon as gluon  # noqa: TID251
 import triton.experimental.gluon.language as gl  # noqa: TID251
+
+# 3.6 to 3.8 call it _reinterpret.
+_IS_PUBLIC = gl.constexpr(hasattr(gl.shared_memory_descriptor, "reinterpret"))
 
 
 @gluon.jit
@@ -31,7 +35,9 @@ def _indices(plain: gl.constexpr, shape: gl.constexpr):
 def store_threads(out, plain: gl.constexpr, layout: gl.constexpr, shape: gl.constexpr):
     """`out[i]` becomes the thread that holds element i under `layout`."""
     index = gl.convert_layout(_indices(plain, shape), layout)
-    thread = gl.inline_asm_elementwise("mov.u32 $0, %tid.x; // $1", "=r,r", [index], dtype=gl.int32, is_pure=False, pack=1)
+    thread = gl.inline_asm_elementwise(
+        "mov.u32 $0, %tid.x; // $1", "=r,r", [index], dtype=gl.int32, is_pure=False, pack=1
+    )
     gl.store(out + index, thread)
 
 
@@ -44,5 +50,8 @@ def store_offsets(
     value = ((_indices(plain, shape) >> shift) & mask).to(kind)
     memory = gl.allocate_shared_memory(kind, shape, layout)
     memory.store(value)
-    raw = memory._reinterpret(kind, [size], flat).load(line)
+    if _IS_PUBLIC:
+        raw = memory.reinterpret(kind, [size], flat).load(line)
+    else:
+        raw = memory._reinterpret(kind, [size], flat).load(line)
     gl.store(out + gl.arange(0, size, layout=line), raw.to(gl.int32) & mask)

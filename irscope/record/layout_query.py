@@ -2,7 +2,8 @@
 
 `python -m irscope.record.layout_query`, or a fork of a process that has Triton loaded. A question is
 `{"job": 1, "target": "cuda:90", "warp_size": 32, "num_warps": 4, "num_ctas": 1}` with either `types` or `text` (a whole
-module; `pairs` beside `types` asks for bank conflicts); the answers name the job: `rows` (of a text), then `begin` and `answer` for each, then `end`.
+module; `pairs` beside `types` asks for bank conflicts). The answers name the job: `rows` (of a text), then `begin` and
+`answer` for each type, then `end`.
 """
 
 from __future__ import annotations

@@ -52,7 +52,10 @@ class Verified:
             return head + (f"not checked: {self.skipped}" if self.skipped else f"failed: {self.failed}")
         if not self.differences:
             return head + f"the hardware agrees on all {self.checked} elements"
-        rows = [f"  {element}: the map says {ours}, the hardware {theirs}" for element, ours, theirs in self.differences[:_SHOWN]]
+        rows = [
+            f"  {element}: the map says {ours}, the hardware {theirs}"
+            for element, ours, theirs in self.differences[:_SHOWN]
+        ]
         more = len(self.differences) - len(rows)
         tail = [f"  … {more} more"] if more > 0 else []
         return "\n".join([head + f"{len(self.differences)} of {self.checked} elements differ", *rows, *tail])
@@ -63,7 +66,10 @@ def verify_layouts(layouts: Sequence[DescribedLayout], *, interpreter: str | Non
     questions = [(item, why_not(item)) for item in layouts]
     asked = [item for item, why in questions if not why]
     answers = iter(_ask(asked, interpreter)) if asked else iter(())
-    return [Verified(item.name, item.shape, 0, skipped=why) if why else _compared(item, next(answers)) for item, why in questions]
+    return [
+        Verified(item.name, item.shape, 0, skipped=why) if why else _compared(item, next(answers))
+        for item, why in questions
+    ]
 
 
 def why_not(item: DescribedLayout) -> str:
@@ -128,7 +134,9 @@ def _compared(item: DescribedLayout, answer: dict[str, Any]) -> Verified:
     if "error" in answer:
         return Verified(item.name, item.shape, 0, failed=answer["error"])
     values: list[int] = answer["values"]
-    differences = _thread_differences(item.threads, values) if item.threads is not None else _offset_differences(item, values)
+    differences = (
+        _thread_differences(item.threads, values) if item.threads is not None else _offset_differences(item, values)
+    )
     return Verified(item.name, item.shape, len(values), tuple(differences))
 
 
@@ -170,14 +178,19 @@ def main() -> None:
         try:
             answer = {"values": measure(question, torch)}
         except Exception as error:
-            answer = {"error": f"{type(error).__name__}: {str(error).strip().splitlines()[0][:300] if str(error) else ''}"}
+            answer = {
+                "error": f"{type(error).__name__}: {str(error).strip().splitlines()[0][:300] if str(error) else ''}"
+            }
         print(json.dumps(answer), flush=True)
 
 
 def measure(question: dict[str, Any], torch: Any) -> list[int]:
     """Run the kernel of one question on the GPU: the thread of each element, or the element at each offset."""
-    from irscope.record import layout_kernels as kernels
+    import importlib
+
     from irscope.record.layout_compiler import LayoutCompiler
+
+    kernels: Any = importlib.import_module("irscope.record.layout_kernels")
 
     gl = kernels.gl
     compiler = LayoutCompiler()
@@ -189,7 +202,9 @@ def measure(question: dict[str, Any], torch: Any) -> list[int]:
         size *= extent
     out = torch.full((size,), -1, dtype=torch.int32, device="cuda")
     rank = len(shape)
-    plain = gl.BlockedLayout([1] * rank, [1] * (rank - 1) + [32], [1] * (rank - 1) + [warps], list(range(rank - 1, -1, -1)))
+    plain = gl.BlockedLayout(
+        [1] * rank, [1] * (rank - 1) + [32], [1] * (rank - 1) + [warps], list(range(rank - 1, -1, -1))
+    )
     if question["space"] == "registers":
         kernels.store_threads[(1,)](out, plain, layout, tuple(shape), num_warps=warps)
         return out.tolist()
@@ -200,7 +215,9 @@ def measure(question: dict[str, Any], torch: Any) -> list[int]:
     total = [0] * size
     for shift in range(0, max(size - 1, 1).bit_length(), bits):
         mask = (1 << min(bits, 31)) - 1
-        kernels.store_offsets[(1,)](out, plain, layout, line, flat, tuple(shape), size, kind, shift, mask, num_warps=warps)
+        kernels.store_offsets[(1,)](
+            out, plain, layout, line, flat, tuple(shape), size, kind, shift, mask, num_warps=warps
+        )
         total = [value | part << shift for value, part in zip(total, out.tolist(), strict=True)]
     return total
 

@@ -47,7 +47,9 @@ class LayoutJob:
     def result(self) -> list[Row]:
         """The rows with what was answered; a row with no answer says so."""
         rows = self.rows or []
-        return [row | self.answers.get(index, {"reason": "the compiler was not asked"}) for index, row in enumerate(rows)]
+        return [
+            row | self.answers.get(index, {"reason": "the compiler was not asked"}) for index, row in enumerate(rows)
+        ]
 
     def take(self, message: dict[str, Any]) -> None:
         """Take one message of the child."""
@@ -189,7 +191,9 @@ class LayoutServer:
         self.close()
 
 
-def describe_layouts(ttgir_text: str, target: Target, num_warps: int = 4, num_ctas: int = 1, *, fork: bool = True) -> list[Row]:
+def describe_layouts(
+    ttgir_text: str, target: Target, num_warps: int = 4, num_ctas: int = 1, *, fork: bool = True
+) -> list[Row]:
     """Every distinct layout of a module with the compiler's own linear layout of it, as JSON holds it.
 
     Args:
@@ -230,7 +234,9 @@ def ask_layout(
     """
     encoding = parse_encoding(encoding_text)
     if any(size < 1 or size & (size - 1) for size in shape):
-        raise UsageError(f"the shape {'×'.join(map(str, shape))} has a size that is no power of two: layouts have only such.")
+        raise UsageError(
+            f"the shape {'×'.join(map(str, shape))} has a size that is no power of two: layouts have only such."
+        )
     element = _ELEMENTS.get(dtype, dtype)
     own = shape
     if encoding.space in ("shared", "tensor") and (rank := encoding_rank(encoding)) and len(shape) > rank:
@@ -250,12 +256,14 @@ def ask_layout(
         (answered,) = server.wait(server.ask_types([row], target, num_warps or 4, num_ctas))
     if "No module named" in answered.get("reason", "") or "Triton is not installed" in answered.get("reason", ""):
         raise MissingTool(
-            "Triton is not installed here, and a layout that is given as text is asked of it: pip install 'triton>=3.6'."
+            "Triton is not installed here, and a layout that is given as text is asked of it: "
+            "pip install 'triton>=3.6'."
         )
     if answered.get("unread") or "does not survive" in answered.get("reason", ""):
         raise UsageError(
-            f"the compiler does not take {encoding.text} for a {'×'.join(map(str, shape))} {element} with {num_warps or 4} warps "
-            f"on {target}: {answered['reason'].rstrip('.')}. The ranks, the warps and the threads of a warp ({target.warp_size}) must fit."
+            f"the compiler does not take {encoding.text} for a {'×'.join(map(str, shape))} {element} with "
+            f"{num_warps or 4} warps on {target}: {answered['reason'].rstrip('.')}. "
+            f"The ranks, the warps and the threads of a warp ({target.warp_size}) must fit."
         )
     _check_threads(answered, num_warps, target)
     return answered
@@ -268,7 +276,10 @@ def _check_threads(row: Row, num_warps: int | None, target: Target) -> None:
         return
     lanes, warps = 1 << len(bases["lane"]), 1 << len(bases["warp"])
     if lanes != target.warp_size:
-        raise UsageError(f"{row['encoding']} is for {lanes} threads a warp; {target} has {target.warp_size}. Choose another --target.")
+        raise UsageError(
+            f"{row['encoding']} is for {lanes} threads a warp; {target} has {target.warp_size}. "
+            "Choose another --target."
+        )
     if num_warps is not None and warps != num_warps:
         raise UsageError(f"{row['encoding']} is for {warps} warps, not for {num_warps}: write --num-warps {warps}.")
 
@@ -331,7 +342,9 @@ class _Child:
         how = f"was ended by signal {-code}" if code < 0 else f"ended with status {code}"
         self.log.seek(0)
         # "python: …/LinearLayout.cpp:250: void …: Assertion `…' failed." or "LLVM ERROR: …"
-        said = [line.strip() for line in self.log.read().decode("utf-8", "replace").splitlines() if _TELLING.search(line)]
+        said = [
+            line.strip() for line in self.log.read().decode("utf-8", "replace").splitlines() if _TELLING.search(line)
+        ]
         self.log.close()
         return f"{how}: {said[-1][-300:]}" if said and code else how
 

@@ -22,7 +22,7 @@ _STYLES = {
 
 
 # A text that came with a capture must not steer the terminal: each control character shows as one sign.
-_CONTROLS = {code: "\N{REPLACEMENT CHARACTER}" for code in (*range(0x20), *range(0x7F, 0xA0))}
+_CONTROLS = dict.fromkeys((*range(32), *range(127, 160)), "�")
 
 
 @dataclass(frozen=True, slots=True)

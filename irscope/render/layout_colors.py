@@ -14,10 +14,18 @@ _EIGHT: tuple[Rgb, ...] = (
     (86, 180, 233), (230, 159, 0), (0, 158, 115), (240, 228, 66),
     (0, 114, 178), (213, 94, 0), (204, 121, 167), (150, 150, 150),
 )  # fmt: skip
-_SCALE: tuple[Rgb, ...] = ((0, 32, 76), (53, 66, 108), (102, 105, 112), (148, 142, 119), (199, 180, 100), (255, 234, 70))
+_SCALE: tuple[Rgb, ...] = (
+    (0, 32, 76),
+    (53, 66, 108),
+    (102, 105, 112),
+    (148, 142, 119),
+    (199, 180, 100),
+    (255, 234, 70),
+)
 
 _WHITE: Rgb = (255, 255, 255)
 _BLACK: Rgb = (16, 18, 22)
+_INK: Rgb = (0, 0, 0)
 
 
 class Shade(NamedTuple):
@@ -44,8 +52,8 @@ def fills(count: int, dark: bool = False) -> list[Rgb]:
 def shade_of(fill: Rgb) -> Shade:
     """A filling with black or white on it, whichever reads better."""
     light = luminance(fill)
-    on_white, on_black = 1.05 / (light + 0.05), (light + 0.05) / (luminance(_BLACK) + 0.05)
-    return Shade(hexadecimal(fill), hexadecimal(_BLACK if on_black >= on_white else _WHITE))
+    on_white, on_black = 1.05 / (light + 0.05), (light + 0.05) / 0.05
+    return Shade(hexadecimal(fill), hexadecimal(_INK if on_black >= on_white else _WHITE))
 
 
 def luminance(color: Rgb) -> float:

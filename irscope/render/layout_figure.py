@@ -1,8 +1,7 @@
-"""What a picture of a layout shows, before it is drawn: a plane of cells joined to runs, colours, labels and a legend."""
+"""What a picture of a layout shows, before it is drawn: cells joined to runs, colours, labels and a legend."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
@@ -11,27 +10,10 @@ from irscope.layout.described import DescribedLayout
 from irscope.layout.linear import LinearLayout
 from irscope.layout.memory_map import MemoryMap
 from irscope.layout.thread_map import Owner, ThreadMap
+from irscope.render.layout_plane import Plane, Run, axes_of, make_runs, plane_of, sizes_of, unit_worth_showing
 
 ColorBy = Literal["warp", "lane", "register", "bank", "vector"]
 COLOR_BY: tuple[str, ...] = get_args(ColorBy)
-
-MAX_RUNS = 2304
-"""Runs that one picture shows; a plane with more is cut to a window, whose place is named."""
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """Neighbouring elements of one row (or column) that one thread, or one stretch of memory, holds."""
-
-    row: int
-    column: int
-    length: int
-    """Elements, to the right or, in a vertical figure, down."""
-    label: str
-    detail: str
-    color: int
-    """Index into the colours of the figure."""
-    marked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,29 +44,6 @@ class Figure:
     """Why there is no picture."""
     mark_text: str = ""
     """What a mark on a run means; empty where none is marked."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Plane:
-    """The two last dimensions, at index 0 of the others: how many elements are shown, and how often that repeats."""
-
-    rows: int
-    columns: int
-    all_rows: int
-    all_columns: int
-    repeats: bool
-    each: str = "each time in other registers of the same threads"
-
-    @property
-    def note(self) -> str:
-        if (self.rows, self.columns) == (self.all_rows, self.all_columns):
-            return ""
-        down, across = self.all_rows // self.rows, self.all_columns // self.columns
-        if self.repeats:
-            often = [(f"{n} times" if n > 2 else "twice", way) for n, way in ((down, "down"), (across, "across")) if n > 1]
-            times = " and ".join(f"{n} {way}" for n, way in often)
-            return f"the {self.rows}×{self.columns} unit repeats {times}, {self.each}"
-        return f"elements [0:{self.rows}, 0:{self.columns}] of {self.all_rows}×{self.all_columns}"
 
 
 def make_figure(
@@ -138,7 +97,9 @@ def check_color(described: DescribedLayout, color_by: str | None) -> str:
         raise UsageError(f"--color-by {color_by!r} is no colouring.{did_you_mean(color_by, COLOR_BY)}")
     if (color_by == "bank") == (threads is not None) and described.layout is not None:
         fits = "bank" if threads is None else "warp, lane, register or vector"
-        raise UsageError(f"--color-by {color_by}: {described.name} lies in {described.encoding.space}: colour it by {fits}.")
+        raise UsageError(
+            f"--color-by {color_by}: {described.name} lies in {described.encoding.space}: colour it by {fits}."
+        )
     return color_by
 
 
@@ -190,85 +151,14 @@ def moved_elements(first: DescribedLayout, second: DescribedLayout) -> list[bool
     return [holders(a, element).isdisjoint(holders(b, element)) for element in range(a.size)]
 
 
-def _plane_of(shape: Sequence[int], register_vectors: Sequence[Sequence[int]], others: Sequence[Sequence[int]]) -> _Plane:
-    """The unit that repeats: the high bits of a dimension that single bits of the register decide, and nothing else."""
-    sizes = list(shape[-2:]) if len(shape) > 1 else [1, *(shape or (1,))]
-    units = list(sizes)
-    for which in (0, 1):
-        dimension = len(shape) - 2 + which
-        if dimension < 0:
-            continue
-        while units[which] > 1:
-            bit = units[which] // 2
-            alone = [v for v in register_vectors if v[dimension] == bit and sum(1 for part in v if part) == 1]
-            touching = [v for v in (*register_vectors, *others) if v[dimension] & bit]
-            if len(alone) != 1 or len(touching) != 1:
-                break
-            units[which] = bit
-    return _Plane(units[0], units[1], sizes[0], sizes[1], True)
-
-
-def _unit_worth_showing(plane: _Plane) -> _Plane:
-    # A tensor this small is shown whole; of a unit of one row or column a few say more than one.
-    rows, columns = plane.rows, plane.columns
-    while rows * columns < 256 and rows < plane.all_rows and rows * 2 <= 8:
-        rows *= 2
-    while rows * columns < 256 and columns < plane.all_columns and columns * 2 <= 64:
-        columns *= 2
-    if plane.all_rows * plane.all_columns <= 512:
-        rows, columns = plane.all_rows, plane.all_columns
-    return replace(plane, rows=rows, columns=columns)
-
-
-def _runs(
-    plane: _Plane, vertical: bool, joined: Callable[[int, int], bool], make: Callable[[int, int, int, int], Run]
-) -> tuple[_Plane, tuple[Run, ...]]:
-    """The runs of a plane, cut to a window where there are too many.
-
-    Args:
-        plane: what is shown.
-        vertical: whether runs go down.
-        joined: whether an element (by row-major index) belongs with the next one, to the right or below.
-        make: the run at (row, column), of a first element and a length.
-    """
-    rows, columns = plane.rows, plane.columns
-    step = plane.all_columns if vertical else 1
-    while True:
-        runs: list[Run] = []
-        outer, inner = (columns, rows) if vertical else (rows, columns)
-        for line in range(outer):
-            base = line if vertical else line * plane.all_columns
-            start = 0
-            for at in range(1, inner + 1):
-                if at < inner and joined(base + (at - 1) * step, base + at * step):
-                    continue
-                row, column = (start, line) if vertical else (line, start)
-                runs.append(make(row, column, base + start * step, at - start))
-                start = at
-            if len(runs) > MAX_RUNS:
-                break
-        if len(runs) <= MAX_RUNS:
-            cut = (rows, columns) != (plane.rows, plane.columns)
-            return replace(plane, rows=rows, columns=columns, repeats=plane.repeats and not cut), tuple(runs)
-        rows, columns = (rows // 2, columns) if rows >= columns else (rows, columns // 2)
-
-
-def _axes(shape: Sequence[int]) -> tuple[str, str, list[str]]:
-    if len(shape) < 2:
-        return "", "dim 0", []
-    fixed = [f"dim {index} = 0 of {size}" for index, size in enumerate(shape[:-2])]
-    note = [f"shown at {', '.join(fixed)}"] if fixed else []
-    return f"dim {len(shape) - 2}", f"dim {len(shape) - 1}", note
-
-
 def _registers(
     threads: ThreadMap, title: str, facts: list[str], color_by: str, marks: list[bool] | None, mark_text: str
 ) -> Figure:
     layout = threads.layout
     others = [vector for name in ("lane", "warp", "block") for vector in layout.vectors(name)]
-    plane = _unit_worth_showing(_plane_of(threads.shape, layout.vectors("register"), others))
+    plane = unit_worth_showing(plane_of(threads.shape, layout.vectors("register"), others))
     if marks is not None and any(marks):
-        plane = _Plane(plane.all_rows, plane.all_columns, plane.all_rows, plane.all_columns, False)
+        plane = Plane(plane.all_rows, plane.all_columns, plane.all_rows, plane.all_columns, False)
     places = threads.first_owners
     register_bits = threads.registers.bit_length() - 1
     copies = threads.replication.threads * threads.replication.registers
@@ -289,7 +179,9 @@ def _registers(
         last = owner.register + length - 1
         registers = f"r{owner.register}" if length == 1 else f"r{owner.register}–{last}"
         mark = marks is not None and marks[element]
-        return Run(row, column, length, f"{block}{warp}t{owner.lane}", registers, color_of(owner, places[element]), mark)
+        return Run(
+            row, column, length, f"{block}{warp}t{owner.lane}", registers, color_of(owner, places[element]), mark
+        )
 
     def color_of(owner: Owner, place: int) -> int:
         if color_by == "warp":
@@ -299,11 +191,11 @@ def _registers(
         return owner.register if color_by == "register" else (place & (threads.registers - 1)) // vector
 
     vertical = len(threads.shape) > 1 and threads.contiguous(len(threads.shape) - 2) > threads.contiguous()
-    plane, runs = _runs(plane, vertical, joined, make)
+    plane, runs = make_runs(plane, vertical, joined, make)
     # Only what the unit shows gets a colour: the repeats have registers of their own.
     counts = {"warp": threads.warps * threads.blocks, "lane": threads.lanes}
     count = counts.get(color_by) or max((run.color for run in runs), default=0) + 1
-    row_axis, column_axis, fixed = _axes(threads.shape)
+    row_axis, column_axis, fixed = axes_of(threads.shape)
     return Figure(
         title,
         (*facts, *fixed, *([plane.note] if plane.note else [])),
@@ -342,8 +234,8 @@ def _memory(memory: MemoryMap, title: str, facts: list[str], described: Describe
         return Run(row, column, length, f"{byte}", f"b{bank}" if last == bank else f"b{bank}–{last}", bank)
 
     vertical = plane.all_rows > 1 and places[plane.all_columns] == places[0] + 1
-    plane, runs = _runs(plane, vertical, joined, make)
-    row_axis, column_axis, fixed = _axes(memory.shape)
+    plane, runs = make_runs(plane, vertical, joined, make)
+    row_axis, column_axis, fixed = axes_of(memory.shape)
     return Figure(
         title,
         (*facts, *fixed, *([plane.note] if plane.note else [])),
@@ -361,18 +253,14 @@ def _memory(memory: MemoryMap, title: str, facts: list[str], described: Describe
     )
 
 
-def _memory_plane(memory: MemoryMap) -> _Plane:
+def _memory_plane(memory: MemoryMap) -> Plane:
     """The unit that repeats with the banks: dimension bits that offset bits of whole lines of banks decide alone."""
     vectors = memory.layout.vectors("offset")
     line_bits = max(memory.banks * 4 * 8 // memory.element_bits, 1).bit_length() - 1
     beyond = () if memory.padding else vectors[line_bits:]
     others = (*vectors[: len(vectors) - len(beyond)], *memory.layout.vectors("block"))
-    plane = _plane_of(memory.shape, beyond, others)
-    return replace(_unit_worth_showing(plane), each="in the same banks of other lines")
-
-
-def _sizes(shape: Sequence[int]) -> tuple[int, int]:
-    return (shape[-2], shape[-1]) if len(shape) > 1 else (1, shape[0] if shape else 1)
+    plane = plane_of(memory.shape, beyond, others)
+    return replace(unit_worth_showing(plane), each="in the same banks of other lines")
 
 
 def _tensor_memory(layout: LinearLayout, title: str, facts: list[str]) -> Figure:
@@ -391,12 +279,13 @@ def _tensor_memory(layout: LinearLayout, title: str, facts: list[str]) -> Figure
         detail = f"c{at}" if length == 1 else f"c{at}–{at + length - 1}"
         return Run(row, column, length, f"lane {lane}", detail, lane // 32)
 
-    plane, runs = _runs(_Plane(*_sizes(layout.shape), *_sizes(layout.shape), True), False, joined, make)
-    row_axis, column_axis, fixed = _axes(layout.shape)
+    plane, runs = make_runs(Plane(*sizes_of(layout.shape), *sizes_of(layout.shape), True), False, joined, make)
+    row_axis, column_axis, fixed = axes_of(layout.shape)
     facts = [*facts, f"{inputs.in_size('row')} lanes × {width} columns of tensor memory, columns in elements", *fixed]
     return Figure(
         title, (*facts, *([plane.note] if plane.note else [])), plane.rows, plane.columns, row_axis, column_axis, runs,
-        "warp", 4, tuple((index, f"lanes {32 * index}–{32 * index + 31}") for index in range(4)), "lane of tensor memory", "c: columns",
+        "warp", 4, tuple((index, f"lanes {32 * index}–{32 * index + 31}") for index in range(4)),
+        "lane of tensor memory", "c: columns",
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""One interactive page of layouts: a file that fetches nothing, with its data as JSON and a policy that allows no more."""
+"""One interactive page of layouts: a file that fetches nothing, its data as JSON, and a policy that allows no more."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def render_html(layouts: Sequence[DescribedLayout], *, compared: bool = False) -
     script = read_asset("layout.js")
     data = {"compared": compared, "layouts": [_data(item) for item in layouts]}
     parts = {
-        "policy": f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; base-uri 'none'; form-action 'none'",
+        "policy": f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; "
+        "base-uri 'none'; form-action 'none'",
         "title": escape(", ".join(dict.fromkeys(item.name for item in layouts))),
         "style": style,
         "script": script,
@@ -63,5 +64,14 @@ def _data(item: DescribedLayout) -> dict[str, Any]:
         return result | {"bases": bases, "vector": vector}
     if (memory := item.memory) is not None:
         bases = {name: memory.layout.vectors(name) for name in ("offset", "block")}
-        return result | {"bases": bases, "element_bits": memory.element_bits, "padding": memory.padding, "banks": memory.banks}
-    return result | {"bases": {name: item.layout.vectors(name) for name in ("column", "row")}, "banks": 32, "element_bits": 32}
+        return result | {
+            "bases": bases,
+            "element_bits": memory.element_bits,
+            "padding": memory.padding,
+            "banks": memory.banks,
+        }
+    return result | {
+        "bases": {name: item.layout.vectors(name) for name in ("column", "row")},
+        "banks": 32,
+        "element_bits": 32,
+    }

@@ -13,6 +13,8 @@ def render_png(svg: str, zoom: float = 2.0) -> bytes:
     try:
         resvg: Any = importlib.import_module("resvg_py")
     except ImportError as error:
-        raise MissingTool("PNG needs the package resvg-py: pip install 'irscope[png]'. --format svg needs nothing.") from error
+        raise MissingTool(
+            "PNG needs the package resvg-py: pip install 'irscope[png]'. --format svg needs nothing."
+        ) from error
     # Other versions return a list of integers.
     return bytes(resvg.svg_to_bytes(svg_string=svg, zoom=zoom))

@@ -8,7 +8,8 @@ from html import escape
 from typing import Literal
 
 from irscope.render.layout_colors import shades
-from irscope.render.layout_figure import Figure, Run
+from irscope.render.layout_figure import Figure
+from irscope.render.layout_plane import Run
 
 WIDTH = 1280
 """Pixels: a slide's width."""
@@ -25,7 +26,10 @@ text{font-family:ui-monospace,"DejaVu Sans Mono",Menlo,Consolas,monospace}
 .h{font:600 19px system-ui,"DejaVu Sans",sans-serif}.p{font-size:12.5px}.a{font-size:11px}
 .l,.d{text-anchor:middle}.d{opacity:.72}
 """
-_DARK = ".bg{fill:#14161b}.t{fill:#eceef2}.m{fill:#a4abb8}.g{stroke:#14161b}.k{stroke:#eceef2}.v{stroke:#eceef2}.frame{stroke:#a4abb8}"
+_DARK = (
+    ".bg{fill:#14161b}.t{fill:#eceef2}.m{fill:#a4abb8}.g{stroke:#14161b}.k{stroke:#eceef2}.v{stroke:#eceef2}"
+    ".frame{stroke:#a4abb8}"
+)
 
 
 def render_svg(figures: Sequence[Figure], width: int = WIDTH) -> str:
@@ -41,7 +45,8 @@ def render_svg(figures: Sequence[Figure], width: int = WIDTH) -> str:
     height = round(top)
     title = escape("; ".join(figure.title for figure in figures))
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        'role="img">'
         f"<title>{title}</title><style>{_STYLE}{_palettes(used)}</style>"
         f'<rect class="bg" width="{width}" height="{height}"/>{"".join(parts)}</svg>\n'
     )
@@ -158,7 +163,8 @@ def _grid(figure: Figure, left: float, top: float, room: float) -> tuple[str, fl
         own = [
             run
             for run in figure.runs
-            if panel.row <= run.row < panel.row + panel.rows and panel.column <= run.column < panel.column + panel.columns
+            if panel.row <= run.row < panel.row + panel.rows
+            and panel.column <= run.column < panel.column + panel.columns
         ]
         parts.append(_ticks(panel, bool(figure.row_axis)))
         parts.append(f'<g class="g">{"".join(_rect(figure, run, *panel.box(figure, run)) for run in own)}</g>')
@@ -218,7 +224,8 @@ def _label(figure: Figure, run: Run, x: float, y: float, w: float, h: float, how
     text = f'<text class="l {color}" x="{_n(middle)}" y="{_n(first)}" font-size="{_n(size)}">{label}</text>'
     if how.detail == "below":
         second = first + size * 1.05
-        text += f'<text class="d {color}" x="{_n(middle)}" y="{_n(second)}" font-size="{_n(size * 0.8)}">{escape(run.detail)}</text>'
+        place = f'x="{_n(middle)}" y="{_n(second)}" font-size="{_n(size * 0.8)}"'
+        text += f'<text class="d {color}" {place}>{escape(run.detail)}</text>'
     return text
 
 

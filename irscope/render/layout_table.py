@@ -81,5 +81,8 @@ def cost_table(costs: Iterable[Cost], *, width: int | None = None, color: bool =
         lines.append(line)
         if cost.hint:
             lines.append(f"{'':13}{cost.hint}")
-    lines += ["", "above least: 32-byte sectors (global) or wavefronts (shared, conversions) of one warp, each time it runs."]
+    lines += [
+        "",
+        "above least: 32-byte sectors (global) or wavefronts (shared, conversions) of one warp, each time it runs.",
+    ]
     return "\n".join(lines) + "\n"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from irscope.render.layout_colors import Rgb, fills, luminance
-from irscope.render.layout_figure import Figure, Run
+from irscope.render.layout_figure import Figure
+from irscope.render.layout_plane import Run
 from irscope.render.tables import shorten, visible
 
 _RESET = "\x1b[0m"
@@ -45,7 +46,11 @@ def render_terminal(figure: Figure, *, width: int = 100, color: bool = False) ->
 
 def _name(figure: Figure, run: Run, color: bool) -> str:
     # Without colours the label says what the colour would.
-    own = f"{figure.color_by[0]}{run.color} " if not color and figure.color_by in ("warp", "vector") and "w" not in run.label else ""
+    own = (
+        f"{figure.color_by[0]}{run.color} "
+        if not color and figure.color_by in ("warp", "vector") and "w" not in run.label
+        else ""
+    )
     detail = f" {run.detail}" if figure.color_by in ("bank", "register") else ""
     return f"{own}{run.label}{detail}{'*' if run.marked else ''}"
 
@@ -65,7 +70,9 @@ def _panel(
             room = cell * (1 if figure.vertical else run.length)
             text = shorten(names[run], room - 1) if begins else ('"' if not color else "")
             padded = text.center(room - 1) if room > 2 else text[:room]
-            parts.append(_painted(f"{padded} "[:room], palette[run.color % len(palette)]) if color else f"{padded}|"[:room])
+            parts.append(
+                _painted(f"{padded} "[:room], palette[run.color % len(palette)]) if color else f"{padded}|"[:room]
+            )
         lines.append(f"{row:>4} {'' if color else '|'}{''.join(parts)}")
     if len(grid) > _MAX_LINES:
         lines.append(f"     … {len(grid) - _MAX_LINES} more rows; --format svg draws them all")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
 
@@ -10,7 +11,7 @@ from irscope.analysis.diff import TextDiff, diff_texts
 from irscope.ir.normalize import normalize
 from tests.analysis.patching import check
 from tests.analysis.planting import PLANTERS, Plant, plant, renumbered
-from tests.analysis.snapshots import distinct_modules
+from tests.analysis.snapshots import KINDS, TEXTS, distinct_modules, stage_text
 
 OPS = {
     "attribute": "changed",
@@ -78,3 +79,52 @@ def test_a_changed_attribute_is_marked() -> None:
     (left_mark,), (right_mark,) = diff.marks(entry)
     assert diff.left_lines[entry.left.start][slice(*left_mark)] == "8"
     assert diff.right_lines[entry.right.start][slice(*right_mark)] == "16"
+
+
+def _permuted(text: str, pattern: str, rng: random.Random) -> str:
+    """The text with the numbers that a pattern finds permuted."""
+    numbers = sorted({match[1] for match in re.finditer(pattern, text)})
+    fresh = dict(zip(numbers, rng.sample(numbers, len(numbers)), strict=True))
+
+    def replace(match: re.Match[str]) -> str:
+        start = match.start(1) - match.start()
+        return match[0][:start] + fresh[match[1]] + match[0][start + len(match[1]) :]
+
+    return re.sub(pattern, replace, text)
+
+
+@pytest.mark.parametrize("warps", [4, 8])
+def test_renamed_registers_and_labels_differ_in_nothing(warps: int) -> None:
+    rng = random.Random(warps)
+    ptx = stage_text("softmax.cuda90.ptx", warps)
+    renamed = _permuted(_permuted(_permuted(ptx, r"%r(\d+)\b", rng), r"%rd(\d+)\b", rng), r"\$L__BB0_(\d+)", rng)
+    assert check(diff_texts(ptx, renamed.replace("%p<", "%p<1"), "ptx")).is_empty
+    sass = stage_text("softmax.cuda90.sass", warps)
+    assert check(diff_texts(sass, _permuted(_permuted(sass, r"\bR(\d+)\b", rng), r"\.L_x_(\d+)", rng), "sass")).is_empty
+    amd = stage_text("softmax.hipgfx942.amdgcn", warps)
+    shifted = re.sub(r"\bv(\d+)\b", lambda match: f"v{int(match[1]) + 40}", amd)
+    shifted = re.sub(r"\bv\[(\d+):(\d+)\]", lambda m: f"v[{int(m[1]) + 40}:{int(m[2]) + 40}]", shifted)
+    assert check(diff_texts(amd, shifted, "amdgcn")).is_empty
+    llir = stage_text("softmax.hipgfx942.llir", warps)
+    results = set(re.findall(r"^  %(\d+) = |^(\d+):", llir, re.MULTILINE))
+    for number in {first or second for first, second in results}:
+        llir = re.sub(rf"%{number}\b", f"%x{number}", llir)
+        llir = re.sub(rf"^{number}:", f"x{number}:", llir, flags=re.MULTILINE)
+    assert check(diff_texts(stage_text("softmax.hipgfx942.llir", warps), llir, "llvm")).is_empty
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_planted_instruction_is_found_and_nothing_else(name: str) -> None:
+    text, kind = stage_text(name), KINDS[name.rpartition(".")[2]]
+    whole = diff_texts(text, text, kind)
+    rng = random.Random(name)
+    names = {"llvm": r"  %\d+ = ", "ptx": r"    (?!\.)\w.*;$", "sass": r"    [A-Z].*;$", "amdgcn": r"    [sv]_\w+ .*"}
+    places = [n for n, line in enumerate(whole.left_lines) if re.match(names[kind], line)]
+    for place in rng.sample(places, 20):
+        number = whole.left_numbers[place] - 1
+        lines = text.split("\n")
+        del lines[number]
+        diff = check(diff_texts("\n".join(lines), text, kind))
+        added = [diff.right_lines[line] for entry in diff.entries if entry.op == "added" for line in entry.right]
+        assert whole.left_lines[place].split()[:1] == added[0].split()[:1] or len(added) == 1
+        assert len(added) == 1, diff.unified(0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -158,6 +159,8 @@ def walk(module: MlirModule) -> None:
 @pytest.mark.triton
 @pytest.mark.parametrize("name", DUMPS)
 def test_operations_are_those_that_triton_reads(name: str, tmp_path: Path) -> None:
+    if not metadata.version("triton").startswith("3.9"):
+        pytest.skip("the samples are of Triton 3.9, whose dialects other versions may not read")
     read = 0
     for title, text in dict.fromkeys(snapshots(name)):
         if len(text) > 400_000:

@@ -42,12 +42,18 @@ def blocked(
 
 def mma2(warps: tuple[int, ...] = (2, 2), shape: tuple[int, ...] = (16, 8)) -> str:
     """An mma of Ampere's instructions."""
-    return f"#ttg.nvidia_mma<{{versionMajor = 2, versionMinor = 0, warpsPerCTA = {_list(warps)}, instrShape = {_list(shape)}}}>"
+    return (
+        f"#ttg.nvidia_mma<{{versionMajor = 2, versionMinor = 0, warpsPerCTA = {_list(warps)}, "
+        f"instrShape = {_list(shape)}}}>"
+    )
 
 
 def mma3(n: int, warps: tuple[int, ...] = (4, 1)) -> str:
     """An mma of Hopper's warp groups."""
-    return f"#ttg.nvidia_mma<{{versionMajor = 3, versionMinor = 0, warpsPerCTA = {_list(warps)}, instrShape = [16, {n}, 16]}}>"
+    return (
+        f"#ttg.nvidia_mma<{{versionMajor = 3, versionMinor = 0, warpsPerCTA = {_list(warps)}, "
+        f"instrShape = [16, {n}, 16]}}>"
+    )
 
 
 def dot(index: int, parent: str, k_width: int | None) -> str:
@@ -137,7 +143,10 @@ def _register_cases() -> list[Case]:
     rows += [Case(mma3(32, (8, 1)), (128, 64), "f32", 8), Case(mma3(64, (4, 2)), (64, 128), "f32", 8)]
     rows += [Case(dot(0, mma3(64), width), (64, 64), {1: "f32", 2: "f16", 4: "i8"}[width]) for width in (1, 2, 4)]
     rows += [Case(dot(index, blocked((2, 2), (8, 4), (2, 2), (1, 0)), None), (32, 16), "f32") for index in (0, 1)]
-    linear = "#ttg.linear<{register = [[0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [[16, 0], [0, 8]], block = []}>"
+    linear = (
+        "#ttg.linear<{register = [[0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], "
+        "warp = [[16, 0], [0, 8]], block = []}>"
+    )
     rows += [Case(linear, (32, 16)), Case(linear.replace("[16, 0], [0, 8]", "[0, 0], [16, 0]"), (32, 8))]
     rows += [Case(sliced(1, linear), (32,)), Case(sliced(0, linear), (16,))]
     rows.append(Case(linear.replace("ttg.linear", "ttg.generic_linear"), (32, 16), since=(3, 8)))
@@ -171,8 +180,16 @@ def _shared_cases() -> list[Case]:
     ):
         rows.append(Case(swizzled(vec, per, most, order), shape))
     rows += [Case(swizzled(1, 1, 1, (0,)), (64,)), Case(swizzled(4, 1, 4, (2, 1, 0)), (2, 16, 32))]
-    for (width, bits), transposed in product(((128, 16), (64, 16), (32, 16), (128, 8), (128, 32), (0, 16)), (False, True)):
-        rows.append(Case(nvmma(width, transposed, bits), (128, 128) if bits == 8 else (64, 64), {8: "i8", 16: "f16", 32: "f32"}[bits]))
+    for (width, bits), transposed in product(
+        ((128, 16), (64, 16), (32, 16), (128, 8), (128, 32), (0, 16)), (False, True)
+    ):
+        rows.append(
+            Case(
+                nvmma(width, transposed, bits),
+                (128, 128) if bits == 8 else (64, 64),
+                {8: "i8", 16: "f16", 32: "f32"}[bits],
+            )
+        )
     rows.append(Case(nvmma(128), (128, 128)))
     rows.append(Case(nvmma(64), (8, 32)))
     shared_linear = "#ttg.shared_linear<{offset = [[0, 1], [0, 2], [0, 4], [1, 0], [2, 2], [4, 4]]}, alignment = 16>"

@@ -29,8 +29,9 @@ def view_of(library, case: dict) -> dict:
     context = library.ir.context()
     for module in (library.ir, library.nvidia, library.amd):
         module.load_dialects(context)
-    source = f"""module attributes {{"ttg.num-ctas" = {case["num_ctas"]} : i32, "ttg.num-warps" = {case["num_warps"]} : i32,
-      ttg.target = "{case["target"]}", "ttg.threads-per-warp" = {case["warp_size"]} : i32}} {{
+    source = f"""module attributes {{"ttg.num-ctas" = {case["num_ctas"]} : i32,
+      "ttg.num-warps" = {case["num_warps"]} : i32, ttg.target = "{case["target"]}",
+      "ttg.threads-per-warp" = {case["warp_size"]} : i32}} {{
       tt.func public @f(%arg0: {case["type"]}) {{ tt.return }} }}"""
     with tempfile.NamedTemporaryFile("w", suffix=".ttgir") as file:
         file.write(source)
@@ -44,7 +45,12 @@ def view_of(library, case: dict) -> dict:
         if hasattr(library.gluon_ir, "get_layout_view"):
             return {"tensor": library.gluon_ir.get_layout_view(layout, shape, False)}
         linear = builder.to_linear_layout(layout._to_ir(builder), shape)
-        rows = [("register", linear.reg_bases), ("lane", linear.lane_bases), ("warp", linear.warp_bases), ("block", linear.block_bases)]
+        rows = [
+            ("register", linear.reg_bases),
+            ("lane", linear.lane_bases),
+            ("warp", linear.warp_bases),
+            ("block", linear.block_bases),
+        ]
         own = library.linear_layout.LinearLayout.from_bases(rows, [f"dim{i}" for i in range(len(shape))], shape, True)
         return {"tensor": own.get_distributed_view(False)}
     if hasattr(library.gluon_ir, "get_layout_view"):

@@ -49,7 +49,9 @@ def views() -> dict[int, dict]:
     """The compiler's own views, by the number of the case."""
     cases = [question(index, case) for index, case in enumerate(CASES) if case.since <= VERSION]
     text = "".join(json.dumps(case) + "\n" for case in cases)
-    run = subprocess.run([sys.executable, str(VIEWS)], input=text, capture_output=True, text=True, timeout=600, check=True)
+    run = subprocess.run(
+        [sys.executable, str(VIEWS)], input=text, capture_output=True, text=True, timeout=600, check=True
+    )
     return {row["index"]: row for row in map(json.loads, run.stdout.splitlines())}
 
 
@@ -75,7 +77,9 @@ def answers() -> dict[int, dict]:
 def test_map_is_the_compilers(index: int, views: dict[int, dict], answers: dict[int, dict]) -> None:
     case = CASES[index]
     if case.since > VERSION:
-        pytest.skip(f"Triton {triton.__version__} does not read this text: {'.'.join(map(str, case.since))} and later do")
+        pytest.skip(
+            f"Triton {triton.__version__} does not read this text: {'.'.join(map(str, case.since))} and later do"
+        )
     answer = answers[index]
     assert "reason" not in answer, answer["reason"]
     layout = LinearLayout.from_json(answer)

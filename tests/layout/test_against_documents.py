@@ -22,7 +22,9 @@ from irscope.layout.rows import query_type
 from irscope.layout.thread_map import ThreadMap
 from tests.layout.cases import dot, mfma, mma2, mma3, nvmma, wmma
 
-triton = pytest.importorskip("triton", reason="the layouts come from the installed compiler, and Triton is not installed")
+triton = pytest.importorskip(
+    "triton", reason="the layouts come from the installed compiler, and Triton is not installed"
+)
 pytestmark = pytest.mark.triton
 VERSION = tuple(int(part) for part in triton.__version__.split(".")[:2])
 
@@ -47,11 +49,13 @@ def _ptx_mma() -> list[Fragment]:
     rows = [
         # .f16 m16n8k16: row = groupID for a0 a1 a4 a5, else groupID + 8; col = 2·(lane%4) + (i&1), + 8 from a4 on
         Fragment("mma.m16n8k16 f16 A", dot(0, one, 2), (16, 16), "f16",
-                 lambda i, t, w: (t // 4 + (0 if i < 2 or 4 <= i < 6 else 8), t % 4 * 2 + (i & 1) + (8 if i >= 4 else 0))),
+                 lambda i, t, w: (
+                     t // 4 + (0 if i < 2 or 4 <= i < 6 else 8), t % 4 * 2 + (i & 1) + (8 if i >= 4 else 0))),
         Fragment("mma.m16n8k16 f16 B", dot(1, one, 2), (16, 8), "f16",
                  lambda i, t, w: (t % 4 * 2 + (i & 1) + (8 if i >= 2 else 0), t // 4)),
         Fragment("mma.m16n8k16 bf16 A", dot(0, one, 2), (16, 16), "bf16",
-                 lambda i, t, w: (t // 4 + (0 if i < 2 or 4 <= i < 6 else 8), t % 4 * 2 + (i & 1) + (8 if i >= 4 else 0))),
+                 lambda i, t, w: (
+                     t // 4 + (0 if i < 2 or 4 <= i < 6 else 8), t % 4 * 2 + (i & 1) + (8 if i >= 4 else 0))),
         # .f16 m16n8k8: row = groupID for a0 a1, groupID + 8 for a2 a3; col = 2·(lane%4) + (i&1)
         Fragment("mma.m16n8k8 f16 A", dot(0, one, 2), (16, 8), "f16",
                  lambda i, t, w: (t // 4 + (8 if i % 4 >= 2 else 0), t % 4 * 2 + (i & 1))),
@@ -64,7 +68,8 @@ def _ptx_mma() -> list[Fragment]:
                  lambda i, t, w: (t % 4 + (4 if i else 0), t // 4)),
         # .s8 m16n8k32: row = groupID for a0–a3 and a8–a11; col = 4·(lane%4) + (i&3), + 16 from a8 on
         Fragment("mma.m16n8k32 s8 A", dot(0, one, 4), (16, 32), "i8",
-                 lambda i, t, w: (t // 4 + (0 if i < 4 or 8 <= i < 12 else 8), t % 4 * 4 + (i & 3) + (16 if i >= 8 else 0))),
+                 lambda i, t, w: (
+                     t // 4 + (0 if i < 4 or 8 <= i < 12 else 8), t % 4 * 4 + (i & 3) + (16 if i >= 8 else 0))),
         Fragment("mma.m16n8k32 s8 B", dot(1, one, 4), (32, 8), "i8",
                  lambda i, t, w: (t % 4 * 4 + (i & 3) + (16 if i >= 4 else 0), t // 4)),
     ]  # fmt: skip
@@ -130,7 +135,9 @@ def _amd_mfma() -> list[Fragment]:
         parent = mfma(version, (tile, tile, k), False, (1, 1))
         for index, shape in ((0, (tile, k)), (1, (k, tile))):
             encoding = dot(index, parent, width)
-            rows.append(Fragment(f"{name} {'AB'[index]}", encoding, shape, element, _mfma_operand(tile, width, index), target))
+            rows.append(
+                Fragment(f"{name} {'AB'[index]}", encoding, shape, element, _mfma_operand(tile, width, index), target)
+            )
         if width > 1:
             for transposed in (False, True):
                 encoding = mfma(version, (tile, tile, k), transposed, (1, 1))
@@ -150,7 +157,7 @@ def _amd_wmma() -> list[Fragment]:
         Fragment("RDNA3 v_wmma 16x16x16 B", dot(1, one(1), 16), (16, 16), "f16", lambda i, t, w: (i, t % 16), *rdna3),
         Fragment("RDNA3 v_wmma 16x16x16 D", one(1), (16, 16), "f32", lambda i, t, w: (2 * i + t // 16, t % 16), *rdna3),
         # RDNA4: D: row = 8·(lane/16) + vgpr.
-        Fragment("RDNA4 v_wmma 16x16x16 D", one(2), (16, 16), "f32", lambda i, t, w: (8 * (t // 16) + i, t % 16), *rdna4),
+        Fragment("RDNA4 v_wmma 16x16x16 D", one(2), (16, 16), "f32", lambda i, t, w: (t // 16 * 8 + i, t % 16), *rdna4),
     ]  # fmt: skip
 
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable
 
 import pytest
+
 from irscope.analysis.diff import diff_texts
 from irscope.render.diff import render_side_by_side, render_stat, render_unified
-
 from tests.analysis.snapshots import around
 
 LEFT = """module {

@@ -83,7 +83,7 @@
     const [r, g, b] = rgb.map((part) => (part / 255 <= 0.04045 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4));
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
-  const ink = (rgb) => (luminance(rgb) > 0.179 ? "#101216" : "#ffffff");
+  const ink = (rgb) => (luminance(rgb) > 0.179 ? "#000000" : "#ffffff");
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
   let kept = false, waiting = false, pointed = "";
@@ -194,6 +194,7 @@
     draw.textAlign = "left";
     for (let column = 0, step = Math.max(2 ** Math.ceil(Math.log2(26 / cell)), 1); column < grid.columns; column += step) draw.fillText(String(column), margin + column * cell + 1, 10);
     grids[id] = { ...grid, cell, high, margin };
+    canvas.dataset.grid = JSON.stringify({ cell, high, margin });
     const holder = canvas.parentElement;
     if (first < Infinity && id !== pointed && (first < holder.scrollTop || first > holder.scrollTop + holder.clientHeight - high)) {
       holder.scrollTop = Math.max(first - holder.clientHeight / 2, 0);

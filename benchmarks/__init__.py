@@ -1,0 +1,1 @@
+"""Benchmarks: what is measured for docs/benchmarks.md."""

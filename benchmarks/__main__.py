@@ -1,0 +1,24 @@
+"""`python -m benchmarks [NAME…]`: measures the figures of docs/benchmarks.md and prints them as ratios within one run."""
+
+from __future__ import annotations
+
+import sys
+
+from benchmarks import commands, recording
+
+GROUPS = {"commands": commands.main, "recording": recording.main}
+
+
+def main() -> None:
+    """Run the named groups, or all that need no GPU."""
+    names = sys.argv[1:] or list(GROUPS)
+    unknown = [name for name in names if name not in GROUPS]
+    if unknown:
+        sys.exit(f"no benchmark is named {unknown[0]!r}: there are {', '.join(GROUPS)}")
+    for name in names:
+        print(f"== {name}", flush=True)
+        GROUPS[name]()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""The types of the values that an operation makes, read from its text; and what is left of them on an edge."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from irscope.layout.types import split_commas
+
+# iter_args(%a = %b) -> (tensor<4xf32>) : i32 {      ("tt.reduce" …) : (tensor<4xf32>) -> f32
+_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+# tensor<128x64x!tt.ptr<f16>, #blocked>
+_POINTER = re.compile(r"!tt\.ptr<(?P<pointee>[^<>]*?)(?:, \d+)?>")
+# tensor<128x1xi32, #blocked>
+_ELEMENT = re.compile(r"(?P<head>(?:tensor|vector)<(?:\d+x)*)[^,>]+")
+# !ttg.memdesc<2x128x64xf16, #shared, #smem, mutable>    tensor<128xf32, #ttg.slice<{dim = 1, parent = #mma}>>
+_SHAPED = re.compile(r"(?:!?(?P<form>[\w.]*))<(?P<shape>(?:\d+x)*)(?P<rest>.*)>$", re.DOTALL)
+# #mma      #ttg.slice<{dim = 1, parent = #mma}>
+_ALIAS = re.compile(r"#[A-Za-z_]\w*(?![\w.<])")
+
+
+def behind_colon(text: str) -> str:
+    """What stands behind the last ` : ` outside of brackets: the types of an operation."""
+    depth = 0
+    start = -1
+    plain = _STRING.sub(lambda match: "_" * len(match[0]), text)
+    for index, character in enumerate(plain):
+        if character in "([{<":
+            depth += 1
+        elif character in ")]}" or (character == ">" and plain[index - 1] != "-"):
+            depth = max(depth - 1, 0)
+        elif character == ":" and not depth and plain[index - 1 : index + 2] == " : ":
+            start = index + 2
+    return text[start:].removesuffix("{").strip() if start >= 0 else ""
+
+
+@lru_cache(maxsize=20_000)
+def result_types(name: str, text: str, count: int) -> tuple[str, ...]:
+    """The types of the `count` values that an operation makes; shorter where the text does not tell.
+
+    Args:
+        name: the operation's name.
+        text: the operation as written, of one with regions the opening and the closing line.
+        count: how many values it makes.
+    """
+    if not count:
+        return ()
+    first, _, last = text.partition("\n")
+    if name in ("scf.for", "scf.while", "scf.if", "scf.execute_region", "scf.index_switch"):
+        return _list(_behind_arrow(first))[:count]
+    types = behind_colon(last or first)
+    arrow = _behind_arrow(types)
+    if arrow:
+        return _list(arrow)[:count]
+    if " to " in types:
+        return (types.rpartition(" to ")[2],) * count
+    parts = split_commas(types)
+    if name in ("arith.cmpi", "arith.cmpf"):
+        return (_with_element(parts[0], "i1"),)
+    if name == "arith.select":
+        return (parts[-1],)
+    if name in ("tt.load", "tt.atomic_rmw", "tt.atomic_cas"):
+        return (pointee(parts[0]),)
+    if name.startswith("ttg.async") and not types.startswith("!ttg.async"):
+        return ("!ttg.async.token",) * count
+    return (parts[0],) * count if parts[0] else ()
+
+
+def pointee(type_: str) -> str:
+    """The type of what a pointer, or a tensor of pointers, points to."""
+    return _POINTER.sub(lambda match: match["pointee"], type_, count=1)
+
+
+def _with_element(type_: str, element: str) -> str:
+    return _ELEMENT.sub(lambda match: match["head"] + element, type_, count=1) if "<" in type_ else element
+
+
+def _behind_arrow(text: str) -> str:
+    """What follows the last arrow outside of brackets."""
+    depth = 0
+    for index in range(len(text) - 1, 0, -1):
+        character = text[index]
+        if character in ")]}" or (character == ">" and text[index - 1] != "-"):
+            depth += 1
+        elif character in "([{<":
+            depth -= 1
+        elif character == ">" and not depth:
+            rest = text[index + 1 :].strip()
+            return rest.removesuffix("{").strip() if not rest.startswith("(") else rest[: _closing(rest) + 1]
+    return ""
+
+
+def _closing(text: str) -> int:
+    depth = 0
+    for index, character in enumerate(text):
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if not depth:
+            return index
+    return len(text) - 1
+
+
+def _list(text: str) -> tuple[str, ...]:
+    if text.startswith("(") and text.endswith(")"):
+        text = text[1:-1]
+    return tuple(part for part in split_commas(text) if part)
+
+
+@lru_cache(maxsize=20_000)
+def short_type(type_: str) -> str:
+    """A type in a few letters, its layout left out: `128x64xf16`, `128x64x*f16`, `smem 2x128x64xf16`, `i32`."""
+    text = _POINTER.sub(lambda match: f"*{match['pointee']}", type_)
+    match = _SHAPED.match(text)
+    if match is None:
+        return text.removeprefix("!ttg.").removeprefix("!tt.")
+    element = split_commas(match["rest"])[0] if match["rest"] else ""
+    form = match["form"].rpartition(".")[2]
+    prefix = {"tensor": "", "memdesc": "smem ", "": "smem "}.get(form, f"{form} ")
+    if form in ("memdesc", "") and "tensor_memory" in match["rest"]:
+        prefix = "tmem "
+    return f"{prefix}{match['shape']}{element}"
+
+
+@lru_cache(maxsize=20_000)
+def layout_of(type_: str) -> str:
+    """The layout of a type as it writes it: an alias, or the whole; empty where it has none."""
+    match = _SHAPED.match(_POINTER.sub("p", type_))
+    if match is None:
+        return ""
+    parts = split_commas(match["rest"])
+    return parts[1] if len(parts) > 1 and parts[1].startswith("#") else ""
+
+
+def base_layout(layout: str) -> str:
+    """The alias that a layout is made from: `#mma` of `#ttg.slice<{dim = 1, parent = #mma}>`; itself for an alias."""
+    found = _ALIAS.findall(layout)
+    return found[-1] if found else layout

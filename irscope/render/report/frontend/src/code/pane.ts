@@ -1,0 +1,187 @@
+// A pane of code: a read-only editor that draws only what is in sight, whatever the text's length.
+import { EditorState, StateEffect, Text, type Extension, type Range } from "@codemirror/state";
+import {
+  Decoration,
+  EditorView,
+  highlightSpecialChars,
+  keymap,
+  lineNumbers,
+  ViewPlugin,
+  type DecorationSet,
+  type ViewUpdate,
+} from "@codemirror/view";
+import { search, searchKeymap } from "@codemirror/search";
+import type { Kind } from "../data/model";
+import { wordsOf } from "./words";
+
+export interface Mark {
+  from: number;
+  to: number;
+  style: string;
+}
+
+/** What a pane asks about its lines; line numbers are 1-based rows of the pane. */
+export interface Look {
+  kind: Kind;
+  lines: string[];
+  /** The class of a whole line. */
+  lineClass?(row: number): string;
+  /** Marks within a line, over the colours of its language. */
+  marks?(row: number): Mark[];
+  /** What the gutters say of a line, one text a gutter. */
+  gutters?: ((row: number) => string)[];
+  label?: string;
+}
+
+export interface Listeners {
+  hover?(row: number, column: number, event: MouseEvent): void;
+  leave?(): void;
+  click?(row: number, column: number, event: MouseEvent): void;
+}
+
+const repaint = StateEffect.define<null>();
+const lineMarks = new Map<string, Decoration>();
+const wordMarks = new Map<string, Decoration>();
+
+function lineMark(style: string): Decoration {
+  let found = lineMarks.get(style);
+  if (!found) lineMarks.set(style, (found = Decoration.line({ class: style })));
+  return found;
+}
+
+function wordMark(style: string): Decoration {
+  let found = wordMarks.get(style);
+  if (!found) wordMarks.set(style, (found = Decoration.mark({ class: style })));
+  return found;
+}
+
+export class Pane {
+  readonly view: EditorView;
+  private look: Look = { kind: "text", lines: [""] };
+
+  constructor(
+    parent: HTMLElement,
+    private readonly listeners: Listeners = {},
+  ) {
+    this.view = new EditorView({ parent, state: this.stateOf(this.look) });
+    const dom = this.view.contentDOM;
+    dom.addEventListener("mousemove", (event) => this.at(event, listeners.hover));
+    dom.addEventListener("mouseleave", () => listeners.leave?.());
+    dom.addEventListener("click", (event) => this.at(event, listeners.click));
+  }
+
+  get row(): number {
+    return this.view.state.doc.lineAt(this.view.state.selection.main.head).number;
+  }
+
+  show(look: Look): void {
+    this.look = look;
+    this.view.setState(this.stateOf(look));
+    this.view.scrollDOM.scrollTop = 0;
+  }
+
+  /** Asks for the classes and marks again. */
+  repaint(): void {
+    this.view.dispatch({ effects: repaint.of(null) });
+  }
+
+  /** Brings a row into sight, and the cursor on it. */
+  goTo(row: number, y: "center" | "nearest" = "center"): void {
+    const doc = this.view.state.doc;
+    if (row < 1 || row > doc.lines) return;
+    const position = doc.line(row).from;
+    this.view.dispatch({ selection: { anchor: position }, effects: EditorView.scrollIntoView(position, { y }) });
+  }
+
+  /** Brings a row into sight if it is out of it; the cursor stays. */
+  reveal(row: number): void {
+    const doc = this.view.state.doc;
+    if (row < 1 || row > doc.lines) return;
+    const { from, to } = this.view.viewport;
+    const position = doc.line(row).from;
+    const block = position >= from && position <= to ? this.view.lineBlockAt(position) : null;
+    const { scrollTop, clientHeight } = this.view.scrollDOM;
+    if (block && block.top >= scrollTop && block.bottom <= scrollTop + clientHeight) return;
+    this.view.dispatch({ effects: EditorView.scrollIntoView(position, { y: "center" }) });
+  }
+
+  focus(): void {
+    this.view.focus();
+  }
+
+  destroy(): void {
+    this.view.destroy();
+  }
+
+  private at(event: MouseEvent, listener?: (row: number, column: number, event: MouseEvent) => void): void {
+    if (!listener) return;
+    const position = this.view.posAtCoords({ x: event.clientX, y: event.clientY });
+    if (position === null) return;
+    const line = this.view.state.doc.lineAt(position);
+    listener(line.number, position - line.from, event);
+  }
+
+  private stateOf(look: Look): EditorState {
+    const gutters = (look.gutters ?? [String]).map((text) =>
+      lineNumbers({ formatNumber: (row, state) => (row > state.doc.lines ? "0".repeat(String(state.doc.lines).length) : text(row)) }),
+    );
+    return EditorState.create({
+      doc: Text.of(look.lines.length ? look.lines : [""]),
+      extensions: [
+        EditorState.lineSeparator.of("\n"),
+        EditorState.readOnly.of(true),
+        EditorView.editable.of(false),
+        EditorView.cspNonce.of(nonce()),
+        EditorView.contentAttributes.of({ tabindex: "0", "aria-label": look.label ?? "code", "aria-readonly": "true" }),
+        highlightSpecialChars(),
+        search({ top: true }),
+        keymap.of(searchKeymap),
+        gutters,
+        painter(look),
+      ],
+    });
+  }
+}
+
+let known: string | undefined;
+
+function nonce(): string {
+  known ??= document.getElementById("style")?.nonce ?? "";
+  return known;
+}
+
+function painter(look: Look): Extension {
+  return ViewPlugin.fromClass(
+    class {
+      decorations: DecorationSet;
+      constructor(view: EditorView) {
+        this.decorations = painted(view, look);
+      }
+      update(update: ViewUpdate): void {
+        const asked = update.transactions.some((one) => one.effects.some((effect) => effect.is(repaint)));
+        if (update.docChanged || update.viewportChanged || asked) this.decorations = painted(update.view, look);
+      }
+    },
+    { decorations: (plugin) => plugin.decorations },
+  );
+}
+
+function painted(view: EditorView, look: Look): DecorationSet {
+  const ranges: Range<Decoration>[] = [];
+  for (const { from, to } of view.visibleRanges) {
+    for (let at = from; at <= to; ) {
+      const line = view.state.doc.lineAt(at);
+      const style = look.lineClass?.(line.number);
+      if (style) ranges.push(lineMark(style).range(line.from));
+      for (const word of wordsOf(line.text, look.kind)) {
+        ranges.push(wordMark(`w-${word.style}`).range(line.from + word.from, line.from + word.to));
+      }
+      for (const mark of look.marks?.(line.number) ?? []) {
+        const end = Math.min(mark.to, line.length);
+        if (mark.from < end) ranges.push(wordMark(mark.style).range(line.from + mark.from, line.from + end));
+      }
+      at = line.to + 1;
+    }
+  }
+  return Decoration.set(ranges, true);
+}

@@ -1,0 +1,172 @@
+// The data of a report, as irscope/render/report_payload.py writes it.
+
+export type Kind = "mlir" | "llvm" | "ptx" | "sass" | "amdgcn" | "binary" | "python" | "text";
+/** (offset, length) of a blob in its chunk. */
+export type Place = [number, number];
+/** A text's (chunk, offset, length, base). */
+export type TextRow = [number, number, number, number];
+export type Pair = [string, unknown];
+
+export interface Index {
+  version: number;
+  irscope: string;
+  captures: Capture[];
+  pairs: PairRow[];
+  texts: TextRow[];
+}
+
+export interface Capture {
+  id: string;
+  kernel: string;
+  file: string;
+  line: number;
+  firstLine: number;
+  target: string;
+  warpSize: number;
+  status: "ok" | "failed";
+  failure: Failure | null;
+  plan: string;
+  language: string;
+  signature: Pair[];
+  constants: Pair[];
+  attributes: Pair[];
+  options: Pair[];
+  grid: number[] | null;
+  autotuning: Record<string, unknown> | null;
+  resources: Record<string, number>;
+  occupancy: Occupancy | null;
+  families: Record<string, number>;
+  environment: Record<string, unknown>;
+  metadata: Pair[];
+  notes: string[];
+  compileUs: number | null;
+  snapshotLevel: string;
+  stages: Stage[];
+  passes: Pass[];
+  findings: Finding[];
+  sources: [string, number][];
+  kernelSource?: number;
+  locations: Place;
+  layouts: Place;
+}
+
+export interface Failure {
+  kind: string;
+  message: string;
+  stage: string;
+  pass_label: string;
+  diagnostics: string;
+}
+
+export interface Occupancy {
+  warps_per_sm: number;
+  max_warps: number;
+  blocks_per_sm: number;
+  limited_by: string[];
+  limits: [string, number][];
+  unit: string;
+  fraction: number;
+}
+
+export interface Stage {
+  stage: string;
+  kind: Kind;
+  title: string;
+  us: number | null;
+  bytes: number;
+  lines: number | null;
+  operations: number | null;
+  text?: number;
+}
+
+export interface Pass {
+  stage: string;
+  name: string;
+  n: number;
+  index?: number;
+  argument?: string;
+  options?: string;
+  outcome: "ran" | "skipped" | "failed";
+  changed: boolean | null;
+  us?: number;
+  group: "mlir" | "llvm";
+  scope?: string;
+  leftOut?: boolean;
+  /** Changes of lines, operations, layouts and convert_layouts. */
+  counts?: (number | null)[];
+  byOperation?: [string, number][];
+  before?: number;
+  after?: number;
+  diff?: Place;
+}
+
+export interface Finding {
+  level: "bad" | "warn" | "note";
+  text: string;
+  stage?: string;
+  line?: number;
+  pass?: string;
+}
+
+export interface PairRow {
+  left: number;
+  right: number;
+  tables: Place;
+  diffs: Record<string, Place>;
+}
+
+export interface Change {
+  name: string;
+  left: unknown;
+  right: unknown;
+}
+
+export interface Tables {
+  empty: boolean;
+  differences: Change[];
+  stages: { stage: string; state: string; operations: [number, number]; changes: [string, number][]; summary: string }[];
+  resources: Change[];
+  instructions: Change[];
+  lines: { file: string; line: number; stages: [string, number][] }[];
+  passes: { label: string; left_us: number | null; right_us: number | null; outcome: [string, string] }[];
+}
+
+export interface Locations {
+  stages: Record<string, number[]>;
+  files: string[];
+  /** (file, line, column, function, name). */
+  frames: [number, number, number, string, string][];
+  chains: number[][];
+}
+
+export interface Cost {
+  kind: string;
+  operation: string;
+  line: number;
+  place: string;
+  layouts: string[];
+  values: string[];
+  excess: number;
+  loops: number;
+  summary: string;
+  hint: string;
+}
+
+export interface Layouts {
+  rows: LayoutRow[];
+  costs: Cost[];
+}
+
+export interface LayoutRow {
+  alias?: string;
+  encoding?: string;
+  shape?: number[];
+  elements?: string[];
+  reason?: string;
+  note?: string;
+  bases?: Record<string, number[][]> | [string, number[][]][];
+  operations?: { name?: string; lines?: number[]; values?: string[]; python?: string }[];
+  [other: string]: unknown;
+}
+
+export const labelOf = (pass: Pass): string => `${pass.stage}:${pass.name}#${pass.n}`;

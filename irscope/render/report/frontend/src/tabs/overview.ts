@@ -1,0 +1,192 @@
+// Overview: what was compiled, what came out, and what to look at first.
+import { captureNumber, currentCapture, type App, type Tab } from "../app";
+import { copyButton, command } from "../copy";
+import type { Capture, Finding, Pair, Pass } from "../data/model";
+import { labelOf } from "../data/model";
+import { button, fill, h, table } from "../dom";
+import { bytes, count, fileName, milliseconds, percent, plural, shown } from "../format";
+import { state } from "../state";
+import { captureTable } from "./captures";
+
+const COMMON = ["num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion", "warp_size"];
+
+export class OverviewTab implements Tab {
+  readonly name = "overview";
+  readonly title = "Overview";
+  readonly element = h("section", { class: "overview", "aria-label": "Overview" });
+
+  constructor(private readonly app: App) {}
+
+  enter(): void {
+    this.app.keys.forTab("Overview", [{ keys: ["p"], text: "Print", run: () => print() }]);
+  }
+
+  update(changed: Set<string>): void {
+    // The table of captures redraws itself: its filter must keep the cursor.
+    if (changed.size && [...changed].every((name) => name === "find" || name === "sort")) return;
+    const capture = currentCapture(this.app);
+    fill(
+      this.element,
+      this.app.data.captures.length > 1 ? captureTable(this.app) : null,
+      this.head(capture),
+      capture.failure ? failureBox(capture) : null,
+      h(
+        "div",
+        { class: "cards" },
+        card("Findings", findings(capture)),
+        card("Resources", resources(capture)),
+        card("Stages", stages(capture)),
+        card("Compiled", inputs(capture)),
+        card("Costliest passes", slowest(capture)),
+        card("Versions", versions(capture)),
+      ),
+      capture.notes.length ? h("div", { class: "notes" }, capture.notes.map((note) => h("p", null, note))) : null,
+    );
+  }
+
+  private head(capture: Capture): HTMLElement {
+    const again = capture.environment["command"];
+    return h(
+      "div",
+      { class: "headline" },
+      h("h1", null, capture.kernel),
+      h("span", { class: "chip" }, capture.target),
+      h("span", { class: `chip ${capture.status}` }, capture.status),
+      capture.plan ? h("span", { class: "chip plan" }, capture.plan) : null,
+      h("span", { class: "faint" }, `${fileName(capture.file)}:${capture.line} · ${capture.id}`),
+      h("span", { class: "room" }),
+      capture.plan ? copyButton("plan", "Copy the plan", () => capture.plan) : null,
+      typeof again === "string" && again ? copyButton("command", "Copy the command that recorded it", () => again) : null,
+      copyButton("show", "Copy the command that shows it", () => command("show", capture.id)),
+      button("print", "Print this overview (p)", () => print()),
+      h("span", { class: "faint screen" }, this.app.data.captures.length > 1 ? `capture ${captureNumber(this.app) + 1}` : ""),
+    );
+  }
+}
+
+function card(title: string, ...content: (Node | null)[]): HTMLElement {
+  return h("section", { class: "card" }, h("h2", null, title), content);
+}
+
+export function failureBox(capture: Capture): HTMLElement {
+  const failure = capture.failure!;
+  const where = failure.pass_label || failure.stage || "the front end";
+  return h(
+    "div",
+    { class: "failure", role: "alert" },
+    h("h2", null, `The compile failed in ${where}`),
+    h("pre", null, failure.message),
+    failure.diagnostics ? h("details", { open: true }, h("summary", null, "Diagnostics"), h("pre", null, failure.diagnostics)) : null,
+    failure.pass_label ? button("The IR before it", "Open the pass", () => openPass(capture, failure.pass_label)) : null,
+  );
+}
+
+export function openPass(capture: Capture, label: string): void {
+  const number = capture.passes.findIndex((pass) => labelOf(pass) === label);
+  if (number >= 0) state.set({ tab: "passes", pass: number + 1 });
+}
+
+function findings(capture: Capture): HTMLElement {
+  if (!capture.findings.length) return h("p", { class: "faint" }, "Nothing stands out.");
+  return h("ul", { class: "findings" }, capture.findings.map((one) => h("li", { class: one.level }, finding(capture, one))));
+}
+
+function finding(capture: Capture, one: Finding): Node | string {
+  if (one.pass) return button(one.text, "Open the pass", () => openPass(capture, one.pass!), { class: "link" });
+  if (!one.stage) return one.text;
+  const at = one.line ? `${one.stage}:${one.line}` : null;
+  return button(one.text, "Open the line", () => state.set({ tab: "stages", panes: `source,${one.stage},`, at }), { class: "link" });
+}
+
+const UNITS: Record<string, string> = { bytes: "B", percent: "%" };
+
+function resources(capture: Capture): HTMLElement {
+  const rows = Object.entries(capture.resources).map(([name, value]) => {
+    const unit = Object.keys(UNITS).find((word) => name.endsWith(`_${word}`));
+    const title = (unit ? name.slice(0, -unit.length - 1) : name).replaceAll("_", " ");
+    return [title, `${count(value)}${unit ? ` ${UNITS[unit]}` : ""}`];
+  });
+  const families = Object.entries(capture.families).map(([name, value]) => [name, count(value)]);
+  return h(
+    "div",
+    null,
+    rows.length ? occupancy(capture) : h("p", { class: "faint" }, "No binary: no resources are known."),
+    h("div", { class: "columns" }, table([], rows, { class: "figures" }), table([], families, { class: "figures" })),
+  );
+}
+
+function occupancy(capture: Capture): HTMLElement | null {
+  const found = capture.occupancy;
+  if (!found) return null;
+  const meter = h("meter", { min: 0, max: 1, low: 0.25, high: 0.5, optimum: 1, value: found.fraction, "aria-label": "occupancy" });
+  const others = found.limits.map(([cause, blocks]) => `${cause}: ${blocks} blocks`).join("\n");
+  return h(
+    "p",
+    { title: others },
+    "Occupancy ",
+    meter,
+    ` ${percent(found.fraction)}: ${found.warps_per_sm} of ${found.max_warps} warps a ${found.unit}, limited by ${found.limited_by.join(" and ")}.`,
+  );
+}
+
+function stages(capture: Capture): HTMLElement {
+  const longest = Math.max(1, ...capture.stages.map((row) => row.us ?? 0));
+  const rows = capture.stages.map((row) => [
+    row.text === undefined
+      ? row.stage
+      : button(row.stage, row.title, () => state.set({ tab: "stages", panes: `source,${row.stage},` }), { class: "link" }),
+    row.lines === null ? bytes(row.bytes) : plural(row.lines, "line"),
+    row.operations === null ? "" : `${count(row.operations)} ops`,
+    h("span", { class: "time" }, bar((row.us ?? 0) / longest), row.us === null ? "" : milliseconds(row.us)),
+  ]);
+  const whole = capture.compileUs === null ? null : h("p", { class: "faint" }, `${milliseconds(capture.compileUs)} in all, recording included.`);
+  return h("div", null, table([], rows, { class: "figures" }), whole);
+}
+
+export function bar(share: number): SVGElement | HTMLElement {
+  const made = h("span", { class: "bar" });
+  made.style.setProperty("--share", String(Math.max(0, Math.min(1, share))));
+  return made;
+}
+
+function inputs(capture: Capture): HTMLElement {
+  const common = COMMON.map((name) => capture.options.find(([key]) => key === name)).filter((pair) => pair && pair[1] !== null);
+  const rest = capture.options.filter((pair) => !common.includes(pair));
+  const attributes = new Map(capture.attributes.map(([name, value]) => [name, String(value)]));
+  const signature = capture.signature.map(([name, kind]) => [
+    h("code", null, name),
+    h("code", null, String(kind)),
+    kind === "constexpr" ? h("code", null, shown(capture.constants.find(([key]) => key === name)?.[1])) : (attributes.get(name) ?? ""),
+  ]);
+  return h(
+    "div",
+    null,
+    table([], signature, { class: "figures" }),
+    table([], [...(common as Pair[]).map(([name, value]) => [name, shown(value)]), ["grid", capture.grid?.join(" × ") ?? "not launched"]], {
+      class: "figures",
+    }),
+    h("details", null, h("summary", null, `${rest.length} more options`), table([], rest.map(([name, value]) => [name, shown(value)]))),
+    capture.autotuning ? h("p", null, `Configuration ${shown(capture.autotuning["config"])}`) : null,
+  );
+}
+
+function slowest(capture: Capture): HTMLElement {
+  const rows = [...capture.passes].filter((pass) => pass.us).sort((a, b) => b.us! - a.us!).slice(0, 6);
+  const longest = rows[0]?.us ?? 1;
+  const ran = capture.passes.filter((pass) => pass.outcome === "ran");
+  const off = capture.passes.length - ran.length;
+  const line = (pass: Pass) => [
+    button(labelOf(pass), "Open the pass", () => openPass(capture, labelOf(pass)), { class: "link" }),
+    h("span", { class: "time" }, bar(pass.us! / longest), milliseconds(pass.us)),
+  ];
+  const changed = ran.filter((pass) => pass.changed).length;
+  const text = `${plural(ran.length, "pass")} ran, ${changed} changed the IR${off ? `, ${off} did not run` : ""}.`;
+  return h("div", null, table([], rows.map(line), { class: "figures" }), h("p", { class: "faint" }, text));
+}
+
+function versions(capture: Capture): HTMLElement {
+  const environment = Object.entries(capture.environment).filter(([name, value]) => value && name !== "tools" && name !== "command");
+  const tools = (capture.environment["tools"] as Pair[] | undefined) ?? [];
+  const rows = [...environment, ...tools].map(([name, value]) => [name.replace("_version", ""), shown(value)]);
+  return table([], rows, { class: "figures" });
+}

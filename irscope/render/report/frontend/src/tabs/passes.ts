@@ -1,0 +1,189 @@
+// Passes: the pipeline on the left, what the chosen pass did on the right.
+import { captureNumber, currentCapture, type App, type Tab } from "../app";
+import { shownLines, shownText, type Toggles } from "../code/aliases";
+import { Pane } from "../code/pane";
+import { command, copy, copyButton } from "../copy";
+import type { Diff } from "../data/diff";
+import { labelOf, type Capture, type Kind, type Pass } from "../data/model";
+import { DiffView } from "../diff/view";
+import { fill, h, toggle } from "../dom";
+import { milliseconds, plural, signed } from "../format";
+import type { Key } from "../keys";
+import { state } from "../state";
+import { failureBox } from "./overview";
+import { PassList } from "./passlist";
+
+const COUNTS = ["lines", "operations", "layouts", "convert_layouts"];
+
+export class PassesTab implements Tab {
+  readonly name = "passes";
+  readonly title = "Passes";
+  readonly element = h("section", { class: "passes split-view", "aria-label": "Passes" });
+  private readonly list: PassList;
+  private readonly head = h("div", { class: "pass-head" });
+  private readonly body = h("div", { class: "pass-body" });
+  private readonly view = new DiffView();
+  private pane: Pane | undefined;
+  private waiting = 0;
+
+  constructor(private readonly app: App) {
+    this.list = new PassList((number) => this.choose(number));
+    this.element.append(this.list.element, h("div", { class: "pass" }, this.head, this.body));
+  }
+
+  enter(): void {
+    this.app.keys.forTab("Passes", this.keys());
+    this.list.reveal();
+  }
+
+  update(changed: Set<string>): void {
+    const capture = currentCapture(this.app);
+    this.list.show(capture, this.number(capture), changed);
+    this.draw(capture);
+  }
+
+  private number(capture: Capture): number {
+    const chosen = state.number("pass") - 1;
+    if (chosen >= 0 && chosen < capture.passes.length) return chosen;
+    const failed = capture.passes.findIndex((pass) => pass.outcome === "failed");
+    return failed >= 0 ? failed : Math.max(0, capture.passes.findIndex((pass) => pass.changed));
+  }
+
+  private choose(number: number): void {
+    state.set({ pass: number + 1 });
+  }
+
+  private toggles(): Toggles {
+    return { locations: state.flag("loc"), aliases: state.flag("alias"), attributes: !state.flag("bare") };
+  }
+
+  private draw(capture: Capture): void {
+    const number = this.number(capture);
+    const pass = capture.passes[number];
+    if (!pass) {
+      fill(this.head, h("p", null, capture.status === "failed" ? "The compile failed before any pass ran." : "No passes were recorded."));
+      fill(this.body, capture.failure ? failureBox(capture) : null);
+      return;
+    }
+    const diff = this.app.data.passDiff(captureNumber(this.app), pass);
+    this.drawHead(capture, pass, diff);
+    if (diff?.entries.some((entry) => entry.op !== "equal")) {
+      if (!this.body.contains(this.view.element)) this.body.replaceChildren(this.view.element);
+      this.view.show(diff, shownLines(diff, this.toggles()), state.flag("side"));
+    } else {
+      this.drawText(capture, pass, diff);
+    }
+    this.readAhead(capture, number);
+  }
+
+  private drawHead(capture: Capture, pass: Pass, diff: Diff | undefined): void {
+    const counts = (pass.counts ?? [])
+      .map((value, index) => (value ? `${signed(value)} ${COUNTS[index]!.replace("_", " ")}` : ""))
+      .filter(Boolean);
+    const operations = (pass.byOperation ?? []).map(([name, change]) => h("span", { class: "chip" }, `${signed(change)} ${name}`));
+    const text = () => this.text(pass).join("\n");
+    fill(
+      this.head,
+      h(
+        "div",
+        { class: "headline" },
+        h("h1", null, labelOf(pass)),
+        pass.outcome === "ran" ? null : h("span", { class: `chip ${pass.outcome}` }, pass.outcome === "skipped" ? "switched off" : "failed"),
+        h("span", { class: "faint" }, milliseconds(pass.us)),
+        h("span", null, counts.join(", ")),
+        h("span", { class: "room" }),
+        copyButton("text", "Copy the IR after this pass", text),
+        copyButton("command", "Copy the command that shows this diff (y)", () => commandOf(capture, pass)),
+        copyButton("off", "Copy the command that compiles without this pass", () => command("diff", capture.id, "--disable-pass", labelOf(pass))),
+        copyButton("plan", "Copy the plan without this pass", () => `${capture.plan} -${labelOf(pass)}`.trim()),
+      ),
+      pass.argument ? h("code", { class: "argument" }, pass.argument, pass.options ? `{${pass.options}}` : "", pass.scope ? ` on ${pass.scope}` : "") : null,
+      operations.length ? h("div", { class: "chips" }, operations) : null,
+      h("div", { class: "bar-of-tools" }, this.tools(), h("span", { class: "faint summary" }, diff?.fallback ?? "", " ", diff?.summary ?? "")),
+    );
+  }
+
+  private tools(): HTMLElement[] {
+    return [
+      toggle("side by side", "Before and after next to each other (s)", state.flag("side"), (on) => state.set({ side: on }, true)),
+      toggle("locations", "Show locations (l)", state.flag("loc"), (on) => state.set({ loc: on }, true)),
+      toggle("aliases in place", "Show what aliases stand for (a)", state.flag("alias"), (on) => state.set({ alias: on }, true)),
+      toggle("no attributes", "Hide attribute dictionaries (r)", state.flag("bare"), (on) => state.set({ bare: on }, true)),
+    ];
+  }
+
+  private text(pass: Pass): string[] {
+    const number = pass.outcome === "failed" ? (pass.before ?? pass.after) : (pass.after ?? pass.before);
+    return number === undefined ? [] : this.app.data.lines(number);
+  }
+
+  private drawText(capture: Capture, pass: Pass, diff: Diff | undefined): void {
+    const kind: Kind = pass.group === "llvm" ? "llvm" : "mlir";
+    const all = this.text(pass);
+    const { lines, numbers } = shownText(all, kind === "mlir", this.toggles());
+    const holder = h("div", { class: "pane alone" });
+    fill(
+      this.body,
+      pass.outcome === "failed" && capture.failure ? failureBox(capture) : null,
+      h("p", { class: "remark" }, remark(capture, pass, diff)),
+      all.length ? holder : null,
+    );
+    this.pane?.destroy();
+    this.pane = undefined;
+    if (!all.length) return;
+    this.pane = new Pane(holder);
+    this.pane.show({ kind, lines, label: `IR of ${labelOf(pass)}`, gutters: [(row) => String(numbers[row - 1] ?? "")] });
+  }
+
+  /** Unpacks the neighbours while the reader reads. */
+  private readAhead(capture: Capture, number: number): void {
+    cancelIdleCallback(this.waiting);
+    this.waiting = requestIdleCallback(() => {
+      for (const next of this.list.around(number)) {
+        const pass = capture.passes[next];
+        if (pass) this.app.data.passDiff(captureNumber(this.app), pass);
+      }
+    });
+  }
+
+  private keys(): Key[] {
+    const step = (by: number) => () => {
+      const next = this.list.next(this.number(currentCapture(this.app)), by);
+      if (next !== undefined) this.choose(next);
+    };
+    const flip = (name: string) => () => state.set({ [name]: !state.flag(name) }, true);
+    return [
+      { keys: ["j", "ArrowDown"], text: "The next pass", run: step(1) },
+      { keys: ["k", "ArrowUp"], text: "The pass before", run: step(-1) },
+      { keys: ["n"], text: "The next change in the diff", run: () => this.view.step(1) },
+      { keys: ["N"], text: "The change before", run: () => this.view.step(-1) },
+      { keys: ["Enter"], text: "Into the code", run: () => (this.pane ?? this.view).focus() },
+      { keys: ["/"], text: "Filter the passes", run: () => this.list.focusFilter() },
+      { keys: ["h"], text: "Hide the passes that changed nothing", run: flip("hide") },
+      { keys: ["s"], text: "Side by side, or unified", run: flip("side") },
+      { keys: ["l"], text: "Locations", run: flip("loc") },
+      { keys: ["a"], text: "Aliases in place", run: flip("alias") },
+      { keys: ["r"], text: "Attributes", run: flip("bare") },
+      { keys: ["y"], text: "Copy the command that shows this", run: () => this.copyCommand() },
+    ];
+  }
+
+  private copyCommand(): void {
+    const capture = currentCapture(this.app);
+    const pass = capture.passes[this.number(capture)];
+    if (pass) void copy(commandOf(capture, pass));
+  }
+}
+
+function commandOf(capture: Capture, pass: Pass): string {
+  return pass.diff ? command("diff", capture.id, "--pass", labelOf(pass)) : command("show", capture.id, "--after", labelOf(pass));
+}
+
+function remark(capture: Capture, pass: Pass, diff: Diff | undefined): string {
+  if (pass.outcome === "skipped") return "The plan switched this pass off: the IR stays as it was.";
+  if (pass.outcome === "failed") return "The compile failed here. The IR before this pass:";
+  if (pass.leftOut) return "The IR after this pass was not recorded; irscope dump --snapshots all keeps it. The IR before it, where it is known:";
+  if (diff) return "Only names, numbers or locations changed. The IR:";
+  if (pass.changed) return `The IR after this pass (${plural(capture.passes.length, "pass")} in all; no diff was made beforehand):`;
+  return "This pass changed nothing. The IR:";
+}

@@ -1,0 +1,113 @@
+"""Costs in the abstract: global accesses, shared accesses, conversions."""
+
+from __future__ import annotations
+
+import pytest
+
+from irscope.errors import UsageError
+from irscope.layout.access import fastest_dimension, global_access
+from irscope.layout.conflicts import bank_map, shared_access
+from irscope.layout.conversions import moved_share, what_moves
+from irscope.layout.linear import LinearLayout
+from irscope.layout.memory_map import MemoryMap
+from irscope.layout.thread_map import ThreadMap
+
+
+def threads_of(register: list, lane: list, warp: list | None = None, block: list | None = None, shape=(32, 32)) -> ThreadMap:
+    return ThreadMap.of(
+        LinearLayout.of({"register": register, "lane": lane, "warp": warp or [], "block": block or []}, shape)
+    )
+
+
+def across(first: int, count: int) -> list[list[int]]:
+    return [[0, first << bit] for bit in range(count)]
+
+
+def down(first: int, count: int) -> list[list[int]]:
+    return [[first << bit, 0] for bit in range(count)]
+
+
+ROWS = threads_of([*across(1, 3), *down(8, 2)], [*across(8, 2), *down(1, 3)])
+COLUMNS = threads_of(down(1, 5), across(1, 5))
+PLAIN = MemoryMap.of(LinearLayout.of({"offset": [*across(1, 5), *down(1, 5)], "block": []}, (32, 32)), 32)
+SWIZZLED = MemoryMap.of(
+    LinearLayout.of({"offset": [*across(1, 5), *[[1 << bit, 1 << bit] for bit in range(5)]], "block": []}, (32, 32)), 32
+)
+
+
+def test_full_lines_are_all_wanted() -> None:
+    access = global_access(ROWS, 16)
+    assert (access.bits_a_lane, access.instructions) == (128, 4)
+    assert (access.sectors, access.minimum_sectors) == (64, 64)
+    assert access.efficiency == 1
+
+
+def test_a_narrow_access_touches_its_sectors_again() -> None:
+    access = global_access(ROWS, 16, contiguity=1)
+    assert (access.bits_a_lane, access.instructions) == (16, 32)
+    assert access.sectors == 32 * 16  # two lanes share one
+    assert access.minimum_sectors == 64
+    assert access.excess == 32 * 16 - 64
+
+
+def test_the_fastest_dimension_is_the_layouts() -> None:
+    assert fastest_dimension(ROWS) == 1
+    assert fastest_dimension(threads_of([*down(1, 3), *across(8, 2)], [*down(8, 2), *across(1, 3)])) == 0
+    assert fastest_dimension(COLUMNS) == 0  # a thread holds a column: its run decides
+
+
+def test_a_column_of_words_meets_one_bank() -> None:
+    rows = threads_of(across(1, 5), down(1, 5))
+    conflicting = shared_access(rows, PLAIN)
+    assert conflicting.bits_a_lane == 128
+    assert conflicting.ways == 8  # 16 bytes a lane: 8 lanes a part, all in the same four banks
+    one_by_one = threads_of(across(1, 5), down(1, 5))
+    assert shared_access(one_by_one, SWIZZLED).ways == 1
+
+
+def test_matrices_are_counted_by_eight_rows() -> None:
+    fragment = threads_of([[0, 1], [8, 0], [0, 8]], [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], shape=(16, 16))
+    narrow = MemoryMap.of(LinearLayout.of({"offset": [*across(1, 4), *down(1, 4)], "block": []}, (16, 16)), 16)
+    access = shared_access(fragment, narrow, matrices=True)
+    assert (access.instructions, access.minimum) == (4, 4)
+    assert access.ways == 2  # eight rows of 32 bytes: two meet in a bank
+
+
+def test_bank_map_names_each_lanes_banks() -> None:
+    banks = bank_map(threads_of(across(1, 5), down(1, 5)), PLAIN)
+    assert banks[0] == [0, 1, 2, 3]
+    assert banks[31] == [0, 1, 2, 3]
+
+
+def test_shapes_must_be_one() -> None:
+    with pytest.raises(UsageError, match="must be one shape"):
+        shared_access(threads_of([[1, 0]], [[0, 1]], shape=(2, 2)), PLAIN)
+    with pytest.raises(UsageError, match="can't be converted"):
+        what_moves(ROWS, threads_of([[1, 0]], [[0, 1]], shape=(2, 2)))
+
+
+@pytest.mark.parametrize(
+    ("register", "lane", "warp", "block", "moves"),
+    [
+        ([[1], [2]], [[4]], [[8]], [[16]], "nothing"),
+        ([[2], [1]], [[4]], [[8]], [[16]], "registers"),
+        ([[1], [4]], [[2]], [[8]], [[16]], "lanes"),
+        ([[1], [2]], [[8]], [[4]], [[16]], "warps"),
+        ([[1], [2]], [[4]], [[16]], [[8]], "CTAs"),
+        ([[1], [2], [0]], [[4]], [[8]], [[16]], "registers"),
+        ([[1], [2]], [[6]], [[8]], [[16]], "registers"),
+    ],
+)
+def test_what_moves(register: list, lane: list, warp: list, block: list, moves: str) -> None:
+    source = threads_of([[1], [2]], [[4]], [[8]], [[16]], shape=(32,))
+    destination = threads_of(register, lane, warp, block, shape=(32,))
+    assert what_moves(source, destination) == moves
+    share = moved_share(source, destination)
+    assert (share > 0) == (moves not in ("nothing", "registers"))
+
+
+def test_copies_need_not_move() -> None:
+    source = threads_of([[1], [2]], [[0]], [[4]], shape=(8,))
+    destination = threads_of([[1]], [[2]], [[4]], shape=(8,))
+    assert what_moves(source, destination) == "registers"
+    assert what_moves(destination, source) == "lanes"
