@@ -47,7 +47,7 @@ def result_types(name: str, text: str, count: int) -> tuple[str, ...]:
         return ()
     first, _, last = text.partition("\n")
     if name in ("scf.for", "scf.while", "scf.if", "scf.execute_region", "scf.index_switch"):
-        return _list(_behind_arrow(first))[:count]
+        return _list(_behind_arrow(first.removesuffix("{").rstrip()))[:count]
     types = behind_colon(last or first)
     arrow = _behind_arrow(types)
     if arrow:
@@ -134,3 +134,16 @@ def base_layout(layout: str) -> str:
     """The alias that a layout is made from: `#mma` of `#ttg.slice<{dim = 1, parent = #mma}>`; itself for an alias."""
     found = _ALIAS.findall(layout)
     return found[-1] if found else layout
+
+
+# #ttg.slice<{dim = 1, parent = #mma}>      #ttg.dot_op<{opIdx = 0, parent = #mma1, kWidth = 2}>
+_MADE = re.compile(r"#ttg\.(?P<form>slice|dot_op)<\{(?:dim|opIdx) = (?P<number>\d+), parent = (?P<parent>.*?)(?:, kWidth = \d+)?\}>$")
+
+
+def short_layout(layout: str) -> str:
+    """A layout in a few words: `slice 1 of #mma`, `dot operand 0 of #mma1`; an alias as it is."""
+    match = _MADE.match(layout)
+    if match is None:
+        return layout
+    form = "slice" if match["form"] == "slice" else "dot operand"
+    return f"{form} {match['number']} of {short_layout(match['parent'])}"

@@ -44,3 +44,4 @@ from irscope.cli import (  # noqa: E402
     show,  # pyright: ignore[reportUnusedImport] # noqa: F401
     source,  # pyright: ignore[reportUnusedImport] # noqa: F401
 )
+from irscope.cli import report  # noqa: E402, F401, I001 # pyright: ignore[reportUnusedImport]

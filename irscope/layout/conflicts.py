@@ -51,15 +51,17 @@ def shared_access(registers: ThreadMap, memory: MemoryMap, *, matrices: bool = F
 
     Args:
         registers: the layout in registers.
-        memory: the layout in shared memory, of the same shape.
+        memory: the layout in shared memory, of the same shape; or of the allocation that the tensor is a part of: where
+            the part begins moves all its banks alike.
         matrices: whether ldmatrix or stmatrix is used: four bytes a lane then, an 8×8 matrix a wavefront at best.
 
     Raises UsageError where the shapes differ.
     """
-    if registers.shape != memory.shape:
+    fits = len(registers.shape) == len(memory.shape)
+    if not fits or any(a > b for a, b in zip(registers.shape, memory.shape, strict=True)):
         raise UsageError(
             f"registers hold {'×'.join(map(str, registers.shape))}, shared memory {'×'.join(map(str, memory.shape))}: "
-            "the two must be one shape."
+            "the two must be one shape, or the first a part of the second."
         )
     register_images = _images(registers, memory, "register")
     lane_images = _images(registers, memory, "lane")
@@ -110,7 +112,7 @@ def _images(registers: ThreadMap, memory: MemoryMap, name: str) -> list[int]:
     pivots, _ = eliminate([memory.layout.flatten(vector) for vector in memory.layout.vectors("offset")])
     images: list[int] = []
     for vector in registers.layout.vectors(name):
-        element = registers.layout.flatten(vector)
+        element = memory.layout.flatten(vector)
         try:
             images.append(solve(pivots, element))
         except UsageError:

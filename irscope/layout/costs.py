@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 from irscope.capture import Capture
 from irscope.ir.locations import Chain
-from irscope.layout.access import global_access
+from irscope.layout.access import fastest_dimension, global_access
+from irscope.layout.alignment import unaligned_arguments
 from irscope.layout.conflicts import shared_access
 from irscope.layout.conversions import moved_share, what_moves
 from irscope.layout.described import DescribedLayout, describe
@@ -17,6 +18,8 @@ from irscope.layout.encoding import read_aliases, read_encoding, resolve_aliases
 from irscope.layout.machine import Machine, read_machine
 from irscope.layout.memory_map import MemoryMap
 from irscope.layout.rows import own_shape
+from irscope.layout.strides import strides_of
+from irscope.layout.thread_map import ThreadMap
 from irscope.layout.types import LayoutType, element_bits
 from irscope.layout.uses import ModuleUses, OperationUse, read_uses
 
@@ -99,14 +102,17 @@ class _CostReader:
         bits = element_bits(kind.pointee) if kind is not None else use.types[0].element_bits
         if not bits:
             return
-        possible = global_access(described.threads, bits)
+        # Where the addresses don't lie side by side along the dimension that the layout is made for, they cost more.
+        steps = strides_of(self.uses, use.operands[0]) if use.operands else ()
+        along = steps.index(1) if steps.count(1) == 1 else None
+        possible = global_access(described.threads, bits, dimension=along)
         actions = ("global store",) if use.name in _STORES else ("global load", "async copy")
         widths = self.machine.widths(self._chain(use), actions)
         real = min((width for width in widths if width), default=0)
         access = (
             possible
             if not 0 < real < possible.bits_a_lane
-            else global_access(described.threads, bits, contiguity=max(real // bits, 1))
+            else global_access(described.threads, bits, contiguity=max(real // bits, 1), dimension=along)
         )
         text = (
             f"{access.bits_a_lane} bits a lane, {access.instructions} a warp, {access.sectors} sectors of 32 bytes "
@@ -117,7 +123,7 @@ class _CostReader:
             cost,
             excess=access.excess,
             summary=text,
-            hint=self._narrow(use, possible.bits_a_lane, widths),
+            hint=self._narrow(use, possible.bits_a_lane, widths) or _against_the_grain(described.threads, along),
             figures={
                 "bits_a_lane": access.bits_a_lane,
                 "layout_bits_a_lane": possible.bits_a_lane,
@@ -145,8 +151,7 @@ class _CostReader:
 
     def _cause(self, use: OperationUse) -> str:
         pointer = use.operands[0] if use.operands else ""
-        names = self.uses.arguments_of(pointer)
-        unknown = [name for name in names if self.uses.divisibility.get(name, 1) % 16]
+        unknown = unaligned_arguments(self.uses, pointer)
         if unknown:
             are = "is" if len(unknown) == 1 else "are"
             return f"likely because {', '.join(unknown)} {are} not known to be divisible by 16"
@@ -164,7 +169,8 @@ class _CostReader:
             return
         kind, shared = found
         memory = self._memory_of(kind, shared)
-        if memory is None or memory.shape != registers.threads.shape:
+        sizes = zip(registers.threads.shape, memory.shape if memory is not None else (), strict=False)
+        if memory is None or len(memory.shape) != len(registers.shape) or any(a > b for a, b in sizes):
             return
         stores = use.name in _SHARED_STORES
         chain = self._chain(use)
@@ -252,6 +258,13 @@ class _CostReader:
         origin = f"{made.name} makes {use.types[0].encoding}" if made is not None else ""
         wanted = f"{', '.join(names[:3])} want{'s' if len(names) == 1 else ''} {use.types[1].encoding}" if names else ""
         return "; ".join(filter(None, [wanted, origin]))
+
+
+def _against_the_grain(threads: ThreadMap, along: int | None) -> str:
+    fastest = fastest_dimension(threads)
+    if along is None or along == fastest:
+        return ""
+    return f"the addresses lie side by side along dim {along}, the layout goes along dim {fastest} first"
 
 
 def _plural(noun: str, number: int) -> str:

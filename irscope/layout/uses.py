@@ -62,6 +62,8 @@ class ModuleUses:
     locations: TextLocations = field(default_factory=TextLocations)
     inputs: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """Value → the values it is made of, of every operation."""
+    makers: dict[str, str] = field(default_factory=dict[str, str])
+    """Value → the text of the operation that makes it; none for the argument of a loop."""
     divisibility: dict[str, int] = field(default_factory=dict[str, int])
     """Argument of a kernel → what it is known to be divisible by; 1 where nothing is known."""
 
@@ -69,16 +71,6 @@ class ModuleUses:
         """The type of a value, with or without its sign."""
         name = value if value.startswith("%") else f"%{value}"
         return self.values.get(name)
-
-    def arguments_of(self, value: str) -> tuple[str, ...]:
-        """The kernel's arguments that a value is made of, in the order of the kernel."""
-        seen, waiting = {value}, [value]
-        while waiting:
-            for name in self.inputs.get(waiting.pop(), ()):
-                if name not in seen:
-                    seen.add(name)
-                    waiting.append(name)
-        return tuple(name for name in self.divisibility if name in seen)
 
     def producer_of(self, value: str) -> OperationUse | None:
         """The operation that makes a value."""
@@ -92,6 +84,7 @@ def read_uses(text: str) -> ModuleUses:
     operations: list[OperationUse] = []
     values: dict[str, LayoutType] = {}
     inputs: dict[str, tuple[str, ...]] = {}
+    makers: dict[str, str] = {}
     divisibility: dict[str, int] = {}
     depths: list[int] = []
     found = read_operations(lines)[0]
@@ -99,7 +92,7 @@ def read_uses(text: str) -> ModuleUses:
         own = " ".join(_without_location(lines[number]).strip() for number in operation.lines)
         outer = depths[operation.parent] if operation.parent >= 0 else 0
         depths.append(outer + bool(_LOOP.search(own)))
-        _read_inputs(own, inputs)
+        _read_inputs(own, inputs, makers)
         if "tt.func " in own:
             _read_arguments(own, divisibility)
         use = _read_operation(own, operation.lines[0] + 1, outer)
@@ -116,7 +109,13 @@ def read_uses(text: str) -> ModuleUses:
         for operand in dict.fromkeys(use.operands):
             users.setdefault(operand, []).append(index)
     return ModuleUses(
-        tuple(operations), values, {name: tuple(rows) for name, rows in users.items()}, locations, inputs, divisibility
+        tuple(operations),
+        values,
+        {name: tuple(rows) for name, rows in users.items()},
+        locations,
+        inputs,
+        makers,
+        divisibility,
     )
 
 
@@ -142,13 +141,14 @@ def _read_operation(own: str, line: int, loops: int) -> OperationUse | None:
     return OperationUse(line, match["name"], results, result_types, operands, types, own, loops)
 
 
-def _read_inputs(own: str, inputs: dict[str, tuple[str, ...]]) -> None:
+def _read_inputs(own: str, inputs: dict[str, tuple[str, ...]], makers: dict[str, str]) -> None:
     results, equals, rest = own.partition(" = ")
     if not equals or not results.startswith("%"):
         return
     operands = tuple(dict.fromkeys(_VALUE.findall(rest)))
     for name in _result_names(results):
         inputs.setdefault(name, operands)
+        makers.setdefault(name, own)
     if (arguments := _ITER_ARGS.search(own)) is not None:
         for pair in arguments[1].split(","):
             name, _, first = pair.partition("=")

@@ -96,7 +96,10 @@ class LayoutCompiler:
             (kind,) = read_types(text)
             encoding = parse_encoding(kind.encoding)
             if encoding.space == "unknown":
-                return {"reason": f"irscope does not know what {encoding.name} spreads its elements over", "unread": True}
+                return {
+                    "reason": f"irscope does not know what {encoding.name} spreads its elements over",
+                    "unread": True,
+                }
             if any(size < 1 or size & (size - 1) for size in kind.shape):
                 sizes = "×".join(map(str, kind.shape))
                 return {

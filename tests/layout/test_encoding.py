@@ -75,6 +75,6 @@ def test_what_is_no_encoding_is_refused() -> None:
         parse_encoding("blocked")
 
 
-@given(st.text(alphabet="#ttg.blocked<{}>[]()=,: 0123aé\"", max_size=60))
+@given(st.text(alphabet='#ttg.blocked<{}>[]()=,: 0123aé"', max_size=60))
 def test_any_text_is_read(text: str) -> None:
     read_encoding(text)

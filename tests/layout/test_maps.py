@@ -104,7 +104,9 @@ def test_padding_comes_after_every_interval() -> None:
         memory.offset_of(4, 0)
 
 
-@pytest.mark.parametrize(("target", "banks"), [("cuda:90", 32), ("hip:gfx942", 32), ("hip:gfx950", 64), ("gfx1100", 64)])
+@pytest.mark.parametrize(
+    ("target", "banks"), [("cuda:90", 32), ("hip:gfx942", 32), ("hip:gfx950", 64), ("gfx1100", 64)]
+)
 def test_banks(target: str, banks: int) -> None:
     model = BankModel.of(Target.parse(target))
     assert model.banks == banks

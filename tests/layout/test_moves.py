@@ -13,7 +13,9 @@ from irscope.layout.memory_map import MemoryMap
 from irscope.layout.thread_map import ThreadMap
 
 
-def threads_of(register: list, lane: list, warp: list | None = None, block: list | None = None, shape=(32, 32)) -> ThreadMap:
+def threads_of(
+    register: list, lane: list, warp: list | None = None, block: list | None = None, shape=(32, 32)
+) -> ThreadMap:
     return ThreadMap.of(
         LinearLayout.of({"register": register, "lane": lane, "warp": warp or [], "block": block or []}, shape)
     )
@@ -81,7 +83,7 @@ def test_bank_map_names_each_lanes_banks() -> None:
 
 def test_shapes_must_be_one() -> None:
     with pytest.raises(UsageError, match="must be one shape"):
-        shared_access(threads_of([[1, 0]], [[0, 1]], shape=(2, 2)), PLAIN)
+        shared_access(threads_of([[1, 0]], [[0, 1]], shape=(2, 64)), PLAIN)
     with pytest.raises(UsageError, match="can't be converted"):
         what_moves(ROWS, threads_of([[1, 0]], [[0, 1]], shape=(2, 2)))
 

@@ -20,7 +20,9 @@ import pytest
 from irscope.render.layout_html import render_html
 from tests.render.test_layout_pictures import ALL, BLOCKED, MMA
 
-CHROMIUM = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
+CHROMIUM = next(
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+)
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")]
 
 
@@ -51,7 +53,11 @@ class Page:
         self.number += 1
         text = json.dumps({"id": self.number, "method": method, "params": parameters}).encode()
         mask = os.urandom(4)
-        size = struct.pack(">BBH", 0x81, 0xFE, len(text)) if len(text) < 65536 else struct.pack(">BBQ", 0x81, 0xFF, len(text))
+        size = (
+            struct.pack(">BBH", 0x81, 0xFE, len(text))
+            if len(text) < 65536
+            else struct.pack(">BBQ", 0x81, 0xFF, len(text))
+        )
         self.socket.sendall(size + mask + bytes(byte ^ mask[i % 4] for i, byte in enumerate(text)))
         while True:
             message = self.receive()
@@ -72,9 +78,11 @@ class Page:
         method, parameters = message.get("method", ""), message.get("params", {})
         if method == "Network.requestWillBeSent":
             self.requests.append(parameters["request"]["url"])
-        elif method == "Runtime.exceptionThrown" or (method == "Log.entryAdded" and parameters["entry"]["level"] == "error"):
-            self.problems.append(json.dumps(parameters))
-        elif method == "Runtime.consoleAPICalled" and parameters["type"] in ("error", "assert"):
+        elif (
+            method == "Runtime.exceptionThrown"
+            or (method == "Log.entryAdded" and parameters["entry"]["level"] == "error")
+            or (method == "Runtime.consoleAPICalled" and parameters["type"] in ("error", "assert"))
+        ):
             self.problems.append(json.dumps(parameters))
         return message
 
@@ -121,12 +129,22 @@ class Page:
 @pytest.fixture(scope="module")
 def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     folder = tmp_path_factory.mktemp("chromium")
-    switches = (
-        "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-        "--disable-component-update --disable-sync --remote-debugging-port=0 --window-size=1600,1400"
-    ).split()
+    switches = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--remote-debugging-port=0",
+        "--window-size=1600,1400",
+    ]
     process = subprocess.Popen(
-        [str(CHROMIUM), *switches, f"--user-data-dir={folder}", "about:blank"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [str(CHROMIUM), *switches, f"--user-data-dir={folder}", "about:blank"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     try:
         port_file = folder / "DevToolsActivePort"
@@ -188,7 +206,9 @@ def test_an_address_brings_it_back(page: Page) -> None:
     assert page.ask("document.getElementById('layout').value") == "1"
 
 
-@pytest.mark.parametrize("fragment", ["#layout=99", "#element=1,2,3", "#bit=-4&lane=x", "#color=%3Cscript%3E", "#&&&=="])
+@pytest.mark.parametrize(
+    "fragment", ["#layout=99", "#element=1,2,3", "#bit=-4&lane=x", "#color=%3Cscript%3E", "#&&&=="]
+)
 def test_a_strange_address_does_no_harm(page: Page, fragment: str) -> None:
     page.goto(page.address + fragment)
     assert "#blocked" in page.text("title")

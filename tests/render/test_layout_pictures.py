@@ -76,7 +76,9 @@ SHARED = DescribedLayout.of(
     ),
     TARGET,
 )
-MISSING = DescribedLayout.of({"alias": "#x", "encoding": "#vendor.x<1>", "shape": [4], "reason": "no one knows"}, TARGET)
+MISSING = DescribedLayout.of(
+    {"alias": "#x", "encoding": "#vendor.x<1>", "shape": [4], "reason": "no one knows"}, TARGET
+)
 # 256 × 256, and no unit: every bit of the row changes the column too.
 TANGLED = DescribedLayout.of(
     row(
@@ -92,7 +94,8 @@ TANGLED = DescribedLayout.of(
     TARGET,
 )
 LONG = DescribedLayout.of(
-    row("slice", {"register": [[1], [2]], "lane": [[4], [8], [16], [32], [64]], "warp": [[0]], "block": []}, [128]), TARGET
+    row("slice", {"register": [[1], [2]], "lane": [[4], [8], [16], [32], [64]], "warp": [[0]], "block": []}, [128]),
+    TARGET,
 )
 DEEP = DescribedLayout.of(
     row(

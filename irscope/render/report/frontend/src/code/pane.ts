@@ -3,9 +3,10 @@ import { EditorState, StateEffect, Text, type Extension, type Range } from "@cod
 import {
   Decoration,
   EditorView,
+  gutter,
+  GutterMarker,
   highlightSpecialChars,
   keymap,
-  lineNumbers,
   ViewPlugin,
   type DecorationSet,
   type ViewUpdate,
@@ -61,7 +62,7 @@ export class Pane {
 
   constructor(
     parent: HTMLElement,
-    private readonly listeners: Listeners = {},
+    listeners: Listeners = {},
   ) {
     this.view = new EditorView({ parent, state: this.stateOf(this.look) });
     const dom = this.view.contentDOM;
@@ -122,9 +123,7 @@ export class Pane {
   }
 
   private stateOf(look: Look): EditorState {
-    const gutters = (look.gutters ?? [String]).map((text) =>
-      lineNumbers({ formatNumber: (row, state) => (row > state.doc.lines ? "0".repeat(String(state.doc.lines).length) : text(row)) }),
-    );
+    const gutters = (look.gutters ?? [String]).map((text) => gutterOf(text, look.lines.length));
     return EditorState.create({
       doc: Text.of(look.lines.length ? look.lines : [""]),
       extensions: [
@@ -141,6 +140,36 @@ export class Pane {
       ],
     });
   }
+}
+
+class Label extends GutterMarker {
+  constructor(private readonly text: string) {
+    super();
+  }
+  override eq(other: Label): boolean {
+    return other.text === this.text;
+  }
+  override toDOM(): Node {
+    return document.createTextNode(this.text);
+  }
+}
+
+function gutterOf(text: (row: number) => string, rows: number): Extension {
+  return gutter({
+    class: "cm-labels",
+    lineMarker: (view, block) => new Label(text(view.state.doc.lineAt(block.from).number)),
+    initialSpacer: () => new Label(widest(text, rows)),
+  });
+}
+
+/** The longest label of a few rows: numbers grow towards the end. */
+function widest(text: (row: number) => string, rows: number): string {
+  let longest = "";
+  for (let row = rows, step = Math.max(1, Math.floor(rows / 40)); row > 0; row -= step) {
+    const label = text(row);
+    if (label.length > longest.length) longest = label;
+  }
+  return longest;
 }
 
 let known: string | undefined;

@@ -91,12 +91,12 @@ export class PassList {
   }
 
   private item(pass: Pass, number: number, longest: number): HTMLElement {
-    const state = pass.outcome !== "ran" ? pass.outcome : pass.changed ? "changed" : pass.changed === null ? "unknown" : "same";
-    const sign = { changed: "●", same: "", unknown: "?", skipped: "⊘", failed: "✗" }[state];
+    const what = pass.outcome !== "ran" ? pass.outcome : pass.changed ? "changed" : pass.changed === null ? "unknown" : "same";
+    const sign = { changed: "●", same: "", unknown: "?", skipped: "⊘", failed: "✗" }[what];
     const [lines, operations] = pass.counts ?? [];
     const item = h(
       "div",
-      { role: "option", class: `item ${state}`, "aria-selected": "false", title: `${labelOf(pass)} ${pass.argument ?? ""}\n${state}`, onclick: () => this.choose(number) },
+      { role: "option", class: `item ${what}`, "aria-selected": "false", title: `${labelOf(pass)} ${pass.argument ?? ""}\n${what}`, onclick: () => this.choose(number) },
       h("span", { class: "sign" }, sign),
       h("span", { class: "name" }, pass.name, pass.n > 1 ? h("span", { class: "faint" }, `#${pass.n}`) : null, pass.scope ? h("span", { class: "faint" }, ` ${pass.scope}`) : null),
       h("span", { class: "change" }, signed(operations ?? lines)),

@@ -1,0 +1,233 @@
+"""Draws a dataflow with graphviz: regions are frames, layouts are colours, and what costs time stands out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from html import escape
+
+from graphviz import Digraph
+
+from irscope.analysis.dataflow import Dataflow, Edge, Node, Scope
+from irscope.analysis.dataflow_types import base_layout, layout_of, short_layout, short_type
+from irscope.render.layout_colors import fills, hexadecimal, mix, shade_of
+from irscope.render.tables import visible
+
+FONT = "Helvetica,Arial,DejaVu Sans"
+INK, SOFT, PAPER, NO_LAYOUT = "#16181d", "#6b7280", "#ffffff", "#f1f3f5"
+_FRAME = {"scf.for": "#dfe7f3", "scf.while": "#dfe7f3", "scf.if": "#f4ecd8"}
+_SHAPES: dict[str, dict[str, str]] = {
+    "memory": {"shape": "cylinder", "penwidth": "1.8"},
+    "shared": {"shape": "box3d", "penwidth": "1.4"},
+    "dot": {"shape": "box", "penwidth": "4"},
+    "convert": {"shape": "hexagon", "penwidth": "3", "color": "#c81e1e", "margin": "0,0.02"},
+    "reduce": {"shape": "box", "peripheries": "2", "penwidth": "1.4"},
+    "sync": {"shape": "box", "style": "filled,dotted"},
+    "argument": {"shape": "ellipse", "penwidth": "1"},
+    "group": {"shape": "box", "style": "filled,rounded,dashed", "color": SOFT},
+    "trivial": {"shape": "box", "style": "filled,rounded", "color": SOFT},
+    "constant": {"shape": "plain", "penwidth": "0"},
+    "control": {"shape": "diamond"},
+}
+_LEGEND = (
+    ("memory", "cylinder: global memory"),
+    ("shared", "box with depth: shared memory"),
+    ("dot", "thick frame: dot"),
+    ("convert", "red hexagon: convert_layout"),
+    ("reduce", "double frame: reduction"),
+    ("sync", "dotted: waits and fences"),
+    ("group", "dashed: several operations, folded"),
+)
+_LONGEST = 44
+
+
+def render_dataflow(flow: Dataflow, *, title: str, notes: Iterable[str] = (), lines: Mapping[int, str] | None = None) -> Digraph:
+    """A dataflow as a graph of graphviz.
+
+    Args:
+        flow: what to draw.
+        title: what it is of.
+        notes: lines below the title: what was folded, what was chosen.
+        lines: text line -> the line of Python that it comes from, as a text.
+    """
+    colors = layout_colors(flow)
+    graph = new_graph("dataflow", title, notes, legend_rows(flow, colors))
+    home: dict[int, list[Node]] = {}
+    for node in flow.nodes:
+        home.setdefault(node.region, []).append(node)
+    children: dict[int, list[Scope]] = {}
+    for scope in flow.scopes:
+        children.setdefault(scope.parent, []).append(scope)
+    used = _used(flow)
+    _draw_scope(graph, -1, home, children, used, colors, lines or {})
+    back = {node.number: index for index, node in enumerate(flow.nodes)}
+    for edge in flow.edges:
+        _draw_edge(graph, edge, back)
+    return graph
+
+
+def new_graph(
+    name: str, title: str, notes: Iterable[str] = (), legend: Iterable[str] = (), **attributes: str
+) -> Digraph:
+    """An empty graph in the house style; `legend` are the rows of a table."""
+    heading = [_wide(f'<B><FONT POINT-SIZE="18">{text(title)}</FONT></B>')]
+    heading += [_wide(f'<FONT POINT-SIZE="12" COLOR="{SOFT}">{text(note)}</FONT>') for note in notes]
+    heading += legend
+    graph = Digraph(name)
+    graph.attr(
+        "graph",
+        label=f'<<TABLE BORDER="0" CELLSPACING="2" CELLPADDING="2">{"".join(heading)}</TABLE>>',
+        labelloc="t",
+        labeljust="l",
+        fontname=FONT,
+        fontcolor=INK,
+        bgcolor=PAPER,
+        pad="0.3",
+        nodesep="0.25",
+        ranksep="0.45",
+        # Bounds on what dot tries, so that a large graph ends.
+        nslimit="4",
+        nslimit1="4",
+        mclimit="0.6",
+        **attributes,
+    )
+    graph.attr("node", fontname=FONT, fontsize="11", fontcolor=INK, color=INK, fillcolor=NO_LAYOUT, style="filled", margin="0.12,0.06")
+    graph.attr("edge", fontname=FONT, fontsize="9", fontcolor=SOFT, color="#4b5563", arrowsize="0.7")
+    return graph
+
+
+def _wide(cell: str) -> str:
+    return f'<TR><TD COLSPAN="2" ALIGN="LEFT">{cell}</TD></TR>'
+
+
+def text(value: str, longest: int = 200) -> str:
+    """A text as it may stand in a label: escaped, cut, and with control characters visible."""
+    shown = visible(value).replace("\n", " ")
+    return escape(shown if len(shown) <= longest else f"{shown[: longest - 1]}…")
+
+
+def layout_colors(flow: Dataflow) -> dict[str, tuple[str, str]]:
+    """(filling, text) of each layout: the most frequent first, and what is made from one in a lighter shade of it."""
+    counts = Counter(layout_of(node.type) for node in flow.nodes)
+    counts.pop("", None)
+    bases = list(dict.fromkeys(base_layout(layout) for layout, _ in counts.most_common()))
+    base_fills = dict(zip(bases, fills(min(max(len(bases), 1), 16)) * (1 + len(bases) // 16), strict=False))
+    colors: dict[str, tuple[str, str]] = {}
+    for layout in counts:
+        base = base_layout(layout)
+        fill = base_fills[base] if layout == base else mix(base_fills[base], (255, 255, 255), 0.45)
+        colors[layout] = (hexadecimal(fill), shade_of(fill).text)
+    return colors
+
+
+def _used(flow: Dataflow) -> set[int]:
+    """The scopes that hold a node, or one that does."""
+    parents = {scope.number: scope.parent for scope in flow.scopes}
+    used: set[int] = set()
+    for node in flow.nodes:
+        number = node.region
+        while number >= 0 and number not in used:
+            used.add(number)
+            number = parents.get(number, -1)
+    return used
+
+
+def _draw_scope(
+    graph: Digraph,
+    number: int,
+    home: Mapping[int, list[Node]],
+    children: Mapping[int, list[Scope]],
+    used: set[int],
+    colors: Mapping[str, tuple[str, str]],
+    lines: Mapping[int, str],
+    depth: int = 0,
+) -> None:
+    for node in home.get(number, ()):
+        _draw_node(graph, node, colors, lines)
+    for scope in children.get(number, ()):
+        if scope.number not in used:
+            continue
+        # Deep nesting is drawn without frames: dot, and Python, have only so much stack.
+        if not scope.title or depth > 24:
+            _draw_scope(graph, scope.number, home, children, used, colors, lines, depth + 1) if depth < 400 else None
+            continue
+        with graph.subgraph(name=f"cluster_{scope.number}") as inner:
+            python = f"  ·  line {lines[scope.line]}" if scope.line in lines and not scope.name.startswith("^") else ""
+            inner.attr(
+                label=f"<<B>{text(scope.title, 90)}</B>{text(python)}>",
+                labeljust="l",
+                style="rounded,filled",
+                fillcolor=_FRAME.get(scope.name, "#fafbfc"),
+                color="#9aa3af",
+                fontsize="12",
+                margin="14",
+            )
+            _draw_scope(inner, scope.number, home, children, used, colors, lines, depth + 1)
+
+
+def _draw_node(graph: Digraph, node: Node, colors: Mapping[str, tuple[str, str]], lines: Mapping[int, str]) -> None:
+    layout = layout_of(node.type)
+    fill, ink = colors.get(layout, (NO_LAYOUT, INK))
+    style = dict(_SHAPES.get(node.role, {"shape": "box"}))
+    if node.faded:
+        fill, ink = PAPER, SOFT
+        style |= {"color": "#c3c8d0", "penwidth": "1"}
+    graph.node(f"n{node.number}", label=_label(node, layout, lines), fillcolor=fill, fontcolor=ink, tooltip=visible(node.text[:400]) or node.name, **style)
+
+
+def _label(node: Node, layout: str, lines: Mapping[int, str]) -> str:
+    head = node.name.removeprefix("builtin.") or (node.values[0] if node.values else "")
+    if node.role == "group":
+        head = f"{node.size} operations"
+    rows = [f"<B>{text(head)}</B>"]
+    if node.detail:
+        rows.append(text(node.detail, _LONGEST))
+    named = node.values[0] if node.values and node.name else ""
+    facts = [part for part in (named, short_type(node.type)) if part]
+    if facts:
+        rows.append(text("  ".join(facts), _LONGEST))
+    small = [part for part in (short_layout(layout), _python(node, lines)) if part]
+    if small:
+        rows.append(f'<FONT POINT-SIZE="9">{text("  ·  ".join(small), _LONGEST + 14)}</FONT>')
+    return f"<{'<BR/>'.join(rows)}>"
+
+
+def _python(node: Node, lines: Mapping[int, str]) -> str:
+    own = list(dict.fromkeys(lines[one.line] for one in (node.members or (node,)) if one.line in lines and one.name))
+    if not own:
+        return ""
+    shown = ", ".join(own[:3]) + (" …" if len(own) > 3 else "")
+    return f"line {shown}" if len(own) == 1 else f"lines {shown}"
+
+
+def _draw_edge(graph: Digraph, edge: Edge, order: Mapping[int, int]) -> None:
+    types = [short_type(one) for one in edge.type.split("\n") if one]
+    label = "\n".join(dict.fromkeys(types[:3])) + ("\n…" if len(types) > 3 else "")
+    style: dict[str, str] = {}
+    if edge.carried:
+        style = {"style": "dashed", "color": "#1d4ed8", "constraint": "false", "fontcolor": "#1d4ed8", "penwidth": "1.4"}
+        label = f"next turn\n{label}" if label else "next turn"
+    elif any("x" in one for one in types):
+        style = {"penwidth": "1.5"}
+    graph.edge(f"n{edge.source}", f"n{edge.target}", label=escape_plain(label), tooltip=f"{edge.value} {edge.type}"[:400], **style)
+
+
+def escape_plain(label: str) -> str:
+    """A label that is no HTML, as dot reads it."""
+    return visible(label).replace("\\", "\\\\").replace("\n", "\\n")
+
+
+def legend_rows(flow: Dataflow, colors: Mapping[str, tuple[str, str]]) -> list[str]:
+    """The rows of the legend: a layout's colour and what it is, and what the shapes mean."""
+    rows = [
+        f'<TR><TD BGCOLOR="{fill}"><FONT COLOR="{ink}">{text(short_layout(layout), 60)}</FONT></TD>'
+        f'<TD ALIGN="LEFT">{text(flow.aliases.get(layout, ""), 110)}</TD></TR>'
+        for layout, (fill, ink) in sorted(colors.items())[:16]
+    ]
+    if any(not layout_of(node.type) for node in flow.nodes):
+        rows.append(f'<TR><TD BGCOLOR="{NO_LAYOUT}">no layout</TD><TD ALIGN="LEFT">scalars and tokens</TD></TR>')
+    roles = {node.role for node in flow.nodes}
+    meant = [meaning for role, meaning in _LEGEND if role in roles]
+    if meant:
+        rows.append(f'<TR><TD COLSPAN="2" ALIGN="LEFT"><FONT COLOR="{SOFT}">{text("  ·  ".join(meant))}</FONT></TD></TR>')
+    return rows
