@@ -10,7 +10,7 @@ from typing import Any, Literal
 from irscope.analysis.diff import Ignored, TextDiff, diff_texts
 from irscope.analysis.metrics import instruction_families, resource_rows, stage_operations
 from irscope.capture import Capture, StageKind, stage_named, stage_rank
-from irscope.ir.locations import read_locations
+from irscope.ir.locations import TextLocations, read_locations
 
 DEFAULT_IGNORE: frozenset[Ignored] = frozenset({"locations"})
 
@@ -228,6 +228,13 @@ def _lines(left: Capture, right: Capture, stages: list[str]) -> tuple[LineChange
     return tuple(sorted(rows, key=lambda row: (-row.weight, row.file, row.line)))
 
 
+def stage_locations(capture: Capture, text: str, kind: StageKind) -> TextLocations:
+    """The locations of a text of a capture; assembly's are read with the help of the stages before it."""
+    texts = {item.stage: item.data for item in capture.artifacts if isinstance(item.data, str)}
+    llir = texts.get("llir") if kind in ("ptx", "sass", "amdgcn") else None
+    return read_locations(text, kind, llir=llir, ptx=texts.get("ptx") if kind == "sass" else None)
+
+
 def line_counts(capture: Capture, stage: str) -> Counter[tuple[str, int]]:
     """How many operations of a stage come from each line of the kernel's own file, counted once for each.
 
@@ -238,8 +245,7 @@ def line_counts(capture: Capture, stage: str) -> Counter[tuple[str, int]]:
     if isinstance(artifact.data, bytes):
         return counts
     kind: StageKind = stage_named(stage).kind
-    llir = next((item.text for item in capture.artifacts if item.stage == "llir"), None)
-    locations = read_locations(artifact.data, kind, llir=llir if kind in ("ptx", "amdgcn") else None)
+    locations = stage_locations(capture, artifact.data, kind)
     file = capture.launch.kernel.file
     for index, lines in enumerate(locations.lines_of_chain):
         chain = locations.chains[index]

@@ -13,7 +13,7 @@ NOTABLE: frozenset[Role] = frozenset({"memory", "shared", "dot", "convert", "red
 """What a picture of a kernel is looked at for; it is folded last."""
 MAX_NODES = 120
 MAX_EDGES = 260
-HARDEST = 6
+HARDEST = 7
 
 LEVELS = (
     "nothing is folded",
@@ -21,7 +21,8 @@ LEVELS = (
     "connected trivial operations are folded",
     "all but memory, dots, reductions and conversions are folded by line of Python",
     "all but memory, dots, reductions and conversions are folded by region",
-    "everything is folded by region and kind of operation",
+    "everything is folded by line of Python, and memory, dots, reductions and conversions by kind",
+    "everything is folded by line of Python",
     "everything is folded by region",
 )
 """What each level does, in words."""
@@ -53,7 +54,7 @@ def fold(
     Args:
         flow: the graph, as `structured` gives it.
         lines: text line -> the line of Python that it comes from, as a text.
-        level: 0 to 6, how hard to fold at least; by default 1, and for all of the harder ones only where it is needed.
+        level: 0 to 7, how hard to fold at least; by default 1, and for all of the harder ones only where it is needed.
         most: nodes that are few enough.
         most_edges: edges that are few enough.
     """
@@ -86,7 +87,10 @@ def at_level(flow: Dataflow, lines: Mapping[int, str], level: int) -> Dataflow:
     if level == 4:
         return _merged(flow, _by(flow, lambda node: node.region, keep=NOTABLE))
     if level == 5:
-        return _merged(flow, _by(flow, lambda node: (node.region, node.name), keep=frozenset()))
+        kinds = {node.number: node.name if node.role in NOTABLE else "" for node in flow.nodes}
+        return _merged(flow, _by(flow, lambda node: (lines.get(node.line, ""), kinds[node.number]), keep=frozenset()))
+    if level == 6:
+        return _merged(flow, _by(flow, lambda node: lines.get(node.line, ""), keep=frozenset()))
     return _merged(flow, _by(flow, lambda node: node.region, keep=frozenset()))
 
 
@@ -182,7 +186,7 @@ def _merged(flow: Dataflow, groups: Mapping[int, Hashable]) -> Dataflow:
     for group in members.values():
         head = next((node for node in reversed(group) if node.number in read_outside), group[-1])
         number_of.update((node.number, head.number) for node in group)
-        nodes.append(head if len(group) == 1 else _group(head, group))
+        nodes.append(head if len(group) == 1 else replace(_group(head, group), region=_common(flow, group)))
     edges: dict[tuple[int, int, bool], Edge] = {}
     values: dict[tuple[int, int, bool], list[str]] = {}
     for edge in flow.edges:
@@ -197,6 +201,21 @@ def _merged(flow: Dataflow, groups: Mapping[int, Hashable]) -> Dataflow:
     return replace_graph(flow, nodes, joined)
 
 
+def _common(flow: Dataflow, group: list[Node]) -> int:
+    """The innermost region that all of some nodes stand in."""
+    regions = {node.region for node in group}
+    if len(regions) == 1:
+        return group[0].region
+    paths: list[list[int]] = []
+    for number in regions:
+        path = [number]
+        while flow.scopes[path[-1]].parent >= 0:
+            path.append(flow.scopes[path[-1]].parent)
+        paths.append(path[::-1])
+    shared = [steps[0] for steps in zip(*paths, strict=False) if len(set(steps)) == 1]
+    return shared[-1] if shared else 0
+
+
 def replace_graph(flow: Dataflow, nodes: list[Node], edges: list[Edge]) -> Dataflow:
     """The graph with other nodes and edges."""
     return Dataflow((), (), flow.scopes, flow.aliases).with_nodes(sorted(nodes, key=lambda node: node.number), edges)
@@ -207,13 +226,19 @@ def _group(head: Node, group: list[Node]) -> Node:
     layouts = Counter(layout for node in flat if (layout := layout_of(node.type)))
     most = layouts.most_common(1)[0][0] if layouts else ""
     kind = head.type if head.type else next((node.type for node in flat if layout_of(node.type) == most), "")
-    counts = Counter(node.name.rpartition(".")[2] or "argument" for node in flat)
+    counts = Counter(_short(node.name) for node in flat)
     named = [name if count == 1 else f"{name} ×{count}" for name, count in counts.most_common(4)]
     rest = len(counts) - len(named)
+    roles = {node.role for node in flat}
     return replace(
         head,
-        role="group",
+        role=head.role if len(roles) == 1 and head.role in NOTABLE else "group",
         type=kind,
         members=tuple(flat),
         detail=", ".join(named) + (f" and {rest} more kinds" if rest else ""),
     )
+
+
+def _short(name: str) -> str:
+    """`splat` of `tt.splat`; names of LLVM's intrinsics and of assembly stay whole."""
+    return (name.partition(".")[2] if name.count(".") == 1 else name) or "argument"

@@ -10,8 +10,8 @@ from irscope.ir.body import Body, read_body
 _SYMBOL = re.compile(r'@(?:"([^"]*)"|([\w.$-]+))\(')
 # call void asm sideeffect "@$2 st.global.b32 [ $1 + 0 ], { $0 };", "r,l,b"(
 _ASM = re.compile(r'\basm (?:\w+ )*"(?P<text>[^"]*)"')
-# %12 = load <4 x float>, ptr addrspace(1) %11      %9 = add i32 %8, 1
-_TYPE = re.compile(r"= (?:tail |musttail |notail )?\w+ (?:(?:nsw|nuw|exact|fast|contract|afn|arcp|nnan|ninf|nsz|reassoc|disjoint|nneg|inbounds) )*(?P<type><[^>]*>|\{[^}]*\}|ptr addrspace\(\d+\)|[\w.]+)")  # fmt: skip
+# %12 = load <4 x float>, ptr addrspace(1) %11      %9 = add nsw i32 %8, 1      %14 = icmp slt i32 %1, %2
+_TYPE = re.compile(r"(?P<type><\d[^>]*>|\{ [^}]*\}|ptr addrspace\(\d+\)|ptr\b|[if]\d+\b|bfloat\b|half\b|float\b|double\b)")
 
 _ROLES: tuple[tuple[re.Pattern[str], Role], ...] = (
     (re.compile(r".*(?:mma|mfma|\bdot)"), "dot"),
@@ -74,7 +74,7 @@ class _Reader:
             name = (symbol[1] or symbol[2]).removeprefix("llvm.")
         told = f"{name} addrspace(3)" if shape.name in ("load", "store") and "addrspace(3)" in text else name
         role = next((role for pattern, role in _ROLES if pattern.match(told)), "trivial")
-        kind = _TYPE.search(text)
+        kind = _TYPE.search(text, text.find(" to ")) if " to " in text and shape.name.endswith(("cast", "ext", "trunc", "tofp")) else _TYPE.search(text)
         self._node(line, name, self.body.names[values[0]] if values else "", values, role, kind["type"] if kind and values else "")
 
     def _node(

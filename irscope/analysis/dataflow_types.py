@@ -114,6 +114,8 @@ def short_type(type_: str) -> str:
         return text.removeprefix("!ttg.").removeprefix("!tt.")
     element = split_commas(match["rest"])[0] if match["rest"] else ""
     form = match["form"].rpartition(".")[2]
+    if not form and "#" not in match["rest"]:
+        return text  # <4 x float>
     prefix = {"tensor": "", "memdesc": "smem ", "": "smem "}.get(form, f"{form} ")
     if form in ("memdesc", "") and "tensor_memory" in match["rest"]:
         prefix = "tmem "

@@ -48,7 +48,8 @@ def pairs_of(left: str | None, right: str | None, asked: How, versus: Sequence[s
         options={key: option_value(value) for key, value in variant.items() if key != "target"},
     )
     return [
-        (capture, compiled_again(capture, replace(how, plan=_joined(capture.plan, asked.plan)))) for capture in captures
+        (capture, compiled_again(capture, replace(how, plan=_joined(capture.plan, asked.plan)), becomes_last=False))
+        for capture in captures
     ]
 
 

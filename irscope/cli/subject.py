@@ -179,8 +179,11 @@ def _again(capture: Capture, asked: How) -> Capture:
     return compiled_again(capture, asked)
 
 
-def compiled_again(capture: Capture, asked: How) -> Capture:
-    """A capture's own source compiled again under other passes, options or another target; stored."""
+def compiled_again(capture: Capture, asked: How, *, becomes_last: bool = True) -> Capture:
+    """A capture's own source compiled again under other passes, options or another target; stored.
+
+    `becomes_last`: whether `last` names it from now on; a variant made for a comparison does not.
+    """
     from irscope.record.requests import request_from_capture
 
     request = request_from_capture(
@@ -194,7 +197,12 @@ def compiled_again(capture: Capture, asked: How) -> Capture:
     (fresh,) = run_request(request, asked).captures
     fresh = replace(fresh, sources=capture.sources, launch=replace(fresh.launch, grid=capture.launch.grid))
     check_plan(asked.plan, [fresh])
-    CaptureStore().add(fresh)
+    store = CaptureStore()
+    before = store.paths()[:1]
+    store.add(fresh)
+    if not becomes_last:
+        for path in before:
+            path.touch()
     return fresh
 
 

@@ -57,9 +57,12 @@ def _divisor(
         inner = [_divisor(uses, operand, known, depth + 1) for operand in operands[:1]] if not name else []
         found = inner[0] if inner else (ENOUGH, frozenset[str]())
     elif name == "arith.muli":
-        parts = [_divisor(uses, operand, known, depth + 1) for operand in operands[:2]] * (
-            2 if len(operands) == 1 else 1
-        )
+        # Each row is a stride apart: what a range counts off helps nothing, the stride alone must be a multiple.
+        factors = operands[:2] if len(operands) > 1 else operands[:1] * 2
+        parts = [
+            (1, frozenset[str]()) if _counts(uses, operand, 0) else _divisor(uses, operand, known, depth + 1)
+            for operand in factors
+        ]
         product = 1
         for part, _ in parts:
             product *= part
@@ -74,3 +77,14 @@ def _divisor(
         found = (1, frozenset[str]())
     known[value] = found
     return found
+
+
+def _counts(uses: ModuleUses, value: str, depth: int) -> bool:
+    """Whether a value counts off a range, perhaps from a multiple of something."""
+    match = _NAME.search(uses.makers.get(value, ""))
+    name = match[1] if match else ""
+    if name == "tt.make_range":
+        return True
+    if depth > _DEEPEST or name not in (*_SUMS, *_KEEPING):
+        return False
+    return any(_counts(uses, operand, depth + 1) for operand in uses.inputs.get(value, ())[:2])

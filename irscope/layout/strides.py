@@ -1,4 +1,4 @@
-"""How a tensor's values grow along each dimension, read off the operations that made it: 0, 1, another number, or unknown.
+"""How a tensor's values grow along each dimension, read off the operations that made it: 0, 1, more, or unknown.
 
 A small part of the compiler's own axis analysis: enough to say along which dimension the addresses of a load lie side
 by side. Source: Triton's lib/Analysis/AxisInfo.cpp, for which operations keep a stride.

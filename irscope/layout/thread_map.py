@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from irscope.errors import UsageError
-from irscope.layout.linear import LinearLayout, eliminate, solve, span
+from irscope.layout.linear import LinearLayout, eliminate, span
 
 IN_DIMS = ("register", "lane", "warp", "block")
 """The inputs of a layout in registers, in the order of their bits."""
@@ -198,8 +198,3 @@ class Replication:
     def __str__(self) -> str:
         parts = [("registers", self.registers), ("lanes", self.lanes), ("warps", self.warps), ("CTAs", self.blocks)]
         return ", ".join(f"{count} {name}" for name, count in parts if count > 1) or "none"
-
-
-def inverse_owner(layout: LinearLayout, element: int) -> int:
-    """One place that holds an element, found by elimination rather than by a table; raises UsageError for none."""
-    return solve(eliminate(layout.flat_bases())[0], element)

@@ -146,7 +146,7 @@ def _thread_differences(threads: ThreadMap, values: Sequence[int]) -> list[tuple
         # Of several holders one stores: it must be among those the map names.
         holders = {owner.warp * threads.lanes + owner.lane for owner in threads.owners_at(index)}
         if thread not in holders:
-            ours = ", ".join(str(owner) for owner in sorted(holders)[:4])
+            ours = ", ".join(map(str, sorted(holders)[:4]))
             found.append((threads.layout.unflatten(index), f"thread {ours}", f"thread {thread}"))
     return found
 

@@ -140,7 +140,7 @@ def _optimiser_stand_in(real: Callable[..., Any], current: CurrentObserver) -> C
         if observer is None:
             return real(*args, **kwargs)
         step = observer.pass_added(LLVM_OPTIMISER, "")
-        observer.pass_begins(step)
+        runs = observer.pass_begins(step)
         started = time.perf_counter_ns()
         try:
             # Where the plan switches it off, DISABLE_LLVM_OPT is set: this then returns at once.
@@ -148,7 +148,8 @@ def _optimiser_stand_in(real: Callable[..., Any], current: CurrentObserver) -> C
         except BaseException as error:
             observer.pass_failed(step, error)
             raise
-        observer.pass_ended(step, None, (time.perf_counter_ns() - started) // 1000)
+        if runs:
+            observer.pass_ended(step, None, (time.perf_counter_ns() - started) // 1000)
         return result
 
     return optimize_module

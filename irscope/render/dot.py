@@ -172,12 +172,12 @@ def _draw_node(graph: Digraph, node: Node, colors: Mapping[str, tuple[str, str]]
     if node.faded:
         fill, ink = PAPER, SOFT
         style |= {"color": "#c3c8d0", "penwidth": "1"}
-    graph.node(f"n{node.number}", label=_label(node, layout, lines), fillcolor=fill, fontcolor=ink, tooltip=visible(node.text[:400]) or node.name, **style)
+    graph.node(f"n{node.number}", label=_label(node, layout, lines), fillcolor=fill, fontcolor=ink, tooltip=escape_plain(node.text[:400]) or node.name, **style)
 
 
 def _label(node: Node, layout: str, lines: Mapping[int, str]) -> str:
     head = node.name.removeprefix("builtin.") or (node.values[0] if node.values else "")
-    if node.role == "group":
+    if node.members:
         head = f"{node.size} operations"
     rows = [f"<B>{text(head)}</B>"]
     if node.detail:
@@ -209,7 +209,7 @@ def _draw_edge(graph: Digraph, edge: Edge, order: Mapping[int, int]) -> None:
         label = f"next turn\n{label}" if label else "next turn"
     elif any("x" in one for one in types):
         style = {"penwidth": "1.5"}
-    graph.edge(f"n{edge.source}", f"n{edge.target}", label=escape_plain(label), tooltip=f"{edge.value} {edge.type}"[:400], **style)
+    graph.edge(f"n{edge.source}", f"n{edge.target}", label=escape_plain(label), tooltip=escape_plain(f"{edge.value} {edge.type}"[:400]), **style)
 
 
 def escape_plain(label: str) -> str:
@@ -229,5 +229,5 @@ def legend_rows(flow: Dataflow, colors: Mapping[str, tuple[str, str]]) -> list[s
     roles = {node.role for node in flow.nodes}
     meant = [meaning for role, meaning in _LEGEND if role in roles]
     if meant:
-        rows.append(f'<TR><TD COLSPAN="2" ALIGN="LEFT"><FONT COLOR="{SOFT}">{text("  ·  ".join(meant))}</FONT></TD></TR>')
+        rows.append(f'<TR><TD COLSPAN="2" ALIGN="LEFT"><FONT COLOR="{SOFT}">{text("  ·  ".join(meant), 300)}</FONT></TD></TR>')
     return rows

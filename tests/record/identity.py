@@ -33,7 +33,9 @@ def check(case, target):
     (capture,) = assembly.captures()
     told = {artifact.stage: artifact.data for artifact in capture.artifacts}
     if "ptx" in plain and told["ptx"] == plain["ptx"] and told["cubin"] != plain["cubin"]:
-        print(f"{case.name}: ptxas makes other bytes of the same PTX each time: {len(assembled(case, target))} in 6 tries")
+        print(
+            f"{case.name}: ptxas makes other bytes of the same PTX each time: {len(assembled(case, target))} in 6 tries"
+        )
         plain = {stage: data for stage, data in plain.items() if stage != "cubin"}
     problems = [f"{stage} made" for stage in plain if tapped[stage] != plain[stage]]
     problems += [f"{stage} told" for stage in plain if told.get(stage) != plain[stage]]

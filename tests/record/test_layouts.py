@@ -24,7 +24,7 @@ MODULE = """\
 #odd = #vendor.thing<{a = 1}>
 #smem = #ttg.shared_memory
 #loc1 = loc("kernel.py":7:3)
-module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, "ttg.threads-per-warp" = 32 : i32} {
   tt.func public @kernel(%x: tensor<64x64xf16, #blocked>) {
     %a = ttg.local_alloc %x : (tensor<64x64xf16, #blocked>) -> !ttg.memdesc<64x64xf16, #shared, #smem> loc(#loc1)
     %b = ttg.local_alloc : () -> !ttg.memdesc<3x64x64xf16, #shared, #smem, mutable> loc(#loc1)
@@ -116,3 +116,107 @@ def test_nothing_is_left_running() -> None:
     server.close()
     server.close()
     assert time.monotonic() - began < 5
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@pytest.mark.parametrize("fork", [True, False])
+def test_a_recording_tells_of_them(fork: bool) -> None:
+    from irscope.record.events import Event
+    from irscope.record.layout_steps import LayoutSteps
+
+    told: list[Event] = []
+    with LayoutSteps(told.append, fork=fork) as sink:
+        sink(Event("compile-begin", {"n": 3, "target": "cuda:90", "warp_size": 32}))
+        sink(Event("artifact", {"n": 3, "stage": "ttgir"}, MODULE))
+        sink(Event("artifact", {"n": 3, "stage": "ptx"}, "…"))
+    assert [event.kind for event in told[:3]] == ["compile-begin", "artifact", "artifact"]
+    (event,) = [event for event in told if event.kind == "layouts"]
+    assert event["n"] == 3
+    assert len(event["layouts"]) == 5
+
+
+def test_differences_are_told_element_by_element() -> None:
+    from irscope.layout.described import DescribedLayout
+    from irscope.record.layout_verify import Verified, _compared, why_not
+
+    bases = {"register": [[1]], "lane": [[2], [4], [8], [16], [32]], "warp": [[0]], "block": []}
+    row = {
+        "alias": "#a",
+        "encoding": "#ttg.linear<{register = []}>",
+        "shape": [64],
+        "bases": bases,
+        "out_dims": [["dim0", 64]],
+    }
+    item = DescribedLayout.of(row, TARGET)
+    assert why_not(item) == ""
+    # Either of the two warps may have stored it.
+    right = [index // 2 + 32 * (index % 2) for index in range(64)]
+    assert str(_compared(item, {"values": right})) == "#a 64: the hardware agrees on all 64 elements"
+    wrong = _compared(item, {"values": [7, *right[1:]]})
+    assert not wrong.agrees
+    assert str(wrong).splitlines()[1] == "  (0,): the map says thread 0, 32, the hardware thread 7"
+    assert not _compared(item, {"error": "the process ended"}).agrees
+    assert "not checked: it is for hip:gfx942" in str(
+        Verified("#a", (64,), 0, skipped=why_not(DescribedLayout.of(row, Target.parse("gfx942"))))
+    )
+
+
+def test_verifying_needs_a_gpu() -> None:
+    from irscope.errors import MissingTool
+    from irscope.layout.described import DescribedLayout
+    from irscope.record.layout_verify import verify_layouts
+
+    torch = pytest.importorskip("torch", reason="without torch nothing can be launched")
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    item = DescribedLayout.of(ask_layout(BLOCKED, (64, 64), 4, TARGET), TARGET)
+    with pytest.raises(MissingTool, match="--verify needs an NVIDIA GPU"):
+        verify_layouts([item])
+
+
+@pytest.mark.gpu
+def test_the_hardware_agrees_on_a_table_of_layouts() -> None:
+    from irscope.layout.described import DescribedLayout
+    from irscope.layout.encoding import parse_encoding
+    from irscope.layout.rows import query_type
+    from irscope.record.layout_verify import verify_layouts, why_not
+    from tests.layout.cases import CASES
+
+    cases = [
+        case
+        for case in CASES
+        if case.target.startswith("cuda") and case.num_ctas == 1 and case.since <= (3, 6) and len(case.shape) <= 3
+    ]
+    items: list[DescribedLayout] = []
+    with LayoutServer(fork=False) as server:
+        for case in cases:
+            space = parse_encoding(case.encoding).space
+            row = {
+                "alias": case.label,
+                "encoding": case.encoding,
+                "shape": list(case.shape),
+                "elements": [case.element],
+                "type": query_type(case.encoding, case.shape, case.element, space),
+            }
+            target = Target.parse(case.target)
+            (answered,) = server.wait(server.ask_types([row], target, case.num_warps))
+            item = DescribedLayout.of(answered, target)
+            if not why_not(item):
+                items.append(item)
+    assert len(items) >= 100
+    reports = verify_layouts(items)
+    assert not [str(report) for report in reports if not report.agrees]
+
+
+@pytest.mark.gpu
+def test_the_hardware_agrees_on_flash_attentions_layouts() -> None:
+    from pathlib import Path
+
+    from irscope.layout.described import describe
+    from irscope.record.layout_verify import verify_layouts
+    from irscope.store import load
+
+    capture = load(Path(__file__).parent.parent / "data" / "layouts" / "flash_attention-cuda-90.irscope")
+    reports = verify_layouts(describe(capture.layouts, capture.target))
+    assert not [str(report) for report in reports if not report.agrees]
+    assert sum(not report.skipped for report in reports) >= 10

@@ -39,6 +39,33 @@ export function resolved(line: string, known: Map<string, string>, depth = 0): s
   );
 }
 
+/** A line of MLIR without any `loc(...)`, however deep; one within a string stays. */
+export function withoutLocations(line: string): string {
+  const short = plain(line);
+  if (!short.includes("loc(") || short.startsWith("#")) return short;
+  let kept = "";
+  let done = 0;
+  for (const match of short.matchAll(/ ?\bloc\(/g)) {
+    if (match.index < done) continue;
+    const end = closing(short, match.index + match[0].length);
+    if (end < 0 || (short.slice(done, match.index).split('"').length - 1) % 2) continue;
+    kept += short.slice(done, match.index);
+    done = end;
+  }
+  return kept + short.slice(done);
+}
+
+function closing(line: string, from: number): number {
+  let depth = 1;
+  const parts = /"(?:[^"\\]|\\.)*"|[()]/g;
+  parts.lastIndex = from;
+  for (let match = parts.exec(line); match; match = parts.exec(line)) {
+    if (match[0] === "(") depth++;
+    else if (match[0] === ")" && --depth === 0) return match.index + 1;
+  }
+  return -1;
+}
+
 const GROUP = /"(?:[^"\\]|\\.)*"|[{}]/g;
 
 /** A line of MLIR without its attribute dictionaries; a brace that opens a region stays. */
@@ -97,7 +124,7 @@ export function shownText(lines: string[], isMlir: boolean, toggles: Toggles): {
   const kept: string[] = [];
   lines.forEach((line, index) => {
     if (!toggles.locations && line.startsWith("#loc")) return;
-    kept.push(toggles.locations ? line : plain(line));
+    kept.push(toggles.locations ? line : isMlir ? withoutLocations(line) : plain(line));
     numbers.push(index + 1);
   });
   return { lines: show(kept, isMlir, toggles, lines), numbers };

@@ -55,9 +55,9 @@ export class OverviewTab implements Tab {
       capture.plan ? h("span", { class: "chip plan" }, capture.plan) : null,
       h("span", { class: "faint" }, `${fileName(capture.file)}:${capture.line} · ${capture.id}`),
       h("span", { class: "room" }),
-      capture.plan ? copyButton("plan", "Copy the plan", () => capture.plan) : null,
-      typeof again === "string" && again ? copyButton("command", "Copy the command that recorded it", () => again) : null,
-      copyButton("show", "Copy the command that shows it", () => command("show", capture.id)),
+      capture.plan ? copyButton("⧉ plan", "Copy the plan", () => capture.plan) : null,
+      typeof again === "string" && again ? copyButton("⧉ command", "Copy the command that recorded it", () => again) : null,
+      copyButton("⧉ show", "Copy the command that shows it", () => command("show", capture.id)),
       button("print", "Print this overview (p)", () => print()),
       h("span", { class: "faint screen" }, this.app.data.captures.length > 1 ? `capture ${captureNumber(this.app) + 1}` : ""),
     );
@@ -95,7 +95,7 @@ function finding(capture: Capture, one: Finding): Node | string {
   if (one.pass) return button(one.text, "Open the pass", () => openPass(capture, one.pass!), { class: "link" });
   if (!one.stage) return one.text;
   const at = one.line ? `${one.stage}:${one.line}` : null;
-  return button(one.text, "Open the line", () => state.set({ tab: "stages", panes: `source,${one.stage},`, at }), { class: "link" });
+  return button(one.text, "Open the line", () => state.set({ tab: "stages", panes: `py0,${one.stage}`, at }), { class: "link" });
 }
 
 const UNITS: Record<string, string> = { bytes: "B", percent: "%" };
@@ -134,9 +134,9 @@ function stages(capture: Capture): HTMLElement {
   const rows = capture.stages.map((row) => [
     row.text === undefined
       ? row.stage
-      : button(row.stage, row.title, () => state.set({ tab: "stages", panes: `source,${row.stage},` }), { class: "link" }),
+      : button(row.stage, row.title, () => state.set({ tab: "stages", panes: `py0,${row.stage}` }), { class: "link" }),
     row.lines === null ? bytes(row.bytes) : plural(row.lines, "line"),
-    row.operations === null ? "" : `${count(row.operations)} ops`,
+    !row.operations ? "" : `${count(row.operations)} ops`,
     h("span", { class: "time" }, bar((row.us ?? 0) / longest), row.us === null ? "" : milliseconds(row.us)),
   ]);
   const whole = capture.compileUs === null ? null : h("p", { class: "faint" }, `${milliseconds(capture.compileUs)} in all, recording included.`);

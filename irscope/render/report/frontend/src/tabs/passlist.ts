@@ -100,7 +100,7 @@ export class PassList {
       h("span", { class: "sign" }, sign),
       h("span", { class: "name" }, pass.name, pass.n > 1 ? h("span", { class: "faint" }, `#${pass.n}`) : null, pass.scope ? h("span", { class: "faint" }, ` ${pass.scope}`) : null),
       h("span", { class: "change" }, signed(operations ?? lines)),
-      h("span", { class: "time" }, bar((pass.us ?? 0) / longest), h("span", { class: "ms" }, pass.us === undefined ? "" : (pass.us / 1000).toFixed(1))),
+      h("span", { class: "time" }, bar(Math.sqrt((pass.us ?? 0) / longest)), h("span", { class: "ms" }, pass.us === undefined ? "" : (pass.us / 1000).toFixed(1))),
     );
     return item;
   }

@@ -1,0 +1,85 @@
+// Which lines of all stages come from the same place: chains of calls compared, frame by frame.
+import type { Locations } from "./model";
+
+/** How near a chain is to the one looked at: 2 the same place, 1 a caller, a callee or another column, 0 none of it. */
+export type Nearness = 0 | 1 | 2;
+
+export interface Frame {
+  file: string;
+  line: number;
+  column: number;
+  function: string;
+  name: string;
+}
+
+export class Links {
+  private readonly byLine = new Map<string, Int32Array>();
+  private readonly lines: string[];
+  private readonly exact: string[];
+  private readonly hasColumns: boolean[];
+
+  constructor(private readonly locations: Locations) {
+    this.lines = locations.chains.map((chain) => chain.map((frame) => this.place(frame, false)).join(""));
+    this.exact = locations.chains.map((chain) => chain.map((frame) => this.place(frame, true)).join(""));
+    this.hasColumns = locations.chains.map((chain) => chain.some((frame) => locations.frames[frame]![2] > 0));
+  }
+
+  /** The chain of a line (1-based) of a stage, -1 for none. */
+  chainAt(stage: string, line: number): number {
+    return this.linesOf(stage)[line - 1] ?? -1;
+  }
+
+  linesOf(stage: string): Int32Array {
+    let found = this.byLine.get(stage);
+    if (!found) this.byLine.set(stage, (found = unrolled(this.locations.stages[stage] ?? [])));
+    return found;
+  }
+
+  /** The frames of a chain, innermost first. */
+  frames(chain: number): Frame[] {
+    return (this.locations.chains[chain] ?? []).map((number) => {
+      const [file, line, column, name, value] = this.locations.frames[number]!;
+      return { file: this.locations.files[file] ?? "", line, column, function: name, name: value };
+    });
+  }
+
+  /** How near every chain is to one of them. */
+  nearChain(chain: number): Nearness[] {
+    const line = this.lines[chain]!;
+    const columns = this.hasColumns[chain]!;
+    return this.lines.map((other, number) => {
+      if (other === line) return !columns || !this.hasColumns[number] || this.exact[number] === this.exact[chain] ? 2 : 1;
+      return other.endsWith(line) || line.endsWith(other) ? 1 : 0;
+    });
+  }
+
+  /** How near every chain is to a line of a Python file. */
+  nearLine(file: string, line: number): Nearness[] {
+    const found = this.locations.chains.map((chain): Nearness => {
+      const at = chain.findIndex((number) => {
+        const frame = this.locations.frames[number]!;
+        return frame[1] === line && this.locations.files[frame[0]] === file;
+      });
+      return at < 0 ? 0 : at === 0 ? 2 : 1;
+    });
+    // A line that only calls has nothing of its own: what it called is what it became.
+    return found.includes(2) ? found : found.map((near) => (near ? 2 : 0));
+  }
+
+  private place(number: number, withColumn: boolean): string {
+    const frame = this.locations.frames[number]!;
+    return `|${frame[0]}:${frame[1]}${withColumn ? `:${frame[2]}` : ""}`;
+  }
+}
+
+function unrolled(runs: number[]): Int32Array {
+  let total = 0;
+  for (let at = 1; at < runs.length; at += 2) total += runs[at]!;
+  const lines = new Int32Array(total);
+  let line = 0;
+  for (let at = 0; at < runs.length; at += 2) {
+    lines.fill(runs[at]!, line, line + runs[at + 1]!);
+    line += runs[at + 1]!;
+  }
+  return lines;
+}

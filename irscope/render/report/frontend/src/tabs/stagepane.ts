@@ -1,0 +1,221 @@
+// One pane of the Stages tab: a text, its lit lines, and what a word or a line of it means.
+import type { App } from "../app";
+import { definitions } from "../code/aliases";
+import { controlText } from "../code/control";
+import { meaningAt } from "../code/meanings";
+import { Pane, type Mark } from "../code/pane";
+import { hideTip, showTip } from "../code/tip";
+import { nameAt, placesOf, valueIn, type Value } from "../code/values";
+import type { Frame, Links, Nearness } from "../data/links";
+import type { Capture, Kind } from "../data/model";
+import { button, fill, h } from "../dom";
+import { fileName } from "../format";
+import { state } from "../state";
+
+export interface Source {
+  id: string;
+  title: string;
+  kind: Kind;
+  text: number;
+  file: string;
+  /** Lines of the file before the first one of the text. */
+  offset: number;
+}
+
+interface Listeners {
+  /** A line of the file, 0 for none. */
+  hover(line: number): void;
+  pin(line: number): void;
+}
+
+const MOST_LINES_LISTED = 12;
+
+export class StagePane {
+  readonly head = h("div", { class: "pane-head" });
+  readonly info = h("span", { class: "pane-info" });
+  readonly element = h("div", { class: "stage-pane" });
+  readonly lines: string[];
+  private readonly pane: Pane;
+  private near: Nearness[] | null = null;
+  private readonly sourceLines = new Map<number, Nearness>();
+  private own = 0;
+  private value: Value | undefined;
+  private aliases: Map<string, string> | undefined;
+
+  constructor(
+    private readonly app: App,
+    private readonly capture: Capture,
+    readonly source: Source,
+    private readonly links: Links,
+    private readonly listeners: Listeners,
+  ) {
+    this.lines = app.data.lines(source.text);
+    const holder = h("div", { class: "pane" });
+    this.element.append(this.head, holder);
+    this.pane = new Pane(holder, {
+      hover: (row, column, event) => this.hover(row, column, event),
+      leave: () => this.leave(),
+      click: (row, column) => this.click(row, column),
+    });
+    this.pane.show({
+      kind: source.kind,
+      lines: this.lines,
+      label: source.title,
+      gutters: [(row) => String(row + source.offset)],
+      lineClass: (row) => this.classOf(row),
+      marks: (row) => this.marksOf(row),
+    });
+  }
+
+  destroy(): void {
+    this.pane.destroy();
+  }
+
+  focus(): void {
+    this.pane.focus();
+  }
+
+  /** Brings the kernel's beginning into sight. */
+  first(): void {
+    if (state.text("at")) return;
+    if (this.source.kind === "python" && this.source.file === this.capture.file) this.pane.goTo(this.capture.line - this.source.offset);
+  }
+
+  reveal(line: number): void {
+    this.pane.reveal(line - this.source.offset);
+  }
+
+  forget(): void {
+    this.value = undefined;
+    this.say();
+    this.pane.repaint();
+  }
+
+  /** The nearest line, in a direction, that comes from somewhere. */
+  nextLine(from: number, by: number): number | undefined {
+    const { offset } = this.source;
+    for (let row = from - offset + by; row >= 1 && row <= this.lines.length; row += by) {
+      if (this.source.kind === "python" ? this.links.nearLine(this.source.file, row + offset).some(Boolean) : this.links.chainAt(this.source.id, row) >= 0) {
+        return row + offset;
+      }
+    }
+    return undefined;
+  }
+
+  /** Lights the lines of near chains, or of frames in a Python file; null puts the light out. */
+  light(near: Nearness[] | null, frames: { file: string; line: number }[], own: number, scroll: boolean): void {
+    this.near = near;
+    this.own = own;
+    this.sourceLines.clear();
+    if (this.source.kind === "python") {
+      frames.forEach(({ file, line }, depth) => {
+        if (file === this.source.file && !this.sourceLines.has(line)) this.sourceLines.set(line, depth ? 1 : 2);
+      });
+    }
+    this.pane.repaint();
+    if (scroll && near) this.scrollToLight();
+  }
+
+  private nearness(row: number): Nearness {
+    if (this.source.kind === "python") return this.sourceLines.get(row + this.source.offset) ?? 0;
+    if (!this.near) return 0;
+    return this.near[this.links.chainAt(this.source.id, row)] ?? 0;
+  }
+
+  private scrollToLight(): void {
+    const { scrollTop, clientHeight } = this.pane.view.scrollDOM;
+    const middle = this.pane.view.lineBlockAtHeight(scrollTop + clientHeight / 2);
+    const center = this.pane.view.state.doc.lineAt(middle.from).number;
+    let best = 0;
+    for (const wanted of [2, 1] as const) {
+      for (let row = 1; row <= this.lines.length; row++) {
+        if (this.nearness(row) === wanted && (!best || Math.abs(row - center) < Math.abs(best - center))) best = row;
+      }
+      if (best) break;
+    }
+    if (best) this.pane.reveal(best);
+  }
+
+  private classOf(row: number): string {
+    const near = this.nearness(row);
+    const own = this.own === row + this.source.offset ? " lit-own" : "";
+    return (near === 2 ? "lit-strong" : near === 1 ? "lit-weak" : "") + own;
+  }
+
+  private marksOf(row: number): Mark[] {
+    const value = this.value;
+    if (!value) return [];
+    const style = value.definitions.includes(row) ? "value-definition" : "value-use";
+    const line = this.lines[row - 1]!;
+    return placesOf(line, value.name, this.source.kind).map((from) => ({ from, to: from + value.name.length, style }));
+  }
+
+  private hover(row: number, column: number, event: MouseEvent): void {
+    this.listeners.hover(row + this.source.offset);
+    const line = this.lines[row - 1]!;
+    const meaning = meaningAt(line, column, this.source.kind);
+    const name = this.source.kind === "mlir" ? nameAt(line, column, "mlir") : undefined;
+    const alias = name && /^[#!]/.test(name) && !name.startsWith("#loc") ? this.definition(name) : undefined;
+    const control = this.source.kind === "sass" ? controlText(line) : "";
+    showTip(
+      event,
+      meaning ? h("p", null, h("b", null, meaning[0]), ` ${meaning[1]}`) : null,
+      alias ? h("p", null, h("b", null, name!), h("code", null, ` = ${alias}`)) : null,
+      control ? h("p", null, control) : null,
+      this.chainText(this.source.kind === "python" ? [] : this.links.frames(this.links.chainAt(this.source.id, row))),
+    );
+  }
+
+  private definition(name: string): string | undefined {
+    this.aliases ??= definitions(this.lines);
+    return this.aliases.get(name);
+  }
+
+  private chainText(frames: Frame[]): HTMLElement | null {
+    if (!frames.length) return null;
+    const rows = frames.map((frame, depth) => {
+      const place = `${fileName(frame.file)}:${frame.line}${frame.column ? `:${frame.column}` : ""}`;
+      const text = this.sourceLine(frame);
+      return h("li", null, h("span", { class: "faint" }, depth ? "called from " : ""), h("b", null, place), frame.function ? ` in ${frame.function}` : "", frame.name ? ` ${frame.name}` : "", text ? h("code", null, `  ${text}`) : null);
+    });
+    return h("ol", { class: "chain" }, rows);
+  }
+
+  private sourceLine(frame: Frame): string {
+    const found = this.capture.sources.find(([path]) => path === frame.file);
+    if (found) return (this.app.data.lines(found[1])[frame.line - 1] ?? "").trim();
+    if (frame.file !== this.capture.file || this.capture.kernelSource === undefined) return "";
+    return (this.app.data.lines(this.capture.kernelSource)[frame.line - this.capture.firstLine] ?? "").trim();
+  }
+
+  private leave(): void {
+    hideTip();
+    this.listeners.hover(0);
+  }
+
+  private click(row: number, column: number): void {
+    const line = this.lines[row - 1]!;
+    const name = nameAt(line, column, this.source.kind);
+    this.value = name && !name.startsWith("#loc") ? valueIn(this.lines, name, this.source.kind, row) : undefined;
+    this.say();
+    this.pane.repaint();
+    if (!name) this.listeners.pin(row + this.source.offset);
+  }
+
+  private say(): void {
+    const value = this.value;
+    if (!value) {
+      fill(this.info);
+      return;
+    }
+    const links = (rows: number[]) => rows.slice(0, MOST_LINES_LISTED).map((row) => [" ", button(String(row), `Go to line ${row}`, () => this.pane.goTo(row), { class: "link" })]);
+    const layout = this.source.kind === "mlir" && value.name[0] === "#" ? button("layout", "Its thread map", () => state.set({ tab: "layouts", layout: value.name })) : null;
+    fill(
+      this.info,
+      h("b", null, value.name),
+      value.definitions.length ? [" defined", links(value.definitions)] : "",
+      value.uses.length ? [` · ${value.uses.length} uses`, links(value.uses), value.uses.length > MOST_LINES_LISTED ? " …" : ""] : "",
+      layout,
+    );
+  }
+}
