@@ -1,4 +1,4 @@
-"""`python -m benchmarks [NAME…]`: measures the figures of docs/benchmarks.md and prints them as ratios within one run."""
+"""`python -m benchmarks [NAME…]`: measures the figures of docs/benchmarks.md, and prints ratios within one run."""
 
 from __future__ import annotations
 

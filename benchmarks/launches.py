@@ -1,4 +1,4 @@
-"""What recording adds to a launch after the first, on a GPU: `python benchmarks/launches.py` prints medians and a ratio.
+"""What recording adds to a launch after the first, on a GPU: `python -m benchmarks.launches` prints a ratio.
 
 The script times 10,000 launches of one kernel by itself; it is run plainly and under a recording, in turns.
 """

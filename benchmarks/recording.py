@@ -111,10 +111,10 @@ def main() -> None:
             ratios = ", ".join(
                 f"{name} {statistics.median(times[name]) / plain:.2f}" for name in ("triton", "all", "none")
             )
-            share = int(str(answer["file"])) / int(str(answer["raw"]))
+            raw, size = int(str(answer["raw"])), int(str(answer["file"]))
             print(
                 f"  {case} {target}: plain {plain:.3f} s; {ratios}; MLIR_ENABLE_DUMP {dumped / plain:.2f}; "
-                f"all snapshots {int(str(answer['raw'])) / 1e6:.1f} MB, file {int(str(answer['file'])) / 1e3:.0f} kB ({share:.1%})",
+                f"all snapshots {raw / 1e6:.1f} MB, file {size / 1e3:.0f} kB ({size / raw:.1%})",
                 flush=True,
             )
 

@@ -83,9 +83,8 @@ def record_all(
 
 
 def record(source: str | Path | Any, **how: Any) -> Capture:
-    """Record one launch: the first that `record_all` gives, and an error where the kernel asked for is not among them."""
-    captures = record_all(source, **how)
-    return captures[0]
+    """Record one launch: the first that `record_all` gives."""
+    return record_all(source, **how)[0]
 
 
 @contextmanager

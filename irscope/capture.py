@@ -399,6 +399,11 @@ class Capture:
         """A copy with some fields changed."""
         return replace(self, **changes)
 
+    def _repr_html_(self) -> str:
+        from irscope.render.report_summary import summary_html
+
+        return summary_html(self)
+
     def __repr__(self) -> str:
         plan = f", plan={str(self.plan)!r}" if self.plan else ""
         failed = f", failed in {self.failure.pass_label or self.failure.stage}" if self.failure else ""

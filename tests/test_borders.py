@@ -12,6 +12,8 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "irscope"
 
 # A part may import those to its left, and itself.
+# The one exception: a notebook asks the value itself for its HTML, which is imported when it does.
+NOTEBOOK = ("capture", "irscope.render.report_summary")
 ORDER = ["errors", "plan", "capture", "store", "ir", "layout", "analysis", "render"]
 BLOCK = """
 import sys
@@ -53,7 +55,7 @@ def test_arrows_point_one_way(path: Path) -> None:
     for name in imports_of(path):
         words = name.split(".")
         if words[0] == "irscope" and len(words) > 1 and words[1] in {*ORDER, "record", "cli", "api"}:
-            assert words[1] in allowed, f"{path.name} imports {name}, against the arrows"
+            assert words[1] in allowed or (part, name) == NOTEBOOK, f"{path.name} imports {name}, against the arrows"
 
 
 def test_every_viewing_module_imports_without_triton_and_torch() -> None:

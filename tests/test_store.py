@@ -124,7 +124,7 @@ def test_a_newer_schema_is_refused_with_the_remedy(tmp_path: Path) -> None:
     path = tmp_path / "new.irscope"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("capture.json", json.dumps({"schema": 99}))
-    with pytest.raises(CaptureFormatError, match="schema version 99; this irscope reads up to 1. Update it"):
+    with pytest.raises(CaptureFormatError, match=r"schema version 99; this irscope reads up to 1. Update it"):
         load(path)
 
 
@@ -134,7 +134,7 @@ def test_a_newer_schema_is_refused_with_the_remedy(tmp_path: Path) -> None:
 def test_what_is_no_capture_is_said_to_be_none(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "x.irscope"
     path.write_bytes(data)
-    with pytest.raises(CaptureFormatError, match="x.irscope"):
+    with pytest.raises(CaptureFormatError, match=r"x.irscope"):
         load(path)
 
 
@@ -176,7 +176,7 @@ def test_the_store_finds_by_id_and_by_last(tmp_path: Path) -> None:
     assert store.load(one.id[:6]) == one
     assert store.load("last") == two
     assert [manifest["name"] for _, manifest in store.summaries()] == ["second", "first"]
-    with pytest.raises(CaptureNotFound, match="'irscope ls' lists them"):
+    with pytest.raises(CaptureNotFound, match=r"'irscope ls' lists them"):
         store.find("ffff0000")
 
 

@@ -9,7 +9,20 @@ from typing import Literal
 from irscope.ir.mlir import Operation, Region, Value, parse_mlir
 from irscope.ir.mlir_model import Block
 
-Role = Literal["plain", "trivial", "constant", "memory", "shared", "dot", "convert", "reduce", "sync", "control", "argument", "group"]
+Role = Literal[
+    "plain",
+    "trivial",
+    "constant",
+    "memory",
+    "shared",
+    "dot",
+    "convert",
+    "reduce",
+    "sync",
+    "control",
+    "argument",
+    "group",
+]
 """What a picture makes of a node; `group` stands for several."""
 
 
@@ -133,7 +146,9 @@ class _Reader:
                     )
                     self.read.append((node, operation))
                     for region in operation.regions:
-                        waiting.append((home, operation.name, region.blocks, operation.first_line, _title(operation, region)))
+                        waiting.append(
+                            (home, operation.name, region.blocks, operation.first_line, _title(operation, region))
+                        )
 
     def _node(self, name: str, values: tuple[Value, ...], region: int, line: int, text: str) -> int:
         number = len(self.nodes)

@@ -47,7 +47,11 @@ class Folded:
 
 
 def fold(
-    flow: Dataflow, lines: Mapping[int, str], level: int | None = None, most: int = MAX_NODES, most_edges: int = MAX_EDGES
+    flow: Dataflow,
+    lines: Mapping[int, str],
+    level: int | None = None,
+    most: int = MAX_NODES,
+    most_edges: int = MAX_EDGES,
 ) -> Folded:
     """Fold as little as makes the graph small enough.
 
@@ -130,24 +134,17 @@ def _chains(flow: Dataflow) -> dict[int, Hashable]:
             number = leader[number]
         return number
 
-    changed = True
-    while changed:
-        changed = False
-        for number in sorted(nodes, reverse=True):
-            node = nodes[number]
-            if not _is_trivial(node) or leader[number] != number:
-                continue
-            targets = {find(target) if target >= 0 else -1 for target in readers.get(number, ())}
-            if len(targets) != 1 or -1 in targets:
-                continue
-            (target,) = targets
-            if target != number and _is_trivial(nodes[target]) and nodes[target].region == node.region:
-                leader[number] = target
-                for member, target_set in readers.items():
-                    if number in target_set and member != number:
-                        target_set.discard(number)
-                        target_set.add(target)
-                changed = True
+    # From the end on: who reads a value has as a rule found its leader before the one that makes it.
+    for number in sorted(nodes, reverse=True):
+        node = nodes[number]
+        targets = (
+            {find(target) if target >= 0 else -1 for target in readers.get(number, ())} if _is_trivial(node) else set()
+        )
+        if len(targets) != 1 or -1 in targets or number in targets:
+            continue
+        (target,) = targets
+        if _is_trivial(nodes[target]) and nodes[target].region == node.region:
+            leader[number] = target
     return {number: find(number) for number in nodes}
 
 
@@ -180,9 +177,7 @@ def _merged(flow: Dataflow, groups: Mapping[int, Hashable]) -> Dataflow:
         members.setdefault(groups[node.number], []).append(node)
     number_of: dict[int, int] = {}
     nodes: list[Node] = []
-    read_outside = {
-        edge.source for edge in flow.edges if groups[edge.source] != groups[edge.target]
-    }
+    read_outside = {edge.source for edge in flow.edges if groups[edge.source] != groups[edge.target]}
     for group in members.values():
         head = next((node for node in reversed(group) if node.number in read_outside), group[-1])
         number_of.update((node.number, head.number) for node in group)

@@ -11,13 +11,18 @@ _SYMBOL = re.compile(r'@(?:"([^"]*)"|([\w.$-]+))\(')
 # call void asm sideeffect "@$2 st.global.b32 [ $1 + 0 ], { $0 };", "r,l,b"(
 _ASM = re.compile(r'\basm (?:\w+ )*"(?P<text>[^"]*)"')
 # %12 = load <4 x float>, ptr addrspace(1) %11      %9 = add nsw i32 %8, 1      %14 = icmp slt i32 %1, %2
-_TYPE = re.compile(r"(?P<type><\d[^>]*>|\{ [^}]*\}|ptr addrspace\(\d+\)|ptr\b|[if]\d+\b|bfloat\b|half\b|float\b|double\b)")
+_TYPE = re.compile(
+    r"(?P<type><\d[^>]*>|\{ [^}]*\}|ptr addrspace\(\d+\)|ptr\b|[if]\d+\b|bfloat\b|half\b|float\b|double\b)"
+)
 
 _ROLES: tuple[tuple[re.Pattern[str], Role], ...] = (
+    (re.compile(r".*(?:barrier|wait|fence|commit)"), "sync"),
     (re.compile(r".*(?:mma|mfma|\bdot)"), "dot"),
     (re.compile(r".*(?:shared|lds|ldmatrix|stmatrix|ds[._]|addrspace\(3\))"), "shared"),
-    (re.compile(r".*(?:ld\.global|st\.global|cp\.async|buffer\.(?:load|store)|raw\.ptr|atomic|\bload|\bstore)"), "memory"),
-    (re.compile(r".*(?:barrier|wait|fence|commit)"), "sync"),
+    (
+        re.compile(r".*(?:ld\.global|st\.global|cp\.async|buffer\.(?:load|store)|raw\.ptr|atomic|\bload|\bstore)"),
+        "memory",
+    ),
     (re.compile(r".*(?:shfl|bpermute|permlane|swizzle)"), "reduce"),
     (re.compile(r"(?:br|ret|switch|unreachable)\b"), "control"),
     (re.compile(r"phi\b"), "argument"),
@@ -74,11 +79,29 @@ class _Reader:
             name = (symbol[1] or symbol[2]).removeprefix("llvm.")
         told = f"{name} addrspace(3)" if shape.name in ("load", "store") and "addrspace(3)" in text else name
         role = next((role for pattern, role in _ROLES if pattern.match(told)), "trivial")
-        kind = _TYPE.search(text, text.find(" to ")) if " to " in text and shape.name.endswith(("cast", "ext", "trunc", "tofp")) else _TYPE.search(text)
-        self._node(line, name, self.body.names[values[0]] if values else "", values, role, kind["type"] if kind and values else "")
+        kind = (
+            _TYPE.search(text, text.find(" to "))
+            if " to " in text and shape.name.endswith(("cast", "ext", "trunc", "tofp"))
+            else _TYPE.search(text)
+        )
+        self._node(
+            line,
+            name,
+            self.body.names[values[0]] if values else "",
+            values,
+            role,
+            kind["type"] if kind and values else "",
+        )
 
     def _node(
-        self, line: int, name: str, value: str, values: tuple[int, ...], role: Role, kind: str = "", home: int | None = None
+        self,
+        line: int,
+        name: str,
+        value: str,
+        values: tuple[int, ...],
+        role: Role,
+        kind: str = "",
+        home: int | None = None,
     ) -> None:
         number = len(self.nodes)
         names = (value,) if value else ()

@@ -49,11 +49,15 @@ def on_lines(flow: Dataflow, text_lines: Collection[int]) -> Dataflow:
     """
     wanted = {node.number for node in flow.nodes if node.line in text_lines and node.name}
     if not wanted:
-        raise UsageError("--lines: nothing of this stage comes from these lines. irscope source shows which lines have some.")
+        raise UsageError(
+            "--lines: nothing of this stage comes from these lines. irscope source shows which lines have some."
+        )
     beside = {edge.source for edge in flow.edges if edge.target in wanted and not edge.carried}
     beside |= {edge.target for edge in flow.edges if edge.source in wanted and not edge.carried}
     nodes = [
-        node if node.number in wanted else replace(node, faded=True) for node in flow.nodes if node.number in wanted | beside
+        node if node.number in wanted else replace(node, faded=True)
+        for node in flow.nodes
+        if node.number in wanted | beside
     ]
     edges = [edge for edge in flow.edges if edge.source in wanted or edge.target in wanted]
     return flow.with_nodes(nodes, edges)

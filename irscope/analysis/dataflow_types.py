@@ -109,6 +109,9 @@ def _list(text: str) -> tuple[str, ...]:
 def short_type(type_: str) -> str:
     """A type in a few letters, its layout left out: `128x64xf16`, `128x64x*f16`, `smem 2x128x64xf16`, `i32`."""
     text = _POINTER.sub(lambda match: f"*{match['pointee']}", type_)
+    if text.startswith("{ "):
+        fields = split_commas(text[2:].removesuffix("}").rstrip())
+        return f"{{{fields[0]} ×{len(fields)}}}" if len(set(fields)) == 1 else f"{{{len(fields)} fields}}"
     match = _SHAPED.match(text)
     if match is None:
         return text.removeprefix("!ttg.").removeprefix("!tt.")
@@ -139,7 +142,9 @@ def base_layout(layout: str) -> str:
 
 
 # #ttg.slice<{dim = 1, parent = #mma}>      #ttg.dot_op<{opIdx = 0, parent = #mma1, kWidth = 2}>
-_MADE = re.compile(r"#ttg\.(?P<form>slice|dot_op)<\{(?:dim|opIdx) = (?P<number>\d+), parent = (?P<parent>.*?)(?:, kWidth = \d+)?\}>$")
+_MADE = re.compile(
+    r"#ttg\.(?P<form>slice|dot_op)<\{(?:dim|opIdx) = (?P<number>\d+), parent = (?P<parent>.*?)(?:, kWidth = \d+)?\}>$"
+)
 
 
 def short_layout(layout: str) -> str:

@@ -74,6 +74,19 @@ class _Structure:
         for scope in raw.scopes:
             if not scope.name.startswith("^"):
                 self.regions.setdefault((scope.name, scope.line), []).append(scope)
+        self.of_region: dict[int, list[int]] = {}
+        for node in raw.nodes:
+            self.of_region.setdefault(node.region, []).append(node.number)
+        self.inner: dict[int, list[int]] = {}
+        for scope in raw.scopes:
+            self.inner.setdefault(scope.parent, []).append(scope.number)
+        self.blocks: dict[int, dict[str, int]] = {}
+        """Region -> its blocks' numbers by label."""
+        for scope in raw.scopes:
+            if scope.name.startswith("^"):
+                self.blocks.setdefault(scope.parent, {})[scope.title] = scope.number
+        self.owners = {(node.name, node.line): node for node in raw.nodes if node.name}
+        self.places = {one.number: place for nodes in self.arguments.values() for place, one in enumerate(nodes)}
         self.hidden: set[int] = set()
         self.edges: list[Edge] = []
         self.results: dict[str, list[tuple[int, str]]] = {}
@@ -101,11 +114,11 @@ class _Structure:
 
     def _collapse(self, node: Node) -> None:
         for scope in self.regions.get((node.name, node.line), ()):
-            inner = {scope.number}
-            for other in self.raw.scopes[scope.number :]:
-                if other.parent in inner:
-                    inner.add(other.number)
-            self.hidden.update(one.number for one in self.raw.nodes if one.region in inner)
+            waiting = [scope.number]
+            while waiting:
+                number = waiting.pop()
+                self.hidden.update(self.of_region.get(number, ()))
+                waiting.extend(self.inner.get(number, ()))
 
     def _loop(self, node: Node) -> None:
         """Bounds go to the induction variable, first values to the arguments, yielded ones to the next turn."""
@@ -120,7 +133,9 @@ class _Structure:
             self.edges.append(replace(edge, target=arguments[0].number))
         by_place = {edge.operand - 3: edge for edge in first}
         ends = self.terminators.get(scopes[0].number)
-        yielded = {edge.operand: edge for edge in self.inputs.get(ends.number, [])} if ends and ends.name in _YIELDS else {}
+        yielded = (
+            {edge.operand: edge for edge in self.inputs.get(ends.number, [])} if ends and ends.name in _YIELDS else {}
+        )
         if ends is not None and ends.name in _YIELDS:
             self.hidden.add(ends.number)
         for place, argument in enumerate(arguments[1:]):
@@ -147,7 +162,7 @@ class _Structure:
         """What a branch hands over goes to the arguments of the block, in their order."""
         labels = re.findall(r"\^[\w$.-]+(?:\([^)]*\))?", node.text)
         home = self.raw.scopes[node.region].parent
-        blocks = {scope.title: scope.number for scope in self.raw.scopes if scope.parent == home and scope.name[:1] == "^"}
+        blocks = self.blocks.get(home, {})
         operands = sorted(self.inputs.get(node.number, []), key=lambda edge: edge.operand)
         taken = 1 if node.name.endswith("cond_br") else 0
         moved: set[int] = set()
@@ -191,9 +206,9 @@ class _Structure:
     def _argument_type(self, node: Node) -> str:
         """Of a loop's argument that of the result in its place; else what stands behind its name."""
         scope = self.raw.scopes[node.region]
-        owner = next((one for one in self.raw.nodes if one.name == scope.name and one.line == scope.line), None)
+        owner = self.owners.get((scope.name, scope.line))
         if owner is not None and owner.name == "scf.for":
-            place = self.arguments[node.region].index(node) - 1
+            place = self.places[node.number] - 1
             types = result_types(owner.name, owner.text, max(len(owner.values), place + 1))
             return types[place] if 0 <= place < len(types) else "i32"
         head = owner.text if owner is not None else ""
@@ -207,9 +222,9 @@ class _Structure:
         return replace(node, role=role, type=kind, detail=_detail(node))
 
     def _scopes(self) -> tuple[Scope, ...]:
-        owners = {(node.name, node.line): node for node in self.raw.nodes if node.name}
         return tuple(
-            replace(scope, title=_scope_title(scope, owners.get((scope.name, scope.line)))) for scope in self.raw.scopes
+            replace(scope, title=_scope_title(scope, self.owners.get((scope.name, scope.line))))
+            for scope in self.raw.scopes
         )
 
 

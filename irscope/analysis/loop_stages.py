@@ -127,11 +127,18 @@ def _pipelined(flow: Dataflow, number: int) -> PipelinedLoop | None:
         (node.values[0], short_type(node.type), int(match["count"]))
         for node in flow.nodes
         # An allocation with no value to begin with is one that the pipeliner made.
-        if node.number in outside and "alloc : ()" in node.text and node.values and (match := _BUFFERS.search(node.type))
+        if node.number in outside
+        and "alloc : ()" in node.text
+        and node.values
+        and (match := _BUFFERS.search(node.type))
     ]
     begins = max((one.line for one in flow.scopes if one.parent == scope.parent and one.line < scope.line), default=0)
     kinds = {name for name, _ in copies}
-    before = sum(1 for node in flow.nodes if node.name in kinds and node.region == scope.parent and begins < node.line < scope.line)
+    before = sum(
+        1
+        for node in flow.nodes
+        if node.name in kinds and node.region == scope.parent and begins < node.line < scope.line
+    )
     return PipelinedLoop(scope.line, scope.title, tuple(copies), tuple(waits), before, tuple(buffers))
 
 

@@ -13,7 +13,9 @@ MAX_CALLERS = 64
 _MAX_DEPTH = 16
 
 #   tt.func private @"standard.sum__fp32"(     tt.func public @kernel(
-_FUNCTION = re.compile(r'\s*tt\.func (?:(?P<access>public|private) )?(?:\w+ )?@(?:"(?P<quoted>[^"]*)"|(?P<name>[\w.$-]+))')
+_FUNCTION = re.compile(
+    r'\s*tt\.func (?:(?P<access>public|private) )?(?:\w+ )?@(?:"(?P<quoted>[^"]*)"|(?P<name>[\w.$-]+))'
+)
 #   %0 = tt.call @"standard.sum__fp32"(%x)
 _CALL = re.compile(r'\btt\.call @(?:"(?P<quoted>[^"]*)"|(?P<name>[\w.$-]+))')
 

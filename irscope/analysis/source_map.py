@@ -199,7 +199,8 @@ def source_map(capture: Capture, stages: Iterable[str] = ()) -> SourceMap:
         if wanted and stage not in wanted:
             continue
         numbers = tuple(
-            tuple(index.setdefault(place, len(index)) for place in _places(chain, file, sites)) for chain in locations.chains
+            tuple(index.setdefault(place, len(index)) for place in _places(chain, file, sites))
+            for chain in locations.chains
         )
         maps.append(StageMap(stage, locations, read_stage_operations(text, kind), numbers))
     return SourceMap(file, tuple(index), tuple(maps))

@@ -20,7 +20,9 @@ _LLVM = re.compile(r'(?:  (?:%(?:"[^"]*"|[\w$.-]+) = )?(?:tail |musttail |notail
 # @llvm.nvvm.ex2.approx.ftz.f32(
 _CALLEE = re.compile(r'@(?:"(?P<quoted>[^"]*)"|(?P<name>[\w.$-]+))\(')
 #   @%p1 ld.global.v4.b32 	{%r1, …     	wgmma.mma_async.sync.aligned…    { setp.ne.b32 p, %r1, 0;
-_PTX = re.compile(r"[\t ]*(?:[{}] *)?(?:@!?%?\w+[\t ]+)?(?P<name>[a-z]\w*(?:(?:::|\.)\w+)*)(?=[\t ;])(?P<operands>[^;]*)")
+_PTX = re.compile(
+    r"[\t ]*(?:[{}] *)?(?:@!?%?\w+[\t ]+)?(?P<name>[a-z]\w*(?:(?:::|\.)\w+)*)(?=[\t ;])(?P<operands>[^;]*)"
+)
 _PTX_NONE = re.compile(r"\s*(?:\.|//|\$?\w+:|[)}\]]|\(|$)")
 #         00f0  B------:R-:W-:-:S01  G020:P0:U06:Q0  @!P0 LDG.E.128 R4, desc[UR6][R4.64]
 _SASS = re.compile(

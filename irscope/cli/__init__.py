@@ -38,10 +38,12 @@ from irscope.cli import (  # noqa: E402
     diff,  # pyright: ignore[reportUnusedImport] # noqa: F401
     doctor,  # pyright: ignore[reportUnusedImport] # noqa: F401
     dump,  # pyright: ignore[reportUnusedImport] # noqa: F401
+    graph,  # pyright: ignore[reportUnusedImport] # noqa: F401
     import_,  # pyright: ignore[reportUnusedImport] # noqa: F401
+    layout,  # pyright: ignore[reportUnusedImport] # noqa: F401
     ls,  # pyright: ignore[reportUnusedImport] # noqa: F401
     passes,  # pyright: ignore[reportUnusedImport] # noqa: F401
+    report,  # pyright: ignore[reportUnusedImport] # noqa: F401
     show,  # pyright: ignore[reportUnusedImport] # noqa: F401
     source,  # pyright: ignore[reportUnusedImport] # noqa: F401
 )
-from irscope.cli import report  # noqa: E402, F401, I001 # pyright: ignore[reportUnusedImport]

@@ -34,8 +34,8 @@ def diff(
         typer.Option(
             "--vs",
             metavar="KEY=VALUE",
-            help="A variant that differs in one thing: target=cuda:80, num_warps=8, BLOCK_K=32 (a tl.constexpr), config=3, "
-            "kernel=OTHER, triton=PATH of another interpreter; repeatable.",
+            help="A variant that differs in one thing: target=cuda:80, num_warps=8, BLOCK_K=32 (a tl.constexpr), "
+            "config=3, kernel=OTHER, triton=PATH of another interpreter; repeatable.",
             rich_help_panel=_COMPARE,
             show_default=False,
         ),

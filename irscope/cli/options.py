@@ -15,8 +15,8 @@ Subject = Annotated[
     str | None,
     typer.Argument(
         metavar="[FILE[::KERNEL]|CAPTURE]",
-        help="A Python file with kernels (run, and every launch taken), an IR file (.ttir .ttgir .llir .ptx), a capture "
-        "(.irscope file, or the beginning of a stored one's id), or 'last'.",
+        help="A Python file with kernels (run, and every launch taken), an IR file (.ttir .ttgir .llir .ptx), "
+        "a capture (.irscope file, or the beginning of a stored one's id), or 'last'.",
         show_default=False,
     ),
 ]

@@ -20,16 +20,22 @@ def source(
     arguments: options.ScriptArguments = None,
     stage: Annotated[
         str | None,
-        typer.Option("--stage", "-s", metavar="STAGE", help="Show this stage among the lines of Python.", show_default=False),
+        typer.Option(
+            "--stage", "-s", metavar="STAGE", help="Show this stage among the lines of Python.", show_default=False
+        ),
     ] = None,
     around: Annotated[
         str | None,
         typer.Option(
-            "--around", metavar="REGEX", help="Only lines that became such an instruction: wgmma, 'ld.global.128'.", show_default=False
+            "--around",
+            metavar="REGEX",
+            help="Only lines that became such an instruction: wgmma, 'ld.global.128'.",
+            show_default=False,
         ),
     ] = None,
     lines: Annotated[
-        str | None, typer.Option("--lines", metavar="23-31", help="Only these lines of the kernel's file.", show_default=False)
+        str | None,
+        typer.Option("--lines", metavar="23-31", help="Only these lines of the kernel's file.", show_default=False),
     ] = None,
     as_json: options.AsJson = False,
     color: options.Color = None,
@@ -93,7 +99,9 @@ def pattern_of(text: str | None) -> re.Pattern[str] | None:
     try:
         return re.compile(text, re.IGNORECASE)
     except re.error as error:
-        raise UsageError(f"--around {text!r} is no regular expression: {error}. Write '\\.' for a dot, for instance.") from error
+        raise UsageError(
+            f"--around {text!r} is no regular expression: {error}. Write '\\.' for a dot, for instance."
+        ) from error
 
 
 def _text(

@@ -309,13 +309,13 @@ def snapshot_text(capture: Capture, snapshot: PassSnapshot, *, before: bool) -> 
 
 
 def write_each(captures: Sequence[Capture], folder: Path) -> None:
-    """One numbered file a pass that changed the IR, named by stage and pass, so that `diff -r` of two folders reads well."""
+    """One numbered file a pass that changed the IR, named so that `diff -r` of two folders reads well."""
     written = 0
     for capture, name in zip(captures, file_names(captures), strict=True):
         home = folder / name if len(captures) > 1 else folder
         per_stage: dict[str, int] = {}
         for snapshot in capture.snapshots:
-            # Counted by stage and with the passes that changed nothing, so that a pass switched off moves no other number.
+            # Passes that changed nothing count too, so that one switched off moves no other number.
             per_stage[snapshot.stage] = per_stage.get(snapshot.stage, 0) + 1
             if snapshot.text is None:
                 continue

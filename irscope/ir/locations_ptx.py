@@ -138,11 +138,17 @@ class CountedLines:
             return None
         return self._only({one for found in fitting.values() for one in found}, chain)
 
+    def has(self, chain: Chain, opcode: str) -> bool:
+        """Whether the PTX has an instruction whose opcode begins so, on the line that a chain begins with."""
+        place = (chain[0].file, chain[0].line)
+        return any(
+            name.startswith(opcode) and any(one and (one[0].file, one[0].line) == place for one in found)
+            for name, found in self._by_opcode.items()
+        )
+
     def _elsewhere(self, chain: Chain, opcode: str, shape: str) -> Chain | None:
         """Where an instruction comes from to which ptxas gave a line that has none such."""
-        fitting = [
-            (name, found) for name, found in self._by_opcode.items() if opcode and name.startswith(opcode)
-        ]
+        fitting = [(name, found) for name, found in self._by_opcode.items() if opcode and name.startswith(opcode)]
         fitting = [(name, found) for name, found in fitting if f".{shape}." in f"{name}."] or fitting
         chains = {one for _, found in fitting for one in found}
         here = {one[0] for one in chains if one}

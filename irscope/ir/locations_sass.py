@@ -52,6 +52,7 @@ def read_sass(text: str, llir: str | None = None, ptx: str | None = None) -> Tex
     awaited: Frame | None = None  # where the next marker must stand, if it continues the chain
     chain: Chain | None = None  # known at the next instruction: more markers may follow
     index = latest = -1
+    group = -1  # the dot that the last WARPGROUP.ARRIVE or HGMMA is of
     for line in text_lines(text):
         marker = _MARKER.match(line) if "//## File" in line else None
         if marker is not None:
@@ -63,7 +64,7 @@ def read_sass(text: str, llir: str | None = None, ptx: str | None = None) -> Tex
             by_line.append(-1)
             continue
         if _FUNCTION.match(line):
-            current, awaited, chain = [], None, None
+            current, awaited, chain, group = [], None, None, -1
         if _NO_INSTRUCTION.match(line):
             by_line.append(-1)
             continue
@@ -72,8 +73,14 @@ def read_sass(text: str, llir: str | None = None, ptx: str | None = None) -> Tex
             index = latest = table.add(chain)
         opcode = _OPCODE.match(line) if counted and chain else None
         if opcode is not None:  # else it is the second line of an encoding
-            meant = counted.meant(chain, _MADE_FROM.get(opcode["opcode"], ""), _shape(opcode["suffix"]))
+            made_from = _MADE_FROM.get(opcode["opcode"], "")
+            meant = counted.meant(chain, made_from, _shape(opcode["suffix"]))
             latest = index if meant is None else table.add(meant)
+            if opcode["opcode"].endswith("GMMA") or opcode["suffix"] == ".ARRIVE":
+                # One dot's run of them begins with an arrival; where two places fit one of them, it is the run's.
+                if meant is None and group >= 0 and not counted.has(chain, made_from):
+                    latest = group
+                group = latest
         by_line.append(latest)
     return table.locations(by_line)
 

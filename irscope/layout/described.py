@@ -117,7 +117,13 @@ def describe(rows: Any, target: Target) -> list[DescribedLayout]:
 
 
 def as_json(described: DescribedLayout, *, full: bool = True) -> dict[str, Any]:
-    """A layout in its documented form; `full` adds the map of every element (docs/layouts.md)."""
+    """A layout as plain values.
+
+    Beside the fields of a capture's row there are `threads` (of a layout in registers: registers a thread, lanes, warps
+    and blocks, copies, and the share of registers they waste), `memory` (of one in shared memory: bits of an element,
+    bytes, banks, padding) and, where it is `full`, `map`: the row-major index of the element in each register of each
+    thread, registers running fastest, then lanes, warps and blocks; or at each offset, then CTA.
+    """
     result: dict[str, Any] = {
         "alias": described.alias,
         "encoding": described.encoding.text,

@@ -77,7 +77,8 @@ class Encoding:
             what = f"dot operand {self['opIdx']}" if self.kind == "dot_op" else f"slice {self['dim']}"
             return f"{what} of {parent.title}"
         if self.kind == "nvidia_mma":
-            return f"mma v{self['versionMajor']}"
+            version = self["versionMajor"]
+            return f"mma v{version}" if version is not None else "mma"
         if self.kind == "nvmma_shared":
             return f"{self['swizzlingByteWidth']}-byte nvmma shared"
         return (self.kind or "unknown").removesuffix("_encoding").replace("amd_", "").replace("_", " ")

@@ -10,7 +10,8 @@ from irscope.layout.types import LayoutType
 from irscope.layout.uses import ModuleUses, OperationUse, read_uses
 
 Row = dict[str, Any]
-"""A layout as JSON holds it; docs/layouts.md names its fields."""
+"""A layout as JSON holds it: the fields of `layout_rows`, and of the compiler's answer `bases` and `out_dims` (see
+LinearLayout.to_json), perhaps `padding` and `note`; or a `reason` why there is none."""
 
 # "ttg.num-warps" = 4 : i32
 _MODULE_NUMBER = re.compile(r'"?ttg\.(num-warps|num-ctas|threads-per-warp)"? = (\d+)')

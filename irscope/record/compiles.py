@@ -1,7 +1,7 @@
 """Watches every compile in this process, by whatever route it comes, and tells of it as events.
 
 `triton.compile` is where all routes meet: launches, `kernel.warmup`, `triton.compile` itself, TorchInductor. Within
-`watch_compiles()` it is wrapped, and so is each backend's `add_stages`, whose stage functions are then timed and tapped.
+`watch_compiles()` it is wrapped, and so is each backend's `add_stages`: its stage functions are timed and tapped.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from irscope.record.binary_steps import BinarySteps
 from irscope.record.compiles import Watch, watch_compiles
 from irscope.record.device_watch import real_launches
 from irscope.record.events import Event
+from irscope.record.layout_steps import LayoutSteps
 from irscope.record.request import RecordRequest, SnapshotLevel
 from irscope.record.worker import describe_environment
 
@@ -57,7 +58,8 @@ def capture_in_process(plan: PassPlan, snapshots: SnapshotLevel) -> Iterator[Rec
     assembly.feed(Event("begin", {**describe_environment(target), "gpu": "", "real": True}))
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="irscope-")))
-        sink = stack.enter_context(BinarySteps(assembly.feed, request))
+        layout_sink = stack.enter_context(LayoutSteps(assembly.feed, fork=False))
+        sink = stack.enter_context(BinarySteps(layout_sink, request))
         watch = Watch(sink=sink, plan=plan, snapshots=snapshots)
         stack.enter_context(triton_api.private_cache(folder))
         # A key of its own in each kernel's memory cache: what was compiled before is compiled again, and what is

@@ -225,8 +225,8 @@ def parse_signature(function: Any, text: str, constexprs: Mapping[str, str]) -> 
             continue
         if name in declared:
             raise SignatureError(
-                f"parameter {name!r} is a tl.constexpr: give its value, --constexpr {name}=VALUE, not the type {entry!r}.\n"
-                + _parameters(function)
+                f"parameter {name!r} is a tl.constexpr: give its value, --constexpr {name}=VALUE, "
+                f"not the type {entry!r}.\n{_parameters(function)}"
             )
         if not _is_type(kind):
             raise SignatureError(f"parameter {name!r}: {_bad_type(kind)}\n{_parameters(function)}")
@@ -266,7 +266,7 @@ def _number(text: str) -> int | float | None:
 
 
 def literal(text: str) -> Any:
-    """A constant as the command line writes it: tl.float16, or a name that Python knows (64, 1.5, True, None, (2, 4))."""
+    """A constant as the command line writes it: tl.float16, or what Python knows: 64, 1.5, True, None, (2, 4)."""
     if (dtype := triton_api.dtype_named(text.removeprefix("tl."))) is not None:
         return dtype
     try:

@@ -6,29 +6,23 @@ type; where it dies, the type it was at gets a `reason`, and a new child is aske
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import re
-import select
-import subprocess
 import sys
-import tempfile
 import time
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import IO, Any, BinaryIO
+from typing import Any
 
 from irscope.capture import Target
 from irscope.errors import MissingTool, UsageError
 from irscope.layout.encoding import parse_encoding
 from irscope.layout.rows import Row, encoding_rank, query_type
+from irscope.record.layout_child import Child, forked_child, spawned_child
 
 QUESTION_TIMEOUT_S = 20.0
 """How long the child may be silent."""
 _MOST_DEATHS = 6
-# error: …   LLVM ERROR: …   Assertion `…' failed   ModuleNotFoundError: …
-_TELLING = re.compile(r"(?i:error\b)|Assertion|\w+Error: ")
 
 
 @dataclass(slots=True)
@@ -97,7 +91,7 @@ class LayoutServer:
     def __init__(self, fork: bool = True, interpreter: str | None = None) -> None:
         self._fork = fork and hasattr(os, "fork")
         self._interpreter = interpreter or sys.executable
-        self._child: _Child | None = None
+        self._child: Child | None = None
         self._jobs: dict[int, LayoutJob] = {}
         self._number = 0
 
@@ -128,7 +122,7 @@ class LayoutServer:
     def _send(self, job: LayoutJob) -> None:
         try:
             if self._child is None:
-                self._child = _forked_child() if self._fork else _spawned_child(self._interpreter)
+                self._child = forked_child() if self._fork else spawned_child(self._interpreter)
             self._child.write(json.dumps(job.question).encode() + b"\n")
         except OSError as error:
             self._child_died(f"could not be reached ({error})")
@@ -292,103 +286,3 @@ _ELEMENTS = {
 
 def _question(target: Target, num_warps: int, num_ctas: int) -> dict[str, Any]:
     return {"target": str(target), "warp_size": target.warp_size, "num_warps": num_warps, "num_ctas": num_ctas}
-
-
-@dataclass(slots=True)
-class _Child:
-    """A process that answers questions."""
-
-    pid: int
-    questions: BinaryIO
-    answers: int
-    """A descriptor."""
-    log: IO[bytes]
-    """What it prints on standard error."""
-    process: subprocess.Popen[bytes] | None = None
-    at_end: bool = False
-    _rest: bytes = b""
-
-    def write(self, data: bytes) -> None:
-        self.questions.write(data)
-        self.questions.flush()
-
-    def read(self, timeout_s: float) -> list[dict[str, Any]]:
-        """The messages there are; waits for the first no longer than `timeout_s`."""
-        while not self.at_end and select.select([self.answers], [], [], timeout_s)[0]:
-            timeout_s = 0.0
-            chunk = os.read(self.answers, 1 << 16)
-            self.at_end = not chunk
-            self._rest += chunk
-        *lines, self._rest = self._rest.split(b"\n")
-        return [json.loads(line) for line in lines]
-
-    def kill(self) -> None:
-        try:
-            os.kill(self.pid, 9)
-        except ProcessLookupError:
-            return
-
-    def close(self) -> str:
-        """Wait for its end, and say how it came."""
-        with contextlib.suppress(OSError):
-            self.questions.close()
-        if self.process is not None:
-            assert self.process.stdout is not None
-            self.process.stdout.close()
-            code = self.process.wait()
-        else:
-            os.close(self.answers)
-            code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-        how = f"was ended by signal {-code}" if code < 0 else f"ended with status {code}"
-        self.log.seek(0)
-        # "python: …/LinearLayout.cpp:250: void …: Assertion `…' failed." or "LLVM ERROR: …"
-        said = [
-            line.strip() for line in self.log.read().decode("utf-8", "replace").splitlines() if _TELLING.search(line)
-        ]
-        self.log.close()
-        return f"{how}: {said[-1][-300:]}" if said and code else how
-
-
-def _spawned_child(interpreter: str) -> _Child:
-    log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the child
-    process = subprocess.Popen(
-        [interpreter, "-m", "irscope.record.layout_query"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=log,
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    return _Child(process.pid, process.stdin, process.stdout.fileno(), log, process)  # type: ignore[arg-type]
-
-
-def _forked_child() -> _Child:
-    question_end, questions = os.pipe()
-    answers, answer_end = os.pipe()
-    log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the child
-    sys.stdout.flush()
-    sys.stderr.flush()
-    pid = os.fork()
-    if pid == 0:
-        _serve_in_fork(question_end, answer_end, log.fileno())
-    os.close(question_end)
-    os.close(answer_end)
-    return _Child(pid, os.fdopen(questions, "wb"), answers, log)
-
-
-def _serve_in_fork(questions: int, answers: int, log: int) -> None:
-    """Never returns: whatever the parent had open, its pipes above all, is closed here."""
-    try:
-        source, sink = os.dup(questions), os.dup(answers)
-        os.dup2(source, 0)
-        os.dup2(sink, 1)
-        os.dup2(log, 2)
-        os.closerange(3, 4096)
-        sink = os.dup(1)
-        os.dup2(2, 1)
-        from irscope.record.layout_query import serve
-
-        with os.fdopen(0, "rb") as reader, os.fdopen(sink, "wb") as writer:
-            serve(reader, writer)
-    finally:
-        os._exit(0)

@@ -22,6 +22,7 @@ from irscope.record import triton_api
 from irscope.record.binary_steps import BinarySteps
 from irscope.record.compiles import Watch, watch_compiles
 from irscope.record.events import Event, EventSink, EventWriter
+from irscope.record.layout_steps import LayoutSteps
 from irscope.record.launches import (
     describe_traceback,
     find_kernel,
@@ -76,7 +77,7 @@ def work(request: RecordRequest, sink: EventSink, folder: Path) -> None:
     real = present is not None and present == first
     sink(Event("begin", {**describe_environment(first), "gpu": _gpu_name() if real else "", "real": real}))
 
-    with BinarySteps(sink, request) as watched_sink:
+    with LayoutSteps(sink) as layout_sink, BinarySteps(layout_sink, request) as watched_sink:
         watch = Watch(
             sink=watched_sink,
             plan=PassPlan.parse(request.plan),

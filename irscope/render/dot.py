@@ -41,7 +41,9 @@ _LEGEND = (
 _LONGEST = 44
 
 
-def render_dataflow(flow: Dataflow, *, title: str, notes: Iterable[str] = (), lines: Mapping[int, str] | None = None) -> Digraph:
+def render_dataflow(
+    flow: Dataflow, *, title: str, notes: Iterable[str] = (), lines: Mapping[int, str] | None = None
+) -> Digraph:
     """A dataflow as a graph of graphviz.
 
     Args:
@@ -64,46 +66,6 @@ def render_dataflow(flow: Dataflow, *, title: str, notes: Iterable[str] = (), li
     for edge in flow.edges:
         _draw_edge(graph, edge, back)
     return graph
-
-
-def new_graph(
-    name: str, title: str, notes: Iterable[str] = (), legend: Iterable[str] = (), **attributes: str
-) -> Digraph:
-    """An empty graph in the house style; `legend` are the rows of a table."""
-    heading = [_wide(f'<B><FONT POINT-SIZE="18">{text(title)}</FONT></B>')]
-    heading += [_wide(f'<FONT POINT-SIZE="12" COLOR="{SOFT}">{text(note)}</FONT>') for note in notes]
-    heading += legend
-    graph = Digraph(name)
-    graph.attr(
-        "graph",
-        label=f'<<TABLE BORDER="0" CELLSPACING="2" CELLPADDING="2">{"".join(heading)}</TABLE>>',
-        labelloc="t",
-        labeljust="l",
-        fontname=FONT,
-        fontcolor=INK,
-        bgcolor=PAPER,
-        pad="0.3",
-        nodesep="0.25",
-        ranksep="0.45",
-        # Bounds on what dot tries, so that a large graph ends.
-        nslimit="4",
-        nslimit1="4",
-        mclimit="0.6",
-        **attributes,
-    )
-    graph.attr("node", fontname=FONT, fontsize="11", fontcolor=INK, color=INK, fillcolor=NO_LAYOUT, style="filled", margin="0.12,0.06")
-    graph.attr("edge", fontname=FONT, fontsize="9", fontcolor=SOFT, color="#4b5563", arrowsize="0.7")
-    return graph
-
-
-def _wide(cell: str) -> str:
-    return f'<TR><TD COLSPAN="2" ALIGN="LEFT">{cell}</TD></TR>'
-
-
-def text(value: str, longest: int = 200) -> str:
-    """A text as it may stand in a label: escaped, cut, and with control characters visible."""
-    shown = visible(value).replace("\n", " ")
-    return escape(shown if len(shown) <= longest else f"{shown[: longest - 1]}…")
 
 
 def layout_colors(flow: Dataflow) -> dict[str, tuple[str, str]]:
@@ -172,7 +134,14 @@ def _draw_node(graph: Digraph, node: Node, colors: Mapping[str, tuple[str, str]]
     if node.faded:
         fill, ink = PAPER, SOFT
         style |= {"color": "#c3c8d0", "penwidth": "1"}
-    graph.node(f"n{node.number}", label=_label(node, layout, lines), fillcolor=fill, fontcolor=ink, tooltip=escape_plain(node.text[:400]) or node.name, **style)
+    graph.node(
+        f"n{node.number}",
+        label=_label(node, layout, lines),
+        fillcolor=fill,
+        fontcolor=ink,
+        tooltip=escape_plain(node.text[:400]) or node.name,
+        **style,
+    )
 
 
 def _label(node: Node, layout: str, lines: Mapping[int, str]) -> str:
@@ -205,11 +174,23 @@ def _draw_edge(graph: Digraph, edge: Edge, order: Mapping[int, int]) -> None:
     label = "\n".join(dict.fromkeys(types[:3])) + ("\n…" if len(types) > 3 else "")
     style: dict[str, str] = {}
     if edge.carried:
-        style = {"style": "dashed", "color": "#1d4ed8", "constraint": "false", "fontcolor": "#1d4ed8", "penwidth": "1.4"}
+        style = {
+            "style": "dashed",
+            "color": "#1d4ed8",
+            "constraint": "false",
+            "fontcolor": "#1d4ed8",
+            "penwidth": "1.4",
+        }
         label = f"next turn\n{label}" if label else "next turn"
     elif any("x" in one for one in types):
         style = {"penwidth": "1.5"}
-    graph.edge(f"n{edge.source}", f"n{edge.target}", label=escape_plain(label), tooltip=escape_plain(f"{edge.value} {edge.type}"[:400]), **style)
+    graph.edge(
+        f"n{edge.source}",
+        f"n{edge.target}",
+        label=escape_plain(label),
+        tooltip=escape_plain(f"{edge.value} {edge.type}"[:400]),
+        **style,
+    )
 
 
 def escape_plain(label: str) -> str:
@@ -229,5 +210,7 @@ def legend_rows(flow: Dataflow, colors: Mapping[str, tuple[str, str]]) -> list[s
     roles = {node.role for node in flow.nodes}
     meant = [meaning for role, meaning in _LEGEND if role in roles]
     if meant:
-        rows.append(f'<TR><TD COLSPAN="2" ALIGN="LEFT"><FONT COLOR="{SOFT}">{text("  ·  ".join(meant), 300)}</FONT></TD></TR>')
+        rows.append(
+            f'<TR><TD COLSPAN="2" ALIGN="LEFT"><FONT COLOR="{SOFT}">{text("  ·  ".join(meant), 300)}</FONT></TD></TR>'
+        )
     return rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from textwrap import wrap
 
 from graphviz import Digraph
 
@@ -49,15 +50,13 @@ def _table(schedule: LoopSchedule, result: PipelinedLoop | None, lines: Mapping[
     colors = shades(max(stages, 2))
     python = f"  ·  line {lines[schedule.line]}" if schedule.line in lines else ""
     steady = iterations - stages + 1
-    span = turns + 1
+
+    def beside(name: str) -> list[str]:
+        return [f'<TD COLSPAN="{stages - 1}"><FONT COLOR="{SOFT}">{name}</FONT></TD>'] if stages > 1 else []
+
+    loop = f'<TD COLSPAN="{steady}" BGCOLOR="#e5e7eb"><B>the loop</B></TD>'
     rows = [
-        _row(f'<TD COLSPAN="{span}" ALIGN="LEFT"><B>{text(schedule.title)}</B>{text(python)}</TD>'),
-        _row(
-            _cell("", "#ffffff"),
-            *( [f'<TD COLSPAN="{stages - 1}"><FONT COLOR="{SOFT}">prologue</FONT></TD>'] if stages > 1 else []),
-            f'<TD COLSPAN="{steady}" BGCOLOR="#e5e7eb"><B>the loop</B></TD>',
-            *( [f'<TD COLSPAN="{stages - 1}"><FONT COLOR="{SOFT}">epilogue</FONT></TD>'] if stages > 1 else []),
-        ),
+        _row(_cell("", "#ffffff"), *beside("prologue"), loop, *beside("epilogue")),
         _row(_cell("", "#ffffff"), *(_cell(f"turn {turn}", "#f1f3f5") for turn in range(turns))),
     ]
     for iteration in range(iterations):
@@ -71,8 +70,15 @@ def _table(schedule: LoopSchedule, result: PipelinedLoop | None, lines: Mapping[
             else:
                 cells.append(_cell("", "#ffffff"))
         rows.append(_row(*cells))
-    rows.extend(_details(schedule, result, span, stages))
-    return f'<<TABLE BORDER="1" COLOR="#9aa3af" CELLBORDER="0" CELLSPACING="3" CELLPADDING="5">{"".join(rows)}</TABLE>>'
+    grid = f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="3" CELLPADDING="5">{"".join(rows)}</TABLE>'
+    outer = [
+        _row(f'<TD ALIGN="LEFT"><B>{text(schedule.title)}</B>{text(python)}</TD>'),
+        _row(f'<TD ALIGN="LEFT">{grid}</TD>'),
+        *_details(schedule, result, stages),
+    ]
+    return (
+        f'<<TABLE BORDER="1" COLOR="#9aa3af" CELLBORDER="0" CELLSPACING="2" CELLPADDING="4">{"".join(outer)}</TABLE>>'
+    )
 
 
 def _row(*cells: str) -> str:
@@ -100,7 +106,7 @@ def _plain(name: str) -> str:
     return name.rpartition(".")[2].removesuffix("_global_to_local")
 
 
-def _details(schedule: LoopSchedule, result: PipelinedLoop | None, span: int, stages: int) -> list[str]:
+def _details(schedule: LoopSchedule, result: PipelinedLoop | None, stages: int) -> list[str]:
     texts: list[str] = []
     for stage in range(stages):
         operations = schedule.of_stage(stage)
@@ -114,7 +120,16 @@ def _details(schedule: LoopSchedule, result: PipelinedLoop | None, span: int, st
         texts.append(f"{schedule.stages - stages} more stages are not drawn")
     if result is not None:
         texts.append(_in_flight(result))
-    return [_row(f'<TD COLSPAN="{span}" ALIGN="LEFT"><FONT POINT-SIZE="10" COLOR="{SOFT}">{text(one, 240)}</FONT></TD>') for one in texts]
+    return [
+        _row(f'<TD ALIGN="LEFT"><FONT POINT-SIZE="10" COLOR="{SOFT}">{line}</FONT></TD>')
+        for one in texts
+        for line in [_wrapped(one)]
+    ]
+
+
+def _wrapped(value: str, width: int = 130) -> str:
+    """A text in several lines, each of them escaped."""
+    return '<BR ALIGN="LEFT"/>'.join(text(line) for line in wrap(value, width)) + '<BR ALIGN="LEFT"/>'
 
 
 def _told(operation: ScheduledOperation) -> str:

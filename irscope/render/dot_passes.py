@@ -30,7 +30,14 @@ def render_passes(effects: Sequence[PassEffect], *, title: str, notes: Iterable[
     number = 0
     for column, stage in enumerate(stages):
         with graph.subgraph(name=f"cluster_{column}") as inner:
-            inner.attr(label=f"<<B>{text(stage)}</B>>", style="rounded,filled", fillcolor="#fafbfc", color="#9aa3af", fontsize="14", margin="14")
+            inner.attr(
+                label=f"<<B>{text(stage)}</B>>",
+                style="rounded,filled",
+                fillcolor="#fafbfc",
+                color="#9aa3af",
+                fontsize="14",
+                margin="14",
+            )
             previous = ""
             for group in _groups([effect for effect in effects if _stage(effect) == stage]):
                 name = f"p{number}"
@@ -100,7 +107,12 @@ def _draw(graph: Digraph, name: str, group: list[PassEffect]) -> None:
     largest = ", ".join(f"{operation} {change:+d}" for operation, change in effect.by_operation[:2])
     if largest:
         rows.append(f'<FONT POINT-SIZE="9" COLOR="{SOFT}">{text(largest, 60)}</FONT>')
-    graph.node(name, label=f"<{'<BR/>'.join(rows)}>", tooltip=f"{snapshot.argument} {snapshot.options}".strip() or snapshot.name, **style)
+    graph.node(
+        name,
+        label=f"<{'<BR/>'.join(rows)}>",
+        tooltip=f"{snapshot.argument} {snapshot.options}".strip() or snapshot.name,
+        **style,
+    )
 
 
 def _name(effect: PassEffect) -> str:

@@ -206,7 +206,7 @@ def _lettering(figure: Figure, boxes: Sequence[tuple[float, float, float, float]
     size = min(13.0, w / (label + 0.5), h * 0.7)
     if size < 5.5:
         return _Lettering(0, "none")
-    if detail and h >= 2.35 * size and w >= (0.8 * detail + 0.4) * size:
+    if detail and size >= 8.5 and h >= 2.35 * size and w >= (0.8 * detail + 0.4) * size:
         return _Lettering(size, "below")
     both = min(12.0, w / (label + detail + 1.4), h * 0.7)
     return _Lettering(both, "beside") if detail and both >= 8.5 else _Lettering(size, "none")

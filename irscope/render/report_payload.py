@@ -11,7 +11,7 @@ from irscope.capture import Capture, PassSnapshot
 from irscope.render.report_blobs import Blobs, pack
 from irscope.render.report_diffs import packed_diff
 from irscope.render.report_facts import facts_of
-from irscope.render.report_findings import costs_of_layouts
+from irscope.render.report_layouts import packed_layouts
 from irscope.render.report_locations import stage_locations
 from irscope.render.report_pairs import packed_pairs
 from irscope.render.report_texts import TextTable
@@ -68,7 +68,7 @@ class Payload:
         if capture.launch.kernel.source:
             row["kernelSource"] = self._text(capture.launch.kernel.source, number, blobs, "kernel", [])
         row["locations"] = blobs.add(stage_locations(capture))
-        row["layouts"] = blobs.add({"rows": list(capture.layouts), "costs": costs_of_layouts(capture)})
+        row["layouts"] = blobs.add(packed_layouts(capture))
         return row
 
     def _passes(self, capture: Capture, group: str, row: dict[str, Any], number: int, blobs: Blobs, base: int) -> None:

@@ -99,7 +99,9 @@ def render_table(
     head = ["line", *names, *(["live"] if with_live else [])]
     blocks = source_blocks(capture, found, only)
     cells = [[_cells(row, names, with_live) for row in block.rows] for block in blocks]
-    widths = [max(len(text) for text in column) for column in zip(head, *(row for rows in cells for row in rows), strict=True)]
+    widths = [
+        max(len(text) for text in column) for column in zip(head, *(row for rows in cells for row in rows), strict=True)
+    ]
     kinds = [[kinds_text(row.counts) for row in block.rows] for block in blocks]
     python = max((display_width(visible(row.text.rstrip())) for block in blocks for row in block.rows), default=0)
     if width is not None:
@@ -110,7 +112,9 @@ def render_table(
     for block, block_cells, block_kinds in zip(blocks, cells, kinds, strict=True):
         if block.file != previous or only is None:
             lines.extend(["", _paint(_DIM, block.file, color)] if lines else [_paint(_DIM, block.file, color)])
-            lines.append(_paint(_BOLD, _join(head, widths) + "  " + "Python".ljust(python) + "  instructions", color).rstrip())
+            lines.append(
+                _paint(_BOLD, _join(head, widths) + "  " + "Python".ljust(python) + "  instructions", color).rstrip()
+            )
         previous = block.file
         for row, numbers, text in zip(block.rows, block_cells, block_kinds, strict=True):
             source = shorten(visible(row.text.rstrip()).replace("\t", "    "), python)
@@ -141,7 +145,9 @@ def _join(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 def kinds_text(counts: Sequence[StageCount], limit: int = _KINDS) -> str:
     """The instructions of the lowest assembly that matter most: `wgmma ×4, ld.global.128 ×2, 40 more`."""
-    lowest = next((count for count in reversed(counts) if stage_named(count.stage).kind in ("sass", "amdgcn", "ptx")), None)
+    lowest = next(
+        (count for count in reversed(counts) if stage_named(count.stage).kind in ("sass", "amdgcn", "ptx")), None
+    )
     if lowest is None:
         return ""
     ranked = sorted(lowest.kinds, key=lambda kind: (_rank(kind[0]), -kind[1]))
@@ -184,7 +190,8 @@ def library_lines(found: SourceMap) -> dict[Line, dict[str, int]]:
 def without_location(found: SourceMap) -> dict[str, int]:
     """How many operations of each stage have no location; stages where all have one are left out."""
     counts = {
-        stage.stage: sum(1 for line in stage.operations.lines if not stage.locations.chain_at(line)) for stage in found.stages
+        stage.stage: sum(1 for line in stage.operations.lines if not stage.locations.chain_at(line))
+        for stage in found.stages
     }
     return {stage: number for stage, number in counts.items() if number}
 
@@ -229,7 +236,9 @@ def render_interleaved(
             count = next((item for item in row.counts if item.stage == stage), None)
             called = f"  → {count.called} in what it calls" if count and count.called and matching is None else ""
             source = visible(row.text.rstrip())
-            lines.append(f"{_paint(_BOLD, f'{row.line:5}', color)}  {_python(source) if color else source}{called}".rstrip())
+            lines.append(
+                f"{_paint(_BOLD, f'{row.line:5}', color)}  {_python(source) if color else source}{called}".rstrip()
+            )
             for number in operations:
                 text = strip_locations(shown[number - 1], kind).strip()
                 note = _note(found, the_map, number)

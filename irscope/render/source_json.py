@@ -14,7 +14,12 @@ from irscope.render.source import Line, library_lines, source_blocks, without_lo
 def counts_json(capture: Capture, found: SourceMap, only: Collection[Line] | None = None) -> dict[str, Any]:
     """For each line of Python that something comes from, the counts at each stage."""
     rows = [
-        {"file": block.file, "line": row.line, "text": row.text, "stages": {one.stage: _count(one) for one in row.counts}}
+        {
+            "file": block.file,
+            "line": row.line,
+            "text": row.text,
+            "stages": {one.stage: _count(one) for one in row.counts},
+        }
         for block in source_blocks(capture, found, only)
         for row in block.rows
         if row.counts
@@ -25,7 +30,9 @@ def counts_json(capture: Capture, found: SourceMap, only: Collection[Line] | Non
         "target": str(capture.target),
         "file": found.kernel_file,
         "lines": rows,
-        "library": [{"file": file, "line": line, "stages": counts} for (file, line), counts in library_lines(found).items()],
+        "library": [
+            {"file": file, "line": line, "stages": counts} for (file, line), counts in library_lines(found).items()
+        ],
         "without_location": without_location(found),
     }
 
@@ -54,7 +61,8 @@ def operations_json(
             "operation": operations.full_names[operations.names[index]],
             "kind": operations.kind_names[operations.kinds[index]],
             "chain": [
-                {"file": frame.file, "line": frame.line, "column": frame.column} for frame in the_map.locations.chain_at(number)
+                {"file": frame.file, "line": frame.line, "column": frame.column}
+                for frame in the_map.locations.chain_at(number)
             ],
             "python": [[{"file": file, "line": line} for file, line in place] for place in places],
         }
@@ -82,7 +90,8 @@ def map_json(found: SourceMap) -> dict[str, Any]:
     for stage in found.stages:
         numbers = [
             chains.setdefault(
-                tuple(value for frame in chain for value in (file_number(frame.file), frame.line, frame.column)), len(chains)
+                tuple(value for frame in chain for value in (file_number(frame.file), frame.line, frame.column)),
+                len(chains),
             )
             for chain in stage.locations.chains
         ]

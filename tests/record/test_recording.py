@@ -120,7 +120,7 @@ def test_wrong_signatures_print_the_parameters(signature: str, constexprs: dict[
 
 
 def test_a_kernel_that_is_not_there() -> None:
-    with pytest.raises(RecordingError, match="has no kernel 'axpi'. Did you mean 'axpy'"):
+    with pytest.raises(RecordingError, match=r"has no kernel 'axpi'. Did you mean 'axpy'"):
         irscope.record(KERNELS / "no_torch.py", kernel="axpi", signature="*fp32")
 
 
@@ -173,7 +173,7 @@ def test_every_target_gives_its_stages() -> None:
 def test_a_wrong_target_gets_the_list() -> None:
     with pytest.raises(TargetError, match=r"'cuda:banana' is not a target.*cuda:75, .*hip:gfx942"):
         record_axpy(target="cuda:banana")
-    with pytest.raises(TargetError, match="does not take the target 'hip:gfxabc'|is not a target"):
+    with pytest.raises(TargetError, match=r"does not take the target 'hip:gfxabc'|is not a target"):
         record_axpy(target="hip:gfxabc")
 
 
@@ -238,7 +238,7 @@ def test_a_file_without_kernels_is_a_clear_error(tmp_path: Path) -> None:
     path.write_text("print('hello')\n")
     with pytest.raises(RecordingError, match="compiled no kernel"):
         irscope.record(path)
-    with pytest.raises(RecordingError, match="defines no @triton.jit function"):
+    with pytest.raises(RecordingError, match=r"defines no @triton.jit function"):
         irscope.record(path, kernel="k", signature="i32")
     with pytest.raises(RecordingError, match="does not exist"):
         irscope.record(tmp_path / "none.py")

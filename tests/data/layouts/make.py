@@ -17,7 +17,12 @@ from irscope.record.session import record_request
 from irscope.store import save
 
 KEPT = ("ttgir", "llir", "ptx", "amdgcn")
-CASES = (("matmul", "cuda:80"), ("matmul", "hip:gfx942"), ("matrix_transpose", "cuda:90"), ("flash_attention", "cuda:90"))
+CASES = (
+    ("matmul", "cuda:80"),
+    ("matmul", "hip:gfx942"),
+    ("matrix_transpose", "cuda:90"),
+    ("flash_attention", "cuda:90"),
+)
 
 
 def main() -> None:

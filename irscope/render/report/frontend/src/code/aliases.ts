@@ -1,5 +1,6 @@
 // What is shown of a line: aliases in place of their names, locations, attributes.
 import { plain, type Diff } from "../data/diff";
+import type { Kind } from "../data/model";
 
 export interface Toggles {
   locations: boolean;
@@ -118,14 +119,32 @@ function show(lines: string[], isMlir: boolean, toggles: Toggles, defining: stri
   return result;
 }
 
-/** A text as the toggles have it; rows are told apart by number, as lines may go. */
-export function shownText(lines: string[], isMlir: boolean, toggles: Toggles): { lines: string[]; numbers: number[] } {
+const NOTHING_BUT_PLACES: Partial<Record<Kind, RegExp>> = {
+  mlir: /^#loc/,
+  llvm: /^!(?:\d+ = (?:distinct )?!DI|llvm\.dbg\.)/,
+  ptx: /^\s*\.(?:loc|file)\b/,
+  amdgcn: /^\s*\.(?:loc|file)\b/,
+  sass: /^\s*\/\/## File/,
+};
+
+// "        0010  B------:R-:W1:-:S01  G002:P0:U00:Q0  LDC R7, c[0x0][0x22c]"
+const CONTROL_COLUMN = /^\s*[0-9a-f]{4,}\s+B[\d-]{6}:R[\d-]:W[\d-]:[Y-]:S\d\d\s+(?:G\d+:P\d+:U\d+:Q\d+\s+)?/;
+const CONTROL = /B[\d-]{6}:R[\d-]:W[\d-]:[Y-]:S\d\d/;
+
+/** The control information of a line of SASS; empty where it has none. */
+export function controlOf(line: string): string {
+  return CONTROL.exec(line)?.[0] ?? "";
+}
+
+/** A text as the toggles have it, with the 1-based line of the text that each row is. */
+export function shownText(lines: string[], kind: Kind, toggles: Toggles): { lines: string[]; numbers: number[] } {
+  const hidden = toggles.locations ? undefined : NOTHING_BUT_PLACES[kind];
   const numbers: number[] = [];
   const kept: string[] = [];
   lines.forEach((line, index) => {
-    if (!toggles.locations && line.startsWith("#loc")) return;
-    kept.push(toggles.locations ? line : isMlir ? withoutLocations(line) : plain(line));
+    if (hidden?.test(line)) return;
+    kept.push(toggles.locations ? line : kind === "mlir" ? withoutLocations(line) : kind === "llvm" ? plain(line) : kind === "sass" ? line.replace(CONTROL_COLUMN, "") : line);
     numbers.push(index + 1);
   });
-  return { lines: show(kept, isMlir, toggles, lines), numbers };
+  return { lines: show(kept, kind === "mlir", toggles, lines), numbers };
 }

@@ -1,14 +1,169 @@
-import type { App, Tab } from "../app";
-import { h } from "../dom";
+// Compare: two captures of the file, by what went in, what came out, and every stage's text.
+import { currentCapture, type App, type Tab } from "../app";
+import { shownLines } from "../code/aliases";
+import { command, copyButton } from "../copy";
+import type { Capture, Change, Tables } from "../data/model";
+import { DiffView } from "../diff/view";
+import { button, fill, h, select, table, toggle } from "../dom";
+import { count, fileName, milliseconds, shown, signed } from "../format";
+import { state } from "../state";
+import { localTables } from "./compared";
 
 export class CompareTab implements Tab {
   readonly name = "compare";
   readonly title = "Compare";
-  readonly element = h("section");
+  readonly element = h("section", { class: "compare", "aria-label": "Compare" });
+  private readonly view = new DiffView();
 
   constructor(private readonly app: App) {}
 
-  update(): void {
-    void this.app;
+  enter(): void {
+    const flip = (name: string) => () => state.set({ [name]: !state.flag(name) }, true);
+    this.app.keys.forTab("Compare", [
+      { keys: ["j", "ArrowDown"], text: "The next stage", run: () => this.step(1) },
+      { keys: ["k", "ArrowUp"], text: "The stage before, and the tables", run: () => this.step(-1) },
+      { keys: ["n"], text: "The next change in the diff", run: () => this.view.step(1) },
+      { keys: ["N"], text: "The change before", run: () => this.view.step(-1) },
+      { keys: ["x"], text: "Swap the two", run: () => this.choose(this.sides()[1], this.sides()[0]) },
+      { keys: ["s"], text: "Side by side, or unified", run: flip("side") },
+      { keys: ["l"], text: "Locations", run: flip("loc") },
+      { keys: ["a"], text: "Aliases in place", run: flip("alias") },
+      { keys: ["r"], text: "Attributes", run: flip("bare") },
+    ]);
   }
+
+  update(): void {
+    const captures = this.app.data.captures;
+    if (captures.length < 2) {
+      const one = currentCapture(this.app);
+      fill(
+        this.element,
+        h("p", null, "This report holds one capture. With two or more, any pair can be compared here:"),
+        h("p", null, h("code", null, command("report", one.id, "ANOTHER", "-o", "both.html")), " ", copyButton("command", "Copy it", () => command("report", one.id, "ANOTHER", "-o", "both.html"))),
+        h("p", { class: "faint" }, "What a pass is worth, without a report: ", h("code", null, command("diff", one.id, "--disable-pass", "PASS"))),
+      );
+      return;
+    }
+    const [a, b] = this.sides();
+    const { tables, pair, swapped } = this.tables(a, b);
+    const stage = state.text("stage");
+    fill(this.element, this.head(a, b), this.stageBar(tables, stage), stage ? this.diff(pair, swapped, stage, a, b) : this.overview(tables, captures[a]!, captures[b]!));
+  }
+
+  private sides(): [number, number] {
+    const last = this.app.data.captures.length - 1;
+    const within = (value: number) => Math.min(Math.max(value - 1, 0), last);
+    return [within(state.number("a", 1)), within(state.number("b", 2))];
+  }
+
+  private choose(a: number, b: number): void {
+    state.set({ a: a + 1, b: b + 1 });
+  }
+
+  private tables(a: number, b: number): { tables: Tables; pair: number; swapped: boolean } {
+    const find = (one: number, other: number) => this.app.data.index.pairs.findIndex((row) => row.left === one && row.right === other);
+    const pair = find(a, b);
+    if (pair >= 0) return { tables: this.app.data.pairTables(pair), pair, swapped: false };
+    const back = find(b, a);
+    if (back >= 0) return { tables: turned(this.app.data.pairTables(back)), pair: back, swapped: true };
+    return { tables: localTables(this.app, a, b), pair: -1, swapped: false };
+  }
+
+  private head(a: number, b: number): HTMLElement {
+    const captures = this.app.data.captures;
+    const options = captures.map((one, number): [string, string] => [String(number), `${number + 1}. ${one.kernel} · ${one.target}${one.plan ? ` · ${one.plan}` : ""} · ${one.id.slice(0, 8)}`]);
+    return h(
+      "div",
+      { class: "bar-of-tools" },
+      select("before", options, String(a), (value) => this.choose(Number(value), b)),
+      button("⇄", "Swap (x)", () => this.choose(b, a)),
+      select("after", options, String(b), (value) => this.choose(a, Number(value))),
+      h("span", { class: "room" }),
+      copyButton("command", "Copy the command that compares them", () => command("diff", captures[a]!.id, captures[b]!.id, ...(state.text("stage") ? ["--stage", state.text("stage")] : []))),
+    );
+  }
+
+  private stageBar(tables: Tables, chosen: string): HTMLElement {
+    const made = (name: string, text: string) =>
+      h("button", { type: "button", class: "toggle", "aria-pressed": String(name === chosen), onclick: () => state.set({ stage: name || null }) }, text);
+    return h("div", { class: "bar-of-tools" }, made("", "tables"), tables.stages.map((row) => made(row.stage, `${row.stage}: ${row.state}`)));
+  }
+
+  private step(by: number): void {
+    const [a, b] = this.sides();
+    if (this.app.data.captures.length < 2) return;
+    const names = ["", ...this.tables(a, b).tables.stages.map((row) => row.stage)];
+    const next = names[names.indexOf(state.text("stage")) + by];
+    if (next !== undefined) state.set({ stage: next || null });
+  }
+
+  private diff(pair: number, swapped: boolean, stage: string, a: number, b: number): HTMLElement {
+    const found = pair < 0 ? undefined : this.app.data.pairDiff(pair, stage);
+    if (!found) {
+      const ids = [a, b].map((number) => this.app.data.captures[number]!.id);
+      const reason = pair < 0 ? "This pair was not compared beforehand. The report of these two alone has their diff: " : "The texts are the same, or one side has none. ";
+      return h("p", null, reason, h("code", null, command("report", ...ids)));
+    }
+    const toggles = { locations: state.flag("loc"), aliases: state.flag("alias"), attributes: !state.flag("bare") };
+    this.view.show(found, shownLines(found, toggles), state.flag("side"));
+    const flip = (name: string, text: string) => toggle(text, text, state.flag(name), (on) => state.set({ [name]: on }, true));
+    return h(
+      "div",
+      { class: "compared" },
+      h("div", { class: "bar-of-tools" }, flip("side", "side by side"), flip("loc", "locations"), flip("alias", "aliases in place"), flip("bare", "no attributes"), h("span", { class: "faint" }, swapped ? `Shown from ${b + 1} to ${a + 1}: ` : "", found.fallback ?? "", " ", found.summary)),
+      this.view.element,
+    );
+  }
+
+  private overview(tables: Tables, left: Capture, right: Capture): HTMLElement {
+    const stages = tables.stages.map((row) => [
+      button(row.stage, "Its diff", () => state.set({ stage: row.stage }), { class: "link" }),
+      row.state,
+      `${count(row.operations[0])} → ${count(row.operations[1])}`,
+      row.changes.slice(0, 5).map(([name, change]) => h("span", { class: "chip" }, `${signed(change)} ${name}`)),
+    ]);
+    const passes = tables.passes.map((row) => [row.label, row.outcome.join(" → "), milliseconds(row.left_us), milliseconds(row.right_us)]).filter((row) => row[1] !== "ran → ran");
+    const lines = tables.lines.slice(0, 20).map((row) => [`${fileName(row.file)}:${row.line}`, row.stages.map(([stage, change]) => `${signed(change)} ${stage}`).join(", ")]);
+    return h(
+      "div",
+      { class: "cards scrolled" },
+      card("What went in differs in", changes(tables.differences, "Nothing that went in differs.")),
+      card("Resources", changes(tables.resources, "The same.")),
+      card("Stages", table(["stage", "", "operations", "largest changes"], stages)),
+      card("Instructions", changes(tables.instructions, "The same.")),
+      lines.length ? card("Python lines whose operations changed most", table(["line", "change"], lines)) : null,
+      passes.length ? card("Passes", table(["pass", "", left.id.slice(0, 8), right.id.slice(0, 8)], passes)) : null,
+    );
+  }
+}
+
+function card(title: string, content: Node): HTMLElement {
+  return h("section", { class: "card" }, h("h2", null, title), content);
+}
+
+function changes(rows: Change[], otherwise: string): HTMLElement {
+  if (!rows.length) return h("p", { class: "faint" }, otherwise);
+  return table(
+    [],
+    rows.map((row) => {
+      const [one, other] = [row.left, row.right];
+      const difference = typeof one !== "string" && typeof other !== "string" ? signed(Number(other ?? 0) - Number(one ?? 0)) : "";
+      return [row.name.replaceAll("_", " "), shown(one), "→", shown(other), Number.isNaN(Number(difference.replace("−", "-").replaceAll(",", ""))) ? "" : difference];
+    }),
+    { class: "figures" },
+  );
+}
+
+function turned(tables: Tables): Tables {
+  const turn = (rows: Change[]) => rows.map((row) => ({ name: row.name, left: row.right, right: row.left }));
+  const states: Record<string, string> = { "left only": "right only", "right only": "left only" };
+  return {
+    empty: tables.empty,
+    differences: turn(tables.differences),
+    resources: turn(tables.resources),
+    instructions: turn(tables.instructions),
+    stages: tables.stages.map((row) => ({ ...row, state: states[row.state] ?? row.state, operations: [row.operations[1], row.operations[0]], changes: row.changes.map(([name, change]) => [name, -change]) })),
+    lines: tables.lines.map((row) => ({ ...row, stages: row.stages.map(([stage, change]) => [stage, -change]) })),
+    passes: tables.passes.map((row) => ({ label: row.label, left_us: row.right_us, right_us: row.left_us, outcome: [row.outcome[1], row.outcome[0]] })),
+  };
 }

@@ -55,9 +55,9 @@ export class OverviewTab implements Tab {
       capture.plan ? h("span", { class: "chip plan" }, capture.plan) : null,
       h("span", { class: "faint" }, `${fileName(capture.file)}:${capture.line} · ${capture.id}`),
       h("span", { class: "room" }),
-      capture.plan ? copyButton("⧉ plan", "Copy the plan", () => capture.plan) : null,
-      typeof again === "string" && again ? copyButton("⧉ command", "Copy the command that recorded it", () => again) : null,
-      copyButton("⧉ show", "Copy the command that shows it", () => command("show", capture.id)),
+      capture.plan ? copyButton("plan", "Copy the plan", () => capture.plan) : null,
+      typeof again === "string" && again ? copyButton("command", "Copy the command that recorded it", () => again) : null,
+      copyButton("show", "Copy the command that shows it", () => command("show", capture.id)),
       button("print", "Print this overview (p)", () => print()),
       h("span", { class: "faint screen" }, this.app.data.captures.length > 1 ? `capture ${captureNumber(this.app) + 1}` : ""),
     );

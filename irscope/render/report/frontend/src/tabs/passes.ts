@@ -92,10 +92,10 @@ export class PassesTab implements Tab {
         h("span", { class: "faint" }, milliseconds(pass.us)),
         h("span", null, counts.join(", ")),
         h("span", { class: "room" }),
-        copyButton("⧉ IR", "Copy the IR after this pass", text),
-        copyButton("⧉ diff command", "Copy the command that shows this diff (y)", () => commandOf(capture, pass)),
-        copyButton("⧉ without it", "Copy the command that compiles without this pass", () => command("diff", capture.id, "--disable-pass", labelOf(pass))),
-        copyButton("⧉ plan", "Copy the plan without this pass", () => `${capture.plan} -${labelOf(pass)}`.trim()),
+        copyButton("IR", "Copy the IR after this pass", text),
+        copyButton("diff command", "Copy the command that shows this diff (y)", () => commandOf(capture, pass)),
+        copyButton("without it", "Copy the command that compiles without this pass", () => command("diff", capture.id, "--disable-pass", labelOf(pass))),
+        copyButton("plan", "Copy the plan without this pass", () => `${capture.plan} -${labelOf(pass)}`.trim()),
       ),
       pass.argument ? h("code", { class: "argument" }, pass.argument, pass.options ? `{${pass.options}}` : "", pass.scope ? ` on ${pass.scope}` : "") : null,
       operations.length ? h("div", { class: "chips" }, operations) : null,
@@ -120,7 +120,7 @@ export class PassesTab implements Tab {
   private drawText(capture: Capture, pass: Pass, diff: Diff | undefined): void {
     const kind: Kind = pass.group === "llvm" ? "llvm" : "mlir";
     const all = this.text(pass);
-    const { lines, numbers } = shownText(all, kind === "mlir", this.toggles());
+    const { lines, numbers } = shownText(all, kind, this.toggles());
     const holder = h("div", { class: "pane alone" });
     fill(
       this.body,

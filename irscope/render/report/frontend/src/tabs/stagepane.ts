@@ -1,6 +1,6 @@
 // One pane of the Stages tab: a text, its lit lines, and what a word or a line of it means.
 import type { App } from "../app";
-import { definitions } from "../code/aliases";
+import { controlOf, definitions, shownText } from "../code/aliases";
 import { controlText } from "../code/control";
 import { meaningAt } from "../code/meanings";
 import { Pane, type Mark } from "../code/pane";
@@ -34,7 +34,11 @@ export class StagePane {
   readonly head = h("div", { class: "pane-head" });
   readonly info = h("span", { class: "pane-info" });
   readonly element = h("div", { class: "stage-pane" });
+  /** The text's own lines. */
   readonly lines: string[];
+  /** The rows that are shown, and the line that each of them is. */
+  private readonly rows: string[];
+  private readonly numbers: number[];
   private readonly pane: Pane;
   private near: Nearness[] | null = null;
   private readonly sourceLines = new Map<number, Nearness>();
@@ -50,6 +54,9 @@ export class StagePane {
     private readonly listeners: Listeners,
   ) {
     this.lines = app.data.lines(source.text);
+    const shown = shownText(this.lines, source.kind, { locations: state.flag("loc"), aliases: false, attributes: true });
+    this.rows = shown.lines;
+    this.numbers = shown.numbers;
     const holder = h("div", { class: "pane" });
     this.element.append(this.head, holder);
     this.pane = new Pane(holder, {
@@ -59,9 +66,13 @@ export class StagePane {
     });
     this.pane.show({
       kind: source.kind,
-      lines: this.lines,
+      lines: this.rows,
       label: source.title,
-      gutters: [(row) => String(row + source.offset)],
+      gutters: [
+        (row) => String((this.numbers[row - 1] ?? 0) + source.offset),
+        // SASS has its control information beside it, where it takes no room from the instructions.
+        ...(source.kind === "sass" && !state.flag("loc") ? [(row: number) => controlOf(this.lines[(this.numbers[row - 1] ?? 1) - 1]!)] : []),
+      ],
       lineClass: (row) => this.classOf(row),
       marks: (row) => this.marksOf(row),
     });
@@ -78,11 +89,28 @@ export class StagePane {
   /** Brings the kernel's beginning into sight. */
   first(): void {
     if (state.text("at")) return;
-    if (this.source.kind === "python" && this.source.file === this.capture.file) this.pane.goTo(this.capture.line - this.source.offset);
+    if (this.source.kind === "python" && this.source.file === this.capture.file) this.pane.goTo(this.rowOf(this.capture.line));
   }
 
   reveal(line: number): void {
-    this.pane.reveal(line - this.source.offset);
+    this.pane.reveal(this.rowOf(line));
+  }
+
+  /** The row that shows a line of the file, or the next one where that line is hidden. */
+  private rowOf(line: number): number {
+    const wanted = line - this.source.offset;
+    let low = 0;
+    let high = this.numbers.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.numbers[middle]! < wanted) low = middle + 1;
+      else high = middle;
+    }
+    return low + 1;
+  }
+
+  private lineOf(row: number): number {
+    return (this.numbers[row - 1] ?? 0) + this.source.offset;
   }
 
   forget(): void {
@@ -93,11 +121,10 @@ export class StagePane {
 
   /** The nearest line, in a direction, that comes from somewhere. */
   nextLine(from: number, by: number): number | undefined {
-    const { offset } = this.source;
-    for (let row = from - offset + by; row >= 1 && row <= this.lines.length; row += by) {
-      if (this.source.kind === "python" ? this.links.nearLine(this.source.file, row + offset).some(Boolean) : this.links.chainAt(this.source.id, row) >= 0) {
-        return row + offset;
-      }
+    const { kind, file, id } = this.source;
+    for (let row = from > 0 ? this.rowOf(from) + by : by > 0 ? 1 : this.rows.length; row >= 1 && row <= this.rows.length; row += by) {
+      const line = this.lineOf(row);
+      if (kind === "python" ? this.links.nearLine(file, line).some(Boolean) : this.links.chainAt(id, line) >= 0) return line;
     }
     return undefined;
   }
@@ -117,9 +144,9 @@ export class StagePane {
   }
 
   private nearness(row: number): Nearness {
-    if (this.source.kind === "python") return this.sourceLines.get(row + this.source.offset) ?? 0;
+    if (this.source.kind === "python") return this.sourceLines.get(this.lineOf(row)) ?? 0;
     if (!this.near) return 0;
-    return this.near[this.links.chainAt(this.source.id, row)] ?? 0;
+    return this.near[this.links.chainAt(this.source.id, this.lineOf(row))] ?? 0;
   }
 
   private scrollToLight(): void {
@@ -128,7 +155,7 @@ export class StagePane {
     const center = this.pane.view.state.doc.lineAt(middle.from).number;
     let best = 0;
     for (const wanted of [2, 1] as const) {
-      for (let row = 1; row <= this.lines.length; row++) {
+      for (let row = 1; row <= this.rows.length; row++) {
         if (this.nearness(row) === wanted && (!best || Math.abs(row - center) < Math.abs(best - center))) best = row;
       }
       if (best) break;
@@ -138,31 +165,31 @@ export class StagePane {
 
   private classOf(row: number): string {
     const near = this.nearness(row);
-    const own = this.own === row + this.source.offset ? " lit-own" : "";
+    const own = this.own === this.lineOf(row) ? " lit-own" : "";
     return (near === 2 ? "lit-strong" : near === 1 ? "lit-weak" : "") + own;
   }
 
   private marksOf(row: number): Mark[] {
     const value = this.value;
     if (!value) return [];
-    const style = value.definitions.includes(row) ? "value-definition" : "value-use";
-    const line = this.lines[row - 1]!;
+    const style = value.definitions.includes(this.lineOf(row)) ? "value-definition" : "value-use";
+    const line = this.rows[row - 1]!;
     return placesOf(line, value.name, this.source.kind).map((from) => ({ from, to: from + value.name.length, style }));
   }
 
   private hover(row: number, column: number, event: MouseEvent): void {
-    this.listeners.hover(row + this.source.offset);
-    const line = this.lines[row - 1]!;
+    this.listeners.hover(this.lineOf(row));
+    const line = this.rows[row - 1]!;
     const meaning = meaningAt(line, column, this.source.kind);
     const name = this.source.kind === "mlir" ? nameAt(line, column, "mlir") : undefined;
     const alias = name && /^[#!]/.test(name) && !name.startsWith("#loc") ? this.definition(name) : undefined;
-    const control = this.source.kind === "sass" ? controlText(line) : "";
+    const control = this.source.kind === "sass" ? controlText(this.lines[this.lineOf(row) - 1]!) : "";
     showTip(
       event,
       meaning ? h("p", null, h("b", null, meaning[0]), ` ${meaning[1]}`) : null,
       alias ? h("p", null, h("b", null, name!), h("code", null, ` = ${alias}`)) : null,
       control ? h("p", null, control) : null,
-      this.chainText(this.source.kind === "python" ? [] : this.links.frames(this.links.chainAt(this.source.id, row))),
+      this.chainText(this.source.kind === "python" ? [] : this.links.frames(this.links.chainAt(this.source.id, this.lineOf(row)))),
     );
   }
 
@@ -194,12 +221,11 @@ export class StagePane {
   }
 
   private click(row: number, column: number): void {
-    const line = this.lines[row - 1]!;
-    const name = nameAt(line, column, this.source.kind);
-    this.value = name && !name.startsWith("#loc") ? valueIn(this.lines, name, this.source.kind, row) : undefined;
+    const name = nameAt(this.rows[row - 1]!, column, this.source.kind);
+    this.value = name && !name.startsWith("#loc") ? valueIn(this.lines, name, this.source.kind, this.lineOf(row)) : undefined;
     this.say();
     this.pane.repaint();
-    if (!name) this.listeners.pin(row + this.source.offset);
+    if (!name) this.listeners.pin(this.lineOf(row));
   }
 
   private say(): void {
@@ -208,7 +234,7 @@ export class StagePane {
       fill(this.info);
       return;
     }
-    const links = (rows: number[]) => rows.slice(0, MOST_LINES_LISTED).map((row) => [" ", button(String(row), `Go to line ${row}`, () => this.pane.goTo(row), { class: "link" })]);
+    const links = (rows: number[]) => rows.slice(0, MOST_LINES_LISTED).map((row) => [" ", button(String(row), `Go to line ${row}`, () => this.pane.goTo(this.rowOf(row)), { class: "link" })]);
     const layout = this.source.kind === "mlir" && value.name[0] === "#" ? button("layout", "Its thread map", () => state.set({ tab: "layouts", layout: value.name })) : null;
     fill(
       this.info,

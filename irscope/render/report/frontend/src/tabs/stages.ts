@@ -3,7 +3,7 @@ import { captureNumber, currentCapture, type App, type Tab } from "../app";
 import { copyButton, command } from "../copy";
 import { Links, type Nearness } from "../data/links";
 import type { Capture } from "../data/model";
-import { button, fill, h, select } from "../dom";
+import { button, fill, h, select, toggle } from "../dom";
 import { fileName } from "../format";
 import type { Key } from "../keys";
 import { state } from "../state";
@@ -36,7 +36,7 @@ export class StagesTab implements Tab {
   update(): void {
     const capture = currentCapture(this.app);
     const ids = this.ids(capture);
-    const key = `${captureNumber(this.app)} ${ids.join(",")}`;
+    const key = `${captureNumber(this.app)} ${ids.join(",")} ${state.flag("loc")}`;
     if (key !== this.shown) {
       this.shown = key;
       this.build(capture, ids);
@@ -79,7 +79,7 @@ export class StagesTab implements Tab {
         const choose = select("text", sources.map((one): [string, string] => [one.id, one.title]), ids[index]!, (id) => this.replace(ids, index, id));
         const close = ids.length > 1 ? button("×", "Close this pane", () => this.replace(ids, index, null)) : null;
         pane.element.addEventListener("focusin", () => (this.active = index));
-        fill(pane.head, choose, pane.info, h("span", { class: "room" }), copyButton("⧉", "Copy this text", () => pane.lines.join("\n")), close);
+        fill(pane.head, choose, pane.info, h("span", { class: "room" }), copyButton("text", "Copy this text", () => pane.lines.join("\n")), close);
         return pane.element;
       }),
     );
@@ -90,9 +90,10 @@ export class StagesTab implements Tab {
         ? select("add a pane", [["", "add a pane"], ...add.map((one): [string, string] => [one.id, one.title])], "", (id) => id && state.set({ panes: [...ids, id].join(",") }))
         : null,
       ...this.presets(sources),
+      toggle("locations", "Show locations (o)", state.flag("loc"), (on) => state.set({ loc: on }, true)),
       h("span", { class: "faint" }, "Hover a line to see where it came from; click keeps it (Esc lets go). Click a value for its definition and uses."),
       h("span", { class: "room" }),
-      copyButton("⧉ command", "Copy the command that prints these stages", () => {
+      copyButton("command", "Copy the command that prints these stages", () => {
         const stages = ids.filter((id) => !id.startsWith("py"));
         const line = state.text("at").startsWith("py0:") ? ["--lines", state.text("at").slice(4)] : [];
         return command("show", capture.id, "--stage", stages.join(",") || "all", ...line);
@@ -178,6 +179,7 @@ export class StagesTab implements Tab {
       { keys: ["k", "ArrowUp"], text: "The line before", run: () => this.step(-1) },
       { keys: ["l", "ArrowRight"], text: "The pane to the right", run: focus(1) },
       { keys: ["h", "ArrowLeft"], text: "The pane to the left", run: focus(-1) },
+      { keys: ["o"], text: "Locations", run: () => state.set({ loc: !state.flag("loc") }, true) },
       { keys: ["Escape"], text: "Let go of the line", run: () => this.letGo() },
     ];
   }

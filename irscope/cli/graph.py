@@ -1,0 +1,192 @@
+"""`irscope graph`: the dataflow of a stage or of a snapshot, the pipeline of passes, and loop stages, as pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal, cast
+
+import typer
+
+from irscope.cli import app, options
+from irscope.cli.subject import captures_of, failure_text, how, say
+from irscope.errors import UsageError
+
+_PICTURE = "Picture"
+
+
+@app.command(rich_help_panel="Record and read")
+def graph(
+    subject: options.Subject = None,
+    arguments: options.ScriptArguments = None,
+    stage: Annotated[
+        str | None,
+        typer.Option(
+            "--stage",
+            "-s",
+            metavar="STAGE",
+            help="source, ttir, ttgir or llir; by default the lowest that has layouts.",
+            rich_help_panel=_PICTURE,
+            show_default=False,
+        ),
+    ] = None,
+    after: Annotated[
+        str | None,
+        typer.Option(
+            "--after", metavar="PASS[#N]", help="The IR after a pass.", rich_help_panel=_PICTURE, show_default=False
+        ),
+    ] = None,
+    around: Annotated[
+        str | None,
+        typer.Option(
+            "--around",
+            metavar="VALUE",
+            help="Only what stands near a value: acc_153.",
+            rich_help_panel=_PICTURE,
+            show_default=False,
+        ),
+    ] = None,
+    depth: Annotated[
+        int,
+        typer.Option("--depth", metavar="N", min=0, max=1000, help="Steps from that value.", rich_help_panel=_PICTURE),
+    ] = 3,
+    lines: Annotated[
+        str | None,
+        typer.Option(
+            "--lines",
+            metavar="23-31",
+            help="Only what comes from these lines of the kernel's file.",
+            rich_help_panel=_PICTURE,
+            show_default=False,
+        ),
+    ] = None,
+    fold: Annotated[
+        int | None,
+        typer.Option(
+            "--fold",
+            metavar="0-7",
+            min=0,
+            max=7,
+            help="How hard to fold at least: 0 not at all, 1 chains (the default), 7 by region.",
+            rich_help_panel=_PICTURE,
+            show_default=False,
+        ),
+    ] = None,
+    max_nodes: Annotated[
+        int,
+        typer.Option("--max-nodes", metavar="N", min=2, max=5000, help="Fold harder above.", rich_help_panel=_PICTURE),
+    ] = 120,
+    pipeline: Annotated[
+        bool, typer.Option("--pipeline", help="The passes, those that changed the IR marked.", rich_help_panel=_PICTURE)
+    ] = False,
+    loops: Annotated[
+        bool,
+        typer.Option(
+            "--loops", help="The stages of software-pipelined loops: what is in flight when.", rich_help_panel=_PICTURE
+        ),
+    ] = False,
+    format_: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="svg|png|pdf|gv",
+            help="By default as -o says, else gv.",
+            rich_help_panel=_PICTURE,
+            show_default=False,
+        ),
+    ] = None,
+    as_json: options.AsJson = False,
+    output: options.Output = None,
+    target: options.Targets = None,
+    launch: options.LaunchNumber = None,
+    virtual: options.Virtual = False,
+    signature: options.Signature = None,
+    constexpr: options.Constexprs = None,
+    num_warps: options.NumWarps = None,
+    num_stages: options.NumStages = None,
+    num_ctas: options.NumCtas = None,
+    option: options.CompileOptions = None,
+    config: options.Config = "first",
+    disable_pass: options.DisablePass = None,
+    enable_only: options.EnableOnly = None,
+    plan: options.PlanFile = None,
+    timeout: options.Timeout = 300.0,
+    verbose: options.Verbose = False,
+) -> int:
+    """The dataflow of a kernel as a picture: layouts are colours; memory, dots and layout conversions stand out.
+
+    -o FILE.svg (.png, .pdf) draws it with Graphviz; without -o the graph's source is printed.
+    """
+    from irscope.cli.graph_pictures import Wanted, picture_json, picture_of, write_pictures
+
+    kind = _kind(pipeline, loops, stage, after, around, lines)
+    wanted = Wanted(kind, stage, after, around, depth, lines, fold, max_nodes)
+    asked = how(
+        targets=target,
+        launch=launch,
+        virtual=virtual,
+        signature=signature,
+        constexprs=constexpr,
+        num_warps=num_warps,
+        num_stages=num_stages,
+        num_ctas=num_ctas,
+        options=option,
+        config=config,
+        disable=disable_pass,
+        only=enable_only,
+        plan_file=plan,
+        timeout=timeout,
+        verbose=verbose,
+        arguments=arguments,
+    )
+    if pipeline and subject is None and target:
+        from irscope.cli.pipeline import pipeline_captures
+
+        captures = pipeline_captures(asked)
+    else:
+        captures = captures_of(subject, asked)
+    if len(captures) > 1:
+        names = ", ".join(dict.fromkeys(f"{one.name} ({one.target})" for one in captures))
+        say(f"{len(captures)} launches: {names}; this is the first. --launch N takes another, -o DIR/ draws each.")
+    if as_json:
+        from irscope.cli.output import emit_json
+
+        emit_json([picture_json(capture, wanted) for capture in captures], output)
+    else:
+        several = output is not None and not output.suffix
+        chosen = captures if several else captures[:1]
+        pictures = [(capture, picture_of(capture, wanted)) for capture in chosen]
+        for _, picture in pictures:
+            for note in picture.notes:
+                say(note)
+        write_pictures(pictures, output, _format(format_, output, several))
+    failed = [capture for capture in captures if capture.status == "failed"]
+    for capture in failed:
+        say(failure_text(capture))
+    return 1 if failed else 0
+
+
+def _kind(
+    pipeline: bool, loops: bool, stage: str | None, after: str | None, around: str | None, lines: str | None
+) -> Literal["dataflow", "pipeline", "loops"]:
+    given = [
+        name
+        for name, value in (("--stage", stage), ("--after", after), ("--around", around), ("--lines", lines))
+        if value
+    ]
+    if pipeline and loops:
+        raise UsageError("--pipeline and --loops are two pictures: ask for one.")
+    if (pipeline or loops) and given:
+        raise UsageError(f"{'--pipeline' if pipeline else '--loops'} and {given[0]} do not go together.")
+    if stage and after:
+        raise UsageError("--stage and --after do not go together: a pass has its stage, as in --after ttgir:pipeline.")
+    return "pipeline" if pipeline else "loops" if loops else "dataflow"
+
+
+def _format(asked: str | None, output: Path | None, several: bool) -> str:
+    from irscope.render.dot_write import format_of
+
+    if asked is not None:
+        return format_of(asked)
+    if several:
+        return "svg"
+    return format_of(cast("Path", output).suffix) if output is not None else "gv"

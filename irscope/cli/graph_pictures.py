@@ -1,0 +1,231 @@
+"""What `graph` draws: a capture and what was asked for → a picture, as JSON, or as a file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from irscope.analysis.dataflow import Dataflow, read_dataflow
+from irscope.analysis.dataflow_fold import MAX_EDGES, MAX_NODES, Folded, fold
+from irscope.analysis.dataflow_llvm import read_llvm_dataflow
+from irscope.analysis.dataflow_select import around, on_lines
+from irscope.analysis.dataflow_view import structured
+from irscope.analysis.loop_stages import LoopSchedule, PipelinedLoop, read_pipelined, read_schedules
+from irscope.analysis.source_map import place_of
+from irscope.capture import Capture, StageKind, stage_named, stage_rank
+from irscope.cli.stages import file_names, one_pass, parse_lines, snapshot_text
+from irscope.cli.subject import say
+from irscope.errors import IrscopeError, UsageError
+from irscope.ir.locations import lines_selected, read_locations
+from irscope.store import write_atomically
+
+if TYPE_CHECKING:
+    from graphviz import Digraph
+
+_DRAWN: tuple[StageKind, ...] = ("mlir", "llvm")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What was asked for."""
+
+    kind: Literal["dataflow", "pipeline", "loops"] = "dataflow"
+    stage: str | None = None
+    after: str | None = None
+    around: str | None = None
+    depth: int = 3
+    lines: str | None = None
+    fold: int | None = None
+    max_nodes: int = MAX_NODES
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A graph, and what to tell on stderr."""
+
+    graph: Digraph
+    notes: tuple[str, ...] = ()
+
+
+def picture_of(capture: Capture, wanted: Wanted) -> Picture:
+    """Draw a capture; raises UsageError for what cannot be drawn."""
+    name = f"{capture.name} · {capture.target}"
+    if wanted.kind == "pipeline":
+        from irscope.analysis.pass_effects import pass_effects
+        from irscope.render.dot_passes import render_passes
+
+        plan = (f"plan: {capture.plan}",) if capture.plan else ()
+        return Picture(render_passes(list(pass_effects(capture)), title=f"{name} · passes", notes=plan))
+    if wanted.kind == "loops":
+        from irscope.render.dot_loops import render_loops
+
+        schedules, pipelined, lines = _loops(capture)
+        return Picture(render_loops(schedules, pipelined, title=f"{name} · loop stages", lines=lines))
+    from irscope.render.dot import render_dataflow
+
+    text, kind, what = _text(capture, wanted)
+    folded, lines = _dataflow(capture, wanted, text, kind)
+    chosen = _chosen(wanted)
+    notes = (folded.note,) if folded.level > 1 or folded.left_out else ()
+    graph = render_dataflow(
+        folded.flow, title=f"{name} · {what}", notes=[*([chosen] if chosen else []), folded.note], lines=lines
+    )
+    return Picture(graph, notes)
+
+
+def _chosen(wanted: Wanted) -> str:
+    parts = [f"around {wanted.around}, {wanted.depth} steps"] if wanted.around else []
+    return ", ".join([*parts, *([f"lines {wanted.lines} of Python"] if wanted.lines else [])])
+
+
+def _text(capture: Capture, wanted: Wanted) -> tuple[str, StageKind, str]:
+    """The text to draw, its language, and what it is."""
+    if wanted.after is not None:
+        snapshot = one_pass(capture, wanted.after)
+        kind: StageKind = "llvm" if snapshot.group == "llvm" else "mlir"
+        return snapshot_text(capture, snapshot, before=False), kind, f"after {snapshot.label}"
+    held = [stage for stage in capture.stages if stage_named(stage).kind in _DRAWN]
+    if wanted.stage is None:
+        mlir = [stage for stage in held if stage_named(stage).kind == "mlir"]
+        if not held:
+            raise UsageError(
+                f"{capture.name} holds no stage that can be drawn: only {', '.join(capture.stages) or 'none'}."
+            )
+        stage = max(mlir or held, key=stage_rank)
+    else:
+        stage = wanted.stage
+        if stage in capture.stages and stage not in held:
+            raise UsageError(f"--stage {stage}: a dataflow is drawn of {', '.join(held)}; irscope dump shows {stage}.")
+    return capture.text(stage), stage_named(stage).kind, stage
+
+
+def _dataflow(capture: Capture, wanted: Wanted, text: str, kind: StageKind) -> tuple[Folded, dict[int, str]]:
+    flow = read_llvm_dataflow(text) if kind == "llvm" else structured(read_dataflow(text))
+    locations = read_locations(text, kind)
+    file = capture.launch.kernel.file
+    lines = _python_lines(capture, text, kind)
+    if wanted.lines is not None:
+        chosen = parse_lines(wanted.lines)
+        flow = on_lines(flow, lines_selected(locations, lambda path: path == file or not file, chosen))
+    if wanted.around is not None:
+        flow = around(flow, wanted.around, wanted.depth)
+    most_edges = max(MAX_EDGES, MAX_EDGES * wanted.max_nodes // MAX_NODES)
+    return fold(flow, lines, wanted.fold, wanted.max_nodes, most_edges), lines
+
+
+def _python_lines(capture: Capture, text: str, kind: StageKind) -> dict[int, str]:
+    """Text line -> the line of Python that wrote it; with the file's name, where that is not the kernel's."""
+    locations = read_locations(text, kind)
+    file = capture.launch.kernel.file
+    shown: list[str] = []
+    for chain in locations.chains:
+        place = place_of(chain, file)
+        other = f"{Path(place[0][0]).name}:" if place and place[0][0] != file else ""
+        shown.append(f"{other}{place[0][1]}" if place else "")
+    return {number: shown[chain] for number, chain in enumerate(locations.by_line, 1) if chain >= 0 and shown[chain]}
+
+
+def _loops(capture: Capture) -> tuple[tuple[LoopSchedule, ...], tuple[PipelinedLoop, ...], dict[int, str]]:
+    """The last snapshot with a schedule, and the loops of the first one after it that has none."""
+    scheduled = [one for one in capture.passes() if one.text is not None and "loop.stage" in one.text]
+    if not scheduled:
+        stages = capture.launch.option("num_stages")
+        raise UsageError(
+            f"{capture.name} ({capture.target}) has no scheduled loop: none holds a load that a dot waits for, num_stages is "
+            f"{stages}, or the passes' texts were not recorded (--snapshots triton)."
+        )
+    text = scheduled[-1].text or ""
+    later = next((one.text for one in capture.passes() if one.index > scheduled[-1].index and one.text), None)
+    pipelined = read_pipelined(later) if later else ()
+    return read_schedules(text), pipelined, _python_lines(capture, text, "mlir")
+
+
+def picture_json(capture: Capture, wanted: Wanted) -> dict[str, Any]:
+    """The picture as JSON: nodes and edges, passes, or loops."""
+    from dataclasses import asdict
+
+    head = {"id": capture.id, "kernel": capture.name, "target": str(capture.target)}
+    if wanted.kind == "loops":
+        schedules, pipelined, _ = _loops(capture)
+        return head | {
+            "schedules": [asdict(one) | {"stages": one.stages} for one in schedules],
+            "pipelined": [asdict(one) for one in pipelined],
+        }
+    if wanted.kind == "pipeline":
+        rows = [
+            {"pass": one.label, "outcome": one.outcome, "changed": one.changed, "duration_us": one.duration_us}
+            for one in capture.snapshots
+        ]
+        return head | {"passes": rows}
+    text, kind, what = _text(capture, wanted)
+    folded, lines = _dataflow(capture, wanted, text, kind)
+    return head | {"of": what, "note": folded.note, "fold": folded.level, **_graph_json(folded.flow, lines)}
+
+
+def _graph_json(flow: Dataflow, lines: dict[int, str]) -> dict[str, Any]:
+    return {
+        "nodes": [
+            {
+                "id": node.number,
+                "operation": node.name,
+                "role": node.role,
+                "values": list(node.values),
+                "type": node.type,
+                "region": node.region,
+                "text_line": node.line,
+                "python": lines.get(node.line, ""),
+                "operations": node.size,
+            }
+            for node in flow.nodes
+        ],
+        "edges": [
+            {"from": edge.source, "to": edge.target, "value": edge.value, "type": edge.type, "carried": edge.carried}
+            for edge in flow.edges
+        ],
+        "regions": [
+            {
+                "id": scope.number,
+                "parent": scope.parent,
+                "operation": scope.name,
+                "title": scope.title,
+                "text_line": scope.line,
+            }
+            for scope in flow.scopes
+        ],
+    }
+
+
+def write_pictures(pictures: Sequence[tuple[Capture, Picture]], output: Path | None, format_: str) -> None:
+    """Write each picture to its file, or the one there is to standard output.
+
+    Where `dot` is missing the source is written in its place, and MissingTool says how to install it.
+    """
+    from irscope.render.dot_write import has_dot, missing_dot, render_bytes
+
+    if output is None:
+        data = render_bytes(pictures[0][1].graph, format_)
+        if format_ in ("gv", "svg"):
+            sys.stdout.write(data.decode("utf-8", "replace"))
+        elif sys.stdout.isatty():
+            raise UsageError(f"a {format_} is no text for a terminal: -o FILE.{format_} writes it.")
+        else:
+            sys.stdout.buffer.write(data)
+        return
+    names = file_names([capture for capture, _ in pictures])
+    files = [output] if output.suffix else [output / f"{name}.{format_}" for name in names]
+    without = format_ != "gv" and not has_dot()
+    for (_, picture), file in zip(pictures, files, strict=False):
+        path = file.with_suffix(".gv") if without else file
+        try:
+            data = render_bytes(picture.graph, "gv" if without else format_)
+        except IrscopeError:
+            write_atomically(file.with_suffix(".gv"), render_bytes(picture.graph, "gv"))
+            say(f"wrote {file.with_suffix('.gv')}, the graph's source")
+            raise
+        write_atomically(path, data)
+        say(f"wrote {path}")
+    if without:
+        raise missing_dot(str(files[0].with_suffix(".gv")))

@@ -1,0 +1,122 @@
+"""The data of a report gives back every text and every diff, exactly."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from irscope.analysis.diff import diff_texts
+from irscope.capture import Capture
+from irscope.ir.locations import read_locations
+from irscope.render.report_blobs import unpack
+from irscope.render.report_diffs import packed_diff, plain, read_diff
+from irscope.render.report_payload import Payload
+from irscope.render.report_texts import applied, difference
+from tests.report_browser.captures import failed, hostile, softmax, without_a_pass
+
+CAPTURES = [softmax(), without_a_pass(), failed(), hostile()]
+NAMES = ["ok", "off", "failed", "hostile"]
+
+
+class Reader:
+    """Reads a payload the way the page does."""
+
+    def __init__(self, payload: Payload) -> None:
+        self.index: dict[str, Any] = unpack(payload.packed_index())
+        self.chunks = payload.packed_chunks()
+
+    def blob(self, chunk: int, place: list[int]) -> Any:
+        return unpack(self.chunks[chunk][place[0] : place[0] + place[1]])
+
+    def lines(self, number: int) -> list[str]:
+        chunk, offset, length, base = self.index["texts"][number]
+        packed = self.blob(chunk, [offset, length])
+        return applied(self.lines(base), packed) if "o" in packed else packed["l"].split("\n")
+
+    def text(self, number: int) -> str:
+        return "\n".join(self.lines(number))
+
+
+@pytest.mark.parametrize("capture", CAPTURES, ids=NAMES)
+def test_every_text_comes_back(capture: Capture) -> None:
+    reader = Reader(Payload([softmax(), capture]))
+    row = reader.index["captures"][1]
+    for stage, item in zip(row["stages"], capture.artifacts, strict=True):
+        assert ("text" in stage) == isinstance(item.data, str)
+        if isinstance(item.data, str):
+            assert reader.text(stage["text"]) == item.data
+    for one, snapshot in zip(row["passes"], capture.snapshots, strict=True):
+        before, after = capture.text_before(snapshot), capture.text_after(snapshot)
+        assert (reader.text(one["before"]) if "before" in one else None) == before
+        assert (reader.text(one["after"]) if "after" in one else None) == after
+    assert [reader.text(text) for _, text in row["sources"]] == [item.text for item in capture.sources]
+    assert reader.text(row["kernelSource"]) == capture.launch.kernel.source
+
+
+@pytest.mark.parametrize("capture", CAPTURES, ids=NAMES)
+def test_every_diff_is_the_structural_one(capture: Capture) -> None:
+    reader = Reader(Payload([capture]))
+    found = 0
+    for one, snapshot in zip(reader.index["captures"][0]["passes"], capture.snapshots, strict=True):
+        before, after = capture.text_before(snapshot), capture.text_after(snapshot)
+        if "diff" not in one:
+            assert before is None or after is None or before == after
+            continue
+        assert before is not None
+        assert after is not None
+        diff = diff_texts(before, after, "mlir")
+        left, right = read_diff(reader.blob(0, one["diff"]), before.split("\n"), after.split("\n"))
+        assert tuple(left) == diff.left_lines
+        assert tuple(right) == diff.right_lines
+        found += 1
+    assert found >= 1
+
+
+def test_locations_come_back() -> None:
+    capture = softmax()
+    reader = Reader(Payload([capture]))
+    packed = reader.blob(0, reader.index["captures"][0]["locations"])
+    runs = packed["stages"]["ttgir"]
+    lines = [chain for chain, count in zip(runs[::2], runs[1::2], strict=True) for _ in range(count)]
+    wanted = read_locations(capture.text("ttgir"), "mlir")
+    assert len(lines) == len(wanted.by_line)
+    for number, chain in enumerate(lines, 1):
+        frames = [] if chain < 0 else [packed["frames"][index] for index in packed["chains"][chain]]
+        assert [(packed["files"][file], line, column) for file, line, column, *_ in frames] == [
+            (frame.file, frame.line, frame.column) for frame in wanted.chain_at(number)
+        ]
+
+
+def test_equal_texts_are_stored_once() -> None:
+    one, two = Payload([softmax()]), Payload([softmax(), softmax()])
+    assert len(one.index["texts"]) == len(two.index["texts"])
+
+
+def test_the_index_is_plain_json() -> None:
+    index = Payload(CAPTURES).index
+    assert json.loads(json.dumps(index))["version"] == 1
+
+
+LINES = st.lists(st.sampled_from(["a", "b", "", "  }", "%0 = x loc(#loc1)", "%0 = x loc(#loc2)"]), max_size=30)
+
+
+@given(LINES, LINES)
+def test_a_difference_makes_the_lines_again(base: list[str], lines: list[str]) -> None:
+    assert applied(base, difference(base, lines)) == lines
+
+
+@given(LINES, LINES)
+def test_a_packed_diff_reads_back(left: list[str], right: list[str]) -> None:
+    one, other = "\n".join(left), "\n".join(right)
+    diff = diff_texts(one, other, "mlir")
+    read = read_diff(packed_diff(diff, one, other), one.split("\n"), other.split("\n"))
+    assert (tuple(read[0]), tuple(read[1])) == (diff.left_lines, diff.right_lines)
+
+
+def test_the_plain_line_has_no_simple_location() -> None:
+    assert plain("  %0 = tt.load %p : f32 loc(#loc12)") == "  %0 = tt.load %p : f32"
+    assert plain("  %1 = add i32 %0, 1, !dbg !12") == "  %1 = add i32 %0, 1"

@@ -1,0 +1,244 @@
+"""Every tab of the report, driven by the keyboard and the mouse in Chromium."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from irscope.analysis.diff import diff_texts
+from tests.report_browser.captures import HOSTILE, failed, hostile, softmax, without_a_pass
+from tests.report_browser.conftest import Open
+
+pytestmark = pytest.mark.slow
+
+
+def fragment(page: Any) -> str:
+    return page.evaluate("location.hash")
+
+
+def first_changed(page: Any) -> None:
+    page.keyboard.press("2")
+    page.wait_for_selector(".passes .cm-line")
+
+
+def test_the_overview_says_what_was_compiled(open_report: Open) -> None:
+    page = open_report([softmax()])
+    text = page.inner_text(".overview")
+    for word in ("softmax", "cuda:90", "BLOCK", "1024", "16 × 1 × 1", "3.9.0", "168", "Registers spill"):
+        assert word in text, word
+    assert "Occupancy" in text
+    assert "limited by registers" in text
+
+
+def test_passes_are_stepped_by_keyboard(open_report: Open) -> None:
+    page = open_report([softmax()])
+    first_changed(page)
+    before = page.inner_text(".item[aria-selected=true] .name")
+    page.keyboard.press("j")
+    second = page.inner_text(".item[aria-selected=true] .name")
+    page.keyboard.press("ArrowDown")
+    third = page.inner_text(".item[aria-selected=true] .name")
+    page.keyboard.press("k")
+    assert page.inner_text(".item[aria-selected=true] .name") == second
+    assert len({before, second, third}) >= 2
+    assert "pass=" in fragment(page)
+
+
+def test_hiding_and_filtering(open_report: Open) -> None:
+    page = open_report([softmax()])
+    first_changed(page)
+    every = page.locator(".item").count()
+    page.keyboard.press("h")
+    assert 0 < page.locator(".item").count() < every
+    assert page.locator(".item.same").count() == 0
+    page.keyboard.press("/")
+    page.keyboard.type("coalesce")
+    page.wait_for_function("document.querySelectorAll('.item').length < 3")
+    assert "filter=coalesce" in fragment(page)
+
+
+def test_the_diff_is_the_structural_one(open_report: Open) -> None:
+    capture = softmax()
+    number = next(index for index, item in enumerate(capture.snapshots) if "Coalesce" in item.name and item.changed)
+    snapshot = capture.snapshots[number]
+    before, after = capture.text_before(snapshot), capture.text_after(snapshot)
+    assert before is not None
+    assert after is not None
+    diff = diff_texts(before, after, "mlir")
+    page = open_report([capture], f"tab=passes&pass={number + 1}")
+    page.wait_for_selector(".diff .cm-line")
+    assert diff.summary in page.inner_text(".pass-head")
+    added = {diff.right_lines[line].strip() for entry in diff.entries if entry.op == "added" for line in entry.right}
+    shown = page.eval_on_selector_all(".cm-line.row-added, .cm-line.row-moved", "all => all.map(one => one.textContent.trim())")
+    assert added
+    assert added & set(shown)
+
+
+@pytest.mark.parametrize(("key", "name"), [("s", "side"), ("l", "loc"), ("a", "alias"), ("r", "bare")])
+def test_toggles(open_report: Open, key: str, name: str) -> None:
+    page = open_report([softmax()], "tab=passes&pass=3")
+    page.wait_for_selector(".passes .cm-line")
+    before = page.inner_text(".pass-body")
+    page.keyboard.press(key)
+    assert f"{name}=1" in fragment(page)
+    if name == "side":
+        return
+    page.keyboard.press(key)
+    assert f"{name}=1" not in fragment(page)
+    assert page.inner_text(".pass-body") == before
+
+
+def test_side_by_side_scrolls_as_one(open_report: Open) -> None:
+    capture = softmax()
+    largest = max(range(len(capture.snapshots)), key=lambda index: len(capture.snapshots[index].text or ""))
+    page = open_report([capture], f"tab=passes&pass={largest + 1}&side=1")
+    page.wait_for_selector(".diff.split .pane + .pane .cm-line")
+    page.evaluate("document.querySelectorAll('.diff .cm-scroller')[0].scrollTop = 400")
+    page.wait_for_function("Math.abs(document.querySelectorAll('.diff .cm-scroller')[1].scrollTop - 400) < 2")
+
+
+def test_a_line_is_followed_through_the_stages(open_report: Open) -> None:
+    page = open_report([softmax()], "tab=stages&panes=ttgir,llir,ptx,sass")
+    page.wait_for_selector(".stage-pane:nth-child(4) .cm-line")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.wait_for_function("document.querySelectorAll('.stage-pane:first-child .lit-own').length === 1")
+    assert "at=ttgir" in fragment(page)
+    lit = 0
+    for _ in range(12):
+        page.keyboard.press("j")
+        page.wait_for_timeout(30)
+        lit = page.evaluate("[...document.querySelectorAll('.stage-pane')].filter(one => one.querySelector('.lit-strong, .lit-weak')).length")
+        if lit == 4:
+            break
+    assert lit == 4
+    page.keyboard.press("Escape")
+    assert page.locator(".lit-strong").count() == 0
+
+
+def test_a_value_shows_its_definition_and_uses(open_report: Open) -> None:
+    page = open_report([softmax()], "tab=stages&panes=ttgir")
+    page.wait_for_selector(".cm-line .w-value")
+    page.locator(".cm-line .w-value").nth(8).click()
+    page.wait_for_selector(".pane-info b")
+    assert "defined" in page.inner_text(".pane-info")
+    assert page.locator(".value-definition").count() >= 1
+
+
+def test_hovering_tells_what_an_operation_does(open_report: Open) -> None:
+    page = open_report([softmax()], "tab=stages&panes=ttgir")
+    page.wait_for_selector(".cm-line .w-op")
+    page.locator(".cm-line .w-op", has_text="tt.get_program_id").first.hover()
+    page.wait_for_selector(".tip:not([hidden])")
+    assert "program instance" in page.inner_text(".tip")
+
+
+def test_a_layout_is_opened_from_a_type(open_report: Open) -> None:
+    page = open_report([softmax()], "tab=stages&panes=ttgir")
+    page.wait_for_selector(".cm-line .w-alias")
+    page.locator(".cm-line .w-alias", has_text=re.compile(r"^#blocked$")).first.click()
+    page.locator(".pane-info button", has_text="layout").click()
+    page.wait_for_selector(".layouts canvas")
+    page.hover(".layouts canvas", position={"x": 60, "y": 60})
+    assert "warp" in page.inner_text(".tip")
+    assert "tab=layouts" in fragment(page)
+
+
+def test_the_graph_goes_from_node_to_line(open_report: Open) -> None:
+    page = open_report([softmax()], "tab=graph&of=ttgir")
+    page.wait_for_selector(".graph .node", timeout=20_000)
+    assert page.locator(".graph .edge").count() > 5
+    page.keyboard.press("j")
+    page.wait_for_selector(".graph .node.chosen")
+    assert page.locator(".graph-tab .lit-strong").count() == 1
+    page.keyboard.press("+")
+    assert "node=1" in fragment(page)
+
+
+def test_two_are_compared(open_report: Open) -> None:
+    page = open_report([softmax(), without_a_pass()])
+    page.check("input[aria-label='pick 1']")
+    page.check("input[aria-label='pick 2']")
+    page.click(".captures button:text-is('compare')")
+    page.wait_for_selector(".compare .card")
+    page.wait_for_timeout(700)
+    assert "num warps" in page.inner_text(".compare")
+    page.click(".compare button:has-text('llir')")
+    page.wait_for_selector(".compare .cm-line.row-added, .compare .cm-line.row-removed")
+    page.go_back()
+    page.wait_for_selector(".compare .card")
+
+
+def test_skipped_failed_and_left_out_passes_say_so(open_report: Open) -> None:
+    page = open_report([without_a_pass(), failed()], "tab=passes&pass=1")
+    page.wait_for_selector(".item.skipped")
+    assert "switched this pass off" in page.inner_text(".pass-body")
+    page.keyboard.press("j")
+    assert "not recorded" in page.inner_text(".pass-body")
+    page.keyboard.press("]")
+    page.wait_for_selector(".item.failed[aria-selected=true]")
+    text = page.inner_text(".pass-body")
+    assert "the pass gave up" in text
+    assert "no such thing" in text
+    assert page.locator(".pass-body .cm-line").count() > 3
+
+
+def test_a_link_opens_the_same_view_again(open_report: Open) -> None:
+    page = open_report([softmax()], "tab=passes&pass=5&side=1&alias=1")
+    page.wait_for_selector(".passes .cm-line")
+    label, body = page.inner_text(".pass-head h1"), page.inner_text(".pass-body")
+    page.reload()
+    page.wait_for_selector(".passes .cm-line")
+    assert page.inner_text(".pass-head h1") == label
+    assert page.inner_text(".pass-body") == body
+
+
+def test_back_and_forward(open_report: Open) -> None:
+    page = open_report([softmax()])
+    page.wait_for_timeout(700)
+    page.keyboard.press("2")
+    page.wait_for_timeout(700)
+    page.keyboard.press("3")
+    page.wait_for_selector(".stages")
+    page.go_back()
+    page.wait_for_selector(".passes")
+    page.go_back()
+    page.wait_for_selector(".overview")
+    page.go_forward()
+    page.wait_for_selector(".passes")
+
+
+def test_help_theme_and_print(open_report: Open) -> None:
+    page = open_report([softmax()])
+    page.keyboard.press("?")
+    assert "The next capture" in page.inner_text("dialog.help")
+    page.keyboard.press("Escape")
+    page.wait_for_selector("dialog.help", state="detached")
+    page.keyboard.press("t")
+    assert page.evaluate("document.documentElement.dataset.theme") == "light"
+    page.keyboard.press("t")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(13, 17, 23)"
+    page.keyboard.press("t")
+    assert len(page.pdf()) > 10_000
+
+
+def test_copying_gives_the_command(open_report: Open) -> None:
+    page = open_report([softmax()], "tab=passes&pass=3")
+    page.wait_for_selector(".pass-head .copy")
+    page.evaluate("navigator.clipboard.writeText = text => { window.copied = text; return Promise.resolve(); }")
+    page.click(".pass-head .copy:has-text('command')")
+    copied = page.evaluate("window.copied")
+    assert copied.startswith("irscope ")
+    assert softmax().id in copied
+
+
+@pytest.mark.parametrize("tab", ["overview", "passes", "stages", "layouts", "graph", "compare"])
+def test_hostile_content_stays_text(open_report: Open, tab: str) -> None:
+    page = open_report([hostile(), softmax()], f"tab={tab}")
+    page.wait_for_timeout(300)
+    assert page.title() != "owned"
+    assert page.evaluate("document.querySelectorAll('#app img[src], #app script, #app iframe').length") == 0
+    if tab == "overview":
+        assert HOSTILE[:30] in page.inner_text("#app")
