@@ -1,8 +1,8 @@
-"""How much of each stage the source map covers, how long it takes and how large it is: `python benchmarks/source_map.py`.
+"""How much the source map covers, how long it takes and how large it is: `python benchmarks/source_map.py [CAPTURE…]`.
 
 Records the examples (or takes the captures that are named), for cuda:90 and hip:gfx942, and prints for each stage: the
 operations and instructions, those whose text carries a location, and those of them that the map leads to a line of
-the kernel's Python. The figure to keep is 99 %. What carries a location is counted here, by simpler means than the map's.
+the kernel's Python. The figure to keep is 99 %. What carries a location is counted here, by simpler means.
 """
 
 from __future__ import annotations
@@ -98,18 +98,15 @@ def main() -> None:
     for capture in captures(sys.argv[1:]):
         found = source_map(capture)
         milliseconds, size, locations = measure(capture)
-        print(
-            f"{capture.name} {capture.target}: {milliseconds:.0f} ms, {size} bytes as JSON, {size / locations:.2f} of the "
-            f"{locations} bytes of locations"
-        )
+        print(f"{capture.name} {capture.target}: {milliseconds:.0f} ms, {size} bytes as JSON,", end=" ")
+        print(f"{size / locations:.2f} of the {locations} bytes of locations")
         for stage in found.stages:
             carry = carrying(capture, stage)
             good = mapped(found, stage, capture) & carry
             share = len(good) / len(carry) if carry else 1.0
             worst = min(worst, share)
-            print(
-                f"  {stage.stage:8} {len(stage.operations.lines):6} operations, {len(carry):6} with a location, {share:8.2%} mapped"
-            )
+            counts = f"{len(stage.operations.lines):6} operations, {len(carry):6} with a location"
+            print(f"  {stage.stage:8} {counts}, {share:8.2%} mapped")
     print(f"the least covered stage: {worst:.2%}")
     sys.exit(worst < 0.99)
 

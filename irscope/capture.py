@@ -5,12 +5,37 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from irscope.callable_module import make_callable
-from irscope.errors import StageNotFound, TargetError, did_you_mean
+from irscope.errors import StageNotFound, did_you_mean
 from irscope.plan import PassPlan
+from irscope.target import KNOWN_TARGETS, Target
+
+__all__ = [
+    "KNOWN_TARGETS",
+    "STAGES",
+    "STAGE_NAMES",
+    "Artifact",
+    "Autotuning",
+    "Capture",
+    "CaptureStatus",
+    "Environment",
+    "Failure",
+    "FailureKind",
+    "Kernel",
+    "Launch",
+    "PassOutcome",
+    "PassSnapshot",
+    "Resources",
+    "SourceFile",
+    "Stage",
+    "StageKind",
+    "Target",
+    "stage_named",
+    "stage_rank",
+]
 
 StageKind = Literal["mlir", "llvm", "ptx", "sass", "amdgcn", "binary"]
 
@@ -60,44 +85,6 @@ def stage_named(name: str) -> Stage:
 def stage_rank(name: str) -> int:
     """Where a stage stands in the pipeline, 0-based; unknown ones last."""
     return STAGE_NAMES.index(name) if name in STAGE_NAMES else len(STAGE_NAMES)
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """What is compiled for: a backend, an architecture and the threads of a warp (of a wave, on AMD)."""
-
-    backend: str
-    arch: str
-    warp_size: int
-
-    @staticmethod
-    def parse(text: str) -> Target:
-        """Read `cuda:90` or `hip:gfx942`; `sm_90`, `sm90` and `gfx942` alone are understood too.
-
-        Raises TargetError for any other text.
-        """
-        backend, colon, arch = text.strip().partition(":")
-        if not colon:
-            backend, arch = ("hip", backend) if backend.startswith("gfx") else ("cuda", backend)
-        arch = arch.removeprefix("sm_").removeprefix("sm").removesuffix("a") if backend == "cuda" else arch
-        if backend == "cuda" and arch.isdigit():
-            return Target("cuda", arch, 32)
-        if backend == "hip" and arch.startswith("gfx") and len(arch) > 5:
-            # The CDNA parts (gfx9) run waves of 64 threads, the RDNA ones (gfx10 and up) of 32.
-            return Target("hip", arch, 64 if arch.startswith("gfx9") else 32)
-        known = ", ".join(str(target) for target in KNOWN_TARGETS)
-        raise TargetError(f"{text!r} is not a target. A target is BACKEND:ARCH, one of {known}.")
-
-    def __str__(self) -> str:
-        return f"{self.backend}:{self.arch}"
-
-
-KNOWN_TARGETS: tuple[Target, ...] = (
-    *(Target("cuda", arch, 32) for arch in ("75", "80", "86", "89", "90", "100", "103", "120")),
-    *(Target("hip", arch, 64) for arch in ("gfx90a", "gfx942", "gfx950")),
-    *(Target("hip", arch, 32) for arch in ("gfx1100", "gfx1201")),
-)
-"""The targets that irscope is tested on; an installed Triton may take more, or fewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,10 +381,6 @@ class Capture:
     def _text_of(self, stage: str) -> str | None:
         data = next((artifact.data for artifact in self.artifacts if artifact.stage == stage), None)
         return data if isinstance(data, str) else None
-
-    def with_(self, **changes: Any) -> Capture:
-        """A copy with some fields changed."""
-        return replace(self, **changes)
 
     def _repr_html_(self) -> str:
         from irscope.render.report_summary import summary_html

@@ -115,7 +115,7 @@ def test_the_manifest_comes_first_and_reads_alone(tmp_path: Path) -> None:
 
 def test_a_text_is_stored_once(tmp_path: Path) -> None:
     text = "module {}\n" * 100
-    one = capture(text=text).with_(snapshots=(PassSnapshot(0, "ttir", "cse", 1, changed=True, text=text),))
+    one = replace(capture(text=text), snapshots=(PassSnapshot(0, "ttir", "cse", 1, changed=True, text=text),))
     with zipfile.ZipFile(save(one, tmp_path / "one.irscope")) as archive:
         assert sum(text.encode() == archive.read(name) for name in archive.namelist()) == 1
 

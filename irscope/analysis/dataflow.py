@@ -26,6 +26,10 @@ Role = Literal[
 """What a picture makes of a node; `group` stands for several."""
 
 
+UNREAD = "(unread)"
+"""The name of an operation that could not be read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """An operation or a block argument."""
@@ -105,7 +109,7 @@ class Dataflow:
 
 
 def read_dataflow(text: str) -> Dataflow:
-    """The definitions and uses of a module of MLIR, every operation and block argument a node, as the compiler has them.
+    """The definitions and uses of a module of MLIR as the compiler has them: operations and block arguments are nodes.
 
     Never raises; what cannot be read is left out.
     """
@@ -142,7 +146,7 @@ class _Reader:
                     self._node("", (argument,), home, line, "")
                 for operation in block.operations:
                     node = self._node(
-                        operation.name, operation.results, home, operation.first_line, self._text(operation)
+                        operation.name or UNREAD, operation.results, home, operation.first_line, self._text(operation)
                     )
                     self.read.append((node, operation))
                     for region in operation.regions:

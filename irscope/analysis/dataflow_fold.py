@@ -137,9 +137,9 @@ def _chains(flow: Dataflow) -> dict[int, Hashable]:
     # From the end on: who reads a value has as a rule found its leader before the one that makes it.
     for number in sorted(nodes, reverse=True):
         node = nodes[number]
-        targets = (
-            {find(target) if target >= 0 else -1 for target in readers.get(number, ())} if _is_trivial(node) else set()
-        )
+        if not _is_trivial(node):
+            continue
+        targets = {find(target) if target >= 0 else -1 for target in readers.get(number, ())}
         if len(targets) != 1 or -1 in targets or number in targets:
             continue
         (target,) = targets

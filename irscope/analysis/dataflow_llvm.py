@@ -78,7 +78,7 @@ class _Reader:
         elif symbol is not None:
             name = (symbol[1] or symbol[2]).removeprefix("llvm.")
         told = f"{name} addrspace(3)" if shape.name in ("load", "store") and "addrspace(3)" in text else name
-        role = next((role for pattern, role in _ROLES if pattern.match(told)), "trivial")
+        role = _role(told)
         kind = (
             _TYPE.search(text, text.find(" to "))
             if " to " in text and shape.name.endswith(("cast", "ext", "trunc", "tofp"))
@@ -133,6 +133,13 @@ class _Reader:
                 edges.append(Edge(source, target, self.body.names[value], place, kind, carried))
                 place += 1
         return Dataflow(tuple(self.nodes), tuple(edges), tuple(self.scopes))
+
+
+def _role(name: str) -> Role:
+    for pattern, role in _ROLES:
+        if pattern.match(name):
+            return role
+    return "trivial"
 
 
 def _mnemonic(assembly: str) -> str:

@@ -1,4 +1,4 @@
-"""Which lines call the functions that a module does not inline: `noinline` helpers, and all of them before the inliner."""
+"""Which lines call the functions that a module does not inline: `noinline` helpers; before the inliner, all of them."""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ from irscope.ir.locations_model import text_lines
 
 #   %12:2 = tt.load %a    "tt.reduce"(%x)    %a, %b = "tt.split"    module attributes {
 _MLIR = re.compile(
-    r'\s*(?:%[\w$.-]+(?::\d+)?(?:, %[\w$.-]+(?::\d+)?)* = )?"?(?P<name>module(?= )|[A-Za-z_]\w*(?:\.\w+)+)"?(?=[ (<@{]|$)'
+    r"\s*(?:%[\w$.-]+(?::\d+)?(?:, %[\w$.-]+(?::\d+)?)* = )?"
+    r'"?(?P<name>module(?= )|[A-Za-z_]\w*(?:\.\w+)+)"?(?=[ (<@{]|$)'
 )
 #   %12 = tail call float @llvm.exp2.f32(    ret void     define void @kernel(
 _LLVM = re.compile(r'(?:  (?:%(?:"[^"]*"|[\w$.-]+) = )?(?:tail |musttail |notail )?(?P<name>[a-z]\w*)\b)')
@@ -26,7 +27,8 @@ _PTX = re.compile(
 _PTX_NONE = re.compile(r"\s*(?:\.|//|\$?\w+:|[)}\]]|\(|$)")
 #         00f0  B------:R-:W-:-:S01  G020:P0:U06:Q0  @!P0 LDG.E.128 R4, desc[UR6][R4.64]
 _SASS = re.compile(
-    r"\s*(?:/\*[0-9a-f]{4,}\*/|[0-9a-f]{4,}  (?:B\S*|-))\s+(?:G(?P<live>\d+)\S*\s+)?(?:@!?U?P\w+\s+)?(?P<name>[A-Z][\w.]*)"
+    r"\s*(?:/\*[0-9a-f]{4,}\*/|[0-9a-f]{4,}  (?:B\S*|-))\s+(?:G(?P<live>\d+)\S*\s+)?"
+    r"(?:@!?U?P\w+\s+)?(?P<name>[A-Z][\w.]*)"
 )
 # 	v_add_f32_e32 v0, v1, v2
 _AMDGCN = re.compile(r"[\t ]+(?P<name>[a-z]\w*)(?P<operands>[^;]*)")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal
 
 import typer
 
@@ -14,7 +14,7 @@ from irscope.errors import UsageError
 _PICTURE = "Picture"
 
 
-@app.command(rich_help_panel="Record and read")
+@app.command(rich_help_panel="Look into it")
 def graph(
     subject: options.Subject = None,
     arguments: options.ScriptArguments = None,
@@ -189,4 +189,4 @@ def _format(asked: str | None, output: Path | None, several: bool) -> str:
         return format_of(asked)
     if several:
         return "svg"
-    return format_of(cast("Path", output).suffix) if output is not None else "gv"
+    return format_of(output.suffix) if output is not None else "gv"

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from irscope.analysis.dataflow import Dataflow, read_dataflow
 from irscope.analysis.dataflow_fold import MAX_EDGES, MAX_NODES, Folded, fold
@@ -20,10 +20,8 @@ from irscope.cli.stages import file_names, one_pass, parse_lines, snapshot_text
 from irscope.cli.subject import say
 from irscope.errors import IrscopeError, UsageError
 from irscope.ir.locations import lines_selected, read_locations
+from irscope.render.dot_graph import Drawing
 from irscope.store import write_atomically
-
-if TYPE_CHECKING:
-    from graphviz import Digraph
 
 _DRAWN: tuple[StageKind, ...] = ("mlir", "llvm")
 
@@ -46,7 +44,7 @@ class Wanted:
 class Picture:
     """A graph, and what to tell on stderr."""
 
-    graph: Digraph
+    graph: Drawing
     notes: tuple[str, ...] = ()
 
 
@@ -134,8 +132,8 @@ def _loops(capture: Capture) -> tuple[tuple[LoopSchedule, ...], tuple[PipelinedL
     if not scheduled:
         stages = capture.launch.option("num_stages")
         raise UsageError(
-            f"{capture.name} ({capture.target}) has no scheduled loop: none holds a load that a dot waits for, num_stages is "
-            f"{stages}, or the passes' texts were not recorded (--snapshots triton)."
+            f"{capture.name} ({capture.target}) has no scheduled loop: none holds a load that a dot waits for, "
+            f"num_stages is {stages}, or the passes' texts were not recorded (--snapshots triton)."
         )
     text = scheduled[-1].text or ""
     later = next((one.text for one in capture.passes() if one.index > scheduled[-1].index and one.text), None)

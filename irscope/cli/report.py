@@ -38,8 +38,8 @@ def report(
         list[str] | None,
         typer.Argument(
             metavar="[FILE[::KERNEL]|CAPTURE]…",
-            help="Python files with kernels, IR files, .irscope files, stored captures' ids, or 'last'. What stands behind -- goes to the "
-            "script.",
+            help="Python files with kernels, IR files, .irscope files, stored captures' ids, or 'last'. "
+            "What stands behind -- goes to the script.",
             show_default=False,
         ),
     ] = None,
@@ -47,7 +47,10 @@ def report(
         Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.", rich_help_panel=_OUTPUT)
     ] = Path("report.html"),
     show: Annotated[bool, typer.Option("--open", help="Open it in the browser.", rich_help_panel=_OUTPUT)] = False,
-    title: Annotated[str, typer.Option("--title", metavar="TEXT", help="The page's title.", rich_help_panel=_OUTPUT, show_default=False)] = "",
+    title: Annotated[
+        str,
+        typer.Option("--title", metavar="TEXT", help="The page's title.", rich_help_panel=_OUTPUT, show_default=False),
+    ] = "",
     target: options.Targets = None,
     launch: options.LaunchNumber = None,
     virtual: options.Virtual = False,

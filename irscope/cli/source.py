@@ -14,7 +14,7 @@ from irscope.cli.subject import captures_of, failure_text, how, say
 from irscope.errors import UsageError
 
 
-@app.command(rich_help_panel="Record and read")
+@app.command(rich_help_panel="Look into it")
 def source(
     subject: options.Subject = None,
     arguments: options.ScriptArguments = None,

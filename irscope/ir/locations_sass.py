@@ -11,12 +11,13 @@ from irscope.ir.locations_ptx import CountedLines
 # 	//## File "kernel.py", line 216 inlined at "kernel.py", line 25
 _MARKER = re.compile(r'\s*//## File "(?P<file>[^"]*)", line (?P<line>\d+)')
 _INLINED = re.compile(r'\s+inlined at "(?P<file>[^"]*)", line (?P<line>\d+)')
-# .L_x_0:      $kernel$helper:      .section .text.kernel      .type kernel,@function      //------- .text.kernel -----
+# .L_x_0:      $kernel$helper:      .section .text.kernel      .type kernel,@function   //----- .text.kernel -----
 _NO_INSTRUCTION = re.compile(r"\s*(?:\S+:\s*$|\.\w|//|$)")
 _FUNCTION = re.compile(r"\s*(?:\.section\s|\.type\s+[^\s,]+,@function|//-{5})")
 # /*0140*/  @!P0 LDG.E R6, desc[UR6][R4.64] ;        0140  B------:R-:W2:-:S04  LDG.E R6, desc[UR6][R4.64]
 _OPCODE = re.compile(
-    r"\s*(?:/\*[0-9a-f]+\*/|[0-9a-f]{4,} .*?\bS\d\d\b(?:  G[\w:]+)?)\s+(?:@!?\w+\s+)?(?P<opcode>[A-Z]\w*)(?P<suffix>[\w.]*)"
+    r"\s*(?:/\*[0-9a-f]+\*/|[0-9a-f]{4,} .*?\bS\d\d\b(?:  G[\w:]+)?)\s+(?:@!?\w+\s+)?(?P<opcode>[A-Z]\w*)"
+    r"(?P<suffix>[\w.]*)"
 )
 # .64x128x16.F32
 _SHAPE = re.compile(r"\.(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)\b")

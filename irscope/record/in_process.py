@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import sys
 import tempfile
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -62,9 +61,8 @@ def capture_in_process(plan: PassPlan, snapshots: SnapshotLevel) -> Iterator[Rec
         sink = stack.enter_context(BinarySteps(layout_sink, request))
         watch = Watch(sink=sink, plan=plan, snapshots=snapshots)
         stack.enter_context(triton_api.private_cache(folder))
-        # A key of its own in each kernel's memory cache: what was compiled before is compiled again, and what is
-        # compiled here is not found later.
-        stack.enter_context(triton_api.cache_key_in_memory(f"irscope-{uuid.uuid4().hex}"))
+        # What was compiled before is compiled again, and what is compiled here is not found later.
+        stack.enter_context(triton_api.fresh_kernels_in_memory())
         stack.enter_context(watch_compiles(watch))
         stack.enter_context(real_launches(watch.emit))
         yield Recorded(assembly)

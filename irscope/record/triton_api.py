@@ -311,25 +311,30 @@ def ast_source(function: Any, signature: dict[str, str], constants: dict[str, An
 
 
 @contextlib.contextmanager
-def cache_key_in_memory(key: str) -> Iterator[None]:
-    """Another key in every kernel's cache in memory, through the hook that 3.6 and later ask, for a while."""
-    from triton import knobs
+def fresh_kernels_in_memory() -> Iterator[None]:
+    """Every `@triton.jit` function has an empty cache of compiled kernels for a while, and its own again afterwards."""
+    from collections import defaultdict
 
-    runtime: Any = knobs.runtime
-    before = runtime.add_stages_inspection_hook
+    kernel_class = jit_function_class()
+    fresh: dict[int, Any] = {}
+    kept: list[Any] = []
 
-    def hook(*args: Any) -> Any:
-        if args:
-            return None if before is None else before(*args)
-        # Called with nothing, it is asked for what enters the key.
-        text, digest = before() if before is not None else ("", "")
-        return f"{text}{key}", f"{digest}{key}"
+    def of(function: Any) -> Any:
+        if id(function) not in fresh:
+            # Kept alive: the next object must not get its number.
+            kept.append(function)
+            fresh[id(function)] = defaultdict(function.create_binder)
+        return fresh[id(function)]
 
-    runtime.add_stages_inspection_hook = hook
+    def set_own(function: Any, value: Any) -> None:
+        vars(function)["device_caches"] = value
+
+    # A property of the class comes before what the instances hold.
+    kernel_class.device_caches = property(of, set_own)
     try:
         yield
     finally:
-        runtime.add_stages_inspection_hook = before
+        del kernel_class.device_caches
 
 
 def active_gpu_target() -> Any:

@@ -22,7 +22,6 @@ from irscope.record import triton_api
 from irscope.record.binary_steps import BinarySteps
 from irscope.record.compiles import Watch, watch_compiles
 from irscope.record.events import Event, EventSink, EventWriter
-from irscope.record.layout_steps import LayoutSteps
 from irscope.record.launches import (
     describe_traceback,
     find_kernel,
@@ -30,6 +29,7 @@ from irscope.record.launches import (
     parse_signature,
     run_script,
 )
+from irscope.record.layout_steps import LayoutSteps
 from irscope.record.request import RecordRequest
 
 DEFAULT_TARGET = "cuda:90"

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from html import escape
-
-from graphviz import Digraph
 
 from irscope.analysis.dataflow import Dataflow, Edge, Node, Scope
 from irscope.analysis.dataflow_types import base_layout, layout_of, short_layout, short_type
+from irscope.render.dot_graph import INK, PAPER, PLAIN, SOFT, Drawing, new_drawing, plain, text
 from irscope.render.layout_colors import fills, hexadecimal, mix, shade_of
-from irscope.render.tables import visible
 
-FONT = "Helvetica,Arial,DejaVu Sans"
-INK, SOFT, PAPER, NO_LAYOUT = "#16181d", "#6b7280", "#ffffff", "#f1f3f5"
 _FRAME = {"scf.for": "#dfe7f3", "scf.while": "#dfe7f3", "scf.if": "#f4ecd8"}
 _SHAPES: dict[str, dict[str, str]] = {
     "memory": {"shape": "cylinder", "penwidth": "1.8"},
@@ -43,7 +38,7 @@ _LONGEST = 44
 
 def render_dataflow(
     flow: Dataflow, *, title: str, notes: Iterable[str] = (), lines: Mapping[int, str] | None = None
-) -> Digraph:
+) -> Drawing:
     """A dataflow as a graph of graphviz.
 
     Args:
@@ -53,7 +48,7 @@ def render_dataflow(
         lines: text line -> the line of Python that it comes from, as a text.
     """
     colors = layout_colors(flow)
-    graph = new_graph("dataflow", title, notes, legend_rows(flow, colors))
+    graph = new_drawing("dataflow", title, notes, legend_rows(flow, colors))
     home: dict[int, list[Node]] = {}
     for node in flow.nodes:
         home.setdefault(node.region, []).append(node)
@@ -95,7 +90,7 @@ def _used(flow: Dataflow) -> set[int]:
 
 
 def _draw_scope(
-    graph: Digraph,
+    graph: Drawing,
     number: int,
     home: Mapping[int, list[Node]],
     children: Mapping[int, list[Scope]],
@@ -113,23 +108,15 @@ def _draw_scope(
         if not scope.title or depth > 24:
             _draw_scope(graph, scope.number, home, children, used, colors, lines, depth + 1) if depth < 400 else None
             continue
-        with graph.subgraph(name=f"cluster_{scope.number}") as inner:
-            python = f"  ·  line {lines[scope.line]}" if scope.line in lines and not scope.name.startswith("^") else ""
-            inner.attr(
-                label=f"<<B>{text(scope.title, 90)}</B>{text(python)}>",
-                labeljust="l",
-                style="rounded,filled",
-                fillcolor=_FRAME.get(scope.name, "#fafbfc"),
-                color="#9aa3af",
-                fontsize="12",
-                margin="14",
-            )
+        python = f"  ·  line {lines[scope.line]}" if scope.line in lines and not scope.name.startswith("^") else ""
+        label = f"<<B>{text(scope.title, 90)}</B>{text(python)}>"
+        with graph.frame(str(scope.number), label, fillcolor=_FRAME.get(scope.name, "#fafbfc"), fontsize="12") as inner:
             _draw_scope(inner, scope.number, home, children, used, colors, lines, depth + 1)
 
 
-def _draw_node(graph: Digraph, node: Node, colors: Mapping[str, tuple[str, str]], lines: Mapping[int, str]) -> None:
+def _draw_node(graph: Drawing, node: Node, colors: Mapping[str, tuple[str, str]], lines: Mapping[int, str]) -> None:
     layout = layout_of(node.type)
-    fill, ink = colors.get(layout, (NO_LAYOUT, INK))
+    fill, ink = colors.get(layout, (PLAIN, INK))
     style = dict(_SHAPES.get(node.role, {"shape": "box"}))
     if node.faded:
         fill, ink = PAPER, SOFT
@@ -139,7 +126,7 @@ def _draw_node(graph: Digraph, node: Node, colors: Mapping[str, tuple[str, str]]
         label=_label(node, layout, lines),
         fillcolor=fill,
         fontcolor=ink,
-        tooltip=escape_plain(node.text[:400]) or node.name,
+        tooltip=plain(node.text[:400]) or node.name,
         **style,
     )
 
@@ -169,7 +156,7 @@ def _python(node: Node, lines: Mapping[int, str]) -> str:
     return f"line {shown}" if len(own) == 1 else f"lines {shown}"
 
 
-def _draw_edge(graph: Digraph, edge: Edge, order: Mapping[int, int]) -> None:
+def _draw_edge(graph: Drawing, edge: Edge, order: Mapping[int, int]) -> None:
     types = [short_type(one) for one in edge.type.split("\n") if one]
     label = "\n".join(dict.fromkeys(types[:3])) + ("\n…" if len(types) > 3 else "")
     style: dict[str, str] = {}
@@ -187,15 +174,10 @@ def _draw_edge(graph: Digraph, edge: Edge, order: Mapping[int, int]) -> None:
     graph.edge(
         f"n{edge.source}",
         f"n{edge.target}",
-        label=escape_plain(label),
-        tooltip=escape_plain(f"{edge.value} {edge.type}"[:400]),
+        label=plain(label),
+        tooltip=plain(f"{edge.value} {edge.type}"[:400]),
         **style,
     )
-
-
-def escape_plain(label: str) -> str:
-    """A label that is no HTML, as dot reads it."""
-    return visible(label).replace("\\", "\\\\").replace("\n", "\\n")
 
 
 def legend_rows(flow: Dataflow, colors: Mapping[str, tuple[str, str]]) -> list[str]:
@@ -206,7 +188,7 @@ def legend_rows(flow: Dataflow, colors: Mapping[str, tuple[str, str]]) -> list[s
         for layout, (fill, ink) in sorted(colors.items())[:16]
     ]
     if any(not layout_of(node.type) for node in flow.nodes):
-        rows.append(f'<TR><TD BGCOLOR="{NO_LAYOUT}">no layout</TD><TD ALIGN="LEFT">scalars and tokens</TD></TR>')
+        rows.append(f'<TR><TD BGCOLOR="{PLAIN}">no layout</TD><TD ALIGN="LEFT">scalars and tokens</TD></TR>')
     roles = {node.role for node in flow.nodes}
     meant = [meaning for role, meaning in _LEGEND if role in roles]
     if meant:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from textwrap import wrap
 
-from graphviz import Digraph
-
 from irscope.analysis.loop_stages import LoopSchedule, PipelinedLoop, ScheduledOperation
-from irscope.render.dot import INK, SOFT, new_graph, text
+from irscope.render.dot_graph import INK, SOFT, Drawing, new_drawing, text
 from irscope.render.layout_colors import shades
 
 _MOST_STAGES = 8
@@ -21,7 +19,7 @@ def render_loops(
     *,
     title: str,
     lines: Mapping[int, str] | None = None,
-) -> Digraph:
+) -> Drawing:
     """The scheduled loops, each as a table of turns and iterations.
 
     Args:
@@ -31,7 +29,7 @@ def render_loops(
         lines: line of the scheduled text -> the line of Python that it comes from, as a text.
     """
     note = "Stage s of iteration i runs in turn i + s. A column is one turn: what stands in it is in flight together."
-    graph = new_graph("loops", title, (note,), rankdir="TB")
+    graph = new_drawing("loops", title, (note,), rankdir="TB")
     paired = dict(zip(schedules, pipelined, strict=True)) if len(schedules) == len(pipelined) else {}
     previous = ""
     for number, schedule in enumerate(schedules):

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from graphviz import Digraph
-
 from irscope.analysis.pass_effects import PassEffect
-from irscope.render.dot import INK, SOFT, new_graph, text
+from irscope.render.dot_graph import INK, SOFT, Drawing, new_drawing, text
 
 _CHANGED, _IDLE, _UNKNOWN = "#bfe3d0", "#f6f7f9", "#fdf3cf"
 _IN_A_BOX = 3
 
 
-def render_passes(effects: Sequence[PassEffect], *, title: str, notes: Iterable[str] = ()) -> Digraph:
+def render_passes(effects: Sequence[PassEffect], *, title: str, notes: Iterable[str] = ()) -> Drawing:
     """The passes in the order they ran, by stage.
 
     Args:
@@ -23,21 +21,14 @@ def render_passes(effects: Sequence[PassEffect], *, title: str, notes: Iterable[
     """
     changed = sum(1 for effect in effects if effect.snapshot.changed)
     total_ms = sum(effect.snapshot.duration_us or 0 for effect in effects) / 1000
-    summary = f"{len(effects)} passes, {changed} changed the IR (green), {total_ms:.0f} ms; grey boxes hold passes that changed nothing"
-    graph = new_graph("passes", title, (*notes, summary), rankdir="TB", newrank="true")
+    counts = f"{len(effects)} passes, {changed} changed the IR (green), {total_ms:.0f} ms"
+    summary = f"{counts}; grey boxes hold passes that changed nothing"
+    graph = new_drawing("passes", title, (*notes, summary), rankdir="TB", newrank="true")
     stages = list(dict.fromkeys(_stage(effect) for effect in effects))
     heads: list[str] = []
     number = 0
     for column, stage in enumerate(stages):
-        with graph.subgraph(name=f"cluster_{column}") as inner:
-            inner.attr(
-                label=f"<<B>{text(stage)}</B>>",
-                style="rounded,filled",
-                fillcolor="#fafbfc",
-                color="#9aa3af",
-                fontsize="14",
-                margin="14",
-            )
+        with graph.frame(str(column), f"<<B>{text(stage)}</B>>", fillcolor="#fafbfc", fontsize="14") as inner:
             previous = ""
             for group in _groups([effect for effect in effects if _stage(effect) == stage]):
                 name = f"p{number}"
@@ -53,10 +44,7 @@ def render_passes(effects: Sequence[PassEffect], *, title: str, notes: Iterable[
     # The end of one stage to the beginning of the next; the columns stand side by side.
     for end, start in zip(heads[1::2], heads[2::2], strict=False):
         graph.edge(end, start, constraint="false", style="bold", color=INK)
-    with graph.subgraph() as top:
-        top.attr(rank="same")
-        for start in heads[::2]:
-            top.node(start)
+    graph.same_rank(heads[::2])
     return graph
 
 
@@ -79,7 +67,7 @@ def _is_idle(effect: PassEffect) -> bool:
     return effect.snapshot.outcome == "ran" and effect.snapshot.changed is False
 
 
-def _draw(graph: Digraph, name: str, group: list[PassEffect]) -> None:
+def _draw(graph: Drawing, name: str, group: list[PassEffect]) -> None:
     if len(group) > 1 or _is_idle(group[0]):
         names = [_name(effect) for effect in group]
         rows = [", ".join(names[start : start + _IN_A_BOX]) for start in range(0, len(names), _IN_A_BOX)]

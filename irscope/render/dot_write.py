@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from typing import TYPE_CHECKING
 
 from irscope.errors import IrscopeError, MissingTool, UsageError
-
-if TYPE_CHECKING:
-    from graphviz import Digraph
+from irscope.render.dot_graph import Drawing
 
 FORMATS = ("svg", "png", "pdf", "gv")
 DEFAULT_SECONDS = 60.0
@@ -36,12 +33,12 @@ def missing_dot(written: str) -> MissingTool:
     )
 
 
-def render_bytes(graph: Digraph, format_: str, seconds: float = DEFAULT_SECONDS) -> bytes:
+def render_bytes(graph: Drawing, format_: str, seconds: float = DEFAULT_SECONDS) -> bytes:
     """The graph in a format; `dot` is stopped after some seconds.
 
     Raises MissingTool where `dot` is not installed, and IrscopeError where it fails or does not end in time.
     """
-    source = str(graph.source)
+    source = graph.source
     if format_ == "gv":
         return source.encode("utf-8", "replace")
     resolution = ["-Gdpi=110"] if format_ == "png" else []

@@ -27,6 +27,7 @@ _POLICY = (
     "require-trusted-types-for 'script'",
     "trusted-types irscope",
 )
+_NO_SCRIPT = "The passes, stages and graphs of this report need JavaScript, which runs from this file alone."
 _DATA_TYPE = "application/octet-stream"
 
 
@@ -63,7 +64,7 @@ def render_report(captures: Sequence[Capture], *, title: str = "") -> str:
         "</head>",
         "<body>",
         f'<div id="app"><main class="static">{summaries}</main></div>',
-        "<noscript><p>The passes, stages and graphs of this report need JavaScript; it runs from this file alone.</p></noscript>",
+        f"<noscript><p>{_NO_SCRIPT}</p></noscript>",
         _data("index", payload.packed_index()),
         *(_data(f"chunk{number}", chunk) for number, chunk in enumerate(payload.packed_chunks())),
         _data("viewer", deflate(viewer.encode())),

@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
 from irscope.analysis.entries import DiffEntry, TextDiff
-from irscope.analysis.marks import word_marks
 
-OPS = "earcm"
-"""equal, added, removed, changed, moved, by the number they are stored as."""
 _OP_NUMBERS = {"equal": 0, "added": 1, "removed": 2, "changed": 3, "moved": 4}
 
 # "%0 = tt.load %p : !tt.ptr<f32> loc(#loc12)"        "  %1 = add i32 %0, 1, !dbg !12"
 _LOCATION = re.compile(r" loc\((?:#loc\d*|unknown)\)|,? !dbg !\d+")
-_MARKED_LINE = 400
-"""Longer lines are compared as a whole: their words are too many to line up while a reader waits."""
 
 
 def plain(line: str) -> str:
@@ -29,15 +25,22 @@ def plain(line: str) -> str:
     return _LOCATION.sub("", line).rstrip(" ")
 
 
+@lru_cache(maxsize=2)
+def plain_lines(text: str) -> list[str]:
+    """All lines of a text, plain; what one pass left is what the next one found, so the last ones are kept."""
+    return [line.rstrip(" ") for line in _LOCATION.sub("", text).split("\n")]
+
+
 def packed_diff(diff: TextDiff, left_text: str, right_text: str) -> dict[str, Any]:
     """A diff of two texts, as small as the texts allow.
 
-    Returns `e`, the entries: (op, lines) each, with (left, right, rewired, partner) where the op needs them; `ln` and `rn`, the line
-    numbers of both sides as runs; `lx` and `rx`, the lines that do not follow from the texts.
+    Returns `e`, the entries: (op, lines) each, (op, rewired) for a changed line, and (op, left lines, right lines,
+    partner) for moved ones; `ln` and `rn`, the line numbers of both sides as runs; `lx` and `rx`, the lines that do
+    not follow from the texts.
     """
-    left_raw, right_raw = left_text.split("\n"), right_text.split("\n")
-    left_base = [plain(left_raw[number - 1]) for number in diff.left_numbers]
-    right_base = [plain(right_raw[number - 1]) for number in diff.right_numbers]
+    left_plain, right_plain = plain_lines(left_text), plain_lines(right_text)
+    left_base = [left_plain[number - 1] for number in diff.left_numbers]
+    right_base = [right_plain[number - 1] for number in diff.right_numbers]
     for entry in diff.entries:
         if entry.op == "equal":
             for one, other in zip(entry.left, entry.right, strict=True):
@@ -119,11 +122,3 @@ def _filled(lines: list[str], exceptions: Sequence[Any]) -> list[str]:
         at += step
         lines[at] = line
     return lines
-
-
-def marks_of(left: str, right: str) -> list[list[tuple[int, int]]]:
-    """The words that differ, as the page marks them: nothing where a line is too long."""
-    if len(left) > _MARKED_LINE or len(right) > _MARKED_LINE:
-        return [[], []]
-    ours, theirs = word_marks(left, right)
-    return [list(ours), list(theirs)]

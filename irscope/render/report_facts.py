@@ -1,7 +1,8 @@
-"""What a report says of each capture before any text is unpacked: its inputs, resources, stages, passes and findings."""
+"""What a report says of a capture before any text is unpacked: inputs, resources, stages, passes and findings."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -14,7 +15,7 @@ _LARGEST = 8
 """Operations whose change is named with a pass."""
 
 
-def facts_of(capture: Capture) -> dict[str, Any]:
+def facts_of(capture: Capture, costs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """All but the texts of a capture, as JSON holds it."""
     launch = capture.launch
     occupancy = occupancy_of(capture)
@@ -57,7 +58,7 @@ def facts_of(capture: Capture) -> dict[str, Any]:
             for item in capture.artifacts
         ],
         "passes": [_pass(effect) for effect in pass_effects(capture)],
-        "findings": findings_of(capture),
+        "findings": findings_of(capture, costs),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from irscope.analysis.metrics import occupancy_of
@@ -14,9 +15,12 @@ _SLOW_SHARE = 0.2
 _LOW_OCCUPANCY = 0.5
 
 
-def findings_of(capture: Capture) -> list[dict[str, Any]]:
-    """Findings, the gravest first: `level` (bad, warn, note), `text`, and where one can look: `stage`, `line`, `pass`."""
-    rows = [*_failure(capture), *_spills(capture), *_occupancy(capture), *_costs(capture), *_slow_passes(capture)]
+def findings_of(capture: Capture, costs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Findings, the gravest first: `level` (bad, warn, note), `text`, and where to look: `stage`, `line`, `pass`.
+
+    `costs` are those of `costs_of_layouts`.
+    """
+    rows = [*_failure(capture), *_spills(capture), *_occupancy(capture), *_costs(costs), *_slow_passes(capture)]
     ranks = {"bad": 0, "warn": 1, "note": 2}
     return sorted(rows, key=lambda row: ranks[row["level"]])[: 2 * _MOST]
 
@@ -47,8 +51,8 @@ def _occupancy(capture: Capture) -> list[dict[str, Any]]:
     return [{"level": "warn" if found.runs else "bad", "text": text}]
 
 
-def _costs(capture: Capture) -> list[dict[str, Any]]:
-    rows = [row for row in costs_of_layouts(capture) if row["excess"]]
+def _costs(costs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    rows = [row for row in costs if row["excess"]]
     return [
         {"level": "warn", "text": f"{row['operation']}: {row['summary']}", "stage": "ttgir", "line": row["line"]}
         for row in rows[:_MOST]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from irscope.capture import Capture
@@ -9,16 +10,15 @@ from irscope.errors import IrscopeError
 from irscope.layout.described import DescribedLayout, describe
 from irscope.layout.rows import layout_rows
 from irscope.render.layout_figure import memory_facts, thread_facts
-from irscope.render.report_findings import costs_of_layouts
 
 
-def packed_layouts(capture: Capture) -> dict[str, Any]:
+def packed_layouts(capture: Capture, costs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """`rows`, one a layout, and `costs`, one an operation.
 
     A row is what `Capture.layouts` holds (with `bases` and `out_dims` where there is a map), with `name`, `parameters`
     and `facts` for people. A capture that was made without the compiler's answers has rows that say so in `reason`.
     """
-    return {"rows": [_row(*pair) for pair in _described(capture)], "costs": costs_of_layouts(capture)}
+    return {"rows": [_row(*pair) for pair in _described(capture)], "costs": costs}
 
 
 def _described(capture: Capture) -> list[tuple[dict[str, Any], DescribedLayout]]:

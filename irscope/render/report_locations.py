@@ -31,7 +31,8 @@ class FrameTable:
         return {
             "files": list(self._files),
             "frames": [
-                [self._files[frame.file], frame.line, frame.column, frame.function, frame.name] for frame in self._frames
+                [self._files[frame.file], frame.line, frame.column, frame.function, frame.name]
+                for frame in self._frames
             ],
             "chains": [[self._frames[frame] for frame in chain] for chain in self._chains],
         }

@@ -11,6 +11,7 @@ from irscope.capture import Capture, PassSnapshot
 from irscope.render.report_blobs import Blobs, pack
 from irscope.render.report_diffs import packed_diff
 from irscope.render.report_facts import facts_of
+from irscope.render.report_findings import costs_of_layouts
 from irscope.render.report_layouts import packed_layouts
 from irscope.render.report_locations import stage_locations
 from irscope.render.report_pairs import packed_pairs
@@ -51,7 +52,8 @@ class Payload:
     def _capture(self, capture: Capture, number: int) -> dict[str, Any]:
         blobs = Blobs()
         self.chunks.append(blobs)
-        row = facts_of(capture)
+        costs = costs_of_layouts(capture)
+        row = facts_of(capture, costs)
         texts = {item.stage: item.data for item in capture.artifacts if isinstance(item.data, str)}
         first = next(iter(texts), "")
         last = -1
@@ -68,7 +70,7 @@ class Payload:
         if capture.launch.kernel.source:
             row["kernelSource"] = self._text(capture.launch.kernel.source, number, blobs, "kernel", [])
         row["locations"] = blobs.add(stage_locations(capture))
-        row["layouts"] = blobs.add(packed_layouts(capture))
+        row["layouts"] = blobs.add(packed_layouts(capture, costs))
         return row
 
     def _passes(self, capture: Capture, group: str, row: dict[str, Any], number: int, blobs: Blobs, base: int) -> None:
@@ -100,4 +102,3 @@ class Payload:
 def _pass_diff(snapshot: PassSnapshot, before: str, after: str) -> dict[str, Any]:
     kind = "llvm" if snapshot.group == "llvm" else "mlir"
     return packed_diff(diff_texts(before, after, kind), before, after)
-

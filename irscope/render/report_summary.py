@@ -1,4 +1,4 @@
-"""The overview of one capture as plain HTML with no script: what a notebook shows, and a report before its viewer runs."""
+"""The overview of a capture as plain HTML with no script: for a notebook, and for a report before its viewer runs."""
 
 from __future__ import annotations
 
@@ -60,7 +60,10 @@ def _table(title: str, rows: Iterable[tuple[str, object]]) -> str:
 
 def _stage_table(capture: Capture) -> str:
     rows = (
-        (item.stage, f"{len(item.data):,} bytes" if isinstance(item.data, bytes) else f"{item.data.count(chr(10)):,} lines")
+        (
+            item.stage,
+            f"{len(item.data):,} bytes" if isinstance(item.data, bytes) else f"{item.data.count(chr(10)):,} lines",
+        )
         for item in capture.artifacts
     )
     return _table("Stages", rows)

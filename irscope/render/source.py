@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from irscope.analysis.metrics import KEY_FAMILIES
 from irscope.analysis.source_blocks import function_blocks
@@ -12,7 +13,7 @@ from irscope.capture import Capture, stage_named
 from irscope.ir.locations import strip_locations
 from irscope.ir.locations_model import text_lines
 from irscope.render.tables import display_width, shorten, visible
-from irscope.render.terminal import highlight
+from irscope.render.terminal import highlight as highlight_stage
 
 Line = tuple[str, int]
 """A Python file and a 1-based line of it."""
@@ -198,8 +199,9 @@ def without_location(found: SourceMap) -> dict[str, int]:
 
 def short_name(path: str) -> str:
     """A library file's path from `triton/` on; another file's name."""
-    start = path.replace("\\", "/").rfind("/triton/")
-    return path[start + 1 :] if start >= 0 and is_library(path) else path.replace("\\", "/").rpartition("/")[2]
+    plain = path.replace("\\", "/")
+    start = f"/{plain}".rfind("/triton/")
+    return plain[start:] if start >= 0 and is_library(path) else plain.rpartition("/")[2]
 
 
 def render_interleaved(
@@ -242,7 +244,7 @@ def render_interleaved(
             for number in operations:
                 text = strip_locations(shown[number - 1], kind).strip()
                 note = _note(found, the_map, number)
-                body = highlight(text, kind, color=True) if color else visible(text)
+                body = highlight_stage(text, kind, color=True) if color else visible(text)
                 lines.append(f"{number:13}  {body}{_paint(_DIM, note, color)}".rstrip())
     nowhere = [line for line in the_map.operations.lines if not the_map.locations.chain_at(line)]
     if nowhere and only is None:
@@ -281,8 +283,9 @@ def _paint(style: str, text: str, color: bool) -> str:
 
 def _python(text: str) -> str:
     """A line of Python in colours."""
-    from pygments import highlight as paint
-    from pygments.formatters import Terminal256Formatter
-    from pygments.lexers import PythonLexer
+    # The types of pygments' lexers are not known to a checker.
+    from pygments import formatters, highlight, lexers  # pyright: ignore[reportUnknownVariableType]
 
-    return str(paint(text, PythonLexer(stripnl=False, ensurenl=False), Terminal256Formatter(style="default")))
+    modules: Any = (lexers, formatters)
+    lexer = modules[0].PythonLexer(stripnl=False, ensurenl=False)
+    return str(highlight(text, lexer, modules[1].Terminal256Formatter(style="default")))

@@ -159,8 +159,8 @@ EXAMPLE_TABLE = [
     ("attention", HIP, "ttgir", "= tt.dot", 1, QK, 1),
     ("attention", HIP, "ttgir", "= tt.dot", 2, PV, 1),
     ("attention", HIP, "amdgcn", "v_mfma_f32", 1, QK, 1),
-    ("attention", HIP, "amdgcn", "v_rcp_f32", 1, DIVIDE, 0),
-    ("attention", HIP, "amdgcn", "buffer_store", 1, STORE, 0),
+    ("attention", HIP, "amdgcn", "v_div_fmas_f32", 1, DIVIDE, 0),
+    ("attention", HIP, "amdgcn", "global_store", 1, STORE, 0),
 ]
 
 
@@ -363,7 +363,8 @@ def test_any_text_is_read_without_an_error(kind: StageKind, text: str) -> None:
 
 
 def test_functions_are_found_by_indentation() -> None:
-    text = "import x\n\n\n@decorated(\n    a=1,\n)\ndef f(\n    a,\n):  # note\n    b = 1\n\n    return b\n\n\ndef g():\n    return 2\n"
+    head = "import x\n\n\n@decorated(\n    a=1,\n)\ndef f(\n    a,\n):  # note\n"
+    text = head + "    b = 1\n\n    return b\n\n\ndef g():\n    return 2\n"
     assert function_blocks(text, [10]) == [(4, 12)]
     assert function_blocks(text, [5, 16]) == [(5, 5), (15, 16)]
     assert function_blocks(text, [1]) == [(1, 1)]

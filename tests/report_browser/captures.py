@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 from irscope.capture import (
@@ -52,7 +53,7 @@ def softmax(warps: int = 4) -> Capture:
     passes: list[PassSnapshot] = []
     seen: dict[str, int] = {}
     stage = "ttir"
-    for index, ((title, before), (_, after)) in enumerate(zip(modules, modules[1:], strict=False)):
+    for index, ((title, before), (_, after)) in enumerate(pairwise(modules)):
         if "ConvertTritonToTritonGPU" in title:
             stage = "ttgir"
         if after.count("llvm.func") and stage == "ttgir":
@@ -127,7 +128,9 @@ def failed() -> Capture:
     )
 
 
-HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>\"'`${1}\u2028\u2029\x1b[31m\x00]]>-->"
+HOSTILE = (
+    "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>\"'`${1}\u2028\u2029\x1b[31m\x00]]>-->"
+)
 
 
 def hostile() -> Capture:

@@ -1,4 +1,4 @@
-"""A browser for the report's tests: one Chromium for all, one page a test, which may neither ask for anything nor complain."""
+"""A browser for the report's tests: one Chromium for all, and pages that may neither ask for anything nor complain."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def open_report(browser: Any, tmp_path: Path) -> Iterator[Open]:
-    """`open_report(captures, fragment)`: a page that shows them; its console and its requests are looked at in the end."""
+    """`open_report(captures, fragment)`: a page that shows them, whose console and requests are checked."""
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     context.set_default_timeout(10_000)
     said: list[str] = []

@@ -34,7 +34,9 @@ def test_the_assets_equal_their_build(tmp_path: Path) -> None:
         pytest.skip("npm is not installed")
     folder = tmp_path / "frontend"
     shutil.copytree(REPORT / "frontend", folder, ignore=shutil.ignore_patterns("node_modules"))
-    installed = subprocess.run([npm, "ci", "--no-audit", "--no-fund"], cwd=folder, capture_output=True, text=True, check=False)
+    installed = subprocess.run(
+        [npm, "ci", "--no-audit", "--no-fund"], cwd=folder, capture_output=True, text=True, check=False
+    )
     if installed.returncode and "ENOTFOUND" in installed.stderr + installed.stdout:
         pytest.skip("the npm registry cannot be reached")
     assert installed.returncode == 0, installed.stderr

@@ -18,6 +18,15 @@ def fragment(page: Any) -> str:
     return page.evaluate("location.hash")
 
 
+def until(page: Any, condition: str) -> None:
+    """Wait for a condition; the page's policy forbids Playwright to evaluate one by itself."""
+    for _ in range(100):
+        if page.evaluate(condition):
+            return
+        page.wait_for_timeout(50)
+    pytest.fail(f"never so: {condition}")
+
+
 def first_changed(page: Any) -> None:
     page.keyboard.press("2")
     page.wait_for_selector(".passes .cm-line")
@@ -55,7 +64,7 @@ def test_hiding_and_filtering(open_report: Open) -> None:
     assert page.locator(".item.same").count() == 0
     page.keyboard.press("/")
     page.keyboard.type("coalesce")
-    page.wait_for_function("document.querySelectorAll('.item').length < 3")
+    until(page, "document.querySelectorAll('.item').length < 3")
     assert "filter=coalesce" in fragment(page)
 
 
@@ -71,7 +80,9 @@ def test_the_diff_is_the_structural_one(open_report: Open) -> None:
     page.wait_for_selector(".diff .cm-line")
     assert diff.summary in page.inner_text(".pass-head")
     added = {diff.right_lines[line].strip() for entry in diff.entries if entry.op == "added" for line in entry.right}
-    shown = page.eval_on_selector_all(".cm-line.row-added, .cm-line.row-moved", "all => all.map(one => one.textContent.trim())")
+    shown = page.eval_on_selector_all(
+        ".cm-line.row-added, .cm-line.row-moved", "all => all.map(one => one.textContent.trim())"
+    )
     assert added
     assert added & set(shown)
 
@@ -96,7 +107,7 @@ def test_side_by_side_scrolls_as_one(open_report: Open) -> None:
     page = open_report([capture], f"tab=passes&pass={largest + 1}&side=1")
     page.wait_for_selector(".diff.split .pane + .pane .cm-line")
     page.evaluate("document.querySelectorAll('.diff .cm-scroller')[0].scrollTop = 400")
-    page.wait_for_function("Math.abs(document.querySelectorAll('.diff .cm-scroller')[1].scrollTop - 400) < 2")
+    until(page, "Math.abs(document.querySelectorAll('.diff .cm-scroller')[1].scrollTop - 400) < 2")
 
 
 def test_a_line_is_followed_through_the_stages(open_report: Open) -> None:
@@ -104,13 +115,16 @@ def test_a_line_is_followed_through_the_stages(open_report: Open) -> None:
     page.wait_for_selector(".stage-pane:nth-child(4) .cm-line")
     page.keyboard.press("j")
     page.keyboard.press("j")
-    page.wait_for_function("document.querySelectorAll('.stage-pane:first-child .lit-own').length === 1")
+    until(page, "document.querySelectorAll('.stage-pane:first-child .lit-own').length === 1")
     assert "at=ttgir" in fragment(page)
     lit = 0
     for _ in range(12):
         page.keyboard.press("j")
         page.wait_for_timeout(30)
-        lit = page.evaluate("[...document.querySelectorAll('.stage-pane')].filter(one => one.querySelector('.lit-strong, .lit-weak')).length")
+        lit = page.evaluate(
+            "[...document.querySelectorAll('.stage-pane')]"
+            ".filter(one => one.querySelector('.lit-strong, .lit-weak')).length"
+        )
         if lit == 4:
             break
     assert lit == 4

@@ -52,6 +52,8 @@ export class Keys {
       if (event.key === "Escape") target.blur();
       return;
     }
+    // Within a code pane the arrow keys move through the code.
+    if (event.key.startsWith("Arrow") && target.closest(".cm-editor")) return;
     const key = [...this.here, ...this.everywhere].find((one) => one.keys.includes(event.key));
     if (!key) return;
     event.preventDefault();

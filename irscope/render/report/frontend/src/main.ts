@@ -1,6 +1,7 @@
 // Starts the viewer: the header, the tabs, and the way from the URL's fragment to what is shown.
 import { currentCapture, type App, type Tab } from "./app";
 import { Payload } from "./data/payload";
+import { hideTip } from "./code/tip";
 import { fill, h, select } from "./dom";
 import { Keys } from "./keys";
 import { state } from "./state";
@@ -43,6 +44,7 @@ function show(changed: Set<string>): void {
   const isNew = tab !== front;
   if (isNew) {
     front = tab;
+    hideTip();
     stage.replaceChildren(tab.element);
     for (const [name, link] of links) link.setAttribute("aria-selected", String(name === tab.name));
   }

@@ -33,7 +33,7 @@ export function resolved(line: string, known: Map<string, string>, depth = 0): s
     line.slice(start).replace(ALIAS, (name) => {
       const value = known.get(name);
       if (value === undefined) return name;
-      const text = name.startsWith("#loc") ? value.replace(/^loc\((.*)\)$/, "$1") : value;
+      const text = name.startsWith("#loc") ? value.replace(/^loc\((.*)\)$/, "$1").replace(/"(?:[^"\\]|\\.)*\/([^"/]+)"/g, '"$1"') : value;
       const inner = resolved(text, known, depth + 1);
       return inner.length > LONGEST ? name : inner;
     })
@@ -91,21 +91,22 @@ export function withoutAttributes(line: string): string {
 /** The lines of both sides as the toggles have them. */
 export function shownLines(diff: Diff, toggles: Toggles): { left: string[]; right: string[] } {
   return {
-    left: side(diff.left, diff.leftRaw, diff, toggles),
-    right: side(diff.right, diff.rightRaw, diff, toggles),
+    left: side(diff.left, diff.leftRaw, diff.leftText, diff.kind, toggles),
+    right: side(diff.right, diff.rightRaw, diff.rightText, diff.kind, toggles),
   };
 }
 
-function side(lines: string[], raw: string[], diff: Diff, toggles: Toggles): string[] {
-  let result = lines;
-  if (toggles.locations) {
-    result = lines.map((line, index) => {
-      const own = raw[index]!;
-      const location = own.slice(plain(own).length);
-      return location && own.startsWith(plain(own)) ? line + location : line;
-    });
-  }
-  return show(result, diff.kind === "mlir", toggles, lines);
+function side(lines: string[], raw: string[], text: string[], kind: Kind, toggles: Toggles): string[] {
+  const shown = show(lines, kind === "mlir", toggles, lines);
+  if (!toggles.locations) return shown;
+  // A right line has the left side's names, but its own location.
+  const known = toggles.aliases ? definitions(text) : new Map<string, string>();
+  return shown.map((line, index) => {
+    const own = raw[index]!;
+    const bare = plain(own);
+    const location = own.startsWith(bare) ? own.slice(bare.length) : "";
+    return location ? line + resolved(location, known) : line;
+  });
 }
 
 function show(lines: string[], isMlir: boolean, toggles: Toggles, defining: string[]): string[] {

@@ -38,6 +38,9 @@ export interface Diff {
   /** The texts' own lines, with their locations. */
   leftRaw: string[];
   rightRaw: string[];
+  /** All lines of both texts. */
+  leftText: string[];
+  rightText: string[];
 }
 
 const LOCATION = / loc\((?:#loc\d*|unknown)\)|,? !dbg !\d+/g;
@@ -70,6 +73,8 @@ export function readDiff(packed: PackedDiff, left: string[], right: string[]): D
     rightNumbers,
     leftRaw,
     rightRaw,
+    leftText: left,
+    rightText: right,
   };
 }
 

@@ -137,7 +137,7 @@ function stages(capture: Capture): HTMLElement {
       : button(row.stage, row.title, () => state.set({ tab: "stages", panes: `py0,${row.stage}` }), { class: "link" }),
     row.lines === null ? bytes(row.bytes) : plural(row.lines, "line"),
     !row.operations ? "" : `${count(row.operations)} ops`,
-    h("span", { class: "time" }, bar((row.us ?? 0) / longest), row.us === null ? "" : milliseconds(row.us)),
+    row.us === null ? "" : h("span", { class: "time" }, bar(row.us / longest), milliseconds(row.us)),
   ]);
   const whole = capture.compileUs === null ? null : h("p", { class: "faint" }, `${milliseconds(capture.compileUs)} in all, recording included.`);
   return h("div", null, table([], rows, { class: "figures" }), whole);

@@ -95,10 +95,26 @@ def test_no_capture_is_an_error() -> None:
         render_report([])
 
 
-@pytest.mark.parametrize("capture", [softmax(), without_a_pass(), failed(), hostile()], ids=["ok", "off", "failed", "hostile"])
+@pytest.mark.parametrize(
+    "capture", [softmax(), without_a_pass(), failed(), hostile()], ids=["ok", "off", "failed", "hostile"]
+)
 def test_a_notebook_shows_the_overview(capture: Capture) -> None:
     text = capture._repr_html_()
     assert text == summary_html(capture)
     tags = {tag for tag, _ in Page(text).tags}
-    assert tags <= {"div", "h2", "small", "p", "strong", "pre", "table", "caption", "tr", "th", "td", "details", "summary"}
+    assert tags <= {
+        "div",
+        "h2",
+        "small",
+        "p",
+        "strong",
+        "pre",
+        "table",
+        "caption",
+        "tr",
+        "th",
+        "td",
+        "details",
+        "summary",
+    }
     assert ("failed" in text) == (capture.status == "failed")
