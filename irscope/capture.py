@@ -5,37 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from irscope.callable_module import make_callable
 from irscope.errors import StageNotFound, did_you_mean
 from irscope.plan import PassPlan
-from irscope.target import KNOWN_TARGETS, Target
-
-__all__ = [
-    "KNOWN_TARGETS",
-    "STAGES",
-    "STAGE_NAMES",
-    "Artifact",
-    "Autotuning",
-    "Capture",
-    "CaptureStatus",
-    "Environment",
-    "Failure",
-    "FailureKind",
-    "Kernel",
-    "Launch",
-    "PassOutcome",
-    "PassSnapshot",
-    "Resources",
-    "SourceFile",
-    "Stage",
-    "StageKind",
-    "Target",
-    "stage_named",
-    "stage_rank",
-]
+from irscope.target import Target
 
 StageKind = Literal["mlir", "llvm", "ptx", "sass", "amdgcn", "binary"]
 
@@ -381,6 +357,10 @@ class Capture:
     def _text_of(self, stage: str) -> str | None:
         data = next((artifact.data for artifact in self.artifacts if artifact.stage == stage), None)
         return data if isinstance(data, str) else None
+
+    def with_(self, **changes: Any) -> Capture:
+        """A copy with some fields changed."""
+        return replace(self, **changes)
 
     def _repr_html_(self) -> str:
         from irscope.render.report_summary import summary_html

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from irscope.capture import KNOWN_TARGETS, Artifact, Capture, Kernel, Launch, Target, stage_named
+from irscope.capture import Artifact, Capture, Kernel, Launch, Target, stage_named
 from irscope.cli.subject import How, captures_of, compiled_again, option_value, say
 from irscope.errors import RecordingError, UsageError
 from irscope.plan import PassPlan, PassRule
+from irscope.target import KNOWN_TARGETS
 
 Pair = tuple[Capture, Capture]
 

@@ -9,9 +9,9 @@ import os
 import sys
 from typing import Any
 
-from irscope.capture import KNOWN_TARGETS
 from irscope.errors import IrscopeError
 from irscope.record import triton_api
+from irscope.target import KNOWN_TARGETS
 
 
 def probe() -> dict[str, Any]:

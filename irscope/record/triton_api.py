@@ -15,8 +15,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from irscope.capture import KNOWN_TARGETS, Target
+from irscope.capture import Target
 from irscope.errors import MissingTool, TargetError, UsageError, did_you_mean
+from irscope.target import KNOWN_TARGETS
 
 OLDEST_SUPPORTED = (3, 6)
 

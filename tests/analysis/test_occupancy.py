@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from irscope.analysis.limits import CUDA_LIMITS, HIP_LIMITS
 from irscope.analysis.occupancy import occupancy, waves_per_simd
-from irscope.capture import KNOWN_TARGETS, Resources, Target
+from irscope.capture import Resources, Target
 from irscope.record.device_table import DEVICE_PARTS
+from irscope.target import KNOWN_TARGETS
 
 DATA = Path(__file__).parents[1] / "data" / "asm"
 UNLIMITED = 2**31 - 1

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from irscope.capture import KNOWN_TARGETS
 from irscope.record.device_table import DEVICE_PARTS, DevicePart, part_of
+from irscope.target import KNOWN_TARGETS
 
 
 @pytest.mark.parametrize("target", KNOWN_TARGETS, ids=str)
