@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from irscope.analysis.diff import Ignored, TextDiff, diff_texts
 from irscope.analysis.metrics import instruction_families, resource_rows, stage_operations
-from irscope.capture import Capture, StageKind, stage_named, stage_rank
-from irscope.ir.locations import TextLocations, read_locations
+from irscope.analysis.source_map import source_map
+from irscope.capture import Capture, stage_named, stage_rank
 
 DEFAULT_IGNORE: frozenset[Ignored] = frozenset({"locations"})
 
@@ -220,36 +220,10 @@ def _lines(left: Capture, right: Capture, stages: list[str]) -> tuple[LineChange
     for stage in stages:
         if stage_named(stage).is_binary or stage == "source":
             continue
-        before, after = line_counts(left, stage), line_counts(right, stage)
+        before = source_map(left, [stage]).line_counts(stage)
+        after = source_map(right, [stage]).line_counts(stage)
         for key in {*before, *after}:
             if change := after[key] - before[key]:
                 changes.setdefault(key, []).append((stage, change))
     rows = [LineChange(file, line, tuple(found)) for (file, line), found in changes.items()]
     return tuple(sorted(rows, key=lambda row: (-row.weight, row.file, row.line)))
-
-
-def stage_locations(capture: Capture, text: str, kind: StageKind) -> TextLocations:
-    """The locations of a text of a capture; assembly's are read with the help of the stages before it."""
-    texts = {item.stage: item.data for item in capture.artifacts if isinstance(item.data, str)}
-    llir = texts.get("llir") if kind in ("ptx", "sass", "amdgcn") else None
-    return read_locations(text, kind, llir=llir, ptx=texts.get("ptx") if kind == "sass" else None)
-
-
-def line_counts(capture: Capture, stage: str) -> Counter[tuple[str, int]]:
-    """How many operations of a stage come from each line of the kernel's own file, counted once for each.
-
-    An operation belongs to the outermost frame of its call chain that stands in the kernel's file.
-    """
-    artifact = capture.artifact(stage)
-    counts: Counter[tuple[str, int]] = Counter()
-    if isinstance(artifact.data, bytes):
-        return counts
-    kind: StageKind = stage_named(stage).kind
-    locations = stage_locations(capture, artifact.data, kind)
-    file = capture.launch.kernel.file
-    for index, lines in enumerate(locations.lines_of_chain):
-        chain = locations.chains[index]
-        frame = next((frame for frame in reversed(chain) if frame.file == file), chain[-1] if chain else None)
-        if frame is not None:
-            counts[frame.file, frame.line] += len(lines)
-    return counts

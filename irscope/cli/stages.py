@@ -37,12 +37,14 @@ def parse_lines(text: str) -> frozenset[int]:
 
 def shown_text(capture: Capture, text: str, kind: StageKind, loc: bool, lines: str | None) -> str:
     """A text as it is shown: with the lines that were asked for, and locations hidden unless they were."""
-    from irscope.analysis.compare import stage_locations
-    from irscope.ir.locations import filter_lines, lines_selected, strip_locations
+    from irscope.ir.locations import filter_lines, lines_selected, read_locations, strip_locations
 
     if lines is not None:
         chosen = parse_lines(lines)
-        locations = stage_locations(capture, text, kind)
+        texts = {item.stage: item.data for item in capture.artifacts if isinstance(item.data, str)}
+        # Assembly's locations are read with the help of the stages before it.
+        llir = texts.get("llir") if kind in ("ptx", "sass", "amdgcn") else None
+        locations = read_locations(text, kind, llir=llir, ptx=texts.get("ptx") if kind == "sass" else None)
         file = capture.launch.kernel.file
         selected = lines_selected(locations, lambda path: same_file(path, file), chosen)
         text = filter_lines(text, kind, selected)

@@ -79,14 +79,12 @@ class DebugChains:
         return honest(frames)
 
     def places(self) -> list[Chain]:
-        """The chains of all locations that are no mere call sites, and the places of all functions."""
-        sites = {node.ids["inlinedAt"] for node in self.nodes.values() if "inlinedAt" in node.ids}
-        attached = [
-            number
-            for number, node in self.nodes.items()
-            if node.kind == "DISubprogram" or (node.kind == "DILocation" and number not in sites)
-        ]
-        return [self.chain(number) for number in attached]
+        """The chains of all locations, and the places of all functions.
+
+        A location that others are inlined at is one too: the call itself may have become instructions.
+        """
+        kinds = ("DISubprogram", "DILocation")
+        return [self.chain(number) for number, node in self.nodes.items() if node.kind in kinds]
 
     def _place(self, scope: str) -> tuple[str, str]:
         """The file and the function of a scope."""

@@ -6,6 +6,8 @@ import dataclasses
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 import irscope
 from irscope.capture import Artifact, Capture, Kernel, Launch, SourceFile, Target, stage_rank
 
@@ -28,7 +30,8 @@ EXAMPLES = {"softmax": ("softmax.py", _SOFTMAX), "attention": ("flash_attention.
 
 @cache
 def example(name: str, target: str) -> Capture:
-    """An example compiled for a target; needs Triton."""
+    """An example compiled for a target; needs Triton, and torch, which the examples import."""
+    pytest.importorskip("torch", reason="the examples import torch: pip install torch")
     file, how = EXAMPLES[name]
     return irscope.record(ROOT / "examples" / file, target=target, **how)
 

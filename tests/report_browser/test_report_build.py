@@ -6,8 +6,14 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from irscope.analysis.diff import TextDiff, diff_texts
+from irscope.analysis.marks import word_marks
+from irscope.render.report_diffs import packed_diff
+from tests.report_browser.captures import softmax
 
 REPORT = Path(__file__).parents[2] / "irscope" / "render" / "report"
 ASSETS = ("loader.js", "viewer.js", "graphs.js", "viewer.css")
@@ -27,23 +33,86 @@ def test_the_assets_are_there_and_point_nowhere() -> None:
         assert "sourceMappingURL" not in text
 
 
-@pytest.mark.slow
-def test_the_assets_equal_their_build(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the sources with the packages that the lock file names."""
     npm = shutil.which("npm")
     if npm is None:
         pytest.skip("npm is not installed")
-    folder = tmp_path / "frontend"
+    folder = tmp_path_factory.mktemp("report") / "frontend"
     shutil.copytree(REPORT / "frontend", folder, ignore=shutil.ignore_patterns("node_modules"))
-    installed = subprocess.run(
-        [npm, "ci", "--no-audit", "--no-fund"], cwd=folder, capture_output=True, text=True, check=False
-    )
-    if installed.returncode and "ENOTFOUND" in installed.stderr + installed.stdout:
+    command = [npm, "ci", "--no-audit", "--no-fund"]
+    answer = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    said = answer.stdout + answer.stderr
+    if answer.returncode and any(word in said for word in ("ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ETIMEDOUT")):
         pytest.skip("the npm registry cannot be reached")
-    assert installed.returncode == 0, installed.stderr
+    assert answer.returncode == 0, said
+    return folder
+
+
+@pytest.mark.slow
+def test_the_assets_equal_their_build(installed: Path) -> None:
     for script in ("check", "build"):
-        made = subprocess.run([npm, "run", script], cwd=folder, capture_output=True, text=True, check=False)
+        made = subprocess.run(["npm", "run", script], cwd=installed, capture_output=True, text=True, check=False)
         assert made.returncode == 0, made.stdout + made.stderr
     for name in ASSETS:
-        assert (tmp_path / "assets" / name).read_bytes() == (REPORT / "assets" / name).read_bytes(), (
-            f"{name} is not what its sources build: run 'npm ci && npm run build' in {REPORT / 'frontend'}"
+        assert (installed.parent / "assets" / name).read_bytes() == (REPORT / "assets" / name).read_bytes(), (
+            f"{name} is not what its sources build: run 'npm ci && npm run build' in irscope/render/report/frontend"
         )
+
+
+# Bundles a module of the viewer and calls one of its functions on each row that comes in.
+CALL = """
+import { buildSync } from "esbuild";
+import { readFileSync } from "node:fs";
+const [file, name] = process.argv.slice(1);
+const { outputFiles } = buildSync({ entryPoints: [file], bundle: true, format: "esm", write: false });
+const module = await import("data:text/javascript," + encodeURIComponent(outputFiles[0].text));
+const rows = JSON.parse(readFileSync(0, "utf-8"));
+console.log(JSON.stringify(rows.map(row => module[name](...row))));
+"""
+
+
+def called(folder: Path, file: str, name: str, rows: list[Any]) -> list[Any]:
+    """What a function of the viewer answers to each row of arguments."""
+    call = ["node", "--input-type=module", "-e", CALL, f"src/{file}", name]
+    answer = subprocess.run(call, cwd=folder, input=json.dumps(rows), capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stderr
+    return json.loads(answer.stdout)
+
+
+def changes() -> list[tuple[str, str, TextDiff]]:
+    """Every change of the sample's passes: the texts, and their diff."""
+    capture = softmax()
+    pairs = [(capture.text_before(item), capture.text_after(item)) for item in capture.snapshots if item.changed]
+    return [(before, after, diff_texts(before, after, "mlir")) for before, after in pairs if before and after]
+
+
+@pytest.mark.slow
+def test_the_page_reads_every_diff_as_the_analysis_made_it(installed: Path) -> None:
+    found = changes()
+    rows = [[packed_diff(diff, one, other), one.split("\n"), other.split("\n")] for one, other, diff in found]
+    for (_, _, diff), read in zip(found, called(installed, "data/diff.ts", "readDiff", rows), strict=True):
+        assert tuple(read["left"]) == diff.left_lines
+        assert tuple(read["right"]) == diff.right_lines
+        assert tuple(read["leftNumbers"]) == diff.left_numbers
+        assert tuple(read["rightNumbers"]) == diff.right_numbers
+        assert [
+            (item["op"], item["left"], item["leftCount"], item["right"], item["rightCount"], item["rewired"])
+            for item in read["entries"]
+        ] == [
+            (item.op, item.left.start, len(item.left), item.right.start, len(item.right), item.is_rewired)
+            for item in diff.entries
+        ]
+
+
+@pytest.mark.slow
+def test_the_page_marks_the_words_that_the_analysis_marks(installed: Path) -> None:
+    pairs: list[tuple[str, str]] = []
+    for _, _, diff in changes():
+        changed = [item for item in diff.entries if item.op == "changed"][:60]
+        pairs += [(diff.left_lines[item.left[0]], diff.right_lines[item.right[0]]) for item in changed]
+    pairs = [pair for pair in pairs if max(map(len, pair)) < 2000]
+    assert len(pairs) > 50
+    for pair, marks in zip(pairs, called(installed, "data/marks.ts", "wordMarks", pairs), strict=True):
+        assert [[tuple(span) for span in side] for side in marks] == [list(side) for side in word_marks(*pair)], pair

@@ -57,8 +57,28 @@ export function table(head: string[], rows: Child[][], props: Props = {}): HTMLT
   return h(
     "table",
     props,
-    head.length ? h("thead", null, h("tr", null, head.map((name) => h("th", { scope: "col" }, name)))) : null,
-    h("tbody", null, rows.map((cells) => h("tr", null, cells.map((cell) => h("td", null, cell))))),
+    head.length
+      ? h(
+          "thead",
+          null,
+          h(
+            "tr",
+            null,
+            head.map((name) => h("th", { scope: "col" }, name)),
+          ),
+        )
+      : null,
+    h(
+      "tbody",
+      null,
+      rows.map((cells) =>
+        h(
+          "tr",
+          null,
+          cells.map((cell) => h("td", null, cell)),
+        ),
+      ),
+    ),
   );
 }
 

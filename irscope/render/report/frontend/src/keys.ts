@@ -29,7 +29,18 @@ export class Keys {
 
   help(): void {
     const rows = (keys: Key[]) =>
-      keys.map((key) => h("tr", null, h("td", null, key.keys.map((name) => h("kbd", null, name))), h("td", null, key.text)));
+      keys.map((key) =>
+        h(
+          "tr",
+          null,
+          h(
+            "td",
+            null,
+            key.keys.map((name) => h("kbd", null, name)),
+          ),
+          h("td", null, key.text),
+        ),
+      );
     const dialog = h(
       "dialog",
       { class: "help", "aria-label": "Keys" },

@@ -58,32 +58,56 @@ function drawPicker(): void {
   const captures = app.data.captures;
   const chosen = currentCapture(app);
   if (captures.length < 2) {
-    fill(picker, h("strong", null, chosen.kernel), h("span", { class: "faint" }, `${chosen.target} · ${chosen.id.slice(0, 8)}`));
+    fill(
+      picker,
+      h("strong", null, chosen.kernel),
+      h("span", { class: "faint" }, `${chosen.target} · ${chosen.id.slice(0, 8)}`),
+    );
     return;
   }
   const options = captures.map((one, number): [string, string] => [
     String(number + 1),
     `${number + 1}. ${one.kernel} · ${one.target}${one.plan ? ` · ${one.plan}` : ""}${one.status === "failed" ? " · FAILED" : ""}`,
   ]);
-  fill(picker, select("capture", options, String(captures.indexOf(chosen) + 1), (value) => chooseCapture(Number(value))));
+  fill(
+    picker,
+    select("capture", options, String(captures.indexOf(chosen) + 1), (value) => chooseCapture(Number(value))),
+  );
 }
 
 function chooseCapture(number: number): void {
   const count = app.data.captures.length;
-  state.set({ c: ((number - 1 + count) % count) + 1 === 1 ? null : ((number - 1 + count) % count) + 1, pass: null, at: null });
+  state.set({
+    c: ((number - 1 + count) % count) + 1 === 1 ? null : ((number - 1 + count) % count) + 1,
+    pass: null,
+    at: null,
+  });
 }
 
 function start(): void {
   const nav = h("nav", { role: "tablist" });
   makers.forEach(([name, title], index) => {
-    const link = h("button", { type: "button", role: "tab", title: `${title} (${index + 1})`, onclick: () => open(name) }, title);
+    const link = h(
+      "button",
+      { type: "button", role: "tab", title: `${title} (${index + 1})`, onclick: () => open(name) },
+      title,
+    );
     links.set(name, link);
     nav.append(link);
   });
   const help = h("button", { type: "button", title: "Keys (?)", onclick: () => app.keys.help() }, "?");
   fill(
     document.getElementById("app")!,
-    h("header", null, h("span", { class: "brand" }, "irscope"), picker, nav, h("span", { class: "room" }), themeButton(), help),
+    h(
+      "header",
+      null,
+      h("span", { class: "brand" }, "irscope"),
+      picker,
+      nav,
+      h("span", { class: "room" }),
+      themeButton(),
+      help,
+    ),
     stage,
   );
   app.keys.always(

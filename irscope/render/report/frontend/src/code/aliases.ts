@@ -33,7 +33,9 @@ export function resolved(line: string, known: Map<string, string>, depth = 0): s
     line.slice(start).replace(ALIAS, (name) => {
       const value = known.get(name);
       if (value === undefined) return name;
-      const text = name.startsWith("#loc") ? value.replace(/^loc\((.*)\)$/, "$1").replace(/"(?:[^"\\]|\\.)*\/([^"/]+)"/g, '"$1"') : value;
+      const text = name.startsWith("#loc")
+        ? value.replace(/^loc\((.*)\)$/, "$1").replace(/"(?:[^"\\]|\\.)*\/([^"/]+)"/g, '"$1"')
+        : value;
       const inner = resolved(text, known, depth + 1);
       return inner.length > LONGEST ? name : inner;
     })
@@ -144,7 +146,17 @@ export function shownText(lines: string[], kind: Kind, toggles: Toggles): { line
   const kept: string[] = [];
   lines.forEach((line, index) => {
     if (hidden?.test(line)) return;
-    kept.push(toggles.locations ? line : kind === "mlir" ? withoutLocations(line) : kind === "llvm" ? plain(line) : kind === "sass" ? line.replace(CONTROL_COLUMN, "") : line);
+    kept.push(
+      toggles.locations
+        ? line
+        : kind === "mlir"
+          ? withoutLocations(line)
+          : kind === "llvm"
+            ? plain(line)
+            : kind === "sass"
+              ? line.replace(CONTROL_COLUMN, "")
+              : line,
+    );
     numbers.push(index + 1);
   });
   return { lines: show(kept, kind === "mlir", toggles, lines), numbers };

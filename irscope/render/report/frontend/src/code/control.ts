@@ -16,6 +16,8 @@ export function controlText(line: string): string {
     `stalls ${Number(found["stall"])} cycles`,
   ];
   const live = LIVE.exec(line)?.groups;
-  const registers = live ? `; live: ${Number(live["general"])} registers, ${Number(live["predicates"])} predicates, ${Number(live["uniform"])} uniform` : "";
+  const registers = live
+    ? `; live: ${Number(live["general"])} registers, ${Number(live["predicates"])} predicates, ${Number(live["uniform"])} uniform`
+    : "";
   return parts.filter(Boolean).join(", ") + registers;
 }

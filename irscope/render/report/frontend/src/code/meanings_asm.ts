@@ -2,6 +2,7 @@
 
 type Table = Record<string, string>;
 
+// prettier-ignore
 const LLVM: Table = {
   add: "integer sum", sub: "integer difference", mul: "integer product", sdiv: "signed quotient", udiv: "unsigned quotient", srem: "signed remainder",
   urem: "unsigned remainder", shl: "shift left", lshr: "logical shift right", ashr: "arithmetic shift right", and: "bitwise and", or: "bitwise or",
@@ -15,6 +16,7 @@ const LLVM: Table = {
   call: "calls a function or an intrinsic", inttoptr: "an address as a pointer", ptrtoint: "a pointer as an address", asm: "inline assembly",
 };
 
+// prettier-ignore
 const PTX: Table = {
   "ld.param": "loads a kernel parameter", "ld.global": "loads from global memory; v2 and v4 are vectors", "ld.shared": "loads from shared memory",
   "ld.local": "loads from the thread's own memory: a spill, as a rule", ld: "loads", "st.global": "stores to global memory", "st.shared": "stores to shared memory",
@@ -34,6 +36,7 @@ const PTX: Table = {
   elect: "picks one lane of the warp", griddepcontrol: "dependent launches", setmaxnreg: "changes the registers a warp may use", "createpolicy": "a policy for the cache",
 };
 
+// prettier-ignore
 const SASS: Table = {
   LDG: "loads from global memory; 64 and 128 are the bits a thread", STG: "stores to global memory", LDS: "loads from shared memory", STS: "stores to shared memory",
   LDL: "loads from local memory: a register that was spilled", STL: "stores to local memory: a register spills", LDC: "loads a constant or a parameter", LDCU: "loads a constant into a uniform register",
@@ -52,6 +55,7 @@ const SASS: Table = {
   BRA: "jumps", BRX: "jumps to a computed place", EXIT: "the thread ends", RET: "returns", CALL: "calls", NOP: "nothing; padding", BSSY: "marks where threads come together again", BSYNC: "threads come together again", WARPSYNC: "lanes wait for each other", YIELD: "gives way to another warp", NANOSLEEP: "sleeps", BPT: "trap",
 };
 
+// prettier-ignore
 const AMDGCN: Table = {
   global_load: "loads from global memory", global_store: "stores to global memory", global_atomic: "atomic update of global memory", buffer_load: "loads through a buffer descriptor", buffer_store: "stores through a buffer descriptor", buffer_atomic: "atomic update through a buffer descriptor",
   flat_load: "loads from any memory", flat_store: "stores to any memory", scratch_load: "loads from scratch: a register that was spilled", scratch_store: "stores to scratch: a register spills", s_load: "scalar load, as of kernel arguments", s_buffer_load: "scalar load through a descriptor",

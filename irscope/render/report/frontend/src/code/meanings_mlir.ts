@@ -49,7 +49,8 @@ export const MLIR: Record<string, string> = {
   "tt.descriptor_scatter": "stores rows picked by index through a descriptor",
   "tt.print": "prints from the device",
   "tt.assert": "stops the kernel where a condition is false",
-  "ttg.convert_layout": "gives a tensor another layout: elements move between threads, as a rule through shared memory or shuffles",
+  "ttg.convert_layout":
+    "gives a tensor another layout: elements move between threads, as a rule through shared memory or shuffles",
   "ttg.local_alloc": "shared memory for a block, filled at once if a tensor is given",
   "ttg.local_dealloc": "ends the life of shared memory",
   "ttg.local_load": "shared memory → registers",
@@ -76,7 +77,8 @@ export const MLIR: Record<string, string> = {
   "ttg.fp4_to_fp": "unpacks 4-bit floating-point numbers",
   "ttng.warp_group_dot": "matrix product by a warp group (wgmma), from shared memory or registers",
   "ttng.warp_group_dot_wait": "waits until no more than pendings wgmma groups are under way",
-  "ttng.fence_async_shared": "makes ordinary writes to shared memory visible to asynchronous readers (TMA, wgmma, tcgen05)",
+  "ttng.fence_async_shared":
+    "makes ordinary writes to shared memory visible to asynchronous readers (TMA, wgmma, tcgen05)",
   "ttng.async_tma_copy_global_to_local": "copies a block global → shared memory by TMA, signalling a barrier",
   "ttng.async_tma_copy_local_to_global": "copies a block shared → global memory by TMA",
   "ttng.async_tma_store_wait": "waits for TMA stores",
@@ -193,5 +195,6 @@ export const MLIR: Record<string, string> = {
   "llvm.cond_br": "jumps to one of two blocks",
   "llvm.return": "returns from the function",
   "builtin.module": "the module: everything that is compiled together",
-  "builtin.unrealized_conversion_cast": "joins types of two dialects while a conversion is under way; it must be gone at its end",
+  "builtin.unrealized_conversion_cast":
+    "joins types of two dialects while a conversion is under way; it must be gone at its end",
 };

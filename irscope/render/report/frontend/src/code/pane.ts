@@ -60,10 +60,7 @@ export class Pane {
   readonly view: EditorView;
   private look: Look = { kind: "text", lines: [""] };
 
-  constructor(
-    parent: HTMLElement,
-    listeners: Listeners = {},
-  ) {
+  constructor(parent: HTMLElement, listeners: Listeners = {}) {
     this.view = new EditorView({ parent, state: this.stateOf(this.look) });
     const dom = this.view.contentDOM;
     dom.addEventListener("mousemove", (event) => this.at(event, listeners.hover));
@@ -198,7 +195,7 @@ function painter(look: Look): Extension {
 function painted(view: EditorView, look: Look): DecorationSet {
   const ranges: Range<Decoration>[] = [];
   for (const { from, to } of view.visibleRanges) {
-    for (let at = from; at <= to; ) {
+    for (let at = from; at <= to;) {
       const line = view.state.doc.lineAt(at);
       const style = look.lineClass?.(line.number);
       if (style) ranges.push(lineMark(style).range(line.from));

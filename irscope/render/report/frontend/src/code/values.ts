@@ -47,7 +47,11 @@ export function valueIn(lines: string[], name: string, kind: Kind, row: number):
   return value;
 }
 
-const FUNCTION: Partial<Record<Kind, RegExp>> = { mlir: /^\s*(?:tt|llvm|func)\.func\b/, llvm: /^define\b/, ptx: /\.(?:entry|func)\b/ };
+const FUNCTION: Partial<Record<Kind, RegExp>> = {
+  mlir: /^\s*(?:tt|llvm|func)\.func\b/,
+  llvm: /^define\b/,
+  ptx: /\.(?:entry|func)\b/,
+};
 
 function scope(lines: string[], kind: Kind, index: number): [number, number] {
   const head = FUNCTION[kind];
@@ -63,12 +67,26 @@ function defines(line: string, place: number, name: string, kind: Kind): boolean
   const before = line.slice(0, place);
   const after = line.slice(place + name.length);
   if (kind === "mlir") {
-    const results = /^(?::\d+)?(?:, %[\w$.-]+(?::\d+)?)* = /.test(after) && /^\s*(?:%[\w$.-]+(?::\d+)?, )*$/.test(before);
-    const argument = /^(?:: | = )/.test(after) && !results && /[(,]\s*$/.test(before) && /func\b|iter_args|scf\.for|^\s*\^/.test(before);
-    return results || argument || (name[0] === "^" && !before.trim()) || (/^[#!]/.test(name) && !before && after.startsWith(" ="));
+    const results =
+      /^(?::\d+)?(?:, %[\w$.-]+(?::\d+)?)* = /.test(after) && /^\s*(?:%[\w$.-]+(?::\d+)?, )*$/.test(before);
+    const argument =
+      /^(?:: | = )/.test(after) &&
+      !results &&
+      /[(,]\s*$/.test(before) &&
+      /func\b|iter_args|scf\.for|^\s*\^/.test(before);
+    return (
+      results ||
+      argument ||
+      (name[0] === "^" && !before.trim()) ||
+      (/^[#!]/.test(name) && !before && after.startsWith(" ="))
+    );
   }
   if (kind === "llvm") return !before.trim() ? /^ = |^:/.test(after) : /^define\b/.test(before) && name[0] === "%";
-  if (kind === "ptx" || kind === "amdgcn") return /^\s*(?:@!?%\w+\s+)?[\w.:]+\s+\{?(?:[%\w[\]:]+, )*$/.test(before) && !/^\s*(?:st|red|@?bra|bar)\b/.test(before);
-  if (kind === "sass") return /\s[A-Z][\w.]+ (?:U?P\d+, )?$/.test(before) && !/\b(?:ST|BRA|EXIT|BAR)\w*(?:\.\w+)* $/.test(before);
+  if (kind === "ptx" || kind === "amdgcn")
+    return (
+      /^\s*(?:@!?%\w+\s+)?[\w.:]+\s+\{?(?:[%\w[\]:]+, )*$/.test(before) && !/^\s*(?:st|red|@?bra|bar)\b/.test(before)
+    );
+  if (kind === "sass")
+    return /\s[A-Z][\w.]+ (?:U?P\d+, )?$/.test(before) && !/\b(?:ST|BRA|EXIT|BAR)\w*(?:\.\w+)* $/.test(before);
   return false;
 }

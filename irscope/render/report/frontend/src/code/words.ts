@@ -17,7 +17,7 @@ function language(...parts: string[]): RegExp {
 
 const LANGUAGES: Record<Kind, RegExp> = {
   mlir: language(
-    String.raw`(?<comment>\/\/.*|\bloc\((?:[^()]|\([^()]*\))*\))`,
+    String.raw`(?<comment>\/\/.*|\bloc\((?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*\))`,
     STRING,
     String.raw`(?<value>%[\w$.-]+)`,
     String.raw`(?<symbol>@[\w$.-]+)`,

@@ -48,7 +48,8 @@ export class Links {
     const line = this.lines[chain]!;
     const columns = this.hasColumns[chain]!;
     return this.lines.map((other, number) => {
-      if (other === line) return !columns || !this.hasColumns[number] || this.exact[number] === this.exact[chain] ? 2 : 1;
+      if (other === line)
+        return !columns || !this.hasColumns[number] || this.exact[number] === this.exact[chain] ? 2 : 1;
       return other.endsWith(line) || line.endsWith(other) ? 1 : 0;
     });
   }

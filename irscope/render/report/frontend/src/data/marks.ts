@@ -63,7 +63,7 @@ function longest(ours: string[], theirs: string[], left: number, leftEnd: number
           : Math.max(at(row + 1, column), at(row, column + 1));
     }
   }
-  for (let row = 0, column = 0; row < rows && column < width; ) {
+  for (let row = 0, column = 0; row < rows && column < width;) {
     if (ours[left + row] === theirs[right + column]) found.push([left + row++, right + column++]);
     else if (at(row + 1, column) >= at(row, column + 1)) row++;
     else column++;

@@ -124,7 +124,13 @@ export interface Change {
 export interface Tables {
   empty: boolean;
   differences: Change[];
-  stages: { stage: string; state: string; operations: [number, number]; changes: [string, number][]; summary: string }[];
+  stages: {
+    stage: string;
+    state: string;
+    operations: [number, number];
+    changes: [string, number][];
+    summary: string;
+  }[];
   resources: Change[];
   instructions: Change[];
   lines: { file: string; line: number; stages: [string, number][] }[];

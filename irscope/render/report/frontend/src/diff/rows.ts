@@ -29,11 +29,13 @@ export function rowsOf(diff: Diff, shown: Shown, open: ReadonlySet<number> | nul
   const all: Row[] = [];
   for (const entry of diff.entries) {
     if (entry.op === "moved" && entry.rightCount) {
-      for (let n = 0; n < entry.rightCount; n++) all.push(row("moved", -1, entry.right + n, { partner: entry.partner + n }));
+      for (let n = 0; n < entry.rightCount; n++)
+        all.push(row("moved", -1, entry.right + n, { partner: entry.partner + n }));
       continue;
     }
     if (entry.op === "moved") {
-      for (let n = 0; n < entry.leftCount; n++) all.push(row("moved", entry.left + n, -1, { partner: entry.partner + n }));
+      for (let n = 0; n < entry.leftCount; n++)
+        all.push(row("moved", entry.left + n, -1, { partner: entry.partner + n }));
       continue;
     }
     const count = Math.max(entry.leftCount, entry.rightCount);
@@ -46,7 +48,7 @@ export function rowsOf(diff: Diff, shown: Shown, open: ReadonlySet<number> | nul
   const quiet = (one: Row | undefined) => one?.op === "equal" || one?.op === "quiet";
   const near = distances(all.map((one) => !quiet(one)));
   let fold = -1;
-  for (let at = 0; at < all.length; ) {
+  for (let at = 0; at < all.length;) {
     const one = all[at]!;
     if (!quiet(one) || near[at]! <= CONTEXT) {
       rows.push(one);

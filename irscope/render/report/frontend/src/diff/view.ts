@@ -25,7 +25,7 @@ export class DiffView {
   private current = -1;
   private readonly marks = new Map<Row, [Span[], Span[]]>();
 
-  constructor(private readonly listeners: { click?(text: string, column: number, kind: string): void } = {}) {}
+  constructor(private readonly listeners: { click?(text: string, column: number, lines: string[]): void } = {}) {}
 
   show(diff: Diff, shown: Shown, split: boolean): void {
     if (diff !== this.diff) this.open.clear();
@@ -79,7 +79,8 @@ export class DiffView {
           return;
         }
         const text = this.panes[side]?.view.state.doc.line(number).text ?? "";
-        this.listeners.click?.(text, column, this.diff?.kind ?? "text");
+        const before = this.split ? side === 0 : row?.right === -1;
+        this.listeners.click?.(text, column, before ? this.shown.left : this.shown.right);
       },
     };
   }
@@ -106,7 +107,7 @@ export class DiffView {
   private drawUnified(diff: Diff): void {
     const lines: Line[] = [];
     // Neighbouring changed lines stand together: what was, then what is.
-    for (let at = 0; at < this.rows.length; ) {
+    for (let at = 0; at < this.rows.length;) {
       const row = this.rows[at]!;
       if (row.op !== "changed" && row.op !== "quiet") {
         lines.push({ row, side: "both" });

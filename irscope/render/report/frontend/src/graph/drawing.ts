@@ -15,7 +15,11 @@ export class Drawing {
   private drag: { x: number; y: number } | undefined;
 
   constructor(private readonly chosen: (node: number) => void) {
-    const arrow = svg("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" }, svg("path", { d: "M0,0L8,4L0,8z" }));
+    const arrow = svg(
+      "marker",
+      { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" },
+      svg("path", { d: "M0,0L8,4L0,8z" }),
+    );
     this.element.append(svg("defs", null, arrow), this.scene);
     this.element.addEventListener("wheel", (event) => {
       event.preventDefault();
@@ -39,10 +43,21 @@ export class Drawing {
     graph.groups.forEach((group, number) => {
       const box = placed.groups[number];
       if (!box) return;
-      this.scene.append(svg("rect", { class: "group", x: box.x, y: box.y, width: box.width, height: box.height, rx: 6 }), svg("text", { class: "group-label", x: box.x + 6, y: box.y + 12 }, group.label.slice(0, 60)));
+      this.scene.append(
+        svg("rect", { class: "group", x: box.x, y: box.y, width: box.width, height: box.height, rx: 6 }),
+        svg("text", { class: "group-label", x: box.x + 6, y: box.y + 12 }, group.label.slice(0, 60)),
+      );
     });
     this.edges = graph.edges.map((edge, number) => {
-      const path = svg("path", { class: `edge ${edge.label === "back" ? "back" : ""}`, d: placed.edges[number] ?? "", "marker-end": "url(#arrow)" }, svg("title", null, edge.label));
+      const path = svg(
+        "path",
+        {
+          class: `edge ${edge.label === "back" ? "back" : ""}`,
+          d: placed.edges[number] ?? "",
+          "marker-end": "url(#arrow)",
+        },
+        svg("title", null, edge.label),
+      );
       this.scene.append(path);
       return { from: edge.from, to: edge.to, path };
     });
@@ -93,13 +108,19 @@ export class Drawing {
     const { clientWidth, clientHeight } = this.element;
     if (!this.placed || !clientWidth) return;
     const { width, height } = this.placed;
-    this.scale = Math.max(smallest, Math.min(1.2, (clientWidth - 20) / Math.max(width, 1), (clientHeight - 20) / Math.max(height, 1)));
+    this.scale = Math.max(
+      smallest,
+      Math.min(1.2, (clientWidth - 20) / Math.max(width, 1), (clientHeight - 20) / Math.max(height, 1)),
+    );
     this.x = (clientWidth - width * this.scale) / 2;
     this.y = 10;
     this.apply();
   }
 
   private apply(): void {
-    this.scene.setAttribute("transform", `translate(${this.x.toFixed(1)} ${this.y.toFixed(1)}) scale(${this.scale.toFixed(4)})`);
+    this.scene.setAttribute(
+      "transform",
+      `translate(${this.x.toFixed(1)} ${this.y.toFixed(1)}) scale(${this.scale.toFixed(4)})`,
+    );
   }
 }

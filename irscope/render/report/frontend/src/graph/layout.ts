@@ -23,7 +23,10 @@ interface Json {
   edges?: { pos?: string; class?: string }[];
 }
 
-declare const globalThis: { irscopeRun?: (id: string) => Promise<void>; irscopeLayOut?: (dot: string) => Promise<string> };
+declare const globalThis: {
+  irscopeRun?: (id: string) => Promise<void>;
+  irscopeLayOut?: (dot: string) => Promise<string>;
+};
 
 const CHARACTER = 7.3;
 export const NODE_HEIGHT = 38;
@@ -32,7 +35,13 @@ export async function place(graph: Graph): Promise<Placed> {
   if (!globalThis.irscopeLayOut) await globalThis.irscopeRun?.("graphs");
   const json = JSON.parse(await globalThis.irscopeLayOut!(dotOf(graph))) as Json;
   const [, , width, height] = numbers(json.bb ?? "0,0,0,0") as [number, number, number, number];
-  const placed: Placed = { width, height, nodes: [], groups: graph.groups.map(() => undefined), edges: graph.edges.map(() => "") };
+  const placed: Placed = {
+    width,
+    height,
+    nodes: [],
+    groups: graph.groups.map(() => undefined),
+    edges: graph.edges.map(() => ""),
+  };
   for (const object of json.objects ?? []) {
     const number = Number(object.name.replace(/^\D+/, ""));
     if (object.name[0] === "n" && object.pos) {
@@ -51,9 +60,16 @@ export async function place(graph: Graph): Promise<Placed> {
 }
 
 function dotOf(graph: Graph): string {
-  const parts = ["digraph g {", "graph [ranksep=0.35, nodesep=0.2, rankdir=TB];", "node [shape=box, fixedsize=true, label=\"\"];", "edge [arrowsize=0.6];"];
+  const parts = [
+    "digraph g {",
+    "graph [ranksep=0.35, nodesep=0.2, rankdir=TB];",
+    'node [shape=box, fixedsize=true, label=""];',
+    "edge [arrowsize=0.6];",
+  ];
   const inside = (group: number): string[] => [
-    ...graph.groups.flatMap((one, number) => (one.parent === group ? [`subgraph cluster${number} { margin=10;`, ...inside(number), "}"] : [])),
+    ...graph.groups.flatMap((one, number) =>
+      one.parent === group ? [`subgraph cluster${number} { margin=10;`, ...inside(number), "}"] : [],
+    ),
     ...graph.nodes.flatMap((node, number) => {
       if (node.group !== group) return [];
       const width = Math.max(12, node.label.length, node.detail.length) * CHARACTER + 16;

@@ -36,7 +36,8 @@ export const MOST_NODES = 420;
 export function graphOf(lines: string[], kind: Kind, withConstants: boolean): Graph {
   const graph = kind === "mlir" ? valuesOf(lines, withConstants) : blocksOf(lines, kind);
   if (graph.nodes.length <= MOST_NODES) return graph;
-  if (kind === "mlir" && /\bllvm\.func\b/.test(lines.slice(0, 400).join("\n"))) return { nodes: [], edges: [], groups: [], note: "This text is too large for a graph of its values." };
+  if (kind === "mlir" && /\bllvm\.func\b/.test(lines.slice(0, 400).join("\n")))
+    return { nodes: [], edges: [], groups: [], note: "This text is too large for a graph of its values." };
   const nodes = graph.nodes.slice(0, MOST_NODES);
   const edges = graph.edges.filter((edge) => edge.from < MOST_NODES && edge.to < MOST_NODES);
   return { ...graph, nodes, edges, note: `The first ${MOST_NODES} of ${graph.nodes.length} nodes.` };
@@ -58,7 +59,15 @@ function valuesOf(lines: string[], withConstants: boolean): Graph {
     if (text[0] === "}") {
       const closed = stack.pop();
       if (!text.endsWith("{")) return;
-      stack.push({ group: graph.groups.push({ label: text.replace(/[{}]/g, "").trim(), parent: closed ? graph.groups[closed.group]!.parent : -1, line: index + 1 }) - 1, node: closed?.node ?? -1 });
+      stack.push({
+        group:
+          graph.groups.push({
+            label: text.replace(/[{}]/g, "").trim(),
+            parent: closed ? graph.groups[closed.group]!.parent : -1,
+            line: index + 1,
+          }) - 1,
+        node: closed?.node ?? -1,
+      });
       return;
     }
     const operation = OPERATION.exec(line)?.[1];
@@ -72,21 +81,43 @@ function valuesOf(lines: string[], withConstants: boolean): Graph {
     if (isConstant && !withConstants) return;
     let node = -1;
     if (operation && operation !== "module" && !isFunction) {
-      node = graph.nodes.push({ label: operation, detail: typeOf(text), line: index + 1, end: index + 1, group, style: styleOf(operation) }) - 1;
+      node =
+        graph.nodes.push({
+          label: operation,
+          detail: typeOf(text),
+          line: index + 1,
+          end: index + 1,
+          group,
+          style: styleOf(operation),
+        }) - 1;
       const own = new Set([...results, ...(opens ? (line.match(DEFINED_INSIDE) ?? []) : [])]);
       for (const name of new Set(line.match(VALUE) ?? [])) {
         if (results.includes(name)) continue;
         const from = scope.get(name);
-        if (from !== undefined && from !== node && (!own.has(name) || /yield|condition/.test(operation))) graph.edges.push({ from, to: node, label: name });
+        if (from !== undefined && from !== node && (!own.has(name) || /yield|condition/.test(operation)))
+          graph.edges.push({ from, to: node, label: name });
       }
     }
     if (isFunction) {
-      for (const name of line.match(DEFINED_INSIDE) ?? []) scope.set(name, graph.nodes.push({ label: name, detail: "argument", line: index + 1, end: index + 1, group: -1, style: "argument" }) - 1);
+      for (const name of line.match(DEFINED_INSIDE) ?? [])
+        scope.set(
+          name,
+          graph.nodes.push({
+            label: name,
+            detail: "argument",
+            line: index + 1,
+            end: index + 1,
+            group: -1,
+            style: "argument",
+          }) - 1,
+        );
     } else if (node >= 0) {
       for (const name of results) scope.set(name, node);
-      if (opens) for (const name of line.match(DEFINED_INSIDE) ?? []) if (!results.includes(name)) scope.set(name, node);
+      if (opens)
+        for (const name of line.match(DEFINED_INSIDE) ?? []) if (!results.includes(name)) scope.set(name, node);
     }
-    if (opens) stack.push({ group: graph.groups.push({ label: operation ?? text, parent: group, line: index + 1 }) - 1, node });
+    if (opens)
+      stack.push({ group: graph.groups.push({ label: operation ?? text, parent: group, line: index + 1 }) - 1, node });
   });
   const used = new Set(graph.edges.flatMap((edge) => [edge.from, edge.to]));
   return pruned(graph, (node, number) => node.style !== "argument" || used.has(number));
@@ -120,11 +151,35 @@ function styleOf(operation: string): string {
   return /^(?:scf|cf)\./.test(operation) ? "control" : "plain";
 }
 
-const LABEL: Partial<Record<Kind, RegExp>> = { llvm: /^([\w$.-]+|"[^"]*"):/, ptx: /^\s*(\$L\w+):/, sass: /^\s*(\.L_\w+):/, amdgcn: /^(\.LBB\w+|[\w$]+):/ };
-const FUNCTION: Partial<Record<Kind, RegExp>> = { llvm: /^define .*@([\w$.]+)/, ptx: /\.(?:entry|func)\s+(?:\([^)]*\)\s*)?([\w$]+)/, sass: /^\s*\.section\s+\.text\.(\w+)/ };
-const JUMP: Partial<Record<Kind, RegExp>> = { llvm: /\b(?:br|switch)\b/, ptx: /\bbra(?:\.uni)?\b/, sass: /\bBRA\b/, amdgcn: /\bs_c?branch\w*/ };
-const TARGET: Partial<Record<Kind, RegExp>> = { llvm: /label %([\w$.-]+|"[^"]*")/g, ptx: /\$L\w+/g, sass: /\.L_\w+/g, amdgcn: /\.LBB\w+/g };
-const ENDS: Partial<Record<Kind, RegExp>> = { llvm: /^\s*(?:ret|br|switch|unreachable)\b/, ptx: /^\s*(?:ret|bra(?:\.uni)?|exit)\b/, sass: /^(?!.*@).*\b(?:EXIT|BRA|RET)\b/, amdgcn: /\b(?:s_branch|s_endpgm)\b/ };
+const LABEL: Partial<Record<Kind, RegExp>> = {
+  llvm: /^([\w$.-]+|"[^"]*"):/,
+  ptx: /^\s*(\$L\w+):/,
+  sass: /^\s*(\.L_\w+):/,
+  amdgcn: /^(\.LBB\w+|[\w$]+):/,
+};
+const FUNCTION: Partial<Record<Kind, RegExp>> = {
+  llvm: /^define .*@([\w$.]+)/,
+  ptx: /\.(?:entry|func)\s+(?:\([^)]*\)\s*)?([\w$]+)/,
+  sass: /^\s*\.section\s+\.text\.(\w+)/,
+};
+const JUMP: Partial<Record<Kind, RegExp>> = {
+  llvm: /\b(?:br|switch)\b/,
+  ptx: /\bbra(?:\.uni)?\b/,
+  sass: /\bBRA\b/,
+  amdgcn: /\bs_c?branch\w*/,
+};
+const TARGET: Partial<Record<Kind, RegExp>> = {
+  llvm: /label %([\w$.-]+|"[^"]*")/g,
+  ptx: /\$L\w+/g,
+  sass: /\.L_\w+/g,
+  amdgcn: /\.LBB\w+/g,
+};
+const ENDS: Partial<Record<Kind, RegExp>> = {
+  llvm: /^\s*(?:ret|br|switch|unreachable)\b/,
+  ptx: /^\s*(?:ret|bra(?:\.uni)?|exit)\b/,
+  sass: /^(?!.*@).*\b(?:EXIT|BRA|RET)\b/,
+  amdgcn: /\b(?:s_branch|s_endpgm)\b/,
+};
 
 function blocksOf(lines: string[], kind: Kind): Graph {
   const graph: Graph = { nodes: [], edges: [], groups: [], note: "" };
@@ -133,7 +188,15 @@ function blocksOf(lines: string[], kind: Kind): Graph {
   let current = -1;
   let falls = false;
   const begin = (label: string, index: number) => {
-    const node = graph.nodes.push({ label, detail: "0 instructions", line: index + 1, end: index + 1, group: -1, style: "plain" }) - 1;
+    const node =
+      graph.nodes.push({
+        label,
+        detail: "0 instructions",
+        line: index + 1,
+        end: index + 1,
+        group: -1,
+        style: "plain",
+      }) - 1;
     if (current >= 0 && falls) graph.edges.push({ from: current, to: node, label: "" });
     current = node;
     falls = true;

@@ -48,20 +48,31 @@ export function mapOf(row: LayoutRow): LayoutMap | undefined {
     const vectors = bases[at]![1];
     for (let index = 0; index < 2 ** vectors.length; index++) {
       indices[at] = index;
-      const moved = coordinates.map((value, dim) => vectors.reduce((sum, vector, bit) => ((index >> bit) & 1 ? sum ^ (vector[dim] ?? 0) : sum), value));
+      const moved = coordinates.map((value, dim) =>
+        vectors.reduce((sum, vector, bit) => ((index >> bit) & 1 ? sum ^ (vector[dim] ?? 0) : sum), value),
+      );
       walk(at + 1, moved);
     }
   };
-  walk(0, shape.map(() => 0));
+  walk(
+    0,
+    shape.map(() => 0),
+  );
   const sizes = Object.fromEntries(bases.map(([name, vectors]) => [name, 2 ** vectors.length]));
-  const note = shape.length > 2 ? `The first plane of ${shape.join("×")}.` : isLine ? `One dimension, ${WRAP} elements a row.` : "";
+  const note =
+    shape.length > 2
+      ? `The first plane of ${shape.join("×")}.`
+      : isLine
+        ? `One dimension, ${WRAP} elements a row.`
+        : "";
   return { shape, rows, columns, inputs: bases.map(([name]) => name), sizes, cells, note };
 }
 
 function ownerOf(bases: [string, number[][]][], indices: number[]): Owner {
   const owner: Owner = { register: 0, lane: 0, warp: 0, block: 0, offset: -1 };
   bases.forEach(([name], at) => {
-    if (name === "register" || name === "lane" || name === "warp" || name === "block" || name === "offset") owner[name] = indices[at]!;
+    if (name === "register" || name === "lane" || name === "warp" || name === "block" || name === "offset")
+      owner[name] = indices[at]!;
   });
   return owner;
 }

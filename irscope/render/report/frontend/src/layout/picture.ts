@@ -71,7 +71,12 @@ export class Picture {
   private hue(owner: Owner): number {
     const sizes = this.map!.sizes;
     if (owner.offset >= 0) return (this.bankOf(owner) * 360) / BANKS;
-    const [value, size] = this.colorBy === "lane" ? [owner.lane, sizes["lane"]] : this.colorBy === "register" ? [owner.register, sizes["register"]] : [owner.warp + owner.block * 3, sizes["warp"]];
+    const [value, size] =
+      this.colorBy === "lane"
+        ? [owner.lane, sizes["lane"]]
+        : this.colorBy === "register"
+          ? [owner.register, sizes["register"]]
+          : [owner.warp + owner.block * 3, sizes["warp"]];
     return (value * 360) / Math.max(1, size ?? 1);
   }
 
@@ -100,7 +105,12 @@ export class Picture {
     if (!owners[0]) return;
     if (!this.kept) this.choose(owners[0]);
     const place = map.shape.length === 1 ? `[${row * map.columns + column}]` : `[${row}, ${column}]`;
-    showTip(event, h("p", null, h("b", null, place)), ...owners.slice(0, 8).map((owner) => h("p", null, this.words(owner))), owners.length > 8 ? h("p", null, `and ${owners.length - 8} more`) : null);
+    showTip(
+      event,
+      h("p", null, h("b", null, place)),
+      ...owners.slice(0, 8).map((owner) => h("p", null, this.words(owner))),
+      owners.length > 8 ? h("p", null, `and ${owners.length - 8} more`) : null,
+    );
   }
 
   private words(owner: Owner): string {

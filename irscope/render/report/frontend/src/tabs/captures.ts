@@ -32,8 +32,16 @@ const COLUMNS: Column[] = [
 export function captureTable(app: App): HTMLElement {
   const captures = app.data.captures;
   const picked: number[] = [];
+  const columns = COLUMNS.map((column): Column =>
+    column[0] === "constants" ? ["constants", differing(captures)] : column,
+  );
   const body = h("tbody");
-  const filter = h("input", { type: "search", placeholder: "filter", "aria-label": "filter captures", value: state.text("find") });
+  const filter = h("input", {
+    type: "search",
+    placeholder: "filter",
+    "aria-label": "filter captures",
+    value: state.text("find"),
+  });
   const compare = button("compare", "Compare the two that are picked", () => {
     if (picked.length === 2) state.set({ tab: "compare", a: picked[0]! + 1, b: picked[1]! + 1 });
   });
@@ -44,15 +52,21 @@ export function captureTable(app: App): HTMLElement {
     const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
     const rows = captures.map((capture, number) => ({ capture, number }));
     const kept = rows.filter(({ capture }) => {
-      const text = COLUMNS.map(([, value]) => value(capture)).join(" ").toLowerCase();
+      const text = columns
+        .map(([, value]) => value(capture))
+        .join(" ")
+        .toLowerCase();
       return words.every((word) => text.includes(word));
     });
-    if (column >= 0 && COLUMNS[column]) {
-      const value = COLUMNS[column][1];
+    if (column >= 0 && columns[column]) {
+      const value = columns[column][1];
       kept.sort((a, b) => compareCells(value(a.capture), value(b.capture)) * (falling ? -1 : 1));
     }
     const current = captureNumber(app);
-    fill(body, kept.map(({ capture, number }) => line(capture, number, number === current)));
+    fill(
+      body,
+      kept.map(({ capture, number }) => line(capture, number, number === current)),
+    );
   };
 
   const line = (capture: Capture, number: number, current: boolean) => {
@@ -64,20 +78,38 @@ export function captureTable(app: App): HTMLElement {
       compare.disabled = picked.length !== 2;
       draw();
     });
-    const open = button(String(number + 1), "Look at this one", () => state.set({ c: number ? number + 1 : null, pass: null, at: null }), { class: "link" });
-    const cells = COLUMNS.map(([, value, text]) => {
+    const open = button(
+      String(number + 1),
+      "Look at this one",
+      () => state.set({ c: number ? number + 1 : null, pass: null, at: null }),
+      { class: "link" },
+    );
+    const cells = columns.map(([, value, text]) => {
       const found = value(capture);
-      return h("td", { class: typeof found === "number" ? "number" : "" }, text ? text(capture) : typeof found === "number" ? count(found) : (found ?? "–"));
+      return h(
+        "td",
+        { class: typeof found === "number" ? "number" : "" },
+        text ? text(capture) : typeof found === "number" ? count(found) : (found ?? "–"),
+      );
     });
     return h("tr", { class: current ? "current" : "" }, h("td", null, pick), h("td", null, open), cells);
   };
 
-  const head = COLUMNS.map(([name], index) =>
-    h("th", { scope: "col" }, button(name, `Sort by ${name}`, () => {
-      const sort = state.number("sort");
-      state.set({ sort: sort === index + 1 ? -(index + 1) : index + 1 }, true);
-      draw();
-    }, { class: "link" })),
+  const head = columns.map(([name], index) =>
+    h(
+      "th",
+      { scope: "col" },
+      button(
+        name,
+        `Sort by ${name}`,
+        () => {
+          const sort = state.number("sort");
+          state.set({ sort: sort === index + 1 ? -(index + 1) : index + 1 }, true);
+          draw();
+        },
+        { class: "link" },
+      ),
+    ),
   );
   filter.addEventListener("input", () => {
     state.set({ find: filter.value }, true);
@@ -88,11 +120,29 @@ export function captureTable(app: App): HTMLElement {
     "section",
     { class: "card captures" },
     h("h2", null, `${captures.length} captures `, filter, compare),
-    h("div", { class: "scroll" }, h("table", null, h("thead", null, h("tr", null, h("th"), h("th", null, "#"), head)), body)),
+    h(
+      "div",
+      { class: "scroll" },
+      h("table", null, h("thead", null, h("tr", null, h("th"), h("th", null, "#"), head)), body),
+    ),
   );
 }
 
 function compareCells(one: string | number | null, other: string | number | null): number {
   if (one === null || other === null) return Number(one === null) - Number(other === null);
   return typeof one === "number" && typeof other === "number" ? one - other : String(one).localeCompare(String(other));
+}
+
+/** The constants in which the captures differ; all of them where they don't. */
+function differing(captures: Capture[]): (capture: Capture) => string {
+  const values = new Map<string, Set<string>>();
+  for (const capture of captures) {
+    for (const [name, value] of capture.constants) values.set(name, (values.get(name) ?? new Set()).add(String(value)));
+  }
+  const differs = new Set([...values].filter(([, found]) => found.size > 1).map(([name]) => name));
+  return (capture) =>
+    capture.constants
+      .filter(([name]) => !differs.size || differs.has(name))
+      .map(([name, value]) => `${name}=${String(value)}`)
+      .join(" ");
 }

@@ -39,15 +39,31 @@ export class CompareTab implements Tab {
       fill(
         this.element,
         h("p", null, "This report holds one capture. With two or more, any pair can be compared here:"),
-        h("p", null, h("code", null, command("report", one.id, "ANOTHER", "-o", "both.html")), " ", copyButton("command", "Copy it", () => command("report", one.id, "ANOTHER", "-o", "both.html"))),
-        h("p", { class: "faint" }, "What a pass is worth, without a report: ", h("code", null, command("diff", one.id, "--disable-pass", "PASS"))),
+        h(
+          "p",
+          null,
+          h("code", null, command("report", one.id, "ANOTHER", "-o", "both.html")),
+          " ",
+          copyButton("command", "Copy it", () => command("report", one.id, "ANOTHER", "-o", "both.html")),
+        ),
+        h(
+          "p",
+          { class: "faint" },
+          "What a pass is worth, without a report: ",
+          h("code", null, command("diff", one.id, "--disable-pass", "PASS")),
+        ),
       );
       return;
     }
     const [a, b] = this.sides();
     const { tables, pair, swapped } = this.tables(a, b);
     const stage = state.text("stage");
-    fill(this.element, this.head(a, b), this.stageBar(tables, stage), stage ? this.diff(pair, swapped, stage, a, b) : this.overview(tables, captures[a]!, captures[b]!));
+    fill(
+      this.element,
+      this.head(a, b),
+      this.stageBar(tables, stage),
+      stage ? this.diff(pair, swapped, stage, a, b) : this.overview(tables, captures[a]!, captures[b]!),
+    );
   }
 
   private sides(): [number, number] {
@@ -61,7 +77,8 @@ export class CompareTab implements Tab {
   }
 
   private tables(a: number, b: number): { tables: Tables; pair: number; swapped: boolean } {
-    const find = (one: number, other: number) => this.app.data.index.pairs.findIndex((row) => row.left === one && row.right === other);
+    const find = (one: number, other: number) =>
+      this.app.data.index.pairs.findIndex((row) => row.left === one && row.right === other);
     const pair = find(a, b);
     if (pair >= 0) return { tables: this.app.data.pairTables(pair), pair, swapped: false };
     const back = find(b, a);
@@ -71,7 +88,10 @@ export class CompareTab implements Tab {
 
   private head(a: number, b: number): HTMLElement {
     const captures = this.app.data.captures;
-    const options = captures.map((one, number): [string, string] => [String(number), `${number + 1}. ${one.kernel} · ${one.target}${one.plan ? ` · ${one.plan}` : ""} · ${one.id.slice(0, 8)}`]);
+    const options = captures.map((one, number): [string, string] => [
+      String(number),
+      `${number + 1}. ${one.kernel} · ${one.target}${one.plan ? ` · ${one.plan}` : ""} · ${one.id.slice(0, 8)}`,
+    ]);
     return h(
       "div",
       { class: "bar-of-tools" },
@@ -79,14 +99,35 @@ export class CompareTab implements Tab {
       button("⇄", "Swap (x)", () => this.choose(b, a)),
       select("after", options, String(b), (value) => this.choose(a, Number(value))),
       h("span", { class: "room" }),
-      copyButton("command", "Copy the command that compares them", () => command("diff", captures[a]!.id, captures[b]!.id, ...(state.text("stage") ? ["--stage", state.text("stage")] : []))),
+      copyButton("command", "Copy the command that compares them", () =>
+        command(
+          "diff",
+          captures[a]!.id,
+          captures[b]!.id,
+          ...(state.text("stage") ? ["--stage", state.text("stage")] : []),
+        ),
+      ),
     );
   }
 
   private stageBar(tables: Tables, chosen: string): HTMLElement {
     const made = (name: string, text: string) =>
-      h("button", { type: "button", class: "toggle", "aria-pressed": String(name === chosen), onclick: () => state.set({ stage: name || null }) }, text);
-    return h("div", { class: "bar-of-tools" }, made("", "tables"), tables.stages.map((row) => made(row.stage, `${row.stage}: ${row.state}`)));
+      h(
+        "button",
+        {
+          type: "button",
+          class: "toggle",
+          "aria-pressed": String(name === chosen),
+          onclick: () => state.set({ stage: name || null }),
+        },
+        text,
+      );
+    return h(
+      "div",
+      { class: "bar-of-tools" },
+      made("", "tables"),
+      tables.stages.map((row) => made(row.stage, `${row.stage}: ${row.state}`)),
+    );
   }
 
   private step(by: number): void {
@@ -101,16 +142,35 @@ export class CompareTab implements Tab {
     const found = pair < 0 ? undefined : this.app.data.pairDiff(pair, stage);
     if (!found) {
       const ids = [a, b].map((number) => this.app.data.captures[number]!.id);
-      const reason = pair < 0 ? "This pair was not compared beforehand. The report of these two alone has their diff: " : "The texts are the same, or one side has none. ";
+      const reason =
+        pair < 0
+          ? "This pair was not compared beforehand. The report of these two alone has their diff: "
+          : "The texts are the same, or one side has none. ";
       return h("p", null, reason, h("code", null, command("report", ...ids)));
     }
     const toggles = { locations: state.flag("loc"), aliases: state.flag("alias"), attributes: !state.flag("bare") };
     this.view.show(found, shownLines(found, toggles), state.flag("side"));
-    const flip = (name: string, text: string) => toggle(text, text, state.flag(name), (on) => state.set({ [name]: on }, true));
+    const flip = (name: string, text: string) =>
+      toggle(text, text, state.flag(name), (on) => state.set({ [name]: on }, true));
     return h(
       "div",
       { class: "compared" },
-      h("div", { class: "bar-of-tools" }, flip("side", "side by side"), flip("loc", "locations"), flip("alias", "aliases in place"), flip("bare", "no attributes"), h("span", { class: "faint" }, swapped ? `Shown from ${b + 1} to ${a + 1}: ` : "", found.fallback ?? "", " ", found.summary)),
+      h(
+        "div",
+        { class: "bar-of-tools" },
+        flip("side", "side by side"),
+        flip("loc", "locations"),
+        flip("alias", "aliases in place"),
+        flip("bare", "no attributes"),
+        h(
+          "span",
+          { class: "faint" },
+          swapped ? `Shown from ${b + 1} to ${a + 1}: ` : "",
+          found.fallback ?? "",
+          " ",
+          found.summary,
+        ),
+      ),
       this.view.element,
     );
   }
@@ -122,8 +182,15 @@ export class CompareTab implements Tab {
       `${count(row.operations[0])} → ${count(row.operations[1])}`,
       row.changes.slice(0, 5).map(([name, change]) => h("span", { class: "chip" }, `${signed(change)} ${name}`)),
     ]);
-    const passes = tables.passes.map((row) => [row.label, row.outcome.join(" → "), milliseconds(row.left_us), milliseconds(row.right_us)]).filter((row) => row[1] !== "ran → ran");
-    const lines = tables.lines.slice(0, 20).map((row) => [`${fileName(row.file)}:${row.line}`, row.stages.map(([stage, change]) => `${signed(change)} ${stage}`).join(", ")]);
+    const passes = tables.passes
+      .map((row) => [row.label, row.outcome.join(" → "), milliseconds(row.left_us), milliseconds(row.right_us)])
+      .filter((row) => row[1] !== "ran → ran");
+    const lines = tables.lines
+      .slice(0, 20)
+      .map((row) => [
+        `${fileName(row.file)}:${row.line}`,
+        row.stages.map(([stage, change]) => `${signed(change)} ${stage}`).join(", "),
+      ]);
     return h(
       "div",
       { class: "cards scrolled" },
@@ -147,8 +214,15 @@ function changes(rows: Change[], otherwise: string): HTMLElement {
     [],
     rows.map((row) => {
       const [one, other] = [row.left, row.right];
-      const difference = typeof one !== "string" && typeof other !== "string" ? signed(Number(other ?? 0) - Number(one ?? 0)) : "";
-      return [row.name.replaceAll("_", " "), shown(one), "→", shown(other), Number.isNaN(Number(difference.replace("−", "-").replaceAll(",", ""))) ? "" : difference];
+      const difference =
+        typeof one !== "string" && typeof other !== "string" ? signed(Number(other ?? 0) - Number(one ?? 0)) : "";
+      return [
+        row.name.replaceAll("_", " "),
+        shown(one),
+        "→",
+        shown(other),
+        Number.isNaN(Number(difference.replace("−", "-").replaceAll(",", ""))) ? "" : difference,
+      ];
     }),
     { class: "figures" },
   );
@@ -162,8 +236,18 @@ function turned(tables: Tables): Tables {
     differences: turn(tables.differences),
     resources: turn(tables.resources),
     instructions: turn(tables.instructions),
-    stages: tables.stages.map((row) => ({ ...row, state: states[row.state] ?? row.state, operations: [row.operations[1], row.operations[0]], changes: row.changes.map(([name, change]) => [name, -change]) })),
+    stages: tables.stages.map((row) => ({
+      ...row,
+      state: states[row.state] ?? row.state,
+      operations: [row.operations[1], row.operations[0]],
+      changes: row.changes.map(([name, change]) => [name, -change]),
+    })),
     lines: tables.lines.map((row) => ({ ...row, stages: row.stages.map(([stage, change]) => [stage, -change]) })),
-    passes: tables.passes.map((row) => ({ label: row.label, left_us: row.right_us, right_us: row.left_us, outcome: [row.outcome[1], row.outcome[0]] })),
+    passes: tables.passes.map((row) => ({
+      label: row.label,
+      left_us: row.right_us,
+      right_us: row.left_us,
+      outcome: [row.outcome[1], row.outcome[0]],
+    })),
   };
 }

@@ -46,9 +46,16 @@ function stages(left: Capture, right: Capture): Tables["stages"] {
 }
 
 function passes(left: Capture, right: Capture): Tables["passes"] {
-  const [ours, theirs] = [left, right].map((side) => new Map(side.passes.filter((pass) => pass.group === "mlir").map((pass) => [labelOf(pass), pass])));
+  const [ours, theirs] = [left, right].map(
+    (side) => new Map(side.passes.filter((pass) => pass.group === "mlir").map((pass) => [labelOf(pass), pass])),
+  );
   return [...new Set([...ours!.keys(), ...theirs!.keys()])].map((label) => {
     const [one, other] = [ours!.get(label), theirs!.get(label)];
-    return { label, left_us: one?.us ?? null, right_us: other?.us ?? null, outcome: [one?.outcome ?? "absent", other?.outcome ?? "absent"] };
+    return {
+      label,
+      left_us: one?.us ?? null,
+      right_us: other?.us ?? null,
+      outcome: [one?.outcome ?? "absent", other?.outcome ?? "absent"],
+    };
   });
 }

@@ -65,12 +65,29 @@ export class GraphTab implements Tab {
     const stages = capture.stages.filter((row) => row.text !== undefined);
     fill(
       this.bar,
-      stages.map((row) => h("button", { type: "button", class: "toggle", "aria-pressed": String(row === stage), onclick: () => state.set({ of: row.stage }) }, row.stage)),
-      stage?.kind === "mlir" ? toggle("constants", "Show constants (c)", state.flag("constants"), (on) => state.set({ constants: on }, true)) : null,
+      stages.map((row) =>
+        h(
+          "button",
+          {
+            type: "button",
+            class: "toggle",
+            "aria-pressed": String(row === stage),
+            onclick: () => state.set({ of: row.stage }),
+          },
+          row.stage,
+        ),
+      ),
+      stage?.kind === "mlir"
+        ? toggle("constants", "Show constants (c)", state.flag("constants"), (on) => state.set({ constants: on }, true))
+        : null,
       button("fit", "All of it (0)", () => this.drawing.fit()),
       this.note,
       h("span", { class: "room" }),
-      stage ? copyButton("command", "Copy the command that makes this graph", () => command("graph", capture.id, "--stage", stage.stage)) : null,
+      stage
+        ? copyButton("command", "Copy the command that makes this graph", () =>
+            command("graph", capture.id, "--stage", stage.stage),
+          )
+        : null,
     );
     if (!stage) return fill(this.note, "No text, no graph.");
     const all = this.app.data.lines(stage.text!);
@@ -79,7 +96,13 @@ export class GraphTab implements Tab {
     const graph = graphOf(all, stage.kind, state.flag("constants"));
     this.graph = graph;
     this.node = -1;
-    this.pane.show({ kind: stage.kind, lines, label: stage.stage, gutters: [(row) => String(numbers[row - 1] ?? "")], lineClass: (row) => this.classOf(numbers[row - 1] ?? 0) });
+    this.pane.show({
+      kind: stage.kind,
+      lines,
+      label: stage.stage,
+      gutters: [(row) => String(numbers[row - 1] ?? "")],
+      lineClass: (row) => this.classOf(numbers[row - 1] ?? 0),
+    });
     fill(this.note, "placing …");
     const placed = await place(graph);
     if (key !== this.shown) return;

@@ -7,7 +7,11 @@ import { mapOf } from "../layout/map";
 import { Picture, type ColorBy } from "../layout/picture";
 import { state } from "../state";
 
-const COLORS: [ColorBy, string][] = [["warp", "colour: warp"], ["lane", "colour: lane"], ["register", "colour: register"]];
+const COLORS: [ColorBy, string][] = [
+  ["warp", "colour: warp"],
+  ["lane", "colour: lane"],
+  ["register", "colour: register"],
+];
 
 export class LayoutsTab implements Tab {
   readonly name = "layouts";
@@ -28,14 +32,27 @@ export class LayoutsTab implements Tab {
     const capture = currentCapture(this.app);
     const { rows, costs } = this.app.data.layouts(captureNumber(this.app));
     if (!rows.length) {
-      fill(this.element, h("p", null, "No layout was recorded: the compile did not come to Triton GPU IR, or its types have none."));
+      fill(
+        this.element,
+        h("p", null, "No layout was recorded: the compile did not come to Triton GPU IR, or its types have none."),
+      );
       return;
     }
     const number = this.number(rows);
     const chosen = rows[number]!;
     const other = rows[state.number("versus") - 1];
-    const list = h("aside", { class: "layout-list" }, rows.map((row, at) => this.item(row, at, at === number)));
-    const content = h("div", { class: "layout-body" }, this.tools(capture, rows, chosen), h("div", { class: "pictures" }), costs.length ? costTable(costs) : null);
+    const list = h(
+      "aside",
+      { class: "layout-list" },
+      rows.map((row, at) => this.item(row, at, at === number)),
+    );
+    const content = h(
+      "div",
+      { class: "layout-body" },
+      this.tools(capture, rows, chosen),
+      h("div", { class: "pictures" }),
+      costs.length ? costTable(costs) : null,
+    );
     fill(this.element, list, content);
     const pictures = content.querySelector(".pictures")!;
     const width = (content.clientWidth || 900) / (other ? 2 : 1) - 40;
@@ -61,19 +78,29 @@ export class LayoutsTab implements Tab {
 
   private item(row: LayoutRow, at: number, chosen: boolean): HTMLElement {
     const text = `${String(row["name"] ?? row.alias ?? "")} ${String(row["shapeText"] ?? "")} ${(row.elements ?? []).join(" ")}`;
-    return button(text, String(row.encoding ?? ""), () => state.set({ layout: at + 1 }), { class: "item-button", "aria-pressed": String(chosen) });
+    return button(text, String(row.encoding ?? ""), () => state.set({ layout: at + 1 }), {
+      class: "item-button",
+      "aria-pressed": String(chosen),
+    });
   }
 
   private tools(capture: Capture, rows: LayoutRow[], chosen: LayoutRow): HTMLElement {
-    const others = rows.map((row, at): [string, string] => [String(at + 1), `against ${String(row["name"])} ${String(row["shapeText"])}`]);
+    const others = rows.map((row, at): [string, string] => [
+      String(at + 1),
+      `against ${String(row["name"])} ${String(row["shapeText"])}`,
+    ]);
     return h(
       "div",
       { class: "bar-of-tools" },
       select("colour", COLORS, state.text("color", "warp"), (value) => state.set({ color: value }, true)),
-      select("second layout", [["", "one layout"], ...others], state.text("versus"), (value) => state.set({ versus: value || null })),
+      select("second layout", [["", "one layout"], ...others], state.text("versus"), (value) =>
+        state.set({ versus: value || null }),
+      ),
       h("span", { class: "room" }),
       copyButton("encoding", "Copy the encoding", () => String(chosen.encoding ?? "")),
-      copyButton("command", "Copy the command that shows it", () => command("layout", capture.id, "--layout", String(chosen["name"] ?? ""))),
+      copyButton("command", "Copy the command that shows it", () =>
+        command("layout", capture.id, "--layout", String(chosen["name"] ?? "")),
+      ),
     );
   }
 
@@ -85,18 +112,41 @@ export class LayoutsTab implements Tab {
     return h(
       "figure",
       null,
-      h("figcaption", null, h("b", null, String(row["name"] ?? "")), ` ${String(row["shapeText"] ?? "")} `, h("span", { class: "faint" }, String(row["title"] ?? ""))),
+      h(
+        "figcaption",
+        null,
+        h("b", null, String(row["name"] ?? "")),
+        ` ${String(row["shapeText"] ?? "")} `,
+        h("span", { class: "faint" }, String(row["title"] ?? "")),
+      ),
       h("code", { class: "argument" }, String(row.encoding ?? "")),
       facts.length ? h("ul", { class: "faint" }, facts) : null,
-      map ? [map.note ? h("p", { class: "faint" }, map.note) : null, picture.element] : h("p", { class: "remark" }, `No map: ${row.reason || "it is too large to draw"}.`),
+      map
+        ? [map.note ? h("p", { class: "faint" }, map.note) : null, picture.element]
+        : h("p", { class: "remark" }, `No map: ${row.reason || "it is too large to draw"}.`),
       uses(row),
     );
   }
 }
 
 function uses(row: LayoutRow): HTMLElement | null {
-  const rows = (row.operations ?? []).slice(0, 40).map((use) => [use.name ?? "", (use.lines ?? []).slice(0, 12).map((line) => [button(String(line), "Open the line", () => openLine(line), { class: "link" }), " "]), [use.python ?? []].flat().slice(0, 4).join(", ")]);
-  return rows.length ? h("details", null, h("summary", null, `${rows.length} kinds of operations use it`), table(["operation", "lines of the TTGIR", "Python"], rows)) : null;
+  const rows = (row.operations ?? [])
+    .slice(0, 40)
+    .map((use) => [
+      use.name ?? "",
+      (use.lines ?? [])
+        .slice(0, 12)
+        .map((line) => [button(String(line), "Open the line", () => openLine(line), { class: "link" }), " "]),
+      [use.python ?? []].flat().slice(0, 4).join(", "),
+    ]);
+  return rows.length
+    ? h(
+        "details",
+        null,
+        h("summary", null, `${rows.length} kinds of operations use it`),
+        table(["operation", "lines of the TTGIR", "Python"], rows),
+      )
+    : null;
 }
 
 function openLine(line: number): void {
@@ -104,12 +154,19 @@ function openLine(line: number): void {
 }
 
 function costTable(costs: Cost[]): HTMLElement {
-  const rows = costs.slice(0, 60).map((cost) => [
-    button(`ttgir:${cost.line}`, "Open the line", () => openLine(cost.line), { class: "link" }),
-    cost.operation,
-    cost.place.slice(cost.place.lastIndexOf("/") + 1),
-    cost.layouts.join(" → "),
-    [cost.summary, cost.hint ? h("span", { class: "faint" }, ` ${cost.hint}`) : null],
-  ]);
-  return h("section", { class: "card" }, h("h2", null, "Costs, the worst first"), table(["line", "operation", "Python", "layouts", "cost"], rows));
+  const rows = costs
+    .slice(0, 60)
+    .map((cost) => [
+      button(`ttgir:${cost.line}`, "Open the line", () => openLine(cost.line), { class: "link" }),
+      cost.operation,
+      cost.place.slice(cost.place.lastIndexOf("/") + 1),
+      cost.layouts.join(" → "),
+      [cost.summary, cost.hint ? h("span", { class: "faint" }, ` ${cost.hint}`) : null],
+    ]);
+  return h(
+    "section",
+    { class: "card" },
+    h("h2", null, "Costs, the worst first"),
+    table(["line", "operation", "Python", "layouts", "cost"], rows),
+  );
 }

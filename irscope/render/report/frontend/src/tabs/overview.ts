@@ -40,7 +40,13 @@ export class OverviewTab implements Tab {
         card("Costliest passes", slowest(capture)),
         card("Versions", versions(capture)),
       ),
-      capture.notes.length ? h("div", { class: "notes" }, capture.notes.map((note) => h("p", null, note))) : null,
+      capture.notes.length
+        ? h(
+            "div",
+            { class: "notes" },
+            capture.notes.map((note) => h("p", null, note)),
+          )
+        : null,
     );
   }
 
@@ -56,10 +62,16 @@ export class OverviewTab implements Tab {
       h("span", { class: "faint" }, `${fileName(capture.file)}:${capture.line} · ${capture.id}`),
       h("span", { class: "room" }),
       capture.plan ? copyButton("plan", "Copy the plan", () => capture.plan) : null,
-      typeof again === "string" && again ? copyButton("command", "Copy the command that recorded it", () => again) : null,
+      typeof again === "string" && again
+        ? copyButton("command", "Copy the command that recorded it", () => again)
+        : null,
       copyButton("show", "Copy the command that shows it", () => command("show", capture.id)),
       button("print", "Print this overview (p)", () => print()),
-      h("span", { class: "faint screen" }, this.app.data.captures.length > 1 ? `capture ${captureNumber(this.app) + 1}` : ""),
+      h(
+        "span",
+        { class: "faint screen" },
+        this.app.data.captures.length > 1 ? `capture ${captureNumber(this.app) + 1}` : "",
+      ),
     );
   }
 }
@@ -76,8 +88,12 @@ export function failureBox(capture: Capture): HTMLElement {
     { class: "failure", role: "alert" },
     h("h2", null, `The compile failed in ${where}`),
     h("pre", null, failure.message),
-    failure.diagnostics ? h("details", { open: true }, h("summary", null, "Diagnostics"), h("pre", null, failure.diagnostics)) : null,
-    failure.pass_label ? button("The IR before it", "Open the pass", () => openPass(capture, failure.pass_label)) : null,
+    failure.diagnostics
+      ? h("details", { open: true }, h("summary", null, "Diagnostics"), h("pre", null, failure.diagnostics))
+      : null,
+    failure.pass_label
+      ? button("The IR before it", "Open the pass", () => openPass(capture, failure.pass_label))
+      : null,
   );
 }
 
@@ -88,14 +104,20 @@ export function openPass(capture: Capture, label: string): void {
 
 function findings(capture: Capture): HTMLElement {
   if (!capture.findings.length) return h("p", { class: "faint" }, "Nothing stands out.");
-  return h("ul", { class: "findings" }, capture.findings.map((one) => h("li", { class: one.level }, finding(capture, one))));
+  return h(
+    "ul",
+    { class: "findings" },
+    capture.findings.map((one) => h("li", { class: one.level }, finding(capture, one))),
+  );
 }
 
 function finding(capture: Capture, one: Finding): Node | string {
   if (one.pass) return button(one.text, "Open the pass", () => openPass(capture, one.pass!), { class: "link" });
   if (!one.stage) return one.text;
   const at = one.line ? `${one.stage}:${one.line}` : null;
-  return button(one.text, "Open the line", () => state.set({ tab: "stages", panes: `py0,${one.stage}`, at }), { class: "link" });
+  return button(one.text, "Open the line", () => state.set({ tab: "stages", panes: `py0,${one.stage}`, at }), {
+    class: "link",
+  });
 }
 
 const UNITS: Record<string, string> = { bytes: "B", percent: "%" };
@@ -118,7 +140,15 @@ function resources(capture: Capture): HTMLElement {
 function occupancy(capture: Capture): HTMLElement | null {
   const found = capture.occupancy;
   if (!found) return null;
-  const meter = h("meter", { min: 0, max: 1, low: 0.25, high: 0.5, optimum: 1, value: found.fraction, "aria-label": "occupancy" });
+  const meter = h("meter", {
+    min: 0,
+    max: 1,
+    low: 0.25,
+    high: 0.5,
+    optimum: 1,
+    value: found.fraction,
+    "aria-label": "occupancy",
+  });
   const others = found.limits.map(([cause, blocks]) => `${cause}: ${blocks} blocks`).join("\n");
   return h(
     "p",
@@ -139,7 +169,10 @@ function stages(capture: Capture): HTMLElement {
     !row.operations ? "" : `${count(row.operations)} ops`,
     row.us === null ? "" : h("span", { class: "time" }, bar(row.us / longest), milliseconds(row.us)),
   ]);
-  const whole = capture.compileUs === null ? null : h("p", { class: "faint" }, `${milliseconds(capture.compileUs)} in all, recording included.`);
+  const whole =
+    capture.compileUs === null
+      ? null
+      : h("p", { class: "faint" }, `${milliseconds(capture.compileUs)} in all, recording included.`);
   return h("div", null, table([], rows, { class: "figures" }), whole);
 }
 
@@ -150,28 +183,50 @@ export function bar(share: number): SVGElement | HTMLElement {
 }
 
 function inputs(capture: Capture): HTMLElement {
-  const common = COMMON.map((name) => capture.options.find(([key]) => key === name)).filter((pair) => pair && pair[1] !== null);
+  const common = COMMON.map((name) => capture.options.find(([key]) => key === name)).filter(
+    (pair) => pair && pair[1] !== null,
+  );
   const rest = capture.options.filter((pair) => !common.includes(pair));
   const attributes = new Map(capture.attributes.map(([name, value]) => [name, String(value)]));
   const signature = capture.signature.map(([name, kind]) => [
     h("code", null, name),
     h("code", null, String(kind)),
-    kind === "constexpr" ? h("code", null, shown(capture.constants.find(([key]) => key === name)?.[1])) : (attributes.get(name) ?? ""),
+    kind === "constexpr"
+      ? h("code", null, shown(capture.constants.find(([key]) => key === name)?.[1]))
+      : (attributes.get(name) ?? ""),
   ]);
   return h(
     "div",
     null,
     table([], signature, { class: "figures" }),
-    table([], [...(common as Pair[]).map(([name, value]) => [name, shown(value)]), ["grid", capture.grid?.join(" × ") ?? "not launched"]], {
-      class: "figures",
-    }),
-    h("details", null, h("summary", null, `${rest.length} more options`), table([], rest.map(([name, value]) => [name, shown(value)]))),
+    table(
+      [],
+      [
+        ...(common as Pair[]).map(([name, value]) => [name, shown(value)]),
+        ["grid", capture.grid?.join(" × ") ?? "not launched"],
+      ],
+      {
+        class: "figures",
+      },
+    ),
+    h(
+      "details",
+      null,
+      h("summary", null, `${rest.length} more options`),
+      table(
+        [],
+        rest.map(([name, value]) => [name, shown(value)]),
+      ),
+    ),
     capture.autotuning ? h("p", null, `Configuration ${shown(capture.autotuning["config"])}`) : null,
   );
 }
 
 function slowest(capture: Capture): HTMLElement {
-  const rows = [...capture.passes].filter((pass) => pass.us).sort((a, b) => b.us! - a.us!).slice(0, 6);
+  const rows = [...capture.passes]
+    .filter((pass) => pass.us)
+    .sort((a, b) => b.us! - a.us!)
+    .slice(0, 6);
   const longest = rows[0]?.us ?? 1;
   const ran = capture.passes.filter((pass) => pass.outcome === "ran");
   const off = capture.passes.length - ran.length;
@@ -185,7 +240,9 @@ function slowest(capture: Capture): HTMLElement {
 }
 
 function versions(capture: Capture): HTMLElement {
-  const environment = Object.entries(capture.environment).filter(([name, value]) => value && name !== "tools" && name !== "command");
+  const environment = Object.entries(capture.environment).filter(
+    ([name, value]) => value && name !== "tools" && name !== "command",
+  );
   const tools = (capture.environment["tools"] as Pair[] | undefined) ?? [];
   const rows = [...environment, ...tools].map(([name, value]) => [name.replace("_version", ""), shown(value)]);
   return table([], rows, { class: "figures" });

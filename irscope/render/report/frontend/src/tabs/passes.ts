@@ -1,8 +1,9 @@
 // Passes: the pipeline on the left, what the chosen pass did on the right.
 import { captureNumber, currentCapture, type App, type Tab } from "../app";
-import { shownLines, shownText, type Toggles } from "../code/aliases";
+import { definitions, shownLines, shownText, type Toggles } from "../code/aliases";
 import { Pane } from "../code/pane";
-import { command, copy, copyButton } from "../copy";
+import { nameAt } from "../code/values";
+import { command, copy, copyButton, toast } from "../copy";
 import type { Diff } from "../data/diff";
 import { labelOf, type Capture, type Kind, type Pass } from "../data/model";
 import { DiffView } from "../diff/view";
@@ -22,7 +23,7 @@ export class PassesTab implements Tab {
   private readonly list: PassList;
   private readonly head = h("div", { class: "pass-head" });
   private readonly body = h("div", { class: "pass-body" });
-  private readonly view = new DiffView();
+  private readonly view = new DiffView({ click: (text, column, lines) => this.openLayout(text, column, lines) });
   private pane: Pane | undefined;
   private waiting = 0;
 
@@ -46,7 +47,12 @@ export class PassesTab implements Tab {
     const chosen = state.number("pass") - 1;
     if (chosen >= 0 && chosen < capture.passes.length) return chosen;
     const failed = capture.passes.findIndex((pass) => pass.outcome === "failed");
-    return failed >= 0 ? failed : Math.max(0, capture.passes.findIndex((pass) => pass.changed));
+    return failed >= 0
+      ? failed
+      : Math.max(
+          0,
+          capture.passes.findIndex((pass) => pass.changed),
+        );
   }
 
   private choose(number: number): void {
@@ -61,7 +67,14 @@ export class PassesTab implements Tab {
     const number = this.number(capture);
     const pass = capture.passes[number];
     if (!pass) {
-      fill(this.head, h("p", null, capture.status === "failed" ? "The compile failed before any pass ran." : "No passes were recorded."));
+      fill(
+        this.head,
+        h(
+          "p",
+          null,
+          capture.status === "failed" ? "The compile failed before any pass ran." : "No passes were recorded.",
+        ),
+      );
       fill(this.body, capture.failure ? failureBox(capture) : null);
       return;
     }
@@ -80,7 +93,9 @@ export class PassesTab implements Tab {
     const counts = (pass.counts ?? [])
       .map((value, index) => (value ? `${signed(value)} ${COUNTS[index]!.replace("_", " ")}` : ""))
       .filter(Boolean);
-    const operations = (pass.byOperation ?? []).map(([name, change]) => h("span", { class: "chip" }, `${signed(change)} ${name}`));
+    const operations = (pass.byOperation ?? []).map(([name, change]) =>
+      h("span", { class: "chip" }, `${signed(change)} ${name}`),
+    );
     const text = () => this.text(pass).join("\n");
     fill(
       this.head,
@@ -88,27 +103,50 @@ export class PassesTab implements Tab {
         "div",
         { class: "headline" },
         h("h1", null, labelOf(pass)),
-        pass.outcome === "ran" ? null : h("span", { class: `chip ${pass.outcome}` }, pass.outcome === "skipped" ? "switched off" : "failed"),
+        pass.outcome === "ran"
+          ? null
+          : h("span", { class: `chip ${pass.outcome}` }, pass.outcome === "skipped" ? "switched off" : "failed"),
         h("span", { class: "faint" }, milliseconds(pass.us)),
         h("span", null, counts.join(", ")),
         h("span", { class: "room" }),
         copyButton("IR", "Copy the IR after this pass", text),
         copyButton("diff command", "Copy the command that shows this diff (y)", () => commandOf(capture, pass)),
-        copyButton("without it", "Copy the command that compiles without this pass", () => command("diff", capture.id, "--disable-pass", labelOf(pass))),
+        copyButton("without it", "Copy the command that compiles without this pass", () =>
+          command("diff", capture.id, "--disable-pass", labelOf(pass)),
+        ),
         copyButton("plan", "Copy the plan without this pass", () => `${capture.plan} -${labelOf(pass)}`.trim()),
       ),
-      pass.argument ? h("code", { class: "argument" }, pass.argument, pass.options ? `{${pass.options}}` : "", pass.scope ? ` on ${pass.scope}` : "") : null,
+      pass.argument
+        ? h(
+            "code",
+            { class: "argument" },
+            pass.argument,
+            pass.options ? `{${pass.options}}` : "",
+            pass.scope ? ` on ${pass.scope}` : "",
+          )
+        : null,
       operations.length ? h("div", { class: "chips" }, operations) : null,
-      h("div", { class: "bar-of-tools" }, this.tools(), h("span", { class: "faint summary" }, diff?.fallback ?? "", " ", diff?.summary ?? "")),
+      h(
+        "div",
+        { class: "bar-of-tools" },
+        this.tools(),
+        h("span", { class: "faint summary" }, diff?.fallback ?? "", " ", diff?.summary ?? ""),
+      ),
     );
   }
 
   private tools(): HTMLElement[] {
     return [
-      toggle("side by side", "Before and after next to each other (s)", state.flag("side"), (on) => state.set({ side: on }, true)),
+      toggle("side by side", "Before and after next to each other (s)", state.flag("side"), (on) =>
+        state.set({ side: on }, true),
+      ),
       toggle("locations", "Show locations (l)", state.flag("loc"), (on) => state.set({ loc: on }, true)),
-      toggle("aliases in place", "Show what aliases stand for (a)", state.flag("alias"), (on) => state.set({ alias: on }, true)),
-      toggle("no attributes", "Hide attribute dictionaries (r)", state.flag("bare"), (on) => state.set({ bare: on }, true)),
+      toggle("aliases in place", "Show what aliases stand for (a)", state.flag("alias"), (on) =>
+        state.set({ alias: on }, true),
+      ),
+      toggle("no attributes", "Hide attribute dictionaries (r)", state.flag("bare"), (on) =>
+        state.set({ bare: on }, true),
+      ),
     ];
   }
 
@@ -132,7 +170,12 @@ export class PassesTab implements Tab {
     this.pane = undefined;
     if (!all.length) return;
     this.pane = new Pane(holder);
-    this.pane.show({ kind, lines, label: `IR of ${labelOf(pass)}`, gutters: [(row) => String(numbers[row - 1] ?? "")] });
+    this.pane.show({
+      kind,
+      lines,
+      label: `IR of ${labelOf(pass)}`,
+      gutters: [(row) => String(numbers[row - 1] ?? "")],
+    });
   }
 
   /** Unpacks the neighbours while the reader reads. */
@@ -168,6 +211,18 @@ export class PassesTab implements Tab {
     ];
   }
 
+  /** From an alias in the diff to its thread map, where the final TTGIR has that layout too; else says what it stands for. */
+  private openLayout(text: string, column: number, lines: string[]): void {
+    const name = nameAt(text, column, "mlir");
+    if (!name || name[0] !== "#" || name.startsWith("#loc")) return;
+    const encoding = definitions(lines).get(name);
+    if (encoding === undefined) return;
+    const { rows } = this.app.data.layouts(captureNumber(this.app));
+    const at = rows.findIndex((row) => row.encoding === encoding);
+    if (at >= 0) state.set({ tab: "layouts", layout: at + 1 });
+    else toast(`${name} = ${encoding}`);
+  }
+
   private copyCommand(): void {
     const capture = currentCapture(this.app);
     const pass = capture.passes[this.number(capture)];
@@ -176,14 +231,20 @@ export class PassesTab implements Tab {
 }
 
 function commandOf(capture: Capture, pass: Pass): string {
-  return pass.diff ? command("diff", capture.id, "--pass", labelOf(pass)) : command("show", capture.id, "--after", labelOf(pass));
+  return pass.diff
+    ? command("diff", capture.id, "--pass", labelOf(pass))
+    : command("show", capture.id, "--after", labelOf(pass));
 }
 
 function remark(capture: Capture, pass: Pass, diff: Diff | undefined): string {
   if (pass.outcome === "skipped") return "The plan switched this pass off: the IR stays as it was.";
   if (pass.outcome === "failed") return "The compile failed here. The IR before this pass:";
-  if (pass.leftOut) return "The IR after this pass was not recorded; irscope dump --snapshots all keeps it. The IR before it, where it is known:";
+  if (pass.leftOut)
+    return "The IR after this pass was not recorded; irscope dump --snapshots all keeps it. The IR before it, where it is known:";
   if (diff) return "Only names, numbers or locations changed. The IR:";
-  if (pass.changed) return `The IR after this pass (${plural(capture.passes.length, "pass")} in all; no diff was made beforehand):`;
+  if (pass.changed === null && pass.outcome === "ran")
+    return "Whether this pass changed anything is not known: the IR before it was not recorded. The IR after it:";
+  if (pass.changed)
+    return `The IR after this pass (${plural(capture.passes.length, "pass")} in all; no diff was made beforehand):`;
   return "This pass changed nothing. The IR:";
 }

@@ -30,7 +30,8 @@ export class PassList {
   show(capture: Capture, chosen: number, changed: Set<string>): void {
     const redraw = capture !== this.capture || ["filter", "hide", "llvm"].some((name) => changed.has(name));
     this.capture = capture;
-    if (this.filter.value !== state.text("filter") && document.activeElement !== this.filter) this.filter.value = state.text("filter");
+    if (this.filter.value !== state.text("filter") && document.activeElement !== this.filter)
+      this.filter.value = state.text("filter");
     if (redraw) this.draw(capture);
     this.mark(chosen);
   }
@@ -61,7 +62,12 @@ export class PassList {
   private draw(capture: Capture): void {
     this.items.clear();
     this.visible = [];
-    fill(this.hide, toggle("changed only", "Hide the passes that changed nothing (h)", state.flag("hide"), (on) => state.set({ hide: on }, true)));
+    fill(
+      this.hide,
+      toggle("changed only", "Hide the passes that changed nothing (h)", state.flag("hide"), (on) =>
+        state.set({ hide: on }, true),
+      ),
+    );
     const kept = capture.passes.map((pass, number) => ({ pass, number })).filter(({ pass }) => wanted(pass));
     const longest = Math.max(1, ...capture.passes.filter((pass) => pass.group === "mlir").map((pass) => pass.us ?? 0));
     const parts: Node[] = [];
@@ -78,29 +84,65 @@ export class PassList {
     fill(this.rows, parts.length ? parts : h("p", { class: "faint" }, "No pass matches."));
     const ran = capture.passes.filter((pass) => pass.outcome === "ran");
     const total = ran.reduce((sum, pass) => sum + (pass.us ?? 0), 0);
-    fill(this.foot, `${plural(ran.length, "pass")}, ${ran.filter((pass) => pass.changed).length} changed the IR, ${milliseconds(total)}`);
+    fill(
+      this.foot,
+      `${plural(ran.length, "pass")}, ${ran.filter((pass) => pass.changed).length} changed the IR, ${milliseconds(total)}`,
+    );
   }
 
   private heading(capture: Capture, name: string): HTMLElement {
-    const own = capture.passes.filter((pass) => (name === "LLVM" ? pass.group === "llvm" : pass.group === "mlir" && pass.stage === name));
-    const time = milliseconds(own.reduce((sum, pass) => sum + (pass.us ?? 0), 0));
-    const text = `${name} · ${plural(own.length, "pass")} · ${time}`;
+    const own = capture.passes.filter((pass) =>
+      name === "LLVM" ? pass.group === "llvm" : pass.group === "mlir" && pass.stage === name,
+    );
+    const total = own.reduce((sum, pass) => sum + (pass.us ?? 0), 0);
+    const text = `${name} · ${plural(own.length, "pass")}${total ? ` · ${milliseconds(total)}` : ""}`;
     if (name !== "LLVM") return h("h3", null, text);
     const open = state.flag("llvm");
-    return h("h3", null, h("button", { type: "button", class: "link", "aria-expanded": String(open), onclick: () => state.set({ llvm: !open }, true) }, `${open ? "▾" : "▸"} ${text}`));
+    return h(
+      "h3",
+      null,
+      h(
+        "button",
+        {
+          type: "button",
+          class: "link",
+          "aria-expanded": String(open),
+          onclick: () => state.set({ llvm: !open }, true),
+        },
+        `${open ? "▾" : "▸"} ${text}`,
+      ),
+    );
   }
 
   private item(pass: Pass, number: number, longest: number): HTMLElement {
-    const what = pass.outcome !== "ran" ? pass.outcome : pass.changed ? "changed" : pass.changed === null ? "unknown" : "same";
+    const what =
+      pass.outcome !== "ran" ? pass.outcome : pass.changed ? "changed" : pass.changed === null ? "unknown" : "same";
     const sign = { changed: "●", same: "", unknown: "?", skipped: "⊘", failed: "✗" }[what];
     const [lines, operations] = pass.counts ?? [];
     const item = h(
       "div",
-      { role: "option", class: `item ${what}`, "aria-selected": "false", title: `${labelOf(pass)} ${pass.argument ?? ""}\n${what}`, onclick: () => this.choose(number) },
+      {
+        role: "option",
+        class: `item ${what}`,
+        "aria-selected": "false",
+        title: `${labelOf(pass)} ${pass.argument ?? ""}\n${what}`,
+        onclick: () => this.choose(number),
+      },
       h("span", { class: "sign" }, sign),
-      h("span", { class: "name" }, pass.name, pass.n > 1 ? h("span", { class: "faint" }, `#${pass.n}`) : null, pass.scope ? h("span", { class: "faint" }, ` ${pass.scope}`) : null),
+      h(
+        "span",
+        { class: "name" },
+        pass.name,
+        pass.n > 1 ? h("span", { class: "faint" }, `#${pass.n}`) : null,
+        pass.scope ? h("span", { class: "faint" }, ` ${pass.scope}`) : null,
+      ),
       h("span", { class: "change" }, signed(operations ?? lines)),
-      h("span", { class: "time" }, bar(Math.sqrt((pass.us ?? 0) / longest)), h("span", { class: "ms" }, pass.us === undefined ? "" : (pass.us / 1000).toFixed(1))),
+      h(
+        "span",
+        { class: "time" },
+        bar(Math.sqrt((pass.us ?? 0) / longest)),
+        h("span", { class: "ms" }, pass.us === undefined ? "" : (pass.us / 1000).toFixed(1)),
+      ),
     );
     return item;
   }

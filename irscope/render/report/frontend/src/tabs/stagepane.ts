@@ -54,7 +54,11 @@ export class StagePane {
     private readonly listeners: Listeners,
   ) {
     this.lines = app.data.lines(source.text);
-    const shown = shownText(this.lines, source.kind, { locations: state.flag("loc"), aliases: false, attributes: true });
+    const shown = shownText(this.lines, source.kind, {
+      locations: state.flag("loc"),
+      aliases: false,
+      attributes: true,
+    });
     this.rows = shown.lines;
     this.numbers = shown.numbers;
     const holder = h("div", { class: "pane" });
@@ -71,7 +75,9 @@ export class StagePane {
       gutters: [
         (row) => String((this.numbers[row - 1] ?? 0) + source.offset),
         // SASS has its control information beside it, where it takes no room from the instructions.
-        ...(source.kind === "sass" && !state.flag("loc") ? [(row: number) => controlOf(this.lines[(this.numbers[row - 1] ?? 1) - 1]!)] : []),
+        ...(source.kind === "sass" && !state.flag("loc")
+          ? [(row: number) => controlOf(this.lines[(this.numbers[row - 1] ?? 1) - 1]!)]
+          : []),
       ],
       lineClass: (row) => this.classOf(row),
       marks: (row) => this.marksOf(row),
@@ -89,7 +95,8 @@ export class StagePane {
   /** Brings the kernel's beginning into sight. */
   first(): void {
     if (state.text("at")) return;
-    if (this.source.kind === "python" && this.source.file === this.capture.file) this.pane.goTo(this.rowOf(this.capture.line));
+    if (this.source.kind === "python" && this.source.file === this.capture.file)
+      this.pane.goTo(this.rowOf(this.capture.line));
   }
 
   reveal(line: number): void {
@@ -122,9 +129,14 @@ export class StagePane {
   /** The nearest line, in a direction, that comes from somewhere. */
   nextLine(from: number, by: number): number | undefined {
     const { kind, file, id } = this.source;
-    for (let row = from > 0 ? this.rowOf(from) + by : by > 0 ? 1 : this.rows.length; row >= 1 && row <= this.rows.length; row += by) {
+    for (
+      let row = from > 0 ? this.rowOf(from) + by : by > 0 ? 1 : this.rows.length;
+      row >= 1 && row <= this.rows.length;
+      row += by
+    ) {
       const line = this.lineOf(row);
-      if (kind === "python" ? this.links.nearLine(file, line).some(Boolean) : this.links.chainAt(id, line) >= 0) return line;
+      if (kind === "python" ? this.links.nearLine(file, line).some(Boolean) : this.links.chainAt(id, line) >= 0)
+        return line;
     }
     return undefined;
   }
@@ -189,7 +201,9 @@ export class StagePane {
       meaning ? h("p", null, h("b", null, meaning[0]), ` ${meaning[1]}`) : null,
       alias ? h("p", null, h("b", null, name!), h("code", null, ` = ${alias}`)) : null,
       control ? h("p", null, control) : null,
-      this.chainText(this.source.kind === "python" ? [] : this.links.frames(this.links.chainAt(this.source.id, this.lineOf(row)))),
+      this.chainText(
+        this.source.kind === "python" ? [] : this.links.frames(this.links.chainAt(this.source.id, this.lineOf(row))),
+      ),
     );
   }
 
@@ -203,7 +217,15 @@ export class StagePane {
     const rows = frames.map((frame, depth) => {
       const place = `${fileName(frame.file)}:${frame.line}${frame.column ? `:${frame.column}` : ""}`;
       const text = this.sourceLine(frame);
-      return h("li", null, h("span", { class: "faint" }, depth ? "called from " : ""), h("b", null, place), frame.function ? ` in ${frame.function}` : "", frame.name ? ` ${frame.name}` : "", text ? h("code", null, `  ${text}`) : null);
+      return h(
+        "li",
+        null,
+        h("span", { class: "faint" }, depth ? "called from " : ""),
+        h("b", null, place),
+        frame.function ? ` in ${frame.function}` : "",
+        frame.name ? ` ${frame.name}` : "",
+        text ? h("code", null, `  ${text}`) : null,
+      );
     });
     return h("ol", { class: "chain" }, rows);
   }
@@ -222,7 +244,8 @@ export class StagePane {
 
   private click(row: number, column: number): void {
     const name = nameAt(this.rows[row - 1]!, column, this.source.kind);
-    this.value = name && !name.startsWith("#loc") ? valueIn(this.lines, name, this.source.kind, this.lineOf(row)) : undefined;
+    this.value =
+      name && !name.startsWith("#loc") ? valueIn(this.lines, name, this.source.kind, this.lineOf(row)) : undefined;
     this.say();
     this.pane.repaint();
     if (!name) this.listeners.pin(this.lineOf(row));
@@ -234,13 +257,24 @@ export class StagePane {
       fill(this.info);
       return;
     }
-    const links = (rows: number[]) => rows.slice(0, MOST_LINES_LISTED).map((row) => [" ", button(String(row), `Go to line ${row}`, () => this.pane.goTo(this.rowOf(row)), { class: "link" })]);
-    const layout = this.source.kind === "mlir" && value.name[0] === "#" ? button("layout", "Its thread map", () => state.set({ tab: "layouts", layout: value.name })) : null;
+    const links = (rows: number[]) =>
+      rows
+        .slice(0, MOST_LINES_LISTED)
+        .map((row) => [
+          " ",
+          button(String(row), `Go to line ${row}`, () => this.pane.goTo(this.rowOf(row)), { class: "link" }),
+        ]);
+    const layout =
+      this.source.kind === "mlir" && value.name[0] === "#"
+        ? button("layout", "Its thread map", () => state.set({ tab: "layouts", layout: value.name }))
+        : null;
     fill(
       this.info,
       h("b", null, value.name),
       value.definitions.length ? [" defined", links(value.definitions)] : "",
-      value.uses.length ? [` · ${value.uses.length} uses`, links(value.uses), value.uses.length > MOST_LINES_LISTED ? " …" : ""] : "",
+      value.uses.length
+        ? [` · ${value.uses.length} uses`, links(value.uses), value.uses.length > MOST_LINES_LISTED ? " …" : ""]
+        : "",
       layout,
     );
   }

@@ -45,21 +45,46 @@ export class StagesTab implements Tab {
   }
 
   private sources(capture: Capture): Source[] {
-    const files = capture.sources.map(([path, text], index): Source => ({ id: `py${index}`, title: fileName(path), kind: "python", text, file: path, offset: 0 }));
+    const files = capture.sources.map(([path, text], index): Source => ({
+      id: `py${index}`,
+      title: fileName(path),
+      kind: "python",
+      text,
+      file: path,
+      offset: 0,
+    }));
     if (!files.some((file) => file.file === capture.file) && capture.kernelSource !== undefined) {
-      files.unshift({ id: "py0", title: fileName(capture.file) || "source", kind: "python", text: capture.kernelSource, file: capture.file, offset: Math.max(0, capture.firstLine - 1) });
+      files.unshift({
+        id: "py0",
+        title: fileName(capture.file) || "source",
+        kind: "python",
+        text: capture.kernelSource,
+        file: capture.file,
+        offset: Math.max(0, capture.firstLine - 1),
+      });
       files.forEach((file, index) => (file.id = `py${index}`));
     }
-    const stages = capture.stages.flatMap((row): Source[] => (row.text === undefined ? [] : [{ id: row.stage, title: row.stage, kind: row.kind, text: row.text, file: "", offset: 0 }]));
+    const stages = capture.stages.flatMap((row): Source[] =>
+      row.text === undefined
+        ? []
+        : [{ id: row.stage, title: row.stage, kind: row.kind, text: row.text, file: "", offset: 0 }],
+    );
     return [...files, ...stages];
   }
 
   private ids(capture: Capture): string[] {
     const known = this.sources(capture).map((source) => source.id);
-    const named = state.text("panes").split(",").filter((id) => known.includes(id));
+    const named = state
+      .text("panes")
+      .split(",")
+      .filter((id) => known.includes(id));
     if (named.length) return named.slice(0, 4);
     const last = known.findLast((id) => ["sass", "amdgcn", "ptx", "llir"].includes(id));
-    return ["py0", "ttgir", last ?? ""].filter((id) => known.includes(id)).concat(known.slice(0, 2)).slice(0, 3).filter((id, at, all) => all.indexOf(id) === at);
+    return ["py0", "ttgir", last ?? ""]
+      .filter((id) => known.includes(id))
+      .concat(known.slice(0, 2))
+      .slice(0, 3)
+      .filter((id, at, all) => all.indexOf(id) === at);
   }
 
   private build(capture: Capture, ids: string[]): void {
@@ -76,10 +101,22 @@ export class StagesTab implements Tab {
     fill(
       this.holder,
       this.panes.map((pane, index) => {
-        const choose = select("text", sources.map((one): [string, string] => [one.id, one.title]), ids[index]!, (id) => this.replace(ids, index, id));
+        const choose = select(
+          "text",
+          sources.map((one): [string, string] => [one.id, one.title]),
+          ids[index]!,
+          (id) => this.replace(ids, index, id),
+        );
         const close = ids.length > 1 ? button("×", "Close this pane", () => this.replace(ids, index, null)) : null;
         pane.element.addEventListener("focusin", () => (this.active = index));
-        fill(pane.head, choose, pane.info, h("span", { class: "room" }), copyButton("text", "Copy this text", () => pane.lines.join("\n")), close);
+        fill(
+          pane.head,
+          choose,
+          pane.info,
+          h("span", { class: "room" }),
+          copyButton("text", "Copy this text", () => pane.lines.join("\n")),
+          close,
+        );
         return pane.element;
       }),
     );
@@ -87,11 +124,20 @@ export class StagesTab implements Tab {
     fill(
       this.bar,
       ids.length < 4 && add.length
-        ? select("add a pane", [["", "add a pane"], ...add.map((one): [string, string] => [one.id, one.title])], "", (id) => id && state.set({ panes: [...ids, id].join(",") }))
+        ? select(
+            "add a pane",
+            [["", "add a pane"], ...add.map((one): [string, string] => [one.id, one.title])],
+            "",
+            (id) => id && state.set({ panes: [...ids, id].join(",") }),
+          )
         : null,
       ...this.presets(sources),
       toggle("locations", "Show locations (o)", state.flag("loc"), (on) => state.set({ loc: on }, true)),
-      h("span", { class: "faint" }, "Hover a line to see where it came from; click keeps it (Esc lets go). Click a value for its definition and uses."),
+      h(
+        "span",
+        { class: "faint" },
+        "Hover a line to see where it came from; click keeps it (Esc lets go). Click a value for its definition and uses.",
+      ),
       h("span", { class: "room" }),
       copyButton("command", "Copy the command that prints these stages", () => {
         const stages = ids.filter((id) => !id.startsWith("py"));
@@ -106,10 +152,20 @@ export class StagesTab implements Tab {
   private presets(sources: Source[]): HTMLElement[] {
     const has = (id: string) => sources.some((one) => one.id === id);
     const lowest = has("sass") ? "sass" : has("amdgcn") ? "amdgcn" : "ptx";
-    const rows = [["py0", "ttgir", lowest], ["ttir", "ttgir"], ["ttgir", "llir"], ["llir", "ptx"], ["ptx", lowest]];
+    const rows = [
+      ["py0", "ttgir", lowest],
+      ["ttir", "ttgir"],
+      ["ttgir", "llir"],
+      ["llir", "ptx"],
+      ["ptx", lowest],
+    ];
     return rows
       .filter((ids) => ids.every(has) && new Set(ids).size === ids.length)
-      .map((ids) => button(ids.map((id) => (id === "py0" ? "Python" : id)).join(" · "), "Show these", () => state.set({ panes: ids.join(",") })));
+      .map((ids) =>
+        button(ids.map((id) => (id === "py0" ? "Python" : id)).join(" · "), "Show these", () =>
+          state.set({ panes: ids.join(",") }),
+        ),
+      );
   }
 
   private replace(ids: string[], index: number, id: string | null): void {
