@@ -23,6 +23,7 @@ from irscope.store import load
 
 EXAMPLES = ("matmul", "flash_attention")
 ROUNDS = 5
+STEP_ROUNDS = 3
 ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
 MANY_LINES = 3000
 
@@ -108,7 +109,7 @@ def in_browser(pages: list[tuple[Path, Capture]]) -> None:
 
 
 def measure(browser: Any, path: Path, capture: Capture) -> None:
-    """Open a page afresh a few times, then step through its passes, first without and then with what is kept."""
+    """Open a page afresh a few times, then step through its passes, a few times each way."""
     paints: list[float] = []
     ready: list[float] = []
     for _ in range(ROUNDS):
@@ -122,24 +123,34 @@ def measure(browser: Any, path: Path, capture: Capture) -> None:
         f"{path.stem}: first paint {statistics.median(paints):.0f} ms, "
         f"usable {statistics.median(ready):.0f} ms after the start"
     )
+    passes = list(capture.passes())
+    numbers = [number for number, item in enumerate(passes) if item.changed]
     for what in ("", "&side=1"):
-        page = browser.new_page(viewport={"width": 1280, "height": 800})
-        page.goto(f"{path.as_uri()}#tab=passes{what}")
-        page.wait_for_selector(".item")
-        numbers = [number for number, item in enumerate(capture.passes()) if item.changed]
-        rows = [(page.evaluate(STEP, number), number) for number in numbers]
-        passes = list(capture.passes())
-        small = [took for took, number in rows if (passes[number].text or "").count("\n") < MANY_LINES]
-        large = [(took, number) for took, number in rows if (passes[number].text or "").count("\n") >= MANY_LINES]
+        rounds = [steps(browser, f"{path.as_uri()}#tab=passes{what}", numbers) for _ in range(STEP_ROUNDS)]
+        rows = [
+            (statistics.median(took), number) for took, number in zip(zip(*rounds, strict=True), numbers, strict=True)
+        ]
+        lines = {number: (passes[number].text or "").count("\n") for number in numbers}
+        small = [took for took, number in rows if lines[number] < MANY_LINES]
         name = "side by side" if what else "unified"
         print(
             f"{path.stem}: stepping to a diff, {name}: "
             f"median {statistics.median(small):.0f} ms, at most {max(small):.0f} ms"
         )
-        for took, number in large:
-            lines = (passes[number].text or "").count("\n")
-            print(f"{path.stem}: to {passes[number].label}, {lines} lines, {name}: {took:.0f} ms")
-        page.close()
+        for took, number in rows:
+            if lines[number] >= MANY_LINES:
+                print(f"{path.stem}: to {passes[number].label}, {lines[number]} lines, {name}: {took:.0f} ms")
+
+
+def steps(browser: Any, url: str, numbers: list[int]) -> list[float]:
+    """Milliseconds of each step, in a page of its own: every text is unpacked for the first time."""
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.goto(url)
+    page.wait_for_selector(".item")
+    page.wait_for_timeout(300)
+    found = [page.evaluate(STEP, number) for number in numbers]
+    page.close()
+    return found
 
 
 def main() -> None:

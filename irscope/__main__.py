@@ -19,10 +19,11 @@ def run(arguments: list[str]) -> int:
     own = [word for word in own if word != "--debug"]
     import typer
 
-    from irscope.cli import app
+    from irscope.cli import app, load_commands
     from irscope.errors import IrscopeError
 
     try:
+        load_commands(own)
         code = app(args=[*own, *dashes, *rest], prog_name="irscope", standalone_mode=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import fields
 
-from irscope.analysis.occupancy import Occupancy, occupancy
+from irscope.analysis.occupancy import occupancy_of
 from irscope.capture import Artifact, Capture, stage_named
 from irscope.ir.asm import count_families, parse_functions
 from irscope.ir.counts import operation_counts
@@ -32,13 +32,6 @@ KEY_FAMILIES = (
     "barrier",
     "special",
 )
-
-
-def occupancy_of(capture: Capture) -> Occupancy | None:
-    """The theoretical occupancy of a capture's kernel; None where it is not known."""
-    # What the compiler ended with: warp specialisation adds warps to those that were asked for.
-    warps = dict(capture.metadata).get("num_warps", capture.launch.option("num_warps"))
-    return occupancy(capture.resources, capture.target, warps) if isinstance(warps, int) else None
 
 
 def resource_rows(capture: Capture) -> dict[str, int | float]:

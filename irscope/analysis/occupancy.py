@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from irscope.analysis.limits import CUDA_LIMITS, HIP_LIMITS, CudaLimits, HipLimits
-from irscope.capture import Resources, Target
+from irscope.capture import Capture, Resources, Target
 
 WARPS, BLOCKS, REGISTERS, SCALARS = "warps", "blocks", "registers", "scalar registers"
 SHARED, BARRIERS, TENSOR_MEMORY = "shared memory", "barriers", "tensor memory"
@@ -62,6 +62,13 @@ def occupancy(resources: Resources, target: Target, num_warps: int) -> Occupancy
         unit = HIP_LIMITS[target.arch]
         return _occupancy(_hip_causes(resources, unit, num_warps), unit.max_waves, num_warps, unit.unit)
     return None
+
+
+def occupancy_of(capture: Capture) -> Occupancy | None:
+    """The theoretical occupancy of a capture's kernel; None where it is not known."""
+    # What the compiler ended with: warp specialisation adds warps to those that were asked for.
+    warps = dict(capture.metadata).get("num_warps", capture.launch.option("num_warps"))
+    return occupancy(capture.resources, capture.target, warps) if isinstance(warps, int) else None
 
 
 def waves_per_simd(resources: Resources, limits: HipLimits) -> int:

@@ -11,13 +11,16 @@ from typing import Any
 
 from irscope.capture import Artifact, StageKind, stage_named
 from irscope.errors import UsageError
-from irscope.render.terminal import highlight, page, use_color
 from irscope.store import write_atomically
 
 
 def colored(asked: bool | None) -> bool:
     """Whether standard output gets colour."""
-    return use_color(sys.stdout, os.environ) if asked is None else asked
+    if asked is not None:
+        return asked
+    from irscope.render.terminal import use_color
+
+    return use_color(sys.stdout, os.environ)
 
 
 def width() -> int:
@@ -31,6 +34,8 @@ def emit(text: str, output: Path | None = None) -> None:
     if output is not None:
         write_atomically(output, text.encode("utf-8", "surrogateescape"))
     elif sys.stdout.isatty():
+        from irscope.render.terminal import page
+
         page(text, sys.stdout)
     else:
         sys.stdout.write(text)
@@ -55,4 +60,8 @@ def emit_artifact(artifact: Artifact, text: str | None, color: bool | None, outp
 
 def paint_text(text: str, kind: StageKind, color: bool) -> str:
     """A text of a stage, highlighted where colour is wanted."""
-    return highlight(text, kind, color=color) if color else text
+    if not color:
+        return text
+    from irscope.render.terminal import highlight
+
+    return highlight(text, kind, color=color)

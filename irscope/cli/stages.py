@@ -93,7 +93,7 @@ def resources_text(capture: Capture) -> str:
 
 def occupancy_text(capture: Capture) -> str:
     """`50 % (32 of 64 warps a multiprocessor, limited by registers)`, or nothing where it is not known."""
-    from irscope.analysis.metrics import occupancy_of
+    from irscope.analysis.occupancy import occupancy_of
 
     occupancy = occupancy_of(capture)
     if occupancy is None:
@@ -201,7 +201,7 @@ def as_json(capture: Capture, wanted: Sequence[str] = ()) -> dict[str, Any]:
 
 def occupancy_json(capture: Capture) -> dict[str, Any] | None:
     """The occupancy of a capture as JSON."""
-    from irscope.analysis.metrics import occupancy_of
+    from irscope.analysis.occupancy import occupancy_of
 
     occupancy = occupancy_of(capture)
     return None if occupancy is None else asdict(occupancy)

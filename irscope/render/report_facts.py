@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from irscope.analysis.metrics import instruction_families, occupancy_of, resource_rows, stage_operations
+from irscope.analysis.metrics import instruction_families, resource_rows, stage_operations
+from irscope.analysis.occupancy import occupancy_of
 from irscope.analysis.pass_effects import PassEffect, pass_effects
 from irscope.capture import Capture, stage_named
 from irscope.render.report_findings import findings_of

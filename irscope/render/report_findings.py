@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from irscope.analysis.metrics import occupancy_of
+from irscope.analysis.occupancy import occupancy_of
 from irscope.capture import Capture
 from irscope.errors import IrscopeError
 from irscope.layout.costs import as_json, costs_of

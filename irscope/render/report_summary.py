@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
-from irscope.analysis.metrics import occupancy_of, resource_rows
+from irscope.analysis.metrics import resource_rows
+from irscope.analysis.occupancy import occupancy_of
 from irscope.capture import Capture
 
 
