@@ -20,10 +20,10 @@ format:  ## Format and mend what ruff can mend
 	$(PYTHON) -m ruff check --fix .
 
 test:  ## Every test that needs no GPU
-	$(PYTHON) -m pytest -n $(WORKERS) --skip-gpu
+	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal --skip-gpu
 
 test-triton:  ## The tests that compile with Triton, but the longest
-	$(PYTHON) -m pytest -n $(WORKERS) --skip-gpu -m "triton and not newest"
+	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal --skip-gpu -m "triton and not newest"
 
 test-gpu:  ## The tests that launch kernels on a GPU
 	$(PYTHON) -m pytest --only-gpu

@@ -37,9 +37,11 @@ def parse_lines(text: str) -> frozenset[int]:
 
 def shown_text(capture: Capture, text: str, kind: StageKind, loc: bool, lines: str | None) -> str:
     """A text as it is shown: with the lines that were asked for, and locations hidden unless they were."""
-    from irscope.ir.locations import filter_lines, lines_selected, read_locations, strip_locations
+    from irscope.ir.locations_strip import strip_locations
 
     if lines is not None:
+        from irscope.ir.locations import filter_lines, lines_selected, read_locations
+
         chosen = parse_lines(lines)
         texts = {item.stage: item.data for item in capture.artifacts if isinstance(item.data, str)}
         # Assembly's locations are read with the help of the stages before it.

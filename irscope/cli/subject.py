@@ -324,7 +324,8 @@ def failure_text(capture: Capture) -> str:
         return ""
     where = failure.pass_label or (f"stage {failure.stage}" if failure.stage else "the front end")
     text = f"{capture.name} ({capture.target}) failed in {where}: {failure.message}"
-    return "\n".join([text, *diagnostic_lines(failure.diagnostics)])
+    said = set(text.splitlines())
+    return "\n".join([text.rstrip(), *(line for line in diagnostic_lines(failure.diagnostics) if line not in said)])
 
 
 def diagnostic_lines(diagnostics: str) -> list[str]:

@@ -194,7 +194,8 @@ class Assembly:
         failed = replace(item.running or _snapshot(event), outcome="failed", changed=None)
         item.snapshots[event["index"]] = failed
         item.running = None
-        item.failure = Failure("pass", event["message"], failed.stage, failed.label, event["diagnostics"])
+        kind: FailureKind = "assembler" if failed.stage in ("cubin", "hsaco") else "pass"
+        item.failure = Failure(kind, event["message"], failed.stage, failed.label, event["diagnostics"])
 
     def _on_llvm_dump(self, event: Event) -> None:
         from irscope.ir.dump import read_llvm_dump

@@ -73,13 +73,34 @@ def record_request(
             ending, interrupted = _follow(process, stream, assembly, timeout_s, progress, _Tail(log, echo))
         output = log.read_text("utf-8", "replace")
     _check_end(assembly, ending, process.returncode, output, timeout_s)
+    captures = assembly.captures()
+    if request.snapshots == "triton" and not interrupted:
+        captures = tuple(_with_text_before_failure(capture, timeout_s, interpreter) for capture in captures)
     return Recording(
-        assembly.captures(),
+        captures,
         assembly.script_end,
         tuple(assembly.notes),
         output,
         interrupted,
     )
+
+
+def _with_text_before_failure(capture: Capture, timeout_s: float, interpreter: str | None) -> Capture:
+    """A capture that failed in a pass, with the IR just before that pass.
+
+    The passes on the LLVM dialect are not printed as they run; where one of them failed, the compile is made again from
+    the capture's own source with every text kept.
+    """
+    from irscope.record.requests import request_from_capture
+
+    failed = next((snapshot for snapshot in capture.snapshots if snapshot.outcome == "failed"), None)
+    if failed is None or "source" not in capture.stages or capture.text_before(failed) is not None:
+        return capture
+    request = request_from_capture(capture, plan=str(capture.plan), snapshots="all")
+    again = record_request(request, timeout_s=timeout_s, interpreter=interpreter).captures[0]
+    if again.failure is None or again.failure.pass_label != failed.label:
+        return capture
+    return replace(capture, snapshots=again.snapshots, snapshot_level="all")
 
 
 @contextlib.contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import subprocess
 import sys
 from collections.abc import Mapping
 from typing import TextIO
@@ -14,7 +13,6 @@ from pygments.token import Comment, Keyword, Name, Number, String
 
 from irscope.capture import StageKind
 from irscope.render.grammars import TokenType
-from irscope.render.lexers import grammar_for
 from irscope.render.tables import table, visible
 
 __all__ = ["PALETTE", "color_of", "highlight", "page", "table", "use_color", "visible"]
@@ -71,6 +69,9 @@ def highlight(text: str, kind: StageKind, *, color: bool | None = None) -> str:
     """
     if color is None:
         color = use_color(sys.stdout, os.environ)
+    # The lexers are needed for colours alone, and take as long to import as the rest.
+    from irscope.render.lexers import grammar_for
+
     grammar = grammar_for(kind)
     if not color:
         return text
@@ -134,6 +135,8 @@ def _pager(environ: Mapping[str, str]) -> list[str]:
 
 def _paged(text: str, command: list[str], stream: TextIO, environ: Mapping[str, str]) -> bool:
     """Show the text in a pager; False where there is no such program."""
+    import subprocess
+
     stream.flush()
     try:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=stream, env=dict(environ))

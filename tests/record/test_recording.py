@@ -264,3 +264,16 @@ def test_the_users_cache_is_neither_read_nor_written(tmp_path: Path, monkeypatch
     before = sorted((path.name, path.stat().st_mtime_ns) for path in cache.rglob("*"))
     assert record_axpy().status == "ok"
     assert sorted((path.name, path.stat().st_mtime_ns) for path in cache.rglob("*")) == before
+
+
+def test_a_failing_ptxas_gives_its_log(tmp_path: Path) -> None:
+    path = tmp_path / "broken.ptx"
+    path.write_text(
+        ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry broken(.param .u64 p0)\n{\n"
+        "  .reg .b32 %r<2>;\n  add.bogus %r1, %r1, 1;\n  ret;\n}\n"
+    )
+    capture = irscope.record(path, target="cuda:90")
+    assert capture.failure is not None
+    assert capture.failure.kind == "assembler"
+    assert capture.failure.stage == "cubin"
+    assert "Unknown modifier '.bogus'" in capture.failure.message

@@ -14,6 +14,8 @@ import { state } from "../state";
 import { failureBox } from "./overview";
 import { PassList } from "./passlist";
 
+/** Changes that are unpacked before they are asked for: the more, the more memory. */
+const MOST_READ_AHEAD = 60;
 const COUNTS = ["lines", "operations", "layouts", "convert_layouts"];
 
 export class PassesTab implements Tab {
@@ -178,15 +180,18 @@ export class PassesTab implements Tab {
     });
   }
 
-  /** Unpacks the neighbours while the reader reads. */
+  /** Unpacks the neighbours, then the other changes, one at a time while the reader reads. */
   private readAhead(capture: Capture, number: number): void {
     cancelIdleCallback(this.waiting);
-    this.waiting = requestIdleCallback(() => {
-      for (const next of this.list.around(number)) {
-        const pass = capture.passes[next];
-        if (pass) this.app.data.passDiff(captureNumber(this.app), pass);
-      }
-    });
+    const others = capture.passes.flatMap((pass, at) => (pass.diff ? [at] : [])).slice(0, MOST_READ_AHEAD);
+    const queue = [...new Set([...this.list.around(number), ...others])];
+    const readOne = () => {
+      const pass = capture.passes[queue.shift() ?? -1];
+      if (!pass || !this.element.isConnected) return;
+      this.app.data.passDiff(captureNumber(this.app), pass);
+      this.waiting = requestIdleCallback(readOne);
+    };
+    this.waiting = requestIdleCallback(readOne);
   }
 
   private keys(): Key[] {
