@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import tempfile
+import time
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, asdict, fields
@@ -164,15 +165,22 @@ class CaptureStore:
 
     def add(self, capture: Capture) -> Path:
         """Store a capture, replacing one with the same id, and drop the oldest past the limit."""
-        path = self.folder / f"{_safe(capture.name)[:80]}-{capture.id}{SUFFIX}"
+        path = self.path_of(capture)
         write_atomically(path, to_bytes(capture))
+        self.mark_last(path)
         self._prune(keep=path)
         return path
 
-    def mark_last(self, capture: Capture) -> None:
-        """Make a stored capture the one that `last` names."""
-        for path in self.folder.glob(f"*-{capture.id}{SUFFIX}"):
-            path.touch()
+    def mark_last(self, path: Path) -> None:
+        """Make a stored capture's file the one that `last` names."""
+        # The file system's clock ticks in milliseconds: two files of one tick would be in no order.
+        newest = max((other.stat().st_mtime_ns for other in self.paths()), default=0)
+        moment = max(time.time_ns(), newest + 1)
+        os.utime(path, ns=(moment, moment))
+
+    def path_of(self, capture: Capture) -> Path:
+        """Where a capture is stored, or would be."""
+        return self.folder / f"{_safe(capture.name)[:80]}-{capture.id}{SUFFIX}"
 
     def paths(self) -> list[Path]:
         """The stored captures' files, the newest first."""

@@ -125,6 +125,8 @@ def dump(
         arguments=arguments,
     )
     wanted = wanted_stages(stage)
+    if output is None and not as_json and needs_no_sass(wanted, after or before or each):
+        asked = replace(asked, disassemble=False)
     _check(wanted, after, before, each, from_pass, edited, via)
     if from_pass is not None and edited is not None:
         captures = [_resumed(subject, asked, from_pass, edited)]
@@ -156,6 +158,11 @@ def dump(
 def wanted_stages(texts: list[str] | None) -> list[str]:
     """The stages that `--stage` names, in order; `all` for every one."""
     return [name.strip() for text in texts or () for name in text.split(",") if name.strip()]
+
+
+def needs_no_sass(wanted: list[str], around: object) -> bool:
+    """Whether what is asked for can be shown without disassembling the cubin."""
+    return bool(around) or (bool(wanted) and not {"sass", "all"} & set(wanted))
 
 
 def show_captures(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated, Any
 
 import typer
@@ -79,6 +79,7 @@ def passes(
         verbose=verbose,
         arguments=arguments,
     )
+    asked = replace(asked, disassemble=False)
     if subject is None and target:
         from irscope.cli.pipeline import pipeline_captures
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from irscope.cli import app, options
-from irscope.cli.subject import failure_text, say
+from irscope.cli.subject import failure_text, say, with_sass
 from irscope.store import CaptureStore
 
 
@@ -35,10 +35,12 @@ def show(
     color: options.Color = None,
 ) -> int:
     """Show a capture: its summary, a stage, or the IR around a pass. Runs anywhere."""
-    from irscope.cli.dump import show_captures, wanted_stages
+    from irscope.cli.dump import needs_no_sass, show_captures, wanted_stages
 
     store = CaptureStore()
     loaded = [store.load(text) for text in captures or ["last"]]
+    if output is not None or as_json or not needs_no_sass(wanted_stages(stage), after or before or each):
+        loaded = [with_sass(capture) for capture in loaded]
     code = show_captures(
         loaded,
         wanted_stages(stage),

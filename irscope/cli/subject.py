@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -10,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from irscope.capture import Capture
+from irscope.capture import Artifact, Capture
 from irscope.errors import CaptureNotFound, IrscopeError, PlanError, RecordingError, UsageError, did_you_mean
 from irscope.plan import PassPlan, PassRule
-from irscope.store import SUFFIX, CaptureStore, load
+from irscope.store import SUFFIX, CaptureStore, load, to_bytes, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -46,6 +47,8 @@ class How:
     verbose: bool = False
     arguments: tuple[str, ...] = ()
     interpreter: str | None = None
+    disassemble: bool = True
+    """Whether the captures shall hold their SASS; nvdisasm takes half a second."""
     constants: tuple[tuple[str, str], ...] = ()
     """tl.constexpr values that replace a launch's own, where it has them."""
 
@@ -152,8 +155,33 @@ def captures_of(subject: str | None, asked: How) -> list[Capture]:
         captures = [captures[asked.launch - 1]]
     if not _is_capture(file):
         # What was chosen of several launches is what a command without a subject means next.
-        CaptureStore().mark_last(captures[-1])
-    return captures
+        store = CaptureStore()
+        store.mark_last(store.path_of(captures[-1]))
+    return [with_sass(capture) for capture in captures] if asked.disassemble else captures
+
+
+def with_sass(capture: Capture) -> Capture:
+    """A capture with its SASS, made of the cubin where the recording left it out, and stored with it."""
+    if "cubin" not in capture.stages or "sass" in capture.stages:
+        return capture
+    from irscope.record.binaries import disassemble, installed_nvdisasm
+
+    cubin = capture.artifact("cubin").data
+    text = disassemble(cubin, installed_nvdisasm()) if isinstance(cubin, bytes) else None
+    if text is None:
+        say(
+            "The recording left the SASS out, and no nvdisasm is here to make it (pip install triton brings one)."
+        )
+        return capture
+    place = capture.stages.index("cubin") + 1
+    full = replace(capture, artifacts=(*capture.artifacts[:place], Artifact("sass", text), *capture.artifacts[place:]))
+    path = CaptureStore().path_of(full)
+    if path.is_file():
+        # Read often, made once; its place among the recent ones stays.
+        times = path.stat()
+        write_atomically(path, to_bytes(full))
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    return full
 
 
 def _is_capture(file: str) -> bool:
@@ -194,7 +222,7 @@ def compiled_again(capture: Capture, asked: How, *, becomes_last: bool = True) -
         snapshots=cast("Any", asked.snapshots),
         llvm_passes=asked.llvm_passes,
     )
-    (fresh,) = run_request(request, asked).captures
+    (fresh,) = run_request(replace(request, disassemble=asked.disassemble), asked).captures
     fresh = replace(fresh, sources=capture.sources, launch=replace(fresh.launch, grid=capture.launch.grid))
     check_plan(asked.plan, [fresh])
     store = CaptureStore()
@@ -202,7 +230,7 @@ def compiled_again(capture: Capture, asked: How, *, becomes_last: bool = True) -
     store.add(fresh)
     if not becomes_last:
         for path in before:
-            path.touch()
+            store.mark_last(path)
     return fresh
 
 
@@ -223,8 +251,7 @@ def _recorded(file: str, kernel: str, asked: How) -> list[Capture]:
         llvm_passes=asked.llvm_passes,
         virtual=asked.virtual,
     )
-    if asked.constants:
-        request = replace(request, constants=asked.constants)
+    request = replace(request, constants=asked.constants, disassemble=asked.disassemble)
     recording = run_request(request, asked)
     captures = list(recording.captures)
     store = CaptureStore()

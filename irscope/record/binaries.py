@@ -7,6 +7,8 @@ too long costs its answer and nothing else.
 from __future__ import annotations
 
 import contextlib
+import importlib.util
+import os
 import re
 import shutil
 import subprocess
@@ -23,6 +25,7 @@ from irscope.record.resources import parse_ptxas_log, read_resources
 __all__ = [
     "Disassembly",
     "disassemble",
+    "installed_nvdisasm",
     "parse_ptxas_log",
     "parse_resource_usage",
     "read_resources",
@@ -143,6 +146,17 @@ class Disassembly:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def installed_nvdisasm() -> Path | None:
+    """The nvdisasm of the installed Triton's package, found without importing it; None where there is none."""
+    with contextlib.suppress(ImportError, ValueError):
+        spec = importlib.util.find_spec("triton")
+        for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
+            path = Path(folder, "backends", "nvidia", "bin", "nvdisasm")
+            if os.access(path, os.X_OK):
+                return path
+    return None
 
 
 def disassemble(cubin: bytes, nvdisasm: str | Path | None, timeout: float = 30.0) -> str | None:

@@ -39,10 +39,13 @@ class BinarySteps:
         elif event.kind == "artifact" and event["stage"] == "source" and isinstance(event.data, str):
             for path in dict.fromkeys(_LOCATION_FILE.findall(event.data)):
                 self._tell_file(path)
-        elif event.kind == "artifact" and event["stage"] == "cubin" and isinstance(event.data, bytes):
+        elif self._is_to_disassemble(event) and isinstance(event.data, bytes):
             tools = triton_api.nvidia_tools()
             self._running.append((event["n"], Disassembly.start(event.data, tools.get("nvdisasm"))))
         self._collect(wait=False)
+
+    def _is_to_disassemble(self, event: Event) -> bool:
+        return self._request.disassemble and event.kind == "artifact" and event["stage"] == "cubin"
 
     def _collect(self, wait: bool) -> None:
         for row in list(self._running):

@@ -52,6 +52,8 @@ class RecordRequest:
     """Where the process's standard error goes, so that diagnostics can be told apart."""
     mlir_dump_path: str = ""
     """Where `MLIR_ENABLE_DUMP` prints to; with it, that stands in for the tap."""
+    disassemble: bool = True
+    """Whether to make the sass stage now; it can be made of the cubin later."""
     layouts: bool = True
     """Whether to ask the compiler for its layouts too."""
 
