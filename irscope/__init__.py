@@ -4,6 +4,7 @@
 >>> capture = irscope.load("matmul.irscope")     # anywhere, with neither Triton nor torch
 >>> print(capture.ttgir)
 >>> capture = irscope.record("examples/matmul.py", target="cuda:90")
+>>> print(irscope.diff(capture, irscope.load("other.irscope")).resources)
 >>> with irscope.capture() as recording:         # around launches in one's own process
 ...     kernel[grid](x, y, n)
 >>> recording[0].ptx
@@ -23,6 +24,7 @@ __all__ = [
     "Target",
     "__version__",
     "capture",
+    "diff",
     "load",
     "record",
     "record_all",
@@ -30,6 +32,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from irscope.analysis.compare import diff
     from irscope.api import capture, record, record_all
     from irscope.capture import Capture, Target
     from irscope.errors import IrscopeError
@@ -43,6 +46,7 @@ _HOMES = {
     "PassRule": "irscope.plan",
     "Target": "irscope.capture",
     "capture": "irscope.api",
+    "diff": "irscope.analysis.compare",
     "load": "irscope.store",
     "record": "irscope.api",
     "record_all": "irscope.api",

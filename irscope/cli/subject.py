@@ -169,9 +169,7 @@ def with_sass(capture: Capture) -> Capture:
     cubin = capture.artifact("cubin").data
     text = disassemble(cubin, installed_nvdisasm()) if isinstance(cubin, bytes) else None
     if text is None:
-        say(
-            "The recording left the SASS out, and no nvdisasm is here to make it (pip install triton brings one)."
-        )
+        say("The recording left the SASS out, and no nvdisasm is here to make it (pip install triton brings one).")
         return capture
     place = capture.stages.index("cubin") + 1
     full = replace(capture, artifacts=(*capture.artifacts[:place], Artifact("sass", text), *capture.artifacts[place:]))

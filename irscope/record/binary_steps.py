@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from irscope.record import triton_api
-from irscope.record.binaries import Disassembly
 from irscope.record.events import Event, EventSink
 from irscope.record.request import RecordRequest
+
+if TYPE_CHECKING:
+    from irscope.record.binaries import Disassembly
 
 DISASSEMBLY_TIMEOUT_S = 60.0
 _MAX_SOURCE_BYTES = 4 << 20
@@ -40,6 +43,9 @@ class BinarySteps:
             for path in dict.fromkeys(_LOCATION_FILE.findall(event.data)):
                 self._tell_file(path)
         elif self._is_to_disassemble(event) and isinstance(event.data, bytes):
+            # Its readers take a while to import, and not every recording needs them.
+            from irscope.record.binaries import Disassembly
+
             tools = triton_api.nvidia_tools()
             self._running.append((event["n"], Disassembly.start(event.data, tools.get("nvdisasm"))))
         self._collect(wait=False)

@@ -13,6 +13,7 @@ from irscope.render.terminal import table
 
 _LARGEST = 6
 _LINES = 12
+_PASSES = 5
 
 
 def render_comparison(
@@ -30,6 +31,7 @@ def render_comparison(
     parts += _rows("resources", comparison.resources, width, color)
     parts += _rows("instructions", comparison.instructions, width, color)
     parts += _line_table(comparison)
+    parts += _pass_table(comparison, width, color)
     if not stat:
         for stage in stages:
             parts.append(_stage_diff(comparison, stage, width, color, side_by_side, context))
@@ -100,6 +102,30 @@ def _line_table(comparison: Comparison) -> list[str]:
     if len(comparison.lines) > _LINES:
         lines.append(f"  and {len(comparison.lines) - _LINES} more lines")
     return ["\n".join(lines) + "\n"]
+
+
+def _pass_table(comparison: Comparison, width: int, color: bool) -> list[str]:
+    """The passes that ran on one side only, and those whose time changed most, side by side."""
+    rows = [row for row in comparison.passes if row.left_us is not None or row.right_us is not None]
+    if not rows or all(row.left_us == row.right_us for row in rows):
+        return []
+    one_sided = [row for row in rows if row.outcome[0] != row.outcome[1]]
+    both = sorted(
+        (row for row in rows if row not in one_sided),
+        key=lambda row: -abs((row.right_us or 0) - (row.left_us or 0)),
+    )
+    cells = [
+        [row.label, _time(row.left_us, row.outcome[0]), "→", _time(row.right_us, row.outcome[1])]
+        for row in (one_sided + both)[:_PASSES]
+    ]
+    totals = [sum(row.left_us or 0 for row in rows), sum(row.right_us or 0 for row in rows)]
+    cells.append([f"all {len(rows)}", f"{totals[0] / 1000:.1f}", "→", f"{totals[1] / 1000:.1f}"])
+    return [table(["passes, ms", "before", "", "after"], cells, width=width, color=color)]
+
+
+def _time(duration_us: int | None, outcome: str) -> str:
+    marks = {"skipped": "off", "failed": "failed", "absent": "–"}
+    return marks.get(outcome) or ("–" if duration_us is None else f"{duration_us / 1000:.2f}")
 
 
 def _stage_diff(comparison: Comparison, stage: str, width: int, color: bool, side_by_side: bool, context: int) -> str:

@@ -295,3 +295,27 @@ def test_show_imports_neither_triton_nor_torch(recorded: Path) -> None:
     subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
     )
+
+
+def test_passes_times_stand_side_by_side(irscope: Callable[..., Answer], recorded: Path) -> None:
+    out = irscope("diff", recorded, "--disable-pass", "pipeline", "--stat").out
+    row = re.search(r"^ttgir:pipeline#1 +(\S+) +→ +off$", out, re.MULTILINE)
+    assert row is not None
+    assert float(row[1]) > 0
+    assert re.search(r"^all \d+ +[\d.]+ +→ +[\d.]+$", out, re.MULTILINE)
+
+
+def test_another_kernel_and_another_interpreter(irscope: Callable[..., Answer], tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="the script imports torch")
+    small = KERNELS / "small.py"
+    answer = irscope("diff", f"{small}::scale", "--vs", "kernel=row_sum", "--stat")
+    assert answer.code == 0, answer.err
+    assert re.search(r"^  kernel +scale → row_sum$", answer.out, re.MULTILINE)
+    answer = irscope("diff", f"{small}::scale", "--vs", f"triton={sys.executable}", "--exit-code", "--stat")
+    assert answer.code == 0, answer.err
+    assert "every stage is the same" in answer.out
+
+
+def test_what_was_left_out_is_made_when_it_is_looked_at(irscope: Callable[..., Answer]) -> None:
+    irscope("dump", *AXPY, "--stage", "ttir")
+    assert "LDG.E" in irscope("show", "last", "--stage", "sass").out
