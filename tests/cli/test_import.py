@@ -127,6 +127,7 @@ def test_what_cannot_be_imported(log: Path, capsys: Captured, arguments: list[st
 @pytest.mark.triton
 @pytest.mark.slow
 def test_dump_via_mlir_dump(capsys: Captured) -> None:
+    pytest.importorskip("torch", reason="the example imports torch")
     assert run(["dump", EXAMPLE, "--via", "mlir-dump", "--target", "cuda:90", "--launch", "1", "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
     assert any("MLIR_ENABLE_DUMP" in note for note in row["notes"])

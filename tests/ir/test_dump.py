@@ -509,9 +509,10 @@ def test_the_dump_says_what_the_tap_saw(target: str) -> None:
     from irscope.cli.subject import How
     from irscope.cli.via import captures_via_mlir_dump
 
-    script = str(Path(__file__).parent.parent.parent / "examples" / "vector_add.py")
-    tapped = irscope.record_all(script, target=target, snapshots="all")
-    dumped = captures_via_mlir_dump(script, How(targets=(target,)))
+    path = Path(__file__).parent.parent / "record" / "kernels" / "no_torch.py"
+    signature = "*fp16:16, *fp16:16, *fp32:16, i32:16, 64"
+    tapped = irscope.record_all(path, kernel="tile_product", signature=signature, target=target, snapshots="all")
+    dumped = captures_via_mlir_dump(f"{path}::tile_product", How(targets=(target,), signature=signature))
     assert [capture.id for capture in dumped] == [capture.id for capture in tapped]
     for ours, theirs in zip(dumped, tapped, strict=True):
         mine = [each for each in ours.snapshots if each.argument]
