@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from irscope.capture import PassSnapshot
-from irscope.cli import app
+from irscope.cli import app, load_commands
 from irscope.errors import MissingTool
 from irscope.render.dot_write import has_dot
 from irscope.store import save
@@ -31,6 +31,7 @@ def product(tmp_path: Path) -> str:
 
 
 def run(*arguments: str) -> Result:
+    load_commands(["graph"])
     return CliRunner().invoke(app, ["graph", *arguments])
 
 

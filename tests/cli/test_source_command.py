@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from irscope.cli import app
+from irscope.cli import app, load_commands
 from irscope.store import save
 from tests.analysis.recorded import stored
 
@@ -28,6 +28,7 @@ def product(tmp_path: Path) -> str:
 
 
 def run(*arguments: str) -> Result:
+    load_commands(["source"])
     return CliRunner().invoke(app, ["source", *arguments])
 
 
