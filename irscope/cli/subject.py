@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from irscope.capture import Artifact, Capture
-from irscope.errors import CaptureNotFound, IrscopeError, PlanError, RecordingError, UsageError, did_you_mean
+from irscope.errors import CaptureNotFound, PlanError, RecordingError, UsageError, did_you_mean
 from irscope.plan import PassPlan, PassRule
 from irscope.store import SUFFIX, CaptureStore, load, to_bytes, write_atomically
 
@@ -365,9 +365,3 @@ def diagnostic_lines(diagnostics: str) -> list[str]:
             caret = number + 2 < len(lines) and lines[number + 2].strip() == "^"
             kept += lines[number : number + 3] if caret else [line]
     return list(dict.fromkeys(kept)) or lines[-_FRAMES_OF_OUTPUT:]
-
-
-def raise_if_empty(items: Sequence[object], message: str) -> None:
-    """Raise IrscopeError where there is nothing."""
-    if not items:
-        raise IrscopeError(message)
