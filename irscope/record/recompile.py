@@ -13,6 +13,7 @@ from irscope.record.block_arguments import restore_block_arguments
 from irscope.record.compiles import Watch, WatchedCompile, finish_compile, plain
 from irscope.record.launches import describe_traceback
 from irscope.record.request import RecordRequest
+from irscope.store import tupled
 
 # What a backend fills in by itself, from the target or from the machine.
 _BACKENDS_OWN = ("arch", "backend_name", "warp_size", "extern_libs", "ir_override")
@@ -85,7 +86,7 @@ def _first_stage(request: RecordRequest, stages: dict[str, Any]) -> int:
 def _options(request: RecordRequest, backend: Any, target: Target, attributes: dict[str, Any]) -> Any:
     """The launch's own options as far as they were chosen, not filled in, and the request's over them."""
     chosen: dict[str, Any] = {}
-    recorded = {key: _tupled(value) for key, value in (request.launch or {}).get("options", ())}
+    recorded = {key: tupled(value) for key, value in (request.launch or {}).get("options", ())}
     if recorded:
         origin = Target.parse(request.launch_target) if request.launch_target else target
         if origin == target:
@@ -106,7 +107,3 @@ def _options(request: RecordRequest, backend: Any, target: Target, attributes: d
                 "Record the script again with that value."
             )
     return backend.parse_options({**chosen, **attributes, **replaced})
-
-
-def _tupled(value: Any) -> Any:
-    return tuple(_tupled(item) for item in value) if isinstance(value, list) else value
