@@ -1,6 +1,7 @@
 """What recording costs over the plain compile in the same process, and what a capture weighs.
 
-Each case runs in processes of its own; within one, plain and recorded compiles take turns, each with an empty cache.
+Each case runs in a process of its own, in which plain compiles, those with MLIR_ENABLE_DUMP to a file and recorded ones
+take turns, each with an empty cache. Processor time, of the process and of ptxas.
 `irscope` in another interpreter: `PYTHON -m benchmarks recording`.
 """
 
@@ -11,6 +12,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -19,7 +21,7 @@ TARGETS = ("cuda:90", "cuda:100", "hip:gfx942")
 ROUNDS = 5
 
 CHILD = """
-import io, json, os, statistics, sys, tempfile, time
+import json, os, resource, sys, tempfile
 sys.path.insert(0, {tests!r})
 from pathlib import Path
 from compile_cases import CASES, compile_case
@@ -30,14 +32,18 @@ from irscope.record.events import EventWriter
 from irscope.record.request import RecordRequest
 from irscope.store import to_bytes
 triton_api.silence_known_noise()
-name, target, rounds, dump = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4] == "dump"
+name, target, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
 case = next(case for case in CASES if case.name == name)
+
+def processor_seconds():
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
 
 def timed(action):
     with tempfile.TemporaryDirectory() as folder, triton_api.private_cache(Path(folder)):
-        started = time.perf_counter()
+        started = processor_seconds()
         action()
-        return time.perf_counter() - started
+        return processor_seconds() - started
 
 def plain():
     compile_case(case, target)
@@ -49,13 +55,16 @@ def recorded(level):
             compile_case(case, target)
     return action
 
-if dump:
-    # MLIR_DUMP_PATH is read once a process.
-    plain()
-    print(json.dumps(statistics.median(timed(plain) for _ in range(rounds))))
-    sys.stdout.flush()
-    os._exit(0)
+def dumped():
+    # To the file that MLIR_DUMP_PATH named when the process began.
+    os.environ["MLIR_ENABLE_DUMP"] = "1"
+    try:
+        compile_case(case, target)
+    finally:
+        del os.environ["MLIR_ENABLE_DUMP"]
+
 actions = {{"plain": plain, "triton": recorded("triton"), "all": recorded("all"), "none": recorded("none")}}
+actions["dump"] = dumped
 for action in actions.values():
     timed(action)
 times = {{name: [] for name in actions}}
@@ -77,43 +86,38 @@ os._exit(0)
 """
 
 
-def run(case: str, target: str, mode: str) -> dict[str, object] | float:
+def run(case: str, target: str) -> dict[str, object]:
     """One child's answer."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    log = ""
-    if mode == "dump":
-        log = f"{os.environ.get('TMPDIR', '/tmp')}/irscope-bench-{os.getpid()}.log"
-        environment |= {"MLIR_ENABLE_DUMP": "1", "MLIR_DUMP_PATH": log}
-    code = CHILD.format(tests=str(ROOT / "tests" / "examples"))
-    command = [sys.executable, "-W", "ignore", "-c", code, case, target, str(ROUNDS), mode]
-    answer = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    if log:
-        Path(log).unlink(missing_ok=True)
-    if answer.returncode:
-        sys.exit(answer.stderr[-2000:])
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder, "dump")
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "MLIR_DUMP_PATH": str(log)}
+        code = CHILD.format(tests=str(ROOT / "tests" / "examples"))
+        command = [sys.executable, "-W", "ignore", "-c", code, case, target, str(ROUNDS)]
+        answer = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        if answer.returncode:
+            sys.exit(answer.stderr[-2000:])
+        if not log.stat().st_size:
+            sys.exit("MLIR_ENABLE_DUMP printed nothing: there is nothing to compare with")
     return json.loads(answer.stdout.strip().splitlines()[-1])
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print; arguments choose targets."""
     from importlib.metadata import version
 
-    print(f"Triton {version('triton')}; medians of {ROUNDS}, ratios to the plain compile in the same process")
+    print(f"Triton {version('triton')}; processor time, medians of {ROUNDS}, ratios to the plain compile")
     for case in CASES:
         for target in TARGETS:
-            answer = run(case, target, "record")
-            dumped = run(case, target, "dump")
-            assert isinstance(answer, dict)
-            assert isinstance(dumped, float)
+            answer = run(case, target)
             times = answer["times"]
             assert isinstance(times, dict)
             plain = statistics.median(times["plain"])
             ratios = ", ".join(
-                f"{name} {statistics.median(times[name]) / plain:.2f}" for name in ("triton", "all", "none")
+                f"{name} {statistics.median(times[name]) / plain:.2f}" for name in ("none", "triton", "all", "dump")
             )
             raw, size = int(str(answer["raw"])), int(str(answer["file"]))
             print(
-                f"  {case} {target}: plain {plain:.3f} s; {ratios}; MLIR_ENABLE_DUMP {dumped / plain:.2f}; "
+                f"  {case} {target}: plain {plain:.3f} s; {ratios}; "
                 f"all snapshots {raw / 1e6:.1f} MB, file {size / 1e3:.0f} kB ({size / raw:.1%})",
                 flush=True,
             )

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import sys
 
 
 def main() -> None:
-    """Run the command line; exit code 0 done, 1 failed, 2 misuse."""
-    sys.exit(run(sys.argv[1:]))
+    """Run the command line; exit code 0 done, 1 failed, 2 misuse. Ends the process."""
+    # Nearly everything that a command imports and reads lives to its end: looking for garbage finds none.
+    gc.set_threshold(100_000, 20, 20)
+    code = run(sys.argv[1:])
+    sys.stderr.flush()
+    atexit._run_exitfuncs()
+    # Taking the modules down one by one is a tenth of what a short command takes.
+    os._exit(code)
 
 
 def run(arguments: list[str]) -> int:

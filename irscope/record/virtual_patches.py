@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
 from typing import Any
 
 _MISSING = object()
@@ -12,6 +14,7 @@ class Patches:
 
     def __init__(self) -> None:
         self._undo: list[tuple[Any, Any, Any]] = []
+        self._modules: list[ModuleType] = []
 
     def set(self, owner: Any, name: str, value: Any) -> Any:
         """Put `value` in the place of an attribute, and return what stood there (None where there was nothing)."""
@@ -32,8 +35,17 @@ class Patches:
             if hasattr(owner, name):
                 self.set(owner, name, value)
 
+    def set_module(self, module: ModuleType) -> None:
+        """Let imports find `module` under its name, until the real one is loaded."""
+        sys.modules[module.__name__] = module
+        self._modules.append(module)
+
     def restore(self) -> None:
         """Undo everything, last first."""
+        for module in self._modules:
+            if sys.modules.get(module.__name__) is module:
+                del sys.modules[module.__name__]
+        self._modules.clear()
         while self._undo:
             owner, name, old = self._undo.pop()
             if isinstance(owner, dict):

@@ -19,6 +19,7 @@ from irscope.record.virtual_moves import Moves
 from irscope.record.virtual_ops import Operators
 from irscope.record.virtual_patches import Patches
 from irscope.record.virtual_reads import Reads
+from irscope.record.virtual_symbols import spare_symbols
 from irscope.record.virtual_torch import VirtualCuda
 
 
@@ -44,6 +45,7 @@ class TorchSession:
         self._follow_backward()
         self._follow_threads()
         self._spare_dynamo()
+        spare_symbols(self._patches)
         self._follow_default_device()
         self._accept_comparisons()
         # Not a handler of the mode: torch looks at the stream's type before it asks any mode.
@@ -104,11 +106,11 @@ class TorchSession:
         self._patches.set(threading.Thread, "run", run_in_mode)
 
     def _spare_dynamo(self) -> None:
-        """Functions marked as not for torch.compile import all of it when first called: a second and more, for nothing.
+        """What is marked as not for torch.compile imports all of it when first called: a second and more, for nothing.
 
-        Among them are the shape functions of most element-wise operations. They look for their unmarked selves with
-        `getattr`: a name of that module's own stands in for it, as long as the program does not itself use
-        torch.compile.
+        Among such functions are the shape functions of most element-wise operations. They look for their unmarked
+        selves with `getattr`: a name of that module's own stands in for it, as long as the program does not itself
+        use torch.compile.
         """
 
         def unmarked(owner: Any, name: str, *default: Any) -> Any:
@@ -117,6 +119,15 @@ class TorchSession:
             return getattr(owner, name, *default)
 
         self._patches.set(torch._compile, "getattr", unmarked)
+        use_deterministic = torch.use_deterministic_algorithms
+
+        def deterministic(mode: bool, *, warn_only: bool = False) -> None:
+            if "torch._inductor.config" in sys.modules:
+                use_deterministic(mode, warn_only=warn_only)
+            else:
+                torch._C._set_deterministic_algorithms(mode, warn_only=warn_only)
+
+        self._patches.set(torch, "use_deterministic_algorithms", deterministic)
 
     def _follow_default_device(self) -> None:
         """`torch.set_default_device("cuda")` puts torch's own mode below ours, `with torch.device("cuda")` above."""
