@@ -217,11 +217,12 @@ def _pass_times(left: Capture, right: Capture) -> list[PassTime]:
 def _lines(left: Capture, right: Capture, stages: list[str]) -> tuple[LineChange, ...]:
     """Python lines of the kernel whose operation counts changed most, over the stages that differ."""
     changes: dict[tuple[str, int], list[tuple[str, int]]] = {}
-    for stage in stages:
-        if stage_named(stage).is_binary or stage == "source":
-            continue
-        before = source_map(left, [stage]).line_counts(stage)
-        after = source_map(right, [stage]).line_counts(stage)
+    texts = [stage for stage in stages if not stage_named(stage).is_binary and stage != "source"]
+    if not texts:
+        return ()
+    ours, theirs = source_map(left, texts), source_map(right, texts)
+    for stage in texts:
+        before, after = ours.line_counts(stage), theirs.line_counts(stage)
         for key in {*before, *after}:
             if change := after[key] - before[key]:
                 changes.setdefault(key, []).append((stage, change))
