@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from irscope import errors
-from irscope.capture import Capture
+from irscope.capture import Capture, Failure, stage_named
 from irscope.errors import IrscopeError, RecordingError
 from irscope.record.assembly import Assembly, ScriptEnd
 from irscope.record.events import FrameReader
@@ -70,9 +70,9 @@ def record_request(
         log.touch()
         request = replace(request, log_path=str(log))
         with _child(request, interpreter or sys.executable, log) as (process, stream):
-            ending, interrupted = _follow(process, stream, assembly, timeout_s, progress, _Tail(log, echo))
+            ending, interrupted = _follow(process, stream, assembly, timeout_s, progress, Tail(log, echo))
         output = log.read_text("utf-8", "replace")
-    _check_end(assembly, ending, process.returncode, output, timeout_s)
+    check_end(assembly, ending, process.returncode, output, timeout_s)
     captures = assembly.captures()
     if request.snapshots == "triton" and not interrupted:
         captures = tuple(_with_text_before_failure(capture, timeout_s, interpreter) for capture in captures)
@@ -86,31 +86,45 @@ def record_request(
 
 
 def _with_text_before_failure(capture: Capture, timeout_s: float, interpreter: str | None) -> Capture:
-    """A capture that failed in a pass, with the IR just before that pass.
+    """A capture that failed in a pass, with that pass and the IR just before it.
 
-    The passes on the LLVM dialect are not printed as they run; where one of them failed, the compile is made again from
-    the capture's own source with every text kept.
+    The passes on the LLVM dialect run together and are not printed; where one of them failed, the compile is made again
+    from the capture's own source, pass by pass, with every text kept.
     """
     from irscope.record.requests import request_from_capture
 
     failed = next((snapshot for snapshot in capture.snapshots if snapshot.outcome == "failed"), None)
-    if failed is None or "source" not in capture.stages or capture.text_before(failed) is not None:
+    if capture.failure is None or "source" not in capture.stages or not capture.snapshots:
+        return capture
+    if failed is not None and capture.text_before(failed) is not None:
+        return capture
+    if failed is None and not _may_have_failed_in_a_pass(capture.failure):
         return capture
     request = request_from_capture(capture, plan=str(capture.plan), snapshots="all")
     again = record_request(request, timeout_s=timeout_s, interpreter=interpreter).captures[0]
-    if again.failure is None or again.failure.pass_label != failed.label:
+    if again.failure is None or (failed is not None and again.failure.pass_label != failed.label):
         return capture
-    return replace(capture, snapshots=again.snapshots, snapshot_level="all")
+    return replace(capture, snapshots=again.snapshots, failure=again.failure, snapshot_level="all")
 
 
-@contextlib.contextmanager
-def _child(request: RecordRequest, interpreter: str, log: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    read_end, write_end = os.pipe()
+def _may_have_failed_in_a_pass(failure: Failure) -> bool:
+    kind = stage_named(failure.stage).kind if failure.stage else "binary"
+    return kind in ("mlir", "llvm") and failure.kind in ("pass", "abort", "timeout") and not failure.pass_label
+
+
+def child_environment() -> dict[str, str]:
+    """The environment of a recording process, which finds this irscope whatever its interpreter has installed."""
     environment = dict(os.environ)
     # Another interpreter need not have irscope installed: this one's is enough, it asks only for the standard library.
     package_parent = str(Path(errors.__file__).resolve().parent.parent)
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [package_parent, environment.get("PYTHONPATH", "")]))
     environment.setdefault("PYTHONUNBUFFERED", "1")
+    return environment
+
+
+@contextlib.contextmanager
+def _child(request: RecordRequest, interpreter: str, log: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    read_end, write_end = os.pipe()
     try:
         with open(log, "ab") as output:
             process = subprocess.Popen(
@@ -119,7 +133,7 @@ def _child(request: RecordRequest, interpreter: str, log: Path) -> Iterator[tupl
                 stdout=output,
                 stderr=output,
                 pass_fds=(write_end,),
-                env=environment,
+                env=child_environment(),
                 # Its own group: a time-out ends ptxas and whatever else it started too.
                 start_new_session=True,
             )
@@ -135,10 +149,11 @@ def _child(request: RecordRequest, interpreter: str, log: Path) -> Iterator[tupl
         yield process, read_end
     finally:
         os.close(read_end)
-        _kill(process)
+        kill(process)
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """End a process and all that it started; harmless where it has ended."""
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -151,7 +166,7 @@ def _follow(
     assembly: Assembly,
     timeout_s: float,
     progress: Progress | None,
-    tail: _Tail,
+    tail: Tail,
 ) -> tuple[str, bool]:
     """Feed events until the stream ends; returns how it ended ("end", "timeout" or "interrupt") and whether by ^C."""
     frames = FrameReader()
@@ -181,12 +196,16 @@ def _follow(
         pass
     except KeyboardInterrupt:
         ending = "interrupt"
-    _kill(process)
+    kill(process)
     tail.read()
     return ending, ending == "interrupt"
 
 
-def _check_end(assembly: Assembly, ending: str, code: int, output: str, timeout_s: float) -> None:
+def check_end(assembly: Assembly, ending: str, code: int, output: str, timeout_s: float) -> None:
+    """Turn the end of a recording process into failures of what it was compiling; raises what it refused with.
+
+    `ending`: "end", "timeout" or "interrupt". `code`: its exit code, a signal as a negative number.
+    """
     diagnostics = output[-_DIAGNOSTICS_LIMIT:]
     if ending == "timeout":
         assembly.fail_open("timeout", f"the compile took longer than {timeout_s:g} s and was ended.", diagnostics)
@@ -197,7 +216,7 @@ def _check_end(assembly: Assembly, ending: str, code: int, output: str, timeout_
         kind = getattr(errors, name, RecordingError)
         raise kind(message) if issubclass(kind, IrscopeError) else RecordingError(message)
     elif not assembly.done:
-        how = _how_it_died(code)
+        how = how_it_died(code)
         if not assembly.compiling:
             tail = "\n".join(output.splitlines()[-_LOG_TAIL_LINES:])
             if not assembly.count:
@@ -206,14 +225,15 @@ def _check_end(assembly: Assembly, ending: str, code: int, output: str, timeout_
         assembly.fail_open("abort", f"the compiler {how}.", diagnostics)
 
 
-def _how_it_died(code: int) -> str:
+def how_it_died(code: int) -> str:
+    """An exit code in words; a signal is a negative number."""
     if code < 0:
         with contextlib.suppress(ValueError):
             return f"was ended by {signal.Signals(-code).name}"
     return f"exited with code {code}"
 
 
-class _Tail:
+class Tail:
     """Hands on what is appended to a file."""
 
     def __init__(self, path: Path, echo: Callable[[str], None] | None) -> None:
@@ -222,6 +242,7 @@ class _Tail:
         self._offset = 0
 
     def read(self) -> None:
+        """Hand on what is new."""
         if self._echo is None:
             return
         with open(self._path, "rb") as file:

@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any, Protocol
 
 from irscope.record import triton_api
+from irscope.record.pass_timing import split_durations, timed
 
 LLVM_OPTIMISER = "llvm-opt"
 """The name of LLVM's optimiser as a step of the pipeline."""
@@ -43,12 +44,16 @@ class PassObserver(Protocol):
         """Whether it shall run."""
         ...
 
-    def pass_ended(self, step: PassStep, module: Any, duration_us: int) -> None:
+    def pass_ended(self, step: PassStep, module: Any, duration_us: int | None) -> None:
         """It ran; `module` is what it worked on, None where that can't be printed."""
         ...
 
     def pass_failed(self, step: PassStep, error: BaseException) -> None:
         """It raised."""
+        ...
+
+    def lets_passes_run_together(self, module: Any) -> bool:
+        """Whether the passes that follow may run in one pass manager, and be told of when all are done."""
         ...
 
     def module_leaves_mlir(self, module: Any) -> None:
@@ -165,6 +170,15 @@ def _translation_stand_in(real: Callable[..., Any], current: CurrentObserver) ->
     return to_module
 
 
+@dataclass(frozen=True, slots=True)
+class _Added:
+    """A step: a pass in a manager of its own, and how to add it to another."""
+
+    name: str
+    manager: Any
+    add_to: Callable[[Any], Any]
+
+
 class TappedPassManager:
     """Takes passes as a pass manager does, and runs each in one of its own."""
 
@@ -173,7 +187,8 @@ class TappedPassManager:
         self._context = context
         self._observer = observer
         self._debug = False
-        self._steps: list[tuple[str, Any]] = []
+        self._dumps = False
+        self._steps: list[_Added] = []
 
     def add(self, name: str, builder: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Add what one builder adds, as one step."""
@@ -183,30 +198,50 @@ class TappedPassManager:
         result = builder(manager, *args, **kwargs)
         # An extension point that nothing is registered for adds nothing.
         if manager.get_pipeline_str() != "any()":
-            self._steps.append((name.removeprefix("add_"), manager))
+            added = _Added(name.removeprefix("add_"), manager, lambda other: builder(other, *args, **kwargs))
+            self._steps.append(added)
         return result
 
     def enable_debug(self) -> bool:
         """As the pass manager's own: whether MLIR_ENABLE_DUMP asks for dumps."""
         self._debug = True
-        return self._real(self._context).enable_debug()
+        self._dumps = self._real(self._context).enable_debug()
+        return self._dumps
 
     def get_pipeline_str(self) -> str:
         """The pipeline as MLIR writes it."""
-        inner = [manager.get_pipeline_str().removeprefix("any(").removesuffix(")") for _, manager in self._steps]
+        inner = [step.manager.get_pipeline_str().removeprefix("any(").removesuffix(")") for step in self._steps]
         return f"any({','.join(inner)})"
 
     def run(self, module: Any, tag: str) -> None:
-        """Run the passes one by one; what a plan switches off is left out."""
+        """Run the passes one by one, as long as the observer wants it; what a plan switches off is left out."""
         steps, self._steps = self._steps, []
-        for name, manager in steps:
-            step = self._observer.pass_added(name, manager.get_pipeline_str())
+        for done, added in enumerate(steps):
+            if len(steps) - done > 1 and not self._dumps and self._observer.lets_passes_run_together(module):
+                self._run_together(steps[done:], module, tag)
+                return
+            step = self._observer.pass_added(added.name, added.manager.get_pipeline_str())
             if not self._observer.pass_begins(step):
                 continue
             started = time.perf_counter_ns()
             try:
-                manager.run(module, tag)
+                added.manager.run(module, tag)
             except BaseException as error:
                 self._observer.pass_failed(step, error)
                 raise
             self._observer.pass_ended(step, module, (time.perf_counter_ns() - started) // 1000)
+
+    def _run_together(self, steps: list[_Added], module: Any, tag: str) -> None:
+        def run() -> None:
+            # Each run of a pass manager clones the module, for the reproducer it would print: one for all of these.
+            manager = self._real(self._context)
+            for added in steps:
+                added.add_to(manager)
+            manager.run(module, tag)
+
+        pipelines = [added.manager.get_pipeline_str() for added in steps]
+        durations = split_durations(timed(run), pipelines)
+        for added, pipeline, duration_us in zip(steps, pipelines, durations, strict=True):
+            step = self._observer.pass_added(added.name, pipeline)
+            self._observer.pass_begins(step)
+            self._observer.pass_ended(step, module, duration_us)

@@ -200,7 +200,7 @@ class WatchedCompile:
         stage, passes = self.watch.resume
         return step.stage == stage and self._index(step) < passes
 
-    def pass_ended(self, step: PassStep, module: Any, duration_us: int) -> None:
+    def pass_ended(self, step: PassStep, module: Any, duration_us: int | None) -> None:
         """Tell of its time, and print what it made where that is wanted."""
         started = time.perf_counter_ns()
         changed: bool | None = None
@@ -219,6 +219,15 @@ class WatchedCompile:
     def pass_failed(self, step: PassStep, error: BaseException) -> None:
         """Tell of the error and of what MLIR said."""
         self._tell_pass("pass-failed", step, message=str(error), diagnostics=self._diagnostics())
+
+    def lets_passes_run_together(self, module: Any) -> bool:
+        """On the LLVM dialect by default, in a process whose standard error is ours: no text is printed, none left out.
+
+        Where one of them fails, which one it was is found by compiling again, one by one (`record.session`).
+        """
+        watch = self.watch
+        plain = watch.snapshots == "triton" and not watch.plan and not watch.resume[0]
+        return plain and bool(watch.log_path) and not triton_api.holds_triton_dialects(module)
 
     def module_leaves_mlir(self, module: Any) -> None:
         """Print the LLVM dialect at its end, where the passes that worked on it were not printed."""
