@@ -10,6 +10,8 @@ IrscopeError                the base: every message names the value and the reme
 ├── SignatureError          a signature does not fit the kernel's parameters
 ├── ParseError              a text is not what it was said to be
 ├── RecordingError          nothing could be recorded; what the child said is in the message
+├── NoDevice                there is no GPU to run on
+├── DeviceFault             a launch ended the process that made it: a fault of the GPU, or a time-out
 └── MissingTool             a program or package that this needs is not installed
 """
 
@@ -61,6 +63,14 @@ class ParseError(IrscopeError):
 
 class RecordingError(IrscopeError):
     """Nothing could be recorded; the message says what the recording process said."""
+
+
+class NoDevice(IrscopeError):
+    """There is no GPU to run on; the message says what needs one."""
+
+
+class DeviceFault(IrscopeError):
+    """A launch ended the process that made it: an illegal access, another fault of the GPU, or a time-out."""
 
 
 class MissingTool(IrscopeError):

@@ -81,6 +81,26 @@ COMMANDS: dict[str, Command] = {
         "Compare",
         "Compare two compilations, structurally: what renumbering, reordering or locations change is no difference.",
     ),
+    "run": Command(
+        "irscope.cli.run",
+        "On the GPU",
+        "Run a script on the GPU, with passes off, and check each launch against the same one with all passes on.",
+    ),
+    "bench": Command(
+        "irscope.cli.bench",
+        "On the GPU",
+        "Time a launch and its variants on the GPU, interleaved, with a confidence interval for every ratio.",
+    ),
+    "ablate": Command(
+        "irscope.cli.ablate",
+        "What a pass is worth",
+        "Switch each pass off in turn, and tabulate what it was worth: what compiles, what differs, at what resources.",
+    ),
+    "bisect": Command(
+        "irscope.cli.bisect",
+        "What a pass is worth",
+        "Find the pass that a result hangs on: the one whose absence, or presence, makes a check come out otherwise.",
+    ),
     "layout": Command(
         "irscope.cli.layout",
         "Look into it",

@@ -17,6 +17,7 @@ import typer
 from irscope import __version__
 from irscope.cli import app, options
 from irscope.cli.output import colored, emit, emit_json, width
+from irscope.errors import MissingTool
 from irscope.store import CaptureStore, default_folder
 
 _PROBE_TIMEOUT_S = 120
@@ -40,11 +41,12 @@ def doctor(
     interpreter: Annotated[
         str, typer.Option("--python", metavar="PATH", help="Look at another interpreter's Triton.", show_default=False)
     ] = sys.executable,
+    gpu: Annotated[bool, typer.Option("--gpu", help="Compile, launch and check a kernel on each GPU.")] = False,
 ) -> int:
     """Say what is installed: Triton, targets, GPU, tools; what is missing, and how to get it."""
     from irscope.render.terminal import table
 
-    findings = look(interpreter)
+    findings = try_gpus(interpreter) if gpu else look(interpreter)
     missing = any(finding.state == "missing" for finding in findings)
     if as_json:
         emit_json([asdict(finding) for finding in findings])
@@ -65,6 +67,53 @@ def look(interpreter: str) -> list[Finding]:
     for package in ("typer", "pygments", "rich", "graphviz"):
         findings.append(_package(package))
     return findings
+
+
+def try_gpus(interpreter: str) -> list[Finding]:
+    """A kernel compiled, launched and checked on each GPU, each in a process of its own."""
+    try:
+        answer = _ask(interpreter)
+    except MissingTool as error:
+        remedy = "it needs torch, and a GPU with its driver; pip install torch"
+        return [Finding("GPU", "missing", f"nothing could be launched: {error}", remedy)]
+    if not answer["devices"]:
+        remedy = "launching needs a GPU, its driver, and a torch built for it; all but run and bench works without"
+        return [Finding("GPU", "missing", f"none: {answer['why']}", remedy)]
+    return [_try_gpu(interpreter, number) for number in range(answer["devices"])]
+
+
+def _try_gpu(interpreter: str, number: int) -> Finding:
+    what = f"GPU {number}"
+    try:
+        seen = _ask(interpreter, str(number))
+    except MissingTool as error:
+        return Finding(what, "missing", f"a kernel ended its process: {error}", "nvidia-smi may say what the GPU is at")
+    name = f"{seen['name']}, capability {seen['capability']}, driver {seen['driver'] or 'unknown'}"
+    if seen["error"]:
+        return Finding(what, "missing", f"{name}: {seen['error']}", "a script that launches one kernel says more")
+    error = f"relative error {seen['relative_error']:.1e}"
+    if not seen["right"]:
+        return Finding(what, "missing", f"{name}: a wrong result, {error}", "do not trust what runs there")
+    times = f"compiled and launched in {seen['compile_s']:.1f} s, then {seen['launch_us']:.0f} µs a launch"
+    return Finding(what, "ok", f"{name}: the right result ({error}); {times}")
+
+
+def _ask(interpreter: str, *arguments: str) -> dict[str, Any]:
+    """What the probe says; raises MissingTool where it says nothing."""
+    command = [interpreter, "-m", "irscope.record.device_probe", *arguments]
+    try:
+        run = subprocess.run(
+            command, capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, env=_environment(), check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise MissingTool(f"no end after {_PROBE_TIMEOUT_S} s") from error
+    except OSError as error:
+        raise MissingTool(f"{interpreter} cannot be started: {error.strerror}") from error
+    try:
+        return json.loads(run.stdout.strip().splitlines()[-1])
+    except (ValueError, IndexError):
+        tail = run.stderr.strip().splitlines()[-1:] or [f"exit code {run.returncode}"]
+        raise MissingTool(tail[0]) from None
 
 
 def _triton(interpreter: str) -> list[Finding]:

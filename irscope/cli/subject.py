@@ -266,13 +266,13 @@ def run_request(request: RecordRequest, asked: How) -> Recording:
     """Run a recording process, telling on a terminal what is under way."""
     from irscope.record.session import record_request
 
-    with _progress() as progress:
+    with progress() as tell:
         return record_request(
             request,
             timeout_s=asked.timeout_s,
             interpreter=asked.interpreter,
-            progress=progress,
-            echo=_echo if asked.verbose else None,
+            progress=tell,
+            echo=echo if asked.verbose else None,
         )
 
 
@@ -326,13 +326,15 @@ def say(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def _echo(text: str) -> None:
+def echo(text: str) -> None:
+    """Hand on what a script prints, on stderr."""
     sys.stderr.write(text)
     sys.stderr.flush()
 
 
 @contextmanager
-def _progress() -> Generator[Callable[[str], None] | None]:
+def progress() -> Generator[Callable[[str], None] | None]:
+    """What tells on a terminal what is under way; None where there is none."""
     if not sys.stderr.isatty():
         yield None
         return

@@ -27,6 +27,11 @@ def configuration_under_way(kernel: str) -> dict[str, Any] | None:
     return {key: row[key] for key in ("index", "count", "config")} if row and row["kernel"] == kernel else None
 
 
+def is_timed_now() -> bool:
+    """Whether this thread's launches are `@triton.autotune`'s, to find the fastest configuration."""
+    return getattr(_tuned, "timing", False)
+
+
 @contextmanager
 def virtual_launches(target: Target, configs: str, emit: Emit) -> Iterator[None]:
     """Run what follows on the virtual GPU for a target, and tell of its launches and tunings."""
@@ -70,10 +75,11 @@ def _watched_tuning(emit: Emit) -> Iterator[None]:
 
     def watched_bench(autotuner: Any, *args: Any, config: Any, **meta: Any) -> Any:
         _tuned.row = row = _row(autotuner, config)
+        _tuned.timing = True
         try:
             times = bench(autotuner, *args, config=config, **meta)
         finally:
-            _tuned.row = None
+            _tuned.row, _tuned.timing = None, False
         emit("timed", tuning=tunings.get(id(autotuner), 0), times_ms=[float(time) for time in times], **row)
         return times
 

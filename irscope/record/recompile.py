@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,11 @@ def _first_stage(request: RecordRequest, stages: dict[str, Any]) -> int:
     return names.index(request.stage) + 1
 
 
+def chosen_options(recorded: Mapping[str, Any]) -> dict[str, Any]:
+    """Recorded options as the backend they are of takes them, without what it fills in by itself."""
+    return {key: tupled(value) for key, value in recorded.items() if key not in _BACKENDS_OWN}
+
+
 def _options(request: RecordRequest, backend: Any, target: Target, attributes: dict[str, Any]) -> Any:
     """The launch's own options as far as they were chosen, not filled in, and the request's over them."""
     chosen: dict[str, Any] = {}
@@ -90,7 +96,7 @@ def _options(request: RecordRequest, backend: Any, target: Target, attributes: d
     if recorded:
         origin = Target.parse(request.launch_target) if request.launch_target else target
         if origin == target:
-            chosen = {key: value for key, value in recorded.items() if key not in _BACKENDS_OWN}
+            chosen = chosen_options(recorded)
         else:
             filled_in = plain(vars(triton_api.make_backend(origin).parse_options({})))
             chosen = {

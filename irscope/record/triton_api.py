@@ -31,6 +31,24 @@ def triton_version() -> str:
     return str(getattr(module, "__version__", ""))
 
 
+def compiler_fingerprint() -> str:
+    """A text that changes where the installed compiler does, a rebuild of the same version included."""
+    import hashlib
+
+    import triton
+
+    folder = Path(triton.__file__).parent
+    files = sorted(path for part in ("_C", "backends") for path in (folder / part).rglob("*") if path.is_file())
+    rows = [
+        (str(path.relative_to(folder)), state.st_size, state.st_mtime_ns)
+        for path in files
+        if path.suffix != ".pyc"
+        for state in (path.stat(),)
+    ]
+    environment = sorted(cache_invalidating_environment().items())
+    return hashlib.sha256(repr((rows, environment)).encode()).hexdigest()[:16]
+
+
 def require_triton() -> ModuleType:
     """Import Triton; raises MissingTool where it is absent or older than irscope supports."""
     try:
@@ -354,3 +372,11 @@ def active_target() -> Target:
             f"no GPU is active in this process ({error}). Record the script instead: irscope.record(path) runs it on "
             "the virtual GPU."
         ) from error
+
+
+def current_stream() -> int:
+    """The current stream of the current device, as a launch takes it."""
+    from triton.runtime.driver import driver
+
+    active: Any = driver.active
+    return active.get_current_stream(active.get_current_device())

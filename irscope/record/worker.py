@@ -12,6 +12,8 @@ import os
 import platform
 import sys
 import tempfile
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,9 @@ from irscope.record.layout_steps import LayoutSteps
 from irscope.record.request import RecordRequest
 
 DEFAULT_TARGET = "cuda:90"
+
+AroundScript = Callable[[Watch], AbstractContextManager[None]]
+"""What else is in place while a script runs."""
 
 
 def main(event_descriptor: int) -> None:
@@ -60,8 +65,8 @@ def main(event_descriptor: int) -> None:
     os._exit(code)
 
 
-def work(request: RecordRequest, sink: EventSink, folder: Path) -> None:
-    """Record in this process, with what it needs on disk in `folder`."""
+def work(request: RecordRequest, sink: EventSink, folder: Path, around: AroundScript | None = None) -> None:
+    """Record in this process, with what it needs on disk in `folder`; `around` is entered for the script's run."""
     triton_api.silence_known_noise()
     # In this process, where it can be watched, not in workers of its own.
     os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
@@ -77,7 +82,8 @@ def work(request: RecordRequest, sink: EventSink, folder: Path) -> None:
     real = present is not None and present == first
     sink(Event("begin", {**describe_environment(first), "gpu": _gpu_name() if real else "", "real": real}))
 
-    with LayoutSteps(sink) as layout_sink, BinarySteps(layout_sink, request) as watched_sink:
+    layout_steps = LayoutSteps(sink) if request.layouts else contextlib.nullcontext(sink)
+    with layout_steps as layout_sink, BinarySteps(layout_sink, request) as watched_sink:
         watch = Watch(
             sink=watched_sink,
             plan=PassPlan.parse(request.plan),
@@ -92,7 +98,7 @@ def work(request: RecordRequest, sink: EventSink, folder: Path) -> None:
         )
         with triton_api.private_cache(folder / "triton"), watch_compiles(watch):
             if request.mode == "script":
-                _script(request, watch, first, real)
+                _script(request, watch, first, real, around)
             elif request.mode == "signature":
                 _signature(request, watch, first)
             else:
@@ -103,12 +109,12 @@ def _target_without_request(request: RecordRequest) -> Target:
     return Target.parse(request.launch_target or DEFAULT_TARGET)
 
 
-def _script(request: RecordRequest, watch: Watch, target: Target, real: bool) -> None:
+def _script(request: RecordRequest, watch: Watch, target: Target, real: bool, around: AroundScript | None) -> None:
     from irscope.record.device_watch import real_launches, virtual_launches
 
     launches = real_launches(watch.emit) if real else virtual_launches(target, request.configs, watch.emit)
     try:
-        with launches:
+        with launches, around(watch) if around is not None else contextlib.nullcontext():
             run_script(Path(request.path), request.arguments)
     except SystemExit as stop:
         code = stop.code if isinstance(stop.code, int) else (0 if stop.code is None else 1)
