@@ -255,6 +255,7 @@ def _show_table(found: list[DescribedLayout], form: str, output: Path | None, co
 
 def _show_costs(capture: Capture | None, as_json: bool, output: Path | None, color: bool | None) -> int:
     from irscope.layout import costs
+    from irscope.record.conflict_counts import with_compilers_count
     from irscope.render.layout_table import cost_table
 
     if capture is None:
@@ -263,7 +264,8 @@ def _show_costs(capture: Capture | None, as_json: bool, output: Path | None, col
         from irscope.record.layout_answers import layouts_of_text
 
         capture = capture.with_(layouts=tuple(layouts_of_text(capture.text("ttgir"), capture.target)))
-    found = costs.costs_of(capture)
+    warps = capture.launch.option("num_warps", 4)
+    found = with_compilers_count(costs.costs_of(capture), capture.target, warps)
     if as_json:
         emit_json(costs.as_json(found), output)
     else:

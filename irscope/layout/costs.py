@@ -17,7 +17,7 @@ from irscope.layout.described import DescribedLayout, describe
 from irscope.layout.encoding import read_aliases, read_encoding, resolve_aliases
 from irscope.layout.machine import Machine, read_machine
 from irscope.layout.memory_map import MemoryMap
-from irscope.layout.rows import own_shape
+from irscope.layout.rows import own_shape, query_type
 from irscope.layout.strides import strides_of
 from irscope.layout.thread_map import ThreadMap
 from irscope.layout.types import LayoutType, element_bits
@@ -49,6 +49,8 @@ class Cost:
     hint: str = ""
     """What the assembly does otherwise, and the likely cause; or why a conversion is there."""
     figures: dict[str, Any] = field(default_factory=dict[str, Any])
+    pair: tuple[str, str] | None = None
+    """The types in registers and in shared memory that the compiler can be asked to count conflicts of."""
 
 
 def costs_of(capture: Capture) -> list[Cost]:
@@ -195,8 +197,16 @@ class _CostReader:
                 "minimum_wavefronts": access.minimum,
                 "banks": access.banks,
                 "matrices": matrices,
+                "ways": access.ways,
                 "assembly_bits": {str(width): number for width, number in sorted(widths.items())},
             },
+            pair=None if matrices else self._pair(registers, shared, kind),
+        )
+
+    def _pair(self, registers: DescribedLayout, shared: DescribedLayout, kind: LayoutType) -> tuple[str, str]:
+        return (
+            query_type(registers.encoding.text, registers.shape, kind.element, "registers"),
+            query_type(shared.encoding.text, shared.shape, kind.element, "shared"),
         )
 
     def _memory_of(self, kind: LayoutType, shared: DescribedLayout) -> MemoryMap | None:
