@@ -70,15 +70,9 @@ class _Reader:
     def _instruction(self, line: int) -> None:
         shape, text = self.body.shapes[line], self.body.lines[line].strip()
         values = tuple(self.body.values[line][place] for place in shape.defines)
-        symbol = _SYMBOL.search(text) if shape.name == "call" else None
-        assembly = _ASM.search(text) if shape.name == "call" else None
-        name = shape.name
-        if assembly is not None:
-            name = f"asm {_mnemonic(assembly['text'])}"
-        elif symbol is not None:
-            name = (symbol[1] or symbol[2]).removeprefix("llvm.")
+        name = operation_name(shape.name, text)
         told = f"{name} addrspace(3)" if shape.name in ("load", "store") and "addrspace(3)" in text else name
-        role = _role(told)
+        role = llvm_role(told)
         kind = (
             _TYPE.search(text, text.find(" to "))
             if " to " in text and shape.name.endswith(("cast", "ext", "trunc", "tofp"))
@@ -135,7 +129,19 @@ class _Reader:
         return Dataflow(tuple(self.nodes), tuple(edges), tuple(self.scopes))
 
 
-def _role(name: str) -> Role:
+def operation_name(opcode: str, text: str) -> str:
+    """What an instruction is called in a picture: of a call the function, without `llvm.`, or the inline assembly."""
+    if opcode != "call":
+        return opcode
+    assembly = _ASM.search(text)
+    if assembly is not None:
+        return f"asm {_mnemonic(assembly['text'])}"
+    symbol = _SYMBOL.search(text)
+    return (symbol[1] or symbol[2]).removeprefix("llvm.") if symbol is not None else opcode
+
+
+def llvm_role(name: str) -> Role:
+    """What a picture makes of an instruction, by the name that `operation_name` gives."""
     for pattern, role in _ROLES:
         if pattern.match(name):
             return role
@@ -143,8 +149,11 @@ def _role(name: str) -> Role:
 
 
 def _mnemonic(assembly: str) -> str:
-    """The first instruction of inline assembly, without its predicate and operands."""
-    for word in re.split(r"[\s;]+|\\0A|\\09", assembly):
-        if re.match(r"[a-z]\w*(?:[.:]+\w+)+$", word) or re.match(r"[sv]_\w+$", word):
-            return word
-    return "inline assembly"
+    """The first instruction of inline assembly that is no move, without its predicate and operands."""
+    found = [
+        word
+        for word in re.split(r"[\s;]+|\\0A|\\09", assembly)
+        if re.match(r"[a-z]\w*(?:[.:]+\w+)+$", word) or re.match(r"[sv]_\w+$", word)
+    ]
+    # A load is preceded by a move that clears its registers.
+    return next((word for word in found if not word.startswith("mov.")), found[0] if found else "inline assembly")

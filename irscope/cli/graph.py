@@ -1,4 +1,4 @@
-"""`irscope graph`: the dataflow of a stage or of a snapshot, the pipeline of passes, and loop stages, as pictures."""
+"""`irscope graph`: dataflow and control flow, the pipeline of passes, and loop stages, as pictures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def graph(
             "--stage",
             "-s",
             metavar="STAGE",
-            help="source, ttir, ttgir or llir; by default the lowest that has layouts.",
+            help="By default the lowest that has layouts. ptx, sass and amdgcn give their control flow.",
             rich_help_panel=_PICTURE,
             show_default=False,
         ),
@@ -40,7 +40,7 @@ def graph(
         typer.Option(
             "--around",
             metavar="VALUE",
-            help="Only what stands near a value: acc_153.",
+            help="Only what stands near a value: acc_153; near a label or a register: .L_x_3, R24.",
             rich_help_panel=_PICTURE,
             show_default=False,
         ),
@@ -59,6 +59,10 @@ def graph(
             show_default=False,
         ),
     ] = None,
+    cfg: Annotated[
+        bool,
+        typer.Option("--cfg", help="The control flow: basic blocks and jumps, of llir too.", rich_help_panel=_PICTURE),
+    ] = False,
     fold: Annotated[
         int | None,
         typer.Option(
@@ -66,7 +70,7 @@ def graph(
             metavar="0-7",
             min=0,
             max=7,
-            help="How hard to fold at least: 0 not at all, 1 chains (the default), 7 by region.",
+            help="How hard to fold at least: 0 not at all, 1 chains (the default), 7 by region; a control flow to 4.",
             rich_help_panel=_PICTURE,
             show_default=False,
         ),
@@ -114,11 +118,12 @@ def graph(
 ) -> int:
     """The dataflow of a kernel as a picture: layouts are colours; memory, dots and layout conversions stand out.
 
+    Of ptx, sass and amdgcn, and with --cfg of llir, it is the control flow: basic blocks, jumps and loops.
     -o FILE.svg (.png, .pdf) draws it with Graphviz; without -o the graph's source is printed.
     """
     from irscope.cli.graph_pictures import Wanted, picture_json, picture_of, write_pictures
 
-    kind = _kind(pipeline, loops, stage, after, around, lines)
+    kind = _kind(pipeline, loops, cfg, stage, after, around, lines)
     wanted = Wanted(kind, stage, after, around, depth, lines, fold, max_nodes)
     asked = how(
         targets=target,
@@ -166,20 +171,21 @@ def graph(
 
 
 def _kind(
-    pipeline: bool, loops: bool, stage: str | None, after: str | None, around: str | None, lines: str | None
-) -> Literal["dataflow", "pipeline", "loops"]:
+    pipeline: bool, loops: bool, cfg: bool, stage: str | None, after: str | None, around: str | None, lines: str | None
+) -> Literal["dataflow", "blocks", "pipeline", "loops"]:
     given = [
         name
         for name, value in (("--stage", stage), ("--after", after), ("--around", around), ("--lines", lines))
         if value
     ]
-    if pipeline and loops:
-        raise UsageError("--pipeline and --loops are two pictures: ask for one.")
+    pictures = [name for name, asked in (("--pipeline", pipeline), ("--loops", loops), ("--cfg", cfg)) if asked]
+    if len(pictures) > 1:
+        raise UsageError(f"{' and '.join(pictures)} are {len(pictures)} pictures: ask for one.")
     if (pipeline or loops) and given:
         raise UsageError(f"{'--pipeline' if pipeline else '--loops'} and {given[0]} do not go together.")
     if stage and after:
         raise UsageError("--stage and --after do not go together: a pass has its stage, as in --after ttgir:pipeline.")
-    return "pipeline" if pipeline else "loops" if loops else "dataflow"
+    return "pipeline" if pipeline else "loops" if loops else "blocks" if cfg else "dataflow"
 
 
 def _format(asked: str | None, output: Path | None, several: bool) -> str:

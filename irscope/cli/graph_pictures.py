@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from irscope.analysis.control_flow import UNKNOWN, ControlFlow, read_control_flow
+from irscope.analysis.control_flow_fold import FoldedFlow, blocks_around, blocks_on_lines, fold_flows, has_label
 from irscope.analysis.dataflow import Dataflow, read_dataflow
 from irscope.analysis.dataflow_fold import MAX_EDGES, MAX_NODES, Folded, fold
 from irscope.analysis.dataflow_llvm import read_llvm_dataflow
@@ -19,18 +21,19 @@ from irscope.capture import Capture, StageKind, stage_named, stage_rank
 from irscope.cli.stages import file_names, one_pass, parse_lines, snapshot_text
 from irscope.cli.subject import say
 from irscope.errors import IrscopeError, UsageError
-from irscope.ir.locations import lines_selected, read_locations
+from irscope.ir.locations import TextLocations, lines_selected, read_locations
 from irscope.render.dot_graph import Drawing
 from irscope.store import write_atomically
 
 _DRAWN: tuple[StageKind, ...] = ("mlir", "llvm")
+_WITH_BLOCKS: tuple[StageKind, ...] = ("llvm", "ptx", "sass", "amdgcn")
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What was asked for."""
 
-    kind: Literal["dataflow", "pipeline", "loops"] = "dataflow"
+    kind: Literal["dataflow", "blocks", "pipeline", "loops"] = "dataflow"
     stage: str | None = None
     after: str | None = None
     around: str | None = None
@@ -62,9 +65,11 @@ def picture_of(capture: Capture, wanted: Wanted) -> Picture:
 
         schedules, pipelined, lines = _loops(capture)
         return Picture(render_loops(schedules, pipelined, title=f"{name} · loop stages", lines=lines))
+    text, kind, what = _text(capture, wanted)
+    if _draws_blocks(wanted, kind):
+        return _blocks_picture(capture, wanted, text, kind, f"{name} · {what}")
     from irscope.render.dot import render_dataflow
 
-    text, kind, what = _text(capture, wanted)
     folded, lines = _dataflow(capture, wanted, text, kind)
     chosen = _chosen(wanted)
     notes = (folded.note,) if folded.level > 1 or folded.left_out else ()
@@ -72,6 +77,49 @@ def picture_of(capture: Capture, wanted: Wanted) -> Picture:
         folded.flow, title=f"{name} · {what}", notes=[*([chosen] if chosen else []), folded.note], lines=lines
     )
     return Picture(graph, notes)
+
+
+def _draws_blocks(wanted: Wanted, kind: StageKind) -> bool:
+    """Whether the control flow is drawn: assembly has no other graph."""
+    if wanted.kind == "blocks" and kind not in _WITH_BLOCKS:
+        raise UsageError(
+            "--cfg: MLIR has regions, and its dataflow shows them: take --stage llir, ptx, sass or amdgcn."
+        )
+    return wanted.kind == "blocks" or kind not in _DRAWN
+
+
+def _blocks(capture: Capture, wanted: Wanted, text: str, kind: StageKind) -> tuple[FoldedFlow, str]:
+    """The graphs, and the register that they were chosen by."""
+    flows = read_control_flow(text, kind)
+    if not flows:
+        raise UsageError(f"{capture.name} ({capture.target}): this text has no function with instructions.")
+    if wanted.lines is not None:
+        chosen = parse_lines(wanted.lines)
+        file = capture.launch.kernel.file
+        flows = blocks_on_lines(
+            flows, lines_selected(_locations(capture, text, kind), lambda path: path == file or not file, chosen)
+        )
+    register = ""
+    if wanted.around is not None:
+        register = "" if has_label(flows, wanted.around) else wanted.around
+        flows = blocks_around(flows, wanted.around, wanted.depth)
+    return fold_flows(flows, wanted.fold, wanted.max_nodes), register
+
+
+def _blocks_picture(capture: Capture, wanted: Wanted, text: str, kind: StageKind, title: str) -> Picture:
+    from irscope.render.dot_blocks import render_blocks
+
+    folded, register = _blocks(capture, wanted, text, kind)
+    chosen = _chosen(wanted)
+    graph = render_blocks(
+        folded.flows,
+        kind,
+        title=title,
+        notes=[*([chosen] if chosen else []), folded.note],
+        lines=_python_lines(capture, text, kind),
+        register=register,
+    )
+    return Picture(graph, (folded.note,) if folded.level > (wanted.fold or 0) else ())
 
 
 def _chosen(wanted: Wanted) -> str:
@@ -85,7 +133,8 @@ def _text(capture: Capture, wanted: Wanted) -> tuple[str, StageKind, str]:
         snapshot = one_pass(capture, wanted.after)
         kind: StageKind = "llvm" if snapshot.group == "llvm" else "mlir"
         return snapshot_text(capture, snapshot, before=False), kind, f"after {snapshot.label}"
-    held = [stage for stage in capture.stages if stage_named(stage).kind in _DRAWN]
+    drawn = _WITH_BLOCKS if wanted.kind == "blocks" else _DRAWN
+    held = [stage for stage in capture.stages if stage_named(stage).kind in drawn]
     if wanted.stage is None:
         mlir = [stage for stage in held if stage_named(stage).kind == "mlir"]
         if not held:
@@ -95,8 +144,10 @@ def _text(capture: Capture, wanted: Wanted) -> tuple[str, StageKind, str]:
         stage = max(mlir or held, key=stage_rank)
     else:
         stage = wanted.stage
-        if stage in capture.stages and stage not in held:
-            raise UsageError(f"--stage {stage}: a dataflow is drawn of {', '.join(held)}; irscope dump shows {stage}.")
+        if stage in capture.stages and stage_named(stage).kind not in (*_DRAWN, *_WITH_BLOCKS):
+            raise UsageError(
+                f"--stage {stage}: a graph is drawn of stages that have a text; irscope dump shows {stage}."
+            )
     return capture.text(stage), stage_named(stage).kind, stage
 
 
@@ -114,9 +165,16 @@ def _dataflow(capture: Capture, wanted: Wanted, text: str, kind: StageKind) -> t
     return fold(flow, lines, wanted.fold, wanted.max_nodes, most_edges), lines
 
 
+def _locations(capture: Capture, text: str, kind: StageKind) -> TextLocations:
+    """Where each line comes from; assembly's locations are read with the help of the stages before it."""
+    texts = {item.stage: item.data for item in capture.artifacts if isinstance(item.data, str)}
+    llir = texts.get("llir") if kind in ("ptx", "sass", "amdgcn") else None
+    return read_locations(text, kind, llir=llir, ptx=texts.get("ptx") if kind == "sass" else None)
+
+
 def _python_lines(capture: Capture, text: str, kind: StageKind) -> dict[int, str]:
     """Text line -> the line of Python that wrote it; with the file's name, where that is not the kernel's."""
-    locations = read_locations(text, kind)
+    locations = _locations(capture, text, kind)
     file = capture.launch.kernel.file
     shown: list[str] = []
     for chain in locations.chains:
@@ -159,8 +217,46 @@ def picture_json(capture: Capture, wanted: Wanted) -> dict[str, Any]:
         ]
         return head | {"passes": rows}
     text, kind, what = _text(capture, wanted)
+    if _draws_blocks(wanted, kind):
+        blocks, _ = _blocks(capture, wanted, text, kind)
+        lines = _python_lines(capture, text, kind)
+        functions = [_blocks_json(flow, kind, lines) for flow in blocks.flows]
+        return head | {"of": what, "note": blocks.note, "fold": blocks.level, "functions": functions}
     folded, lines = _dataflow(capture, wanted, text, kind)
     return head | {"of": what, "note": folded.note, "fold": folded.level, **_graph_json(folded.flow, lines)}
+
+
+def _blocks_json(flow: ControlFlow, kind: StageKind, lines: dict[int, str]) -> dict[str, Any]:
+    from irscope.analysis.block_parts import parts_of
+
+    return {
+        "function": flow.function,
+        "blocks": [
+            {
+                "id": block.number,
+                "labels": list(block.labels),
+                "instructions": len(block.instructions),
+                "text_lines": [item.line for item in block.instructions],
+                "parts": {row.name: row.count for row in parts_of(block.instructions, kind)},
+                "python": list(dict.fromkeys(lines[one.line] for one in block.instructions if one.line in lines)),
+                "ending": block.ending,
+                "calls": list(block.calls),
+                "basic_blocks": block.blocks,
+            }
+            for block in flow.blocks
+        ],
+        "jumps": [
+            {
+                "from": jump.source,
+                "to": jump.target if jump.target != UNKNOWN else None,
+                "kind": jump.kind,
+                "condition": jump.condition,
+                "back": jump.back,
+            }
+            for jump in flow.jumps
+        ],
+        "loops": [{"head": loop.head, "blocks": sorted(loop.body)} for loop in flow.loops],
+    }
 
 
 def _graph_json(flow: Dataflow, lines: dict[int, str]) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def shown_text(capture: Capture, text: str, kind: StageKind, loc: bool, lines: s
         locations = read_locations(text, kind, llir=llir, ptx=texts.get("ptx") if kind == "sass" else None)
         file = capture.launch.kernel.file
         selected = lines_selected(locations, lambda path: same_file(path, file), chosen)
-        text = filter_lines(text, kind, selected)
+        text = filter_lines(text, kind, selected, without_locations=not loc)
     return text if loc else strip_locations(text, kind)
 
 

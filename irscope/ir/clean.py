@@ -6,15 +6,10 @@ import re
 from typing import Literal
 
 from irscope.capture import StageKind
+from irscope.ir.locations_strip import without_mlir_locations
 
 Ignored = Literal["locations", "names", "attributes"]
 
-# "%0 = tt.load %p : !tt.ptr<f32> loc(#loc12)"
-_SIMPLE_LOCATION = re.compile(r" loc\((?:#loc\d*|unknown)\)")
-# '%a: i32 loc("a"(#loc)), %b: i32 loc(callsite(#loc3 at #loc4))'
-_LOCATION = re.compile(r" loc\(")
-# 'loc("name with ) inside"(#loc3))'
-_LOCATION_PART = re.compile(r'"(?:[^"\\\n]|\\.)*"|[()\n]')
 # "^bb2(%0: i32):  // 2 preds: ^bb0, ^bb1"    "// -----// IR Dump Before CSEPass: cse"
 _MLIR_COMMENT = re.compile(r"//.*")
 # "  %1 = add i32 %0, 1, !dbg !12"
@@ -44,7 +39,7 @@ def clean(text: str, kind: StageKind, ignore: frozenset[Ignored]) -> tuple[list[
     without_locations = "locations" in ignore
     if kind == "mlir":
         text = _MLIR_COMMENT.sub(_without_comment, text) if "//" in text else text
-        lines = (strip_locations(text) if without_locations else text).split("\n")
+        lines = (without_mlir_locations(text) if without_locations else text).split("\n")
         return _numbered(lines)
     if kind == "llvm":
         return _clean_llvm(text, without_locations)
@@ -73,50 +68,6 @@ def _numbered(lines: list[str]) -> tuple[list[str], list[int]]:
         return lines, list(range(1, len(lines) + 1))
     kept = [(line, number) for number, line in enumerate(lines, 1) if line]
     return [line for line, _ in kept], [number for _, number in kept]
-
-
-def strip_locations(text: str) -> str:
-    """The text of an MLIR module without `loc(…)`, whatever the nesting; the number of lines stays."""
-    text = _SIMPLE_LOCATION.sub("", text)
-    start = _LOCATION.search(text)
-    if start is None:
-        return text
-    parts: list[str] = []
-    done = 0
-    while start is not None:
-        end = _closing(text, start.end())
-        if end is None:
-            # Unbalanced to the end of its line, as all that follow there may be: go on with the next line.
-            line_end = text.find("\n", start.end())
-            start = _LOCATION.search(text, line_end) if line_end >= 0 else None
-            continue
-        # An alias "#loc3 = loc(…)" goes with its definition, which nothing names any more.
-        line_start = text.rfind("\n", 0, start.start()) + 1
-        if text.count('"', max(line_start, done), start.start()) % 2 == 1:
-            start = _LOCATION.search(text, start.end())
-            continue
-        if not text.startswith("#", line_start):
-            parts.append(text[done : start.start()])
-            done = end
-        start = _LOCATION.search(text, end)
-    parts.append(text[done:])
-    return "".join(parts)
-
-
-def _closing(text: str, position: int) -> int | None:
-    # Behind the parenthesis that closes the one just before `position`; None where the line ends first.
-    depth = 1
-    for match in _LOCATION_PART.finditer(text, position):
-        part = match[0]
-        if part == "(":
-            depth += 1
-        elif part == ")":
-            depth -= 1
-            if not depth:
-                return match.end()
-        elif part == "\n":
-            return None
-    return None
 
 
 def _clean_llvm(text: str, without_locations: bool) -> tuple[list[str], list[int]]:

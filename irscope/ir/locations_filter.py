@@ -8,6 +8,7 @@ from collections.abc import Collection
 from irscope.capture import StageKind
 from irscope.ir.locations_mlir import read_operations
 from irscope.ir.locations_model import text_lines
+from irscope.ir.locations_strip import is_location_line
 
 _COMMENT: dict[str, str] = {"llvm": ";", "amdgcn": ";"}
 
@@ -52,13 +53,14 @@ _ROLES: dict[str, _Roles] = {
 }
 
 
-def filter_lines(text: str, kind: StageKind, selected: Collection[int]) -> str:
+def filter_lines(text: str, kind: StageKind, selected: Collection[int], *, without_locations: bool = False) -> str:
     """Keep some lines of a text and what is needed to place them; a comment says how many lines are left out.
 
     Args:
         text: the stage's text.
         kind: the language it is in.
         selected: 1-based text lines, as `lines_selected` returns them.
+        without_locations: leave out assembly's lines that only hold locations, and do not count them.
 
     Kept with an operation of MLIR are all its own lines, the operations whose regions it stands in, its block's label
     and the aliases it names; with an instruction its function's first and last lines, its block's label and its
@@ -73,6 +75,9 @@ def filter_lines(text: str, kind: StageKind, selected: Collection[int]) -> str:
         kept = _kept_of_listing(lines, wanted, _ROLES[kind])
     else:
         kept = wanted
+    if without_locations:
+        hidden = {number for number, line in enumerate(lines) if is_location_line(line, kind)}
+        kept, silent = kept - hidden, silent | hidden
     return _elided(lines, kept, silent, _COMMENT.get(kind, "//"))
 
 

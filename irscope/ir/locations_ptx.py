@@ -10,6 +10,7 @@ from irscope.ir.locations_asm import callers, file_table, paths_by_name
 from irscope.ir.locations_known import KnownChains
 from irscope.ir.locations_llvm import honest
 from irscope.ir.locations_model import Chain, ChainTable, Frame, TextLocations, count, cut, text_lines
+from irscope.ir.opcodes import classify
 
 # 	.loc	3 196 12, function_name $L__info_string0, inlined_at 3 216 16 // standard.py:196:12
 # 	.loc	2 9 15                          // helpers.py:9:15 @[ kernel.py:19:22 ]
@@ -29,6 +30,9 @@ _BYTES = re.compile(r"\.b8\s+(?P<values>[\d, ]+)")
 _NO_INSTRUCTION = re.compile(r"\s*(?:[\w.$]+:\s*(?://.*)?$|[{}]?\s*(?://.*)?$|\{?\s*\.\w|\)\s*$)")
 # @%p1 ld.global.b32 { %r1 }, [ %rd1 + 0 ];
 _OPCODE = re.compile(r"\s*\{?\s*(?:@!?%\w+\s+)?(?P<opcode>[\w.:]+)")
+
+# F2F.F32.F64
+_TYPE = re.compile(r"\b[FSU](?:8|16|32|64)\b")
 
 _Place = tuple[str, int, int]
 
@@ -64,7 +68,7 @@ def ptx_lines(text: str, known: KnownChains) -> Iterator[PtxLine]:
     chain: Chain = ()
     stated: Chain = ()
     fresh = in_block = False
-    passed = 0  # lines of the block before its first location: comments, which LLVM counts too
+    passed = 0  # lines of the block before its first location, such as a brace: LLVM counts them too
     for line in lines:
         result = PtxLine()
         loc = _LOC.match(line) if ".loc" in line else None
@@ -75,8 +79,6 @@ def ptx_lines(text: str, known: KnownChains) -> Iterator[PtxLine]:
         elif "// begin inline asm" in line:
             in_block = fresh = True
             passed = 0
-        elif in_block and fresh and line.lstrip()[:2] == "//":
-            passed += 1
         elif "// end inline asm" in line:
             in_block = False  # what follows keeps the line that was counted on to, until another is stated
         elif line[:1] == "}" or line.lstrip().startswith((".visible", ".func", ".entry", ".weak", ".section")):
@@ -84,7 +86,9 @@ def ptx_lines(text: str, known: KnownChains) -> Iterator[PtxLine]:
             sites.begin(function["name"] if function else "")
             chain = stated = ()
             in_block = False
-        elif not _NO_INSTRUCTION.match(line):
+        elif _NO_INSTRUCTION.match(line):
+            passed += in_block and fresh
+        else:
             fresh = False
             result = PtxLine(chain, stated, True)
         yield result
@@ -119,24 +123,27 @@ class CountedLines:
     def __bool__(self) -> bool:
         return bool(self._by_opcode)
 
-    def meant(self, chain: Chain, opcode: str, shape: str = "") -> Chain | None:
+    def meant(self, chain: Chain, opcode: str, shape: str = "", sass: str = "") -> Chain | None:
         """The chain that a place in SASS stands for; None where the place is true, or where that cannot be told.
 
         Args:
             chain: what SASS states.
             opcode: how the opcode begins that the instruction was made from in PTX; empty where that is not known.
             shape: of a matrix multiplication, as PTX writes it: `m64n128k16`.
+            sass: the whole opcode; where `opcode` is not known its family counts.
         """
+
+        def fits(name: str) -> bool:
+            return name.startswith(opcode) if opcode else _is_alike(sass, name)
+
         counted = self._counted.get((chain[0].file, chain[0].line))
         if counted is None:
             return self._elsewhere(chain, opcode, shape)
         true = self._true.get((chain[0].file, chain[0].line), set())
-        if true and (not opcode or any(other.startswith(opcode) for other in true)):
+        fitting = {name: chains for name, chains in counted.items() if fits(name)}
+        if true and (not fitting or any(fits(name) for name in true)):
             return None
-        fitting = {name: chains for name, chains in counted.items() if opcode and name.startswith(opcode)} or counted
-        if true and fitting is counted:
-            return None
-        return self._only({one for found in fitting.values() for one in found}, chain)
+        return self._only({one for found in (fitting or counted).values() for one in found}, chain)
 
     def has(self, chain: Chain, opcode: str) -> bool:
         """Whether the PTX has an instruction whose opcode begins so, on the line that a chain begins with."""
@@ -166,6 +173,14 @@ class CountedLines:
                 shared.setdefault(len(own), []).append(one)
         best = shared[max(shared)] if shared else []
         return best[0] if len(best) == 1 else None
+
+
+def _is_alike(sass: str, ptx: str) -> bool:
+    """Whether an opcode of SASS may be made from one of PTX: both of one family, conversions of the same types."""
+    family = classify(sass) if sass else None
+    if family is None or classify(ptx) != family:
+        return False
+    return family != "convert" or all(kind.lower() in ptx for kind in _TYPE.findall(sass))
 
 
 class _CallSites:

@@ -17,7 +17,7 @@ _FUNCTION = re.compile(r"\s*(?:\.section\s|\.type\s+[^\s,]+,@function|//-{5})")
 # /*0140*/  @!P0 LDG.E R6, desc[UR6][R4.64] ;        0140  B------:R-:W2:-:S04  LDG.E R6, desc[UR6][R4.64]
 _OPCODE = re.compile(
     r"\s*(?:/\*[0-9a-f]+\*/|[0-9a-f]{4,} .*?\bS\d\d\b(?:  G[\w:]+)?)\s+(?:@!?\w+\s+)?(?P<opcode>[A-Z]\w*)"
-    r"(?P<suffix>[\w.]*)"
+    r"(?P<suffix>[\w.]*)(?:\s+(?P<into>R\d+))?"
 )
 # .64x128x16.F32
 _SHAPE = re.compile(r"\.(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)\b")
@@ -54,6 +54,7 @@ def read_sass(text: str, llir: str | None = None, ptx: str | None = None) -> Tex
     chain: Chain | None = None  # known at the next instruction: more markers may follow
     index = latest = -1
     group = -1  # the dot that the last WARPGROUP.ARRIVE or HGMMA is of
+    into: str | None = None  # the registers that the last HGMMA since then adds to
     for line in text_lines(text):
         marker = _MARKER.match(line) if "//## File" in line else None
         if marker is not None:
@@ -65,7 +66,7 @@ def read_sass(text: str, llir: str | None = None, ptx: str | None = None) -> Tex
             by_line.append(-1)
             continue
         if _FUNCTION.match(line):
-            current, awaited, chain, group = [], None, None, -1
+            current, awaited, chain, group, into = [], None, None, -1, None
         if _NO_INSTRUCTION.match(line):
             by_line.append(-1)
             continue
@@ -75,13 +76,15 @@ def read_sass(text: str, llir: str | None = None, ptx: str | None = None) -> Tex
         opcode = _OPCODE.match(line) if counted and chain else None
         if opcode is not None:  # else it is the second line of an encoding
             made_from = _MADE_FROM.get(opcode["opcode"], "")
-            meant = counted.meant(chain, made_from, _shape(opcode["suffix"]))
+            meant = counted.meant(chain, made_from, _shape(opcode["suffix"]), opcode["opcode"] + opcode["suffix"])
             latest = index if meant is None else table.add(meant)
             if opcode["opcode"].endswith("GMMA") or opcode["suffix"] == ".ARRIVE":
-                # One dot's run of them begins with an arrival; where two places fit one of them, it is the run's.
-                if meant is None and group >= 0 and not counted.has(chain, made_from):
+                # One dot's run of them begins with an arrival, and all of them add to the same registers: these are
+                # of one place. Where two places fit another one, it is the run's.
+                same = into is not None and opcode["into"] == into
+                if group >= 0 and (same or (meant is None and not counted.has(chain, made_from))):
                     latest = group
-                group = latest
+                group, into = latest, opcode["into"]
         by_line.append(latest)
     return table.locations(by_line)
 

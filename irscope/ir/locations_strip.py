@@ -6,8 +6,15 @@ import re
 from collections.abc import Callable, Iterable
 
 from irscope.capture import StageKind
-from irscope.ir.locations_mlir import location_spans
 
+# "%0 = tt.load %p : !tt.ptr<f32> loc(#loc12)"
+_SIMPLE_LOCATION = re.compile(r" loc\((?:#loc\d*|unknown)\)")
+# '%a: i32 loc("a"(#loc)), %b: i32 loc(callsite(#loc3 at #loc4))'
+_LOCATION = re.compile(r" loc\(")
+# "llvm.insertvalue %1, %2[0] : !llvm.struct<(i32)>  loc(#loc7)"
+_WIDE_LOCATION = re.compile(r"  loc\((?=(?:#loc\d*|unknown)\)$)", re.MULTILINE)
+# 'loc("name with ) inside"(#loc3))'
+_LOCATION_PART = re.compile(r'"(?:[^"\\\n]|\\.)*"|[()\n]')
 # #di_file = #llvm.di_file<"kernel.py" in "/home/me">
 _DEBUG_ALIAS = re.compile(r"(#di_\w+) = ")
 _DEBUG_NAME = re.compile(r"#di_\w+")
@@ -40,8 +47,16 @@ def strip_locations(text: str, kind: StageKind) -> str:
     return text if strip is None else "\n".join(strip(text.split("\n")))
 
 
+def is_location_line(line: str, kind: StageKind) -> bool:
+    """Whether a line of assembly is there for its location alone, so that `strip_locations` takes it away."""
+    if kind == "sass":
+        return _MARKER.match(line) is not None
+    return kind in ("ptx", "amdgcn") and (_DIRECTIVE.match(line) or _DEBUG_LABEL.match(line)) is not None
+
+
 def _strip_mlir(lines: list[str]) -> list[str]:
-    kept = [_without_spans(line) for line in lines if not line.startswith("#loc")]
+    text = without_mlir_locations("\n".join(lines))
+    kept = [line for line in text.split("\n") if not line.startswith("#loc")]
     if not any(line.startswith("#di_") for line in kept):
         return kept
     bodies = {match[1]: line[match.end() :] for line in kept if (match := _DEBUG_ALIAS.match(line))}
@@ -50,18 +65,50 @@ def _strip_mlir(lines: list[str]) -> list[str]:
     return [line for line in kept if not line.startswith("#di_") or line.partition(" ")[0] in needed]
 
 
-def _without_spans(line: str) -> str:
-    start = line.find("loc(")
-    if start < 0:
-        return line
-    if line.endswith(")") and line.find("(", start + 4) < 0 and line[start - 1 : start] == " " and '"' not in line:
-        return line[:start].rstrip(" ")  # the only location, and a plain one
+def without_mlir_locations(text: str) -> str:
+    """The text of an MLIR module without `loc(…)`, whatever the nesting; every line stays, also those of `#loc`."""
+    if "  loc(" in text:
+        text = _WIDE_LOCATION.sub(" loc(", text)
+    text = _SIMPLE_LOCATION.sub("", text)
+    start = _LOCATION.search(text)
+    if start is None:
+        return text
     parts: list[str] = []
-    end = 0
-    for start, stop in location_spans(line):
-        parts.append(line[end:start].rstrip(" "))
-        end = stop
-    return "".join(parts) + line[end:]
+    done = 0
+    while start is not None:
+        end = _closing(text, start.end())
+        if end is None:
+            # Unbalanced to the end of its line, as all that follow there may be: go on with the next line.
+            line_end = text.find("\n", start.end())
+            start = _LOCATION.search(text, line_end) if line_end >= 0 else None
+            continue
+        # An alias "#loc3 = loc(…)" goes with its definition, which nothing names any more.
+        line_start = text.rfind("\n", 0, start.start()) + 1
+        if text.count('"', max(line_start, done), start.start()) % 2 == 1:
+            start = _LOCATION.search(text, start.end())
+            continue
+        if not text.startswith("#", line_start):
+            parts.append(text[done : start.start()])
+            done = end
+        start = _LOCATION.search(text, end)
+    parts.append(text[done:])
+    return "".join(parts)
+
+
+def _closing(text: str, position: int) -> int | None:
+    # Behind the parenthesis that closes the one just before `position`; None where the line ends first.
+    depth = 1
+    for match in _LOCATION_PART.finditer(text, position):
+        part = match[0]
+        if part == "(":
+            depth += 1
+        elif part == ")":
+            depth -= 1
+            if not depth:
+                return match.end()
+        elif part == "\n":
+            return None
+    return None
 
 
 def _reachable(lines: Iterable[str], bodies: dict[str, str], name: re.Pattern[str]) -> set[str]:

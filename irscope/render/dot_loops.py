@@ -113,7 +113,8 @@ def _details(schedule: LoopSchedule, result: PipelinedLoop | None, stages: int) 
         others = sum(1 for operation in operations if not operation.notable)
         parts = [part for part in (notable, f"{others} others" if others else "") if part]
         several = f" in {clusters} clusters" if clusters > 1 else ""
-        texts.append(f"stage {stage}{several}: {' and '.join(parts)}")
+        told = " and ".join(parts) or "no operation, what was begun is on its way"
+        texts.append(f"stage {stage}{several}: {told}")
     if schedule.stages > stages:
         texts.append(f"{schedule.stages - stages} more stages are not drawn")
     if result is not None:

@@ -36,6 +36,22 @@ def example(name: str, target: str) -> Capture:
     return irscope.record(ROOT / "examples" / file, target=target, **how)
 
 
+KERNELS = Path(__file__).parent / "kernels"
+_MARKED = {
+    "inlined": "*i32:16, *i32:16, 128",
+    "called": "*i32:16, *i32:16, i32",
+    "functions": "*fp32:16, *fp32:16, *i32:16, 128",
+}
+
+
+@cache
+def recorded(kernel: str, target: str) -> Capture:
+    """An example, or a kernel of kernels/marked.py, compiled for a target; needs Triton."""
+    if kernel in EXAMPLES:
+        return example(kernel, target)
+    return irscope.record(KERNELS / "marked.py", kernel=kernel, signature=_MARKED[kernel], target=target)
+
+
 @cache
 def stored(kernel: str, target: str, version: str = "3.9.0") -> Capture:
     """The stages in tests/data/locations of one kernel, as a capture."""

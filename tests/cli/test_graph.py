@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -82,10 +83,42 @@ def test_parts_are_chosen(product: str) -> None:
     assert {"from", "to", "value", "type", "carried"} == set(whole["edges"][0])
 
 
+def test_assembly_gives_its_control_flow(product: str) -> None:
+    source = run(product, "--stage", "ptx").stdout
+    assert source.startswith("digraph blocks")
+    for shown in ("wgmma", "cp.async.128", "next turn", "loop"):
+        assert shown in source, shown
+    assert re.search(r"lines? [\d–, ]*\b42\b", source)
+    assert run(product, "--cfg").stdout.startswith("digraph blocks")
+    (data,) = json.loads(run(product, "--stage", "ptx", "--json").stdout)
+    (function,) = data["functions"]
+    assert function["function"] == "product"
+    (loop,) = function["loops"]
+    blocks = {block["id"]: block for block in function["blocks"]}
+    assert any("wgmma" in blocks[number]["parts"] for number in loop["blocks"])
+    assert {"from", "to", "kind", "condition", "back"} == set(function["jumps"][0])
+
+
+def test_parts_of_assembly_are_chosen(product: str) -> None:
+    (whole,) = json.loads(run(product, "--stage", "ptx", "--json").stdout)
+    part = json.loads(run(product, "--stage", "ptx", "--json", "--around", "$L__BB0_2", "--depth", "0").stdout)[0]
+    assert [block["labels"] for block in part["functions"][0]["blocks"]] == [["$L__BB0_2"]]
+    assert len(whole["functions"][0]["blocks"]) > 1
+    register = next(
+        word for word in re.findall(r"%r\d+", stored("product", "cuda:90").ptx.partition("wgmma.mma_async")[2])
+    )
+    assert "wgmma.mma_async" in run(product, "--stage", "ptx", "--around", register).stdout
+    folded = run(product, "--stage", "ptx", "--max-nodes", "2")
+    assert "basic blocks in" in folded.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--stage", "ptx"], "a dataflow is drawn of ttgir"),
+        (["--cfg", "--stage", "ttgir"], "MLIR has regions"),
+        (["--cfg", "--loops"], "--loops and --cfg are 2 pictures: ask for one"),
+        (["--stage", "ptx", "--around", "$L__BB9_9"], "no block has that label"),
+        (["--stage", "ptx", "--lines", "1"], "irscope source shows"),
         (["--pipeline", "--loops"], "ask for one"),
         (["--loops", "--stage", "ttgir"], "do not go together"),
         (["--stage", "ttgir", "--after", "pipeline"], "do not go together"),

@@ -1,0 +1,199 @@
+"""The control flow of assembly and of LLVM IR: basic blocks, what follows on them, and the loops they make.
+
+A block ends before a label and behind whatever may go elsewhere: branches, ends, calls. nvdisasm cuts SASS so too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from irscope.analysis.branches import Branch, Ending, branch_of
+from irscope.capture import StageKind
+from irscope.ir.asm import parse_amdgcn, parse_ptx, parse_sass
+from irscope.ir.instructions import AnyFunction, AnyInstruction
+
+UNKNOWN = -1
+"""The target of a jump that the text does not name: the address stands in a register, or the label elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class BasicBlock:
+    """Instructions that run one after the other; of a folded graph, several such blocks."""
+
+    number: int
+    labels: tuple[str, ...] = ()
+    instructions: tuple[AnyInstruction, ...] = ()
+    ending: Ending = ""
+    """What ends the program or the function here, if anything does."""
+    calls: tuple[str, ...] = ()
+    """The functions it calls; an empty name where a register holds the address."""
+    blocks: int = 1
+    """How many basic blocks it stands for."""
+    is_loop: bool = False
+    """Whether it stands for a whole loop."""
+    faded: bool = False
+    """Whether it only stands beside what was asked for."""
+
+    @property
+    def name(self) -> str:
+        """Its first label, or else its number."""
+        return self.labels[0] if self.labels else f"block {self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """What may run behind a block."""
+
+    source: int
+    target: int
+    """The number of a block, or `UNKNOWN`."""
+    kind: Literal["falls", "jumps", "calls"]
+    condition: str = ""
+    """`@!P0`, `scc1`, `true`; empty where it is always taken, and for what falls through."""
+    back: bool = False
+    """Whether it goes back to a block that leads here: the next turn of a loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A natural loop: its first block, and all that lead back to it."""
+
+    head: int
+    body: frozenset[int]
+    """The numbers of its blocks, the first among them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlFlow:
+    """The graph of one function; in SASS of a kernel with the functions behind it."""
+
+    function: str
+    blocks: tuple[BasicBlock, ...] = ()
+    jumps: tuple[Jump, ...] = ()
+    loops: tuple[Loop, ...] = ()
+    """The outer before the inner."""
+
+    @property
+    def instructions(self) -> int:
+        """How many instructions it has."""
+        return sum(len(block.instructions) for block in self.blocks)
+
+
+def read_control_flow(text: str, kind: StageKind) -> tuple[ControlFlow, ...]:
+    """The control flow of each function of a text that has instructions. Never raises.
+
+    Args:
+        text: a stage's text.
+        kind: `ptx`, `sass`, `amdgcn` or `llvm`; nothing is found in any other.
+    """
+    return tuple(_graph(function, kind) for function in _functions(text, kind) if function.instructions)
+
+
+def _functions(text: str, kind: StageKind) -> Sequence[AnyFunction]:
+    if kind == "ptx":
+        return parse_ptx(text).functions
+    if kind == "sass":
+        return tuple(function.without_padding() for function in parse_sass(text))
+    if kind == "amdgcn":
+        return parse_amdgcn(text).functions
+    if kind == "llvm":
+        from irscope.analysis.llvm_code import read_llvm_functions
+
+        return read_llvm_functions(text)
+    return ()
+
+
+def _graph(function: AnyFunction, kind: StageKind) -> ControlFlow:
+    code = function.instructions
+    branches = {index: branch for index, item in enumerate(code) if (branch := branch_of(item, kind)) is not None}
+    labels: dict[int, list[str]] = {}
+    for label in function.labels:
+        labels.setdefault(label.index, []).append(label.name)
+    starts = sorted({0, *labels, *(index + 1 for index in branches)} & set(range(len(code))))
+    number_of = {name: starts.index(index) for index, names in labels.items() if index < len(code) for name in names}
+    blocks: list[BasicBlock] = []
+    jumps: list[Jump] = []
+    for number, (start, end) in enumerate(zip(starts, [*starts[1:], len(code)], strict=True)):
+        branch = branches.get(end - 1, Branch(falls=True))
+        blocks.append(BasicBlock(number, tuple(labels.get(start, ())), code[start:end], branch.ending, branch.calls))
+        jumps.extend(_jumps(number, branch, number_of, number + 1 < len(starts)))
+    jumps = [_as_back(jump, back) for back in [_back_edges(len(blocks), jumps)] for jump in jumps]
+    return ControlFlow(function.name, tuple(blocks), tuple(jumps), _loops(jumps))
+
+
+def _jumps(number: int, branch: Branch, number_of: dict[str, int], has_next: bool) -> Iterable[Jump]:
+    for target, condition in branch.targets:
+        yield Jump(number, number_of.get(target, UNKNOWN), "jumps", condition)
+    if branch.is_unknown:
+        yield Jump(number, UNKNOWN, "jumps", branch.condition)
+    for name in branch.calls:
+        if name in number_of:
+            yield Jump(number, number_of[name], "calls")
+    if branch.falls and has_next:
+        yield Jump(number, number + 1, "falls")
+
+
+def _as_back(jump: Jump, back: set[tuple[int, int]]) -> Jump:
+    if (jump.source, jump.target) not in back or jump.kind == "calls":
+        return jump
+    return Jump(jump.source, jump.target, jump.kind, jump.condition, True)
+
+
+def _successors(jumps: Iterable[Jump]) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for jump in jumps:
+        if jump.kind != "calls" and jump.target != UNKNOWN:
+            found.setdefault(jump.source, []).append(jump.target)
+    return found
+
+
+def _back_edges(count: int, jumps: Iterable[Jump]) -> set[tuple[int, int]]:
+    """The edges to a block that is still being followed, depth first from each block that nothing before it reached."""
+    successors = _successors(jumps)
+    back: set[tuple[int, int]] = set()
+    state = [0] * count  # 1: being followed; 2: done
+    for root in range(count):
+        if state[root]:
+            continue
+        state[root] = 1
+        path = [(root, iter(successors.get(root, ())))]
+        while path:
+            block, following = path[-1]
+            target = next(following, None)
+            if target is None:
+                state[block] = 2
+                path.pop()
+            elif state[target] == 1:
+                back.add((block, target))
+            elif not state[target]:
+                state[target] = 1
+                path.append((target, iter(successors.get(target, ()))))
+    return back
+
+
+def _loops(jumps: Iterable[Jump]) -> tuple[Loop, ...]:
+    """The natural loop of each block that an edge goes back to; none where the loop has another way in."""
+    jumps = [jump for jump in jumps if jump.kind != "calls" and jump.target != UNKNOWN]
+    before: dict[int, list[int]] = {}
+    for jump in jumps:
+        before.setdefault(jump.target, []).append(jump.source)
+    bodies: dict[int, set[int]] = {}
+    for jump in jumps:
+        if not jump.back:
+            continue
+        body = bodies.setdefault(jump.target, {jump.target})
+        waiting = [jump.source]
+        while waiting:
+            block = waiting.pop()
+            if block not in body:
+                body.add(block)
+                waiting.extend(before.get(block, ()))
+    natural = [
+        Loop(head, frozenset(body))
+        for head, body in bodies.items()
+        if not any(source not in body for block in body - {head} for source in before.get(block, ()))
+        and (0 not in body or head == 0)
+    ]
+    return tuple(sorted(natural, key=lambda loop: (-len(loop.body), loop.head)))
