@@ -6,9 +6,10 @@ from collections import Counter
 from dataclasses import fields
 
 from irscope.analysis.occupancy import occupancy_of
+from irscope.analysis.source_operations import read_stage_operations
 from irscope.capture import Artifact, Capture, stage_named
-from irscope.ir.asm import count_families, parse_functions
 from irscope.ir.counts import operation_counts
+from irscope.ir.opcodes import classify
 
 # The families a reader looks for first: what feeds the tensor cores, moves data, and waits.
 KEY_FAMILIES = (
@@ -60,12 +61,12 @@ def instruction_families(capture: Capture) -> dict[str, int]:
     """
     for stage in ("sass", "amdgcn", "ptx"):
         if stage in capture.stages:
-            instructions = [
-                item for function in parse_functions(stage, capture.text(stage)) for item in function.instructions
-            ]
-            families = count_families(instructions)
-            key = {name: count for name, count in families.items() if name.startswith(KEY_FAMILIES)}
-            return {name: key[name] for name in sorted(key, key=_family_rank)}
+            found = read_stage_operations(capture.text(stage), stage_named(stage).kind)
+            known = [classify(name) is not None for name in found.full_names]
+            kinds = Counter(kind for kind, name in zip(found.kinds, found.names, strict=True) if known[name])
+            families = {found.kind_names[kind]: count for kind, count in kinds.items()}
+            key = [name for name in families if name.startswith(KEY_FAMILIES)]
+            return {name: families[name] for name in sorted(key, key=_family_rank)}
     return {}
 
 

@@ -6,13 +6,16 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from irscope.capture import Capture, PassSnapshot
 
 # #blocked1 = #ttg.blocked<{…}>  |  #shared = #ttg.swizzled_shared<{…}>
-_LAYOUT_ALIAS = re.compile(r"^#(?!loc)[\w$.-]+ = #(?:ttg|ttng|gluon|amdg)\.", re.MULTILINE)
+_LAYOUT_ALIAS = re.compile(r"#(?!loc)[\w$.-]+ = #(?:ttg|ttng|gluon|amdg)\.")
 # %5 = ttg.convert_layout %4 …  |  "llvm.add"(%1, %2)  |  %c:2 = scf.for …
-_OPERATION = re.compile(r'^\s*(?:%[\w$.:#, %-]+ = )?"?((?:[A-Za-z_]\w*)(?:\.[A-Za-z_][\w.]*)+)\b', re.MULTILINE)
+_OPERATION = re.compile(r'\s*(?:%[\w$.:#, %-]+ = )?"?((?:[A-Za-z_]\w*)(?:\.[A-Za-z_][\w.]*)+)\b')
+
+_LAYOUT, _OTHER, _NOTHING = "layout", "other", "nothing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +48,23 @@ class PassEffect:
 
 def count_text(text: str) -> TextCounts:
     """Count the lines (locations' tables left out), operations and layouts of an MLIR text."""
-    lines = sum(1 for line in text.splitlines() if line.strip() and not line.startswith("#loc"))
-    return TextCounts(lines, Counter(_OPERATION.findall(text)), len(_LAYOUT_ALIAS.findall(text)))
+    counts = Counter(map(line_kind, text.splitlines()))
+    lines = counts.total() - counts.pop(_NOTHING, 0)
+    layouts = counts.pop(_LAYOUT, 0)
+    counts.pop(_OTHER, None)
+    return TextCounts(lines, counts, layouts)
+
+
+# From pass to pass most lines stay: what one is is read once.
+@lru_cache(maxsize=1 << 16)
+def line_kind(line: str) -> str:
+    """The operation of a line, or `layout` for an alias of one, `nothing` for a line that does not count."""
+    if not line.strip() or line.startswith("#loc"):
+        return _NOTHING
+    if line.startswith("#"):
+        return _LAYOUT if _LAYOUT_ALIAS.match(line) else _OTHER
+    operation = _OPERATION.match(line)
+    return operation[1] if operation else _OTHER
 
 
 def pass_effects(capture: Capture) -> Iterator[PassEffect]:

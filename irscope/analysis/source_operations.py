@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from irscope.capture import StageKind
-from irscope.ir.asm import classify
 from irscope.ir.instructions import split_operands
 from irscope.ir.locations_model import text_lines
+from irscope.ir.opcodes import classify
 
 #   %12:2 = tt.load %a    "tt.reduce"(%x)    %a, %b = "tt.split"    module attributes {
 _MLIR = re.compile(
@@ -88,7 +88,7 @@ def read_stage_operations(text: str, kind: StageKind) -> Operations:
         for number, line in enumerate(lines, 1):
             match = _SASS.match(line)
             if match is not None:
-                reader.add(number, match["name"], "", classify(match["name"]), int(match["live"] or -1))
+                reader.add(number, match["name"], "", reader.family(match["name"], ""), int(match["live"] or -1))
     elif kind == "amdgcn":
         reader.read_amdgcn()
     return reader.operations()
@@ -137,7 +137,7 @@ class _Reader:
                 continue
             match = _PTX.match(line) if not _PTX_NONE.match(line) else None
             if match is not None:
-                self.add(number, match["name"], "", self._family(match["name"], match["operands"]))
+                self.add(number, match["name"], "", self.family(match["name"], match["operands"]))
 
     def read_amdgcn(self) -> None:
         inside = False
@@ -148,9 +148,10 @@ class _Reader:
                 inside = True
             match = _AMDGCN.match(line) if inside else None
             if match is not None:
-                self.add(number, match["name"], "", self._family(match["name"], match["operands"]))
+                self.add(number, match["name"], "", self.family(match["name"], match["operands"]))
 
-    def _family(self, name: str, operands: str) -> str | None:
+    def family(self, name: str, operands: str) -> str | None:
+        """The family of an opcode."""
         # Only of copies do the operands tell the width; all others are classified once a name.
         if name.startswith("cp.async") or "lds" in operands:
             return classify(name, split_operands(operands))

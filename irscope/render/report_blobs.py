@@ -7,7 +7,7 @@ import json
 import zlib
 from typing import Any
 
-_LEVEL = 9
+_LEVEL = 6
 
 
 class Blobs:

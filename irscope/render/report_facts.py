@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from hashlib import sha256
 from typing import Any
 
-from irscope.analysis.metrics import instruction_families, resource_rows, stage_operations
+from irscope.analysis.metrics import instruction_families, resource_rows
 from irscope.analysis.occupancy import occupancy_of
 from irscope.analysis.pass_effects import PassEffect, pass_effects
 from irscope.capture import Capture, stage_named
@@ -54,7 +55,7 @@ def facts_of(capture: Capture, costs: Sequence[dict[str, Any]]) -> dict[str, Any
                 "us": item.duration_us,
                 "bytes": len(item.data),
                 "lines": item.data.count("\n") if isinstance(item.data, str) else None,
-                "operations": stage_operations(item).total() if isinstance(item.data, str) else None,
+                "digest": None if isinstance(item.data, str) else sha256(item.data).hexdigest()[:16],
             }
             for item in capture.artifacts
         ],

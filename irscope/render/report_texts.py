@@ -57,19 +57,22 @@ def difference(base: Sequence[str], lines: Sequence[str]) -> dict[str, Any]:
     """
     places: dict[str, list[int]] = {}
     for number, line in enumerate(base):
-        found = places.setdefault(line, [])
-        if len(found) < _MOST_PLACES:
+        found = places.get(line)
+        if found is None:
+            places[line] = [number]
+        elif len(found) < _MOST_PLACES:
             found.append(number)
     steps: list[int] = []
     fresh: list[str] = []
     new = at = end = 0
     while at < len(lines):
-        start, count = _longest(base, lines, at, places, end)
-        if not count:
+        found = places.get(lines[at])
+        if found is None:
             fresh.append(lines[at])
             new += 1
             at += 1
             continue
+        start, count = _longest(base, lines, at, found, end)
         steps += [new, start - end, count]
         new = 0
         end = start + count
@@ -77,20 +80,32 @@ def difference(base: Sequence[str], lines: Sequence[str]) -> dict[str, Any]:
     return {"o": steps, "l": "".join(f"{line}\n" for line in fresh)}
 
 
-def _longest(
-    base: Sequence[str], lines: Sequence[str], at: int, places: Mapping[str, list[int]], end: int
-) -> tuple[int, int]:
+def _longest(base: Sequence[str], lines: Sequence[str], at: int, places: list[int], end: int) -> tuple[int, int]:
     """The longest stretch of the base that stands at a line; where the last copy ended is tried first."""
     best, best_count = 0, 0
-    for place in (end, *places.get(lines[at], ())):
-        count = 0
-        while place + count < len(base) and at + count < len(lines) and base[place + count] == lines[at + count]:
-            count += 1
+    for place in (end, *places):
+        count = _common(base, place, lines, at)
         if count > best_count:
             best, best_count = place, count
         if place == end and count > 1:
             break
     return best, best_count
+
+
+def _common(base: Sequence[str], place: int, lines: Sequence[str], at: int) -> int:
+    """How many lines two stretches have in common at their beginning, by slices that double while they are equal."""
+    most = min(len(base) - place, len(lines) - at)
+    count, step = 0, 1
+    while count < most:
+        step = min(step, most - count)
+        if base[place + count : place + count + step] == lines[at + count : at + count + step]:
+            count += step
+            step *= 2
+        elif step == 1:
+            break
+        else:
+            step = max(1, step // 4)
+    return count
 
 
 def applied(base: Sequence[str], packed: Mapping[str, Any]) -> list[str]:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from irscope.analysis.diff import TextDiff, diff_texts
 from irscope.analysis.marks import word_marks
-from irscope.render.report_diffs import packed_diff
-from tests.report_browser.captures import softmax
+from irscope.capture import Capture, StageKind, stage_named
+from irscope.ir.counts import operation_counts
+from tests.report_browser.captures import hostile, softmax
 
 REPORT = Path(__file__).parents[2] / "irscope" / "render" / "report"
-ASSETS = ("loader.js", "viewer.js", "graphs.js", "viewer.css")
+ASSETS = ("loader.js", "viewer.js", "graphs.js", "viewer.css", "THIRD_PARTY.md")
 
 
 def test_the_lock_file_names_only_the_public_registry() -> None:
@@ -31,6 +33,18 @@ def test_the_assets_are_there_and_point_nowhere() -> None:
         text = (REPORT / "assets" / name).read_text("utf-8")
         assert text
         assert "sourceMappingURL" not in text
+
+
+def test_the_licences_of_all_packages_in_the_viewer_are_there() -> None:
+    text = (REPORT / "assets" / "THIRD_PARTY.md").read_text("utf-8")
+    lock = json.loads((REPORT / "frontend" / "package-lock.json").read_text("utf-8"))
+    tools = ("esbuild", "prettier", "typescript", "spdx-license-list")
+    for path, one in lock["packages"].items():
+        name = path.removeprefix("node_modules/")
+        if name and not one.get("optional") and name not in tools:
+            assert f"## {name} {one['version']}\n" in text
+    assert "THE ACCOMPANYING PROGRAM IS PROVIDED UNDER THE TERMS OF THIS ECLIPSE PUBLIC LICENSE" in text
+    assert re.search(r"<https://gitlab.com/graphviz/graphviz/\S+>", text)
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +83,8 @@ const [file, name] = process.argv.slice(1);
 const { outputFiles } = buildSync({ entryPoints: [file], bundle: true, format: "esm", write: false });
 const module = await import("data:text/javascript," + encodeURIComponent(outputFiles[0].text));
 const rows = JSON.parse(readFileSync(0, "utf-8"));
-console.log(JSON.stringify(rows.map(row => module[name](...row))));
+const plain = (_, value) => value instanceof Map ? [...value] : value;
+console.log(JSON.stringify(rows.map(row => module[name](...row)), plain));
 """
 
 
@@ -81,35 +96,75 @@ def called(folder: Path, file: str, name: str, rows: list[Any]) -> list[Any]:
     return json.loads(answer.stdout)
 
 
-def changes() -> list[tuple[str, str, TextDiff]]:
-    """Every change of the sample's passes: the texts, and their diff."""
-    capture = softmax()
-    pairs = [(capture.text_before(item), capture.text_after(item)) for item in capture.snapshots if item.changed]
-    return [(before, after, diff_texts(before, after, "mlir")) for before, after in pairs if before and after]
+def pairs_of(capture: Capture) -> list[tuple[str, str, str]]:
+    """The texts before and after every pass that changed something, and the language of both."""
+    found: list[tuple[str, str, str]] = []
+    for item in capture.snapshots:
+        before, after = capture.text_before(item), capture.text_after(item)
+        if before and after and before != after:
+            found.append((before, after, "mlir"))
+    return found
+
+
+def cases() -> list[tuple[str, str, str]]:
+    """Every change of the sample's passes, its stages with other warps, and texts that no reader expects."""
+    one, other, evil = softmax(), softmax(8), hostile()
+    stages = [
+        (one.text(stage), other.text(stage), stage_named(stage).kind)
+        for stage in one.stages
+        if not stage_named(stage).is_binary
+    ]
+    odd = [(evil.text("source"), evil.text("ttgir"), "mlir"), (evil.text("ptx"), "", "ptx"), ("", "", "llvm")]
+    text = one.text("ttgir")
+    cut = [(text, text[: len(text) // 2], "mlir"), (text[len(text) // 3 :], text, "mlir"), (text, text, "binary")]
+    return [*pairs_of(one), *stages, *odd, *cut, (one.text("ptx"), one.text("llir"), "llvm")]
+
+
+def diffs_of(rows: list[tuple[str, str, str]]) -> list[TextDiff]:
+    return [diff_texts(one, other, cast(StageKind, kind)) for one, other, kind in rows]
 
 
 @pytest.mark.slow
-def test_the_page_reads_every_diff_as_the_analysis_made_it(installed: Path) -> None:
-    found = changes()
-    rows = [[packed_diff(diff, one, other), one.split("\n"), other.split("\n")] for one, other, diff in found]
-    for (_, _, diff), read in zip(found, called(installed, "data/diff.ts", "readDiff", rows), strict=True):
+def test_the_page_compares_as_the_analysis_does(installed: Path) -> None:
+    rows = cases()
+    found = called(
+        installed,
+        "structure/structural.ts",
+        "diffTexts",
+        [[one.split("\n"), other.split("\n"), kind] for one, other, kind in rows],
+    )
+    for row, diff, read in zip(rows, diffs_of(rows), found, strict=True):
+        assert (read["summary"], read["fallback"]) == (diff.summary, diff.fallback), row
         assert tuple(read["left"]) == diff.left_lines
         assert tuple(read["right"]) == diff.right_lines
         assert tuple(read["leftNumbers"]) == diff.left_numbers
         assert tuple(read["rightNumbers"]) == diff.right_numbers
-        assert [
-            (item["op"], item["left"], item["leftCount"], item["right"], item["rightCount"], item["rewired"])
-            for item in read["entries"]
-        ] == [
-            (item.op, item.left.start, len(item.left), item.right.start, len(item.right), item.is_rewired)
+        assert [tuple(item.values()) for item in read["entries"]] == [
+            (
+                item.op,
+                item.left.start,
+                len(item.left),
+                item.right.start,
+                len(item.right),
+                item.is_rewired,
+                item.partner.start if item.partner else -1,
+            )
             for item in diff.entries
         ]
 
 
 @pytest.mark.slow
+def test_the_page_counts_operations_as_the_analysis_does(installed: Path) -> None:
+    texts = [(one, kind) for one, _, kind in cases()]
+    rows = [[one.split("\n"), kind] for one, kind in texts]
+    for (text, kind), found in zip(texts, called(installed, "structure/counts.ts", "countsOf", rows), strict=True):
+        assert dict(found) == operation_counts(text, cast(StageKind, kind))
+
+
+@pytest.mark.slow
 def test_the_page_marks_the_words_that_the_analysis_marks(installed: Path) -> None:
     pairs: list[tuple[str, str]] = []
-    for _, _, diff in changes():
+    for diff in diffs_of(pairs_of(softmax())):
         changed = [item for item in diff.entries if item.op == "changed"][:60]
         pairs += [(diff.left_lines[item.left[0]], diff.right_lines[item.right[0]]) for item in changed]
     pairs = [pair for pair in pairs if max(map(len, pair)) < 2000]

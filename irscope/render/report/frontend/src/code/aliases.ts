@@ -93,18 +93,18 @@ export function withoutAttributes(line: string): string {
 /** The lines of both sides as the toggles have them. */
 export function shownLines(diff: Diff, toggles: Toggles): { left: string[]; right: string[] } {
   return {
-    left: side(diff.left, diff.leftRaw, diff.leftText, diff.kind, toggles),
-    right: side(diff.right, diff.rightRaw, diff.rightText, diff.kind, toggles),
+    left: side(diff.left, diff.leftNumbers, diff.leftText, diff.kind, toggles),
+    right: side(diff.right, diff.rightNumbers, diff.rightText, diff.kind, toggles),
   };
 }
 
-function side(lines: string[], raw: string[], text: string[], kind: Kind, toggles: Toggles): string[] {
+function side(lines: string[], numbers: number[], text: string[], kind: Kind, toggles: Toggles): string[] {
   const shown = show(lines, kind === "mlir", toggles, lines);
   if (!toggles.locations) return shown;
   // A right line has the left side's names, but its own location.
   const known = toggles.aliases ? definitions(text) : new Map<string, string>();
   return shown.map((line, index) => {
-    const own = raw[index]!;
+    const own = text[numbers[index]! - 1]!;
     const bare = plain(own);
     const location = own.startsWith(bare) ? own.slice(bare.length) : "";
     return location ? line + resolved(location, known) : line;
@@ -125,8 +125,8 @@ function show(lines: string[], isMlir: boolean, toggles: Toggles, defining: stri
 const NOTHING_BUT_PLACES: Partial<Record<Kind, RegExp>> = {
   mlir: /^#loc/,
   llvm: /^!(?:\d+ = (?:distinct )?!DI|llvm\.dbg\.)/,
-  ptx: /^\s*\.(?:loc|file)\b/,
-  amdgcn: /^\s*\.(?:loc|file)\b/,
+  ptx: /^\s*(?:\.(?:loc|file)\b|\$L__(?:tmp|func_)\w*:\s*$)/,
+  amdgcn: /^\s*(?:\.(?:loc|file|cfi_\w+)\b|\.L(?:tmp|func_)\w*:\s*$)/,
   sass: /^\s*\/\/## File/,
 };
 

@@ -1,5 +1,5 @@
 // A pane of code: a read-only editor that draws only what is in sight, whatever the text's length.
-import { EditorState, StateEffect, Text, type Extension, type Range } from "@codemirror/state";
+import { Compartment, EditorState, StateEffect, Text, type Extension, type Range } from "@codemirror/state";
 import {
   Decoration,
   EditorView,
@@ -59,9 +59,10 @@ function wordMark(style: string): Decoration {
 export class Pane {
   readonly view: EditorView;
   private look: Look = { kind: "text", lines: [""] };
+  private readonly columns = new Compartment();
 
   constructor(parent: HTMLElement, listeners: Listeners = {}) {
-    this.view = new EditorView({ parent, state: this.stateOf(this.look) });
+    this.view = new EditorView({ parent, state: this.state() });
     const dom = this.view.contentDOM;
     dom.addEventListener("mousemove", (event) => this.at(event, listeners.hover));
     dom.addEventListener("mouseleave", () => listeners.leave?.());
@@ -72,10 +73,19 @@ export class Pane {
     return this.view.state.doc.lineAt(this.view.state.selection.main.head).number;
   }
 
-  show(look: Look): void {
+  /** Shows other lines, from the first one on or around a row, drawn once: the editor stays the one it is. */
+  show(look: Look, row = 0): void {
+    const columns = (one: Look) => one.gutters?.length ?? 1;
+    const others = columns(look) !== columns(this.look);
     this.look = look;
-    this.view.setState(this.stateOf(look));
-    this.view.scrollDOM.scrollTop = 0;
+    const insert = Text.of(look.lines.length ? look.lines : [""]);
+    const anchor = row > 0 && row <= insert.lines ? insert.line(row).from : 0;
+    const scroll = EditorView.scrollIntoView(anchor, { y: row > 0 ? "center" : "start" });
+    this.view.dispatch({
+      changes: { from: 0, to: this.view.state.doc.length, insert },
+      selection: { anchor },
+      effects: [scroll, ...(others ? [this.columns.reconfigure(this.gutters())] : [])],
+    });
   }
 
   /** Asks for the classes and marks again. */
@@ -119,21 +129,29 @@ export class Pane {
     listener(line.number, position - line.from, event);
   }
 
-  private stateOf(look: Look): EditorState {
-    const gutters = (look.gutters ?? [String]).map((text) => gutterOf(text, look.lines.length));
+  private gutters(): Extension[] {
+    return (this.look.gutters ?? [String]).map((_, index) =>
+      gutterOf((row) => (this.look.gutters?.[index] ?? String)(row)),
+    );
+  }
+
+  private state(): EditorState {
     return EditorState.create({
-      doc: Text.of(look.lines.length ? look.lines : [""]),
       extensions: [
         EditorState.lineSeparator.of("\n"),
         EditorState.readOnly.of(true),
         EditorView.editable.of(false),
         EditorView.cspNonce.of(nonce()),
-        EditorView.contentAttributes.of({ tabindex: "0", "aria-label": look.label ?? "code", "aria-readonly": "true" }),
+        EditorView.contentAttributes.of(() => ({
+          tabindex: "0",
+          "aria-label": this.look.label ?? "code",
+          "aria-readonly": "true",
+        })),
         highlightSpecialChars(),
         search({ top: true }),
         keymap.of(searchKeymap),
-        gutters,
-        painter(look),
+        this.columns.of(this.gutters()),
+        painter(() => this.look),
       ],
     });
   }
@@ -151,11 +169,12 @@ class Label extends GutterMarker {
   }
 }
 
-function gutterOf(text: (row: number) => string, rows: number): Extension {
+function gutterOf(text: (row: number) => string): Extension {
   return gutter({
     class: "cm-labels",
     lineMarker: (view, block) => new Label(text(view.state.doc.lineAt(block.from).number)),
-    initialSpacer: () => new Label(widest(text, rows)),
+    initialSpacer: (view) => new Label(widest(text, view.state.doc.lines)),
+    updateSpacer: (spacer, update) => (update.docChanged ? new Label(widest(text, update.state.doc.lines)) : spacer),
   });
 }
 
@@ -176,16 +195,16 @@ function nonce(): string {
   return known;
 }
 
-function painter(look: Look): Extension {
+function painter(look: () => Look): Extension {
   return ViewPlugin.fromClass(
     class {
       decorations: DecorationSet;
       constructor(view: EditorView) {
-        this.decorations = painted(view, look);
+        this.decorations = painted(view, look());
       }
       update(update: ViewUpdate): void {
         const asked = update.transactions.some((one) => one.effects.some((effect) => effect.is(repaint)));
-        if (update.docChanged || update.viewportChanged || asked) this.decorations = painted(update.view, look);
+        if (update.docChanged || update.viewportChanged || asked) this.decorations = painted(update.view, look());
       }
     },
     { decorations: (plugin) => plugin.decorations },

@@ -81,13 +81,31 @@ const LANGUAGES: Record<Kind, RegExp> = {
 };
 
 const LONGEST = 4000;
+const KEPT = 5000;
+
+// From pass to pass, and from pane to pane, most lines stay.
+const known = new Map<Kind, Map<string, Word[]>>();
 
 /** The coloured words of a line. */
 export function wordsOf(line: string, kind: Kind): Word[] {
+  let lines = known.get(kind);
+  if (!lines || lines.size > KEPT) known.set(kind, (lines = new Map()));
+  let words = lines.get(line);
+  if (!words) lines.set(line, (words = read(line, kind)));
+  return words;
+}
+
+function read(line: string, kind: Kind): Word[] {
   const words: Word[] = [];
   const text = line.length > LONGEST ? line.slice(0, LONGEST) : line;
   for (const match of text.matchAll(LANGUAGES[kind])) {
-    const style = Object.entries(match.groups ?? {}).find(([, found]) => found !== undefined)?.[0];
+    let style = "";
+    for (const name in match.groups) {
+      if (match.groups[name] !== undefined) {
+        style = name;
+        break;
+      }
+    }
     if (style && match[0]) words.push({ from: match.index, to: match.index + match[0].length, style });
   }
   return words;

@@ -10,8 +10,7 @@ export type Pair = [string, unknown];
 export interface Index {
   version: number;
   irscope: string;
-  captures: Capture[];
-  pairs: PairRow[];
+  captures: CaptureRow[];
   texts: TextRow[];
 }
 
@@ -50,6 +49,9 @@ export interface Capture {
   layouts: Place;
 }
 
+/** A capture as the index has it. */
+export type CaptureRow = Omit<Capture, "passes"> & { passes: Place };
+
 export interface Failure {
   kind: string;
   message: string;
@@ -75,7 +77,8 @@ export interface Stage {
   us: number | null;
   bytes: number;
   lines: number | null;
-  operations: number | null;
+  /** Of a binary. */
+  digest?: string;
   text?: number;
 }
 
@@ -95,9 +98,9 @@ export interface Pass {
   /** Changes of lines, operations, layouts and convert_layouts. */
   counts?: (number | null)[];
   byOperation?: [string, number][];
+  /** Numbers of texts. */
   before?: number;
   after?: number;
-  diff?: Place;
 }
 
 export interface Finding {
@@ -108,32 +111,28 @@ export interface Finding {
   pass?: string;
 }
 
-export interface PairRow {
-  left: number;
-  right: number;
-  tables: Place;
-  diffs: Record<string, Place>;
-}
-
 export interface Change {
   name: string;
   left: unknown;
   right: unknown;
 }
 
+export interface LineChange {
+  file: string;
+  line: number;
+  stages: [string, number][];
+}
+
 export interface Tables {
-  empty: boolean;
   differences: Change[];
   stages: {
     stage: string;
-    state: string;
+    state: "identical" | "same" | "differs" | "left only" | "right only";
     operations: [number, number];
     changes: [string, number][];
-    summary: string;
   }[];
   resources: Change[];
   instructions: Change[];
-  lines: { file: string; line: number; stages: [string, number][] }[];
   passes: { label: string; left_us: number | null; right_us: number | null; outcome: [string, string] }[];
 }
 
@@ -174,5 +173,9 @@ export interface LayoutRow {
   operations?: { name?: string; lines?: number[]; values?: string[]; python?: string }[];
   [other: string]: unknown;
 }
+
+/** Whether a pass left another text than it found, and both are held. */
+export const hasDiff = (pass: Pass): boolean =>
+  pass.before !== undefined && pass.after !== undefined && pass.before !== pass.after;
 
 export const labelOf = (pass: Pass): string => `${pass.stage}:${pass.name}#${pass.n}`;

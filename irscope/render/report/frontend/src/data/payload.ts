@@ -1,8 +1,20 @@
 // Reads the data in the page: the index at once, everything else when it is looked at.
 import { inflateSync } from "fflate";
 import { bytesOf } from "./base64";
-import type { Capture, Index, Layouts, Locations, Pass, Place, Tables } from "./model";
-import { readDiff, type Diff, type PackedDiff } from "./diff";
+import {
+  hasDiff,
+  type CaptureRow,
+  type Capture,
+  type Index,
+  type Kind,
+  type Layouts,
+  type Locations,
+  type Pass,
+  type Place,
+} from "./model";
+import { diffTexts } from "../structure/structural";
+import { countsOf, type Counts } from "../structure/counts";
+import type { Diff } from "./diff";
 
 interface PackedText {
   l: string;
@@ -10,7 +22,8 @@ interface PackedText {
 }
 
 const decoder = new TextDecoder();
-const KEPT_TEXTS = 48;
+const KEPT_TEXTS = 96;
+const KEPT_DIFFS = 80;
 
 function element(id: string): string {
   const found = document.getElementById(id);
@@ -24,13 +37,11 @@ function value<T>(bytes: Uint8Array): T {
 
 export class Payload {
   readonly index: Index = value<Index>(bytesOf(element("index")));
+  readonly captures: Capture[] = this.index.captures.map((row, number) => this.capture(row, number));
   private readonly chunks = new Map<number, Uint8Array>();
   private readonly texts = new Map<number, string[]>();
   private readonly values = new Map<string, unknown>();
-
-  get captures(): Capture[] {
-    return this.index.captures;
-  }
+  private readonly diffs = new Map<string, Diff>();
 
   /** The lines of a text, by its number. */
   lines(number: number): string[] {
@@ -62,33 +73,47 @@ export class Payload {
   }
 
   /** The structural diff of a pass; undefined where it changed nothing. */
-  passDiff(capture: number, pass: Pass): Diff | undefined {
-    if (!pass.diff || pass.before === undefined || pass.after === undefined) return undefined;
-    return this.diff(capture, pass.diff, pass.before, pass.after);
+  passDiff(pass: Pass): Diff | undefined {
+    return hasDiff(pass) ? this.diff(pass.before!, pass.after!, pass.group) : undefined;
   }
 
-  pairTables(pair: number): Tables {
-    return this.blob(this.captures.length, this.index.pairs[pair]!.tables);
+  /** The structural diff of a stage of two captures; undefined where the texts are the same, or one side has none. */
+  stageDiff(left: number, right: number, stage: string): Diff | undefined {
+    const [one, other] = [this.stageText(left, stage), this.stageText(right, stage)];
+    if (one === undefined || other === undefined || one === other) return undefined;
+    return this.diff(one, other, this.captures[left]!.stages.find((row) => row.stage === stage)!.kind);
   }
 
-  pairDiff(pair: number, stage: string): Diff | undefined {
-    const row = this.index.pairs[pair]!;
-    const place = row.diffs[stage];
-    const [left, right] = [row.left, row.right].map((n) => this.stageText(n, stage));
-    if (!place || left === undefined || right === undefined) return undefined;
-    return this.diff(this.captures.length, place, left, right);
+  /** How often each operation or instruction occurs in a stage's text; empty for a binary. */
+  operations(capture: number, stage: string): Counts {
+    const row = this.captures[capture]?.stages.find((one) => one.stage === stage);
+    return row?.text === undefined ? new Map() : countsOf(this.lines(row.text), row.kind);
   }
 
   stageText(capture: number, stage: string): number | undefined {
     return this.captures[capture]?.stages.find((row) => row.stage === stage)?.text;
   }
 
-  private diff(chunk: number, place: Place, left: number, right: number): Diff {
-    const key = `diff ${chunk} ${place[0]} ${left} ${right}`;
-    let found = this.values.get(key) as Diff | undefined;
-    if (!found) {
-      found = readDiff(value<PackedDiff>(this.bytes(chunk, place)), this.lines(left), this.lines(right));
-      this.values.set(key, found);
+  /** A capture, whose passes are unpacked when they are first looked at. */
+  private capture(row: CaptureRow, number: number): Capture {
+    const passes = () => this.blob<Pass[]>(number, row.passes);
+    return {
+      ...row,
+      get passes() {
+        return passes();
+      },
+    };
+  }
+
+  private diff(left: number, right: number, kind: Kind): Diff {
+    const key = `${left} ${right} ${kind}`;
+    const known = this.diffs.get(key);
+    if (known) return known;
+    const found = diffTexts(this.lines(left), this.lines(right), kind);
+    this.diffs.set(key, found);
+    for (const oldest of this.diffs.keys()) {
+      if (this.diffs.size <= KEPT_DIFFS) break;
+      this.diffs.delete(oldest);
     }
     return found;
   }

@@ -1,7 +1,7 @@
 // A diff on screen: unified in one pane, or side by side in two that scroll as one.
 import type { Diff } from "../data/diff";
 import { wordMarks, type Span } from "../data/marks";
-import { Pane, type Listeners, type Mark } from "../code/pane";
+import { Pane, type Listeners, type Look, type Mark } from "../code/pane";
 import { plural } from "../format";
 import { h } from "../dom";
 import { rowsOf, type Row, type Shown } from "./rows";
@@ -38,14 +38,11 @@ export class DiffView {
   /** Goes to the next change, or with -1 to the one before. */
   step(by: 1 | -1): void {
     const count = this.split ? this.rows.length : this.lines.length;
-    const isChange = (at: number) => {
-      const row = this.split ? this.rows[at] : this.lines[at]?.row;
-      return row !== undefined && row.op !== "equal" && row.op !== "fold" && row.op !== "quiet";
-    };
+    const differs = (at: number) => isChange(this.split ? this.rows[at] : this.lines[at]?.row);
     let at = this.current;
-    if (at >= 0) while (isChange(at)) at += by;
+    if (at >= 0) while (differs(at)) at += by;
     else at = by > 0 ? 0 : count - 1;
-    while (at >= 0 && at < count && !isChange(at)) at += by;
+    while (at >= 0 && at < count && !differs(at)) at += by;
     if (at < 0 || at >= count) return;
     this.current = at;
     for (const pane of this.panes) pane.goTo(at + 1);
@@ -96,12 +93,11 @@ export class DiffView {
     if (this.split) this.drawSides(diff);
     else this.drawUnified(diff);
     if (stay) this.panes.forEach((pane, index) => (pane.view.scrollDOM.scrollTop = tops[index]!));
-    else this.first();
   }
 
-  private first(): void {
-    this.step(1);
-    this.current = -1;
+  /** The first row that differs, 1-based; 0 for none. */
+  private first(rows: Row[]): number {
+    return rows.findIndex((row) => isChange(row)) + 1;
   }
 
   private drawUnified(diff: Diff): void {
@@ -122,7 +118,7 @@ export class DiffView {
       at = end;
     }
     this.lines = lines;
-    this.panes[0]!.show({
+    const look: Look = {
       kind: diff.kind,
       label: "diff",
       lines: lines.map((line) => this.textOf(line.row, line.side)),
@@ -133,22 +129,25 @@ export class DiffView {
         (number) => numberOf(lines[number - 1], "right", diff.rightNumbers),
         (number) => signOf(lines[number - 1]),
       ],
-    });
+    };
+    this.panes[0]!.show(look, this.first(lines.map((line) => line.row)));
   }
 
   private drawSides(diff: Diff): void {
     const sides = ["left", "right"] as const;
+    const first = this.first(this.rows);
     sides.forEach((side, index) => {
       const numbers = side === "left" ? diff.leftNumbers : diff.rightNumbers;
       const line = (number: number): Line => ({ row: this.rows[number - 1]!, side });
-      this.panes[index]!.show({
+      const look: Look = {
         kind: diff.kind,
         label: side === "left" ? "before" : "after",
         lines: this.rows.map((row) => this.textOf(row, side)),
         lineClass: (number) => styleOf(line(number)),
         marks: (number) => this.marksOf(line(number)),
         gutters: [(number) => numberOf(line(number), side, numbers)],
-      });
+      };
+      this.panes[index]!.show(look, first);
     });
   }
 
@@ -168,6 +167,10 @@ export class DiffView {
     }
     return found[side === "left" ? 0 : 1].map(([from, to]) => ({ from, to, style: `word-${side}` }));
   }
+}
+
+function isChange(row: Row | undefined): boolean {
+  return row !== undefined && row.op !== "equal" && row.op !== "fold" && row.op !== "quiet";
 }
 
 function styleOf({ row, side }: Line): string {

@@ -3,6 +3,9 @@ import { svg } from "../dom";
 import type { Placed } from "./layout";
 import type { Graph } from "./model";
 
+/** Smaller than this, labels are no text any more. */
+const SMALLEST_READ = 0.8;
+
 export class Drawing {
   readonly element: SVGSVGElement = svg("svg", { class: "graph", tabindex: "0", role: "img", "aria-label": "graph" });
   private readonly scene = svg("g");
@@ -74,7 +77,7 @@ export class Drawing {
       this.scene.append(element);
       return element;
     });
-    this.fit(0.45);
+    this.begin();
   }
 
   /** Marks a node and what hangs on it; brings it into sight if asked. */
@@ -104,12 +107,23 @@ export class Drawing {
     this.apply();
   }
 
-  fit(smallest = 0.03): void {
+  /** All of it where that can be read, else the beginning. */
+  private begin(): void {
+    this.fit();
+    const first = this.placed?.nodes.find((box) => box !== undefined);
+    if (!first || this.scale >= SMALLEST_READ) return;
+    this.scale = SMALLEST_READ;
+    this.x = this.element.clientWidth / 2 - (first.x + first.width / 2) * this.scale;
+    this.y = 40 - first.y * this.scale;
+    this.apply();
+  }
+
+  fit(): void {
     const { clientWidth, clientHeight } = this.element;
     if (!this.placed || !clientWidth) return;
     const { width, height } = this.placed;
     this.scale = Math.max(
-      smallest,
+      0.03,
       Math.min(1.2, (clientWidth - 20) / Math.max(width, 1), (clientHeight - 20) / Math.max(height, 1)),
     );
     this.x = (clientWidth - width * this.scale) / 2;

@@ -29,12 +29,23 @@ const COLUMNS: Column[] = [
   ["status", (one) => one.status],
 ];
 
+const FIGURES = new Set([
+  "warps",
+  "stages",
+  "registers",
+  "spill B",
+  "shared B",
+  "occupancy %",
+  "instructions",
+  "compile",
+]);
+
 export function captureTable(app: App): HTMLElement {
   const captures = app.data.captures;
   const picked: number[] = [];
   const columns = COLUMNS.map((column): Column =>
     column[0] === "constants" ? ["constants", differing(captures)] : column,
-  );
+  ).filter(([name, value]) => name !== "plan" || captures.some(value));
   const body = h("tbody");
   const filter = h("input", {
     type: "search",
@@ -84,11 +95,11 @@ export function captureTable(app: App): HTMLElement {
       () => state.set({ c: number ? number + 1 : null, pass: null, at: null }),
       { class: "link" },
     );
-    const cells = columns.map(([, value, text]) => {
+    const cells = columns.map(([name, value, text]) => {
       const found = value(capture);
       return h(
         "td",
-        { class: typeof found === "number" ? "number" : "" },
+        { class: FIGURES.has(name) ? "number" : "", title: typeof found === "string" ? found : null },
         text ? text(capture) : typeof found === "number" ? count(found) : (found ?? "–"),
       );
     });
@@ -133,16 +144,21 @@ function compareCells(one: string | number | null, other: string | number | null
   return typeof one === "number" && typeof other === "number" ? one - other : String(one).localeCompare(String(other));
 }
 
-/** The constants in which the captures differ; all of them where they don't. */
+/** The constants in which the captures of a kernel differ; all of them where they don't. */
 function differing(captures: Capture[]): (capture: Capture) => string {
   const values = new Map<string, Set<string>>();
-  for (const capture of captures) {
-    for (const [name, value] of capture.constants) values.set(name, (values.get(name) ?? new Set()).add(String(value)));
+  const varying = new Map<string, Set<string>>();
+  for (const { kernel, constants } of captures) {
+    for (const [name, value] of constants) {
+      const key = `${kernel} ${name}`;
+      const found = (values.get(key) ?? new Set()).add(String(value));
+      values.set(key, found);
+      if (found.size > 1) varying.set(kernel, (varying.get(kernel) ?? new Set()).add(name));
+    }
   }
-  const differs = new Set([...values].filter(([, found]) => found.size > 1).map(([name]) => name));
-  return (capture) =>
-    capture.constants
-      .filter(([name]) => !differs.size || differs.has(name))
+  return ({ kernel, constants }) =>
+    constants
+      .filter(([name]) => varying.get(kernel)?.has(name) ?? true)
       .map(([name, value]) => `${name}=${String(value)}`)
       .join(" ");
 }

@@ -2,18 +2,23 @@
 import { currentCapture, type App, type Tab } from "../app";
 import { shownLines } from "../code/aliases";
 import { command, copyButton } from "../copy";
-import type { Capture, Change, Tables } from "../data/model";
+import type { Capture, Change, LineChange, Tables } from "../data/model";
 import { DiffView } from "../diff/view";
 import { button, fill, h, select, table, toggle } from "../dom";
 import { count, fileName, milliseconds, shown, signed } from "../format";
 import { state } from "../state";
-import { localTables } from "./compared";
+import { lineChanges, tablesOf } from "./compared";
 
 export class CompareTab implements Tab {
   readonly name = "compare";
   readonly title = "Compare";
   readonly element = h("section", { class: "compare", "aria-label": "Compare" });
   private readonly view = new DiffView();
+  private pair = "";
+  /** Of each stage that was compared, whether its texts say the same. */
+  private readonly same = new Map<string, boolean>();
+  private lines: LineChange[] | undefined;
+  private waiting = 0;
 
   constructor(private readonly app: App) {}
 
@@ -56,14 +61,15 @@ export class CompareTab implements Tab {
       return;
     }
     const [a, b] = this.sides();
-    const { tables, pair, swapped } = this.tables(a, b);
+    const tables = this.tables(a, b);
     const stage = state.text("stage");
     fill(
       this.element,
       this.head(a, b),
       this.stageBar(tables, stage),
-      stage ? this.diff(pair, swapped, stage, a, b) : this.overview(tables, captures[a]!, captures[b]!),
+      stage ? this.diff(stage, a, b) : this.overview(tables, captures[a]!, captures[b]!),
     );
+    this.readAhead(a, b, tables);
   }
 
   private sides(): [number, number] {
@@ -76,14 +82,40 @@ export class CompareTab implements Tab {
     state.set({ a: a + 1, b: b + 1 });
   }
 
-  private tables(a: number, b: number): { tables: Tables; pair: number; swapped: boolean } {
-    const find = (one: number, other: number) =>
-      this.app.data.index.pairs.findIndex((row) => row.left === one && row.right === other);
-    const pair = find(a, b);
-    if (pair >= 0) return { tables: this.app.data.pairTables(pair), pair, swapped: false };
-    const back = find(b, a);
-    if (back >= 0) return { tables: turned(this.app.data.pairTables(back)), pair: back, swapped: true };
-    return { tables: localTables(this.app, a, b), pair: -1, swapped: false };
+  private tables(a: number, b: number): Tables {
+    const pair = `${a} ${b}`;
+    if (this.pair !== pair) {
+      this.pair = pair;
+      this.same.clear();
+      this.lines = undefined;
+    }
+    return tablesOf(this.app, a, b, (stage) => this.same.get(stage));
+  }
+
+  /** Compares the stages, then counts by line of Python, one at a time while the reader reads. */
+  private readAhead(a: number, b: number, tables: Tables): void {
+    cancelIdleCallback(this.waiting);
+    const differing = tables.stages.filter((row) => row.state === "differs").map((row) => row.stage);
+    const waiting = differing.filter((stage) => !this.same.has(stage));
+    const step = () => {
+      if (!this.element.isConnected) return;
+      const stage = waiting.shift();
+      if (stage !== undefined) {
+        const found = this.app.data.stageDiff(a, b, stage);
+        this.same.set(stage, found?.entries.every((entry) => entry.op === "equal") ?? false);
+        this.waiting = requestIdleCallback(step);
+        return;
+      }
+      const known = this.lines;
+      this.lines ??= lineChanges(
+        this.app.data,
+        a,
+        b,
+        differing.filter((one) => one !== "source" && !this.same.get(one)),
+      );
+      if (!known && !state.text("stage")) this.update();
+    };
+    if (!this.lines) this.waiting = requestIdleCallback(step);
   }
 
   private head(a: number, b: number): HTMLElement {
@@ -133,21 +165,14 @@ export class CompareTab implements Tab {
   private step(by: number): void {
     const [a, b] = this.sides();
     if (this.app.data.captures.length < 2) return;
-    const names = ["", ...this.tables(a, b).tables.stages.map((row) => row.stage)];
+    const names = ["", ...this.tables(a, b).stages.map((row) => row.stage)];
     const next = names[names.indexOf(state.text("stage")) + by];
     if (next !== undefined) state.set({ stage: next || null });
   }
 
-  private diff(pair: number, swapped: boolean, stage: string, a: number, b: number): HTMLElement {
-    const found = pair < 0 ? undefined : this.app.data.pairDiff(pair, stage);
-    if (!found) {
-      const ids = [a, b].map((number) => this.app.data.captures[number]!.id);
-      const reason =
-        pair < 0
-          ? "This pair was not compared beforehand. The report of these two alone has their diff: "
-          : "The texts are the same, or one side has none. ";
-      return h("p", null, reason, h("code", null, command("report", ...ids)));
-    }
+  private diff(stage: string, a: number, b: number): HTMLElement {
+    const found = this.app.data.stageDiff(a, b, stage);
+    if (!found) return h("p", null, "The texts are the same, or one side has none.");
     const toggles = { locations: state.flag("loc"), aliases: state.flag("alias"), attributes: !state.flag("bare") };
     this.view.show(found, shownLines(found, toggles), state.flag("side"));
     const flip = (name: string, text: string) =>
@@ -162,14 +187,7 @@ export class CompareTab implements Tab {
         flip("loc", "locations"),
         flip("alias", "aliases in place"),
         flip("bare", "no attributes"),
-        h(
-          "span",
-          { class: "faint" },
-          swapped ? `Shown from ${b + 1} to ${a + 1}: ` : "",
-          found.fallback ?? "",
-          " ",
-          found.summary,
-        ),
+        h("span", { class: "faint" }, found.fallback ?? "", " ", found.summary),
       ),
       this.view.element,
     );
@@ -185,7 +203,7 @@ export class CompareTab implements Tab {
     const passes = tables.passes
       .map((row) => [row.label, row.outcome.join(" → "), milliseconds(row.left_us), milliseconds(row.right_us)])
       .filter((row) => row[1] !== "ran → ran");
-    const lines = tables.lines
+    const lines = (this.lines ?? [])
       .slice(0, 20)
       .map((row) => [
         `${fileName(row.file)}:${row.line}`,
@@ -194,7 +212,7 @@ export class CompareTab implements Tab {
     return h(
       "div",
       { class: "cards scrolled" },
-      card("What went in differs in", changes(tables.differences, "Nothing that went in differs.")),
+      card("What went in differs in", changes(tables.differences, "Nothing that went in differs.", false)),
       card("Resources", changes(tables.resources, "The same.")),
       card("Stages", table(["stage", "", "operations", "largest changes"], stages)),
       card("Instructions", changes(tables.instructions, "The same.")),
@@ -208,46 +226,22 @@ function card(title: string, content: Node): HTMLElement {
   return h("section", { class: "card" }, h("h2", null, title), content);
 }
 
-function changes(rows: Change[], otherwise: string): HTMLElement {
+function changes(rows: Change[], otherwise: string, counted = true): HTMLElement {
   if (!rows.length) return h("p", { class: "faint" }, otherwise);
   return table(
     [],
     rows.map((row) => {
-      const [one, other] = [row.left, row.right];
-      const difference =
-        typeof one !== "string" && typeof other !== "string" ? signed(Number(other ?? 0) - Number(one ?? 0)) : "";
+      const [one, other] = [row.left ?? 0, row.right ?? 0];
+      const areNumbers = counted && typeof one === "number" && typeof other === "number";
       return [
-        row.name.replaceAll("_", " "),
-        shown(one),
+        // "num_warps" reads as words; "attribute a_ptr" names something.
+        row.name.includes(" ") ? row.name : row.name.replaceAll("_", " "),
+        shown(row.left),
         "→",
-        shown(other),
-        Number.isNaN(Number(difference.replace("−", "-").replaceAll(",", ""))) ? "" : difference,
+        shown(row.right),
+        areNumbers ? signed(Math.round(10 * (other - one)) / 10) : "",
       ];
     }),
     { class: "figures" },
   );
-}
-
-function turned(tables: Tables): Tables {
-  const turn = (rows: Change[]) => rows.map((row) => ({ name: row.name, left: row.right, right: row.left }));
-  const states: Record<string, string> = { "left only": "right only", "right only": "left only" };
-  return {
-    empty: tables.empty,
-    differences: turn(tables.differences),
-    resources: turn(tables.resources),
-    instructions: turn(tables.instructions),
-    stages: tables.stages.map((row) => ({
-      ...row,
-      state: states[row.state] ?? row.state,
-      operations: [row.operations[1], row.operations[0]],
-      changes: row.changes.map(([name, change]) => [name, -change]),
-    })),
-    lines: tables.lines.map((row) => ({ ...row, stages: row.stages.map(([stage, change]) => [stage, -change]) })),
-    passes: tables.passes.map((row) => ({
-      label: row.label,
-      left_us: row.right_us,
-      right_us: row.left_us,
-      outcome: [row.outcome[1], row.outcome[0]],
-    })),
-  };
 }

@@ -35,7 +35,7 @@ export class OverviewTab implements Tab {
         { class: "cards" },
         card("Findings", findings(capture)),
         card("Resources", resources(capture)),
-        card("Stages", stages(capture)),
+        card("Stages", stages(this.app, captureNumber(this.app))),
         card("Compiled", inputs(capture)),
         card("Costliest passes", slowest(capture)),
         card("Versions", versions(capture)),
@@ -159,14 +159,27 @@ function occupancy(capture: Capture): HTMLElement | null {
   );
 }
 
-function stages(capture: Capture): HTMLElement {
+/** How many operations a stage has, once the page has time to count them. */
+function operations(app: App, capture: number, stage: string): HTMLElement {
+  const cell = h("span");
+  requestIdleCallback(() => {
+    if (!cell.isConnected) return;
+    let total = 0;
+    for (const one of app.data.operations(capture, stage).values()) total += one;
+    if (total) cell.textContent = `${count(total)} ops`;
+  });
+  return cell;
+}
+
+function stages(app: App, number: number): HTMLElement {
+  const capture = app.data.captures[number]!;
   const longest = Math.max(1, ...capture.stages.map((row) => row.us ?? 0));
   const rows = capture.stages.map((row) => [
     row.text === undefined
       ? row.stage
       : button(row.stage, row.title, () => state.set({ tab: "stages", panes: `py0,${row.stage}` }), { class: "link" }),
     row.lines === null ? bytes(row.bytes) : plural(row.lines, "line"),
-    !row.operations ? "" : `${count(row.operations)} ops`,
+    row.text === undefined ? "" : operations(app, number, row.stage),
     row.us === null ? "" : h("span", { class: "time" }, bar(row.us / longest), milliseconds(row.us)),
   ]);
   const whole =

@@ -5,16 +5,17 @@ import { Pane } from "../code/pane";
 import { nameAt } from "../code/values";
 import { command, copy, copyButton, toast } from "../copy";
 import type { Diff } from "../data/diff";
-import { labelOf, type Capture, type Kind, type Pass } from "../data/model";
+import { hasDiff, labelOf, type Capture, type Kind, type Pass } from "../data/model";
 import { DiffView } from "../diff/view";
 import { fill, h, toggle } from "../dom";
-import { milliseconds, plural, signed } from "../format";
+import { milliseconds, signed } from "../format";
 import type { Key } from "../keys";
 import { state } from "../state";
 import { failureBox } from "./overview";
 import { PassList } from "./passlist";
 
-/** Changes that are unpacked before they are asked for: the more, the more memory. */
+const PAUSE_MS = 500;
+/** Changes that are compared before they are asked for: the more, the more memory. */
 const MOST_READ_AHEAD = 60;
 const COUNTS = ["lines", "operations", "layouts", "convert_layouts"];
 
@@ -28,6 +29,7 @@ export class PassesTab implements Tab {
   private readonly view = new DiffView({ click: (text, column, lines) => this.openLayout(text, column, lines) });
   private pane: Pane | undefined;
   private waiting = 0;
+  private pause = 0;
 
   constructor(private readonly app: App) {
     this.list = new PassList((number) => this.choose(number));
@@ -80,7 +82,7 @@ export class PassesTab implements Tab {
       fill(this.body, capture.failure ? failureBox(capture) : null);
       return;
     }
-    const diff = this.app.data.passDiff(captureNumber(this.app), pass);
+    const diff = this.app.data.passDiff(pass);
     this.drawHead(capture, pass, diff);
     if (diff?.entries.some((entry) => entry.op !== "equal")) {
       if (!this.body.contains(this.view.element)) this.body.replaceChildren(this.view.element);
@@ -165,7 +167,7 @@ export class PassesTab implements Tab {
     fill(
       this.body,
       pass.outcome === "failed" && capture.failure ? failureBox(capture) : null,
-      h("p", { class: "remark" }, remark(capture, pass, diff)),
+      h("p", { class: "remark" }, remark(pass, diff)),
       all.length ? holder : null,
     );
     this.pane?.destroy();
@@ -180,18 +182,25 @@ export class PassesTab implements Tab {
     });
   }
 
-  /** Unpacks the neighbours, then the other changes, one at a time while the reader reads. */
+  /** Compares the neighbours, then the other changes, one at a time while the reader reads. */
   private readAhead(capture: Capture, number: number): void {
     cancelIdleCallback(this.waiting);
-    const others = capture.passes.flatMap((pass, at) => (pass.diff ? [at] : [])).slice(0, MOST_READ_AHEAD);
-    const queue = [...new Set([...this.list.around(number), ...others])];
-    const readOne = () => {
-      const pass = capture.passes[queue.shift() ?? -1];
-      if (!pass || !this.element.isConnected) return;
-      this.app.data.passDiff(captureNumber(this.app), pass);
-      this.waiting = requestIdleCallback(readOne);
+    clearTimeout(this.pause);
+    const near = this.list.around(number);
+    const others = capture.passes.flatMap((pass, at) => (hasDiff(pass) && !near.includes(at) ? [at] : []));
+    const readFirst = (queue: number[], then?: () => void) => {
+      this.waiting = requestIdleCallback(() => {
+        const pass = capture.passes[queue.shift() ?? -1];
+        if (!this.element.isConnected) return;
+        if (pass) this.app.data.passDiff(pass);
+        if (queue.length) readFirst(queue, then);
+        else then?.();
+      });
     };
-    this.waiting = requestIdleCallback(readOne);
+    // Who steps on at once shall not wait for what lies far away.
+    readFirst(near, () => {
+      this.pause = setTimeout(() => readFirst(others.slice(0, MOST_READ_AHEAD)), PAUSE_MS);
+    });
   }
 
   private keys(): Key[] {
@@ -236,12 +245,12 @@ export class PassesTab implements Tab {
 }
 
 function commandOf(capture: Capture, pass: Pass): string {
-  return pass.diff
+  return hasDiff(pass)
     ? command("diff", capture.id, "--pass", labelOf(pass))
     : command("show", capture.id, "--after", labelOf(pass));
 }
 
-function remark(capture: Capture, pass: Pass, diff: Diff | undefined): string {
+function remark(pass: Pass, diff: Diff | undefined): string {
   if (pass.outcome === "skipped") return "The plan switched this pass off: the IR stays as it was.";
   if (pass.outcome === "failed") return "The compile failed here. The IR before this pass:";
   if (pass.leftOut)
@@ -249,7 +258,5 @@ function remark(capture: Capture, pass: Pass, diff: Diff | undefined): string {
   if (diff) return "Only names, numbers or locations changed. The IR:";
   if (pass.changed === null && pass.outcome === "ran")
     return "Whether this pass changed anything is not known: the IR before it was not recorded. The IR after it:";
-  if (pass.changed)
-    return `The IR after this pass (${plural(capture.passes.length, "pass")} in all; no diff was made beforehand):`;
   return "This pass changed nothing. The IR:";
 }
