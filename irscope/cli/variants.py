@@ -1,0 +1,92 @@
+"""What `ablate` and `bisect` share: the launch they look into, what is checked of its passes, and progress."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from irscope.capture import Capture
+from irscope.cli.subject import How, captures_of, failure_text, say
+from irscope.errors import PlanError, RecordingError
+from irscope.plan import PassPlan, PassRule
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from irscope.record.variant_store import Variants
+
+
+def one_capture(subject: str | None, asked: How) -> tuple[Capture, int]:
+    """The launch that a subject names, and its number from 1.
+
+    Of several it is the first, which is said; where autotuning timed its configurations, the first that is launched.
+    """
+    captures = captures_of(subject, asked)
+    tried = [capture.launch.autotuning for capture in captures]
+    index = next((place for place, one in enumerate(tried) if one is None or one.winner is not False), 0)
+    if len(captures) > 1:
+        say(
+            f"{len(captures)} launches: this is number {index + 1}, {captures[index].name}. --launch N takes another, "
+            "FILE::KERNEL another kernel."
+        )
+    return captures[index], asked.launch or index + 1
+
+
+def baseline_of(variants: Variants, plan: PassPlan) -> Capture:
+    """What the others are compared with; raises RecordingError where that fails to compile."""
+    baseline = variants.compile(plan)
+    if baseline.failure is not None:
+        under = f" under the plan {str(plan)!r}" if plan else ""
+        raise RecordingError(f"there is nothing to compare with{under}: {failure_text(baseline)}")
+    return baseline
+
+
+def split_stages(texts: list[str] | None) -> tuple[str, ...]:
+    """The stages of `--stage`, empty for all of them."""
+    names = [name.strip() for text in texts or () for name in text.split(",") if name.strip()]
+    return () if "all" in names else tuple(dict.fromkeys(names))
+
+
+def check_stages(capture: Capture, stages: tuple[str, ...]) -> None:
+    """Raise PlanError for a stage that no pass of a capture ran in."""
+    known = tuple(dict.fromkeys(snapshot.stage for snapshot in capture.passes()))
+    for stage in stages:
+        if stage not in known:
+            raise PlanError(f"no pass ran in stage {stage!r}: there are {', '.join(known) or 'none'}, or all.")
+
+
+def check_rules(capture: Capture, stages: tuple[str, ...], rules: tuple[PassRule, ...]) -> None:
+    """Raise PlanError for a rule that names no pass of these stages."""
+    PassPlan(rules).check(list(capture.passes()))
+    for rule in rules:
+        inside = [one for one in capture.passes() if rule.matches(one) and (not stages or one.stage in stages)]
+        if not inside:
+            stage = next(one.stage for one in capture.passes() if rule.matches(one))
+            raise PlanError(f"'{rule}' is a pass of {stage}: --stage {stage} looks into that one.")
+
+
+@contextmanager
+def progress_bar() -> Generator[Progress]:
+    """A progress bar with an estimate, shown on a terminal only."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True) as progress:
+        yield progress
+
+
+@contextmanager
+def progress_line(first: str) -> Generator[Callable[[str], None]]:
+    """Says on a terminal what is under way."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.status import Status
+
+    if not sys.stderr.isatty():
+        yield lambda text: None
+        return
+    with Status(first, console=Console(stderr=True)) as status:
+        yield lambda text: status.update(escape(text))
