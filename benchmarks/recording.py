@@ -32,7 +32,9 @@ from irscope.record.events import EventWriter
 from irscope.record.request import RecordRequest
 from irscope.store import to_bytes
 triton_api.silence_known_noise()
-name, target, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
+name, target, rounds, log = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
+# As in the recording process, whose standard error is irscope's.
+os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
 case = next(case for case in CASES if case.name == name)
 
 def processor_seconds():
@@ -51,8 +53,9 @@ def plain():
 def recorded(level):
     # As in the recording process: each event is written to a pipe, here to a file.
     def action():
-        with open(os.devnull, "wb") as stream, watch_compiles(Watch(sink=EventWriter(stream), snapshots=level)):
-            compile_case(case, target)
+        with open(os.devnull, "wb") as stream:
+            with watch_compiles(Watch(EventWriter(stream), snapshots=level, log_path=log)):
+                compile_case(case, target)
     return action
 
 def dumped():
@@ -89,14 +92,14 @@ os._exit(0)
 def run(case: str, target: str) -> dict[str, object]:
     """One child's answer."""
     with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder, "dump")
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "MLIR_DUMP_PATH": str(log)}
+        dump, log = Path(folder, "dump"), Path(folder, "log")
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "MLIR_DUMP_PATH": str(dump)}
         code = CHILD.format(tests=str(ROOT / "tests" / "examples"))
-        command = [sys.executable, "-W", "ignore", "-c", code, case, target, str(ROUNDS)]
+        command = [sys.executable, "-W", "ignore", "-c", code, case, target, str(ROUNDS), str(log)]
         answer = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
         if answer.returncode:
-            sys.exit(answer.stderr[-2000:])
-        if not log.stat().st_size:
+            sys.exit(answer.stderr[-2000:] + (log.read_text("utf-8", "replace")[-2000:] if log.exists() else ""))
+        if not dump.stat().st_size:
             sys.exit("MLIR_ENABLE_DUMP printed nothing: there is nothing to compare with")
     return json.loads(answer.stdout.strip().splitlines()[-1])
 

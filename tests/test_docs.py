@@ -16,7 +16,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # What a page can't show as it stands: other environments, files the reader has, and what needs a GPU.
 STANDING_IN = {"triton=other-environment/bin/python": f"triton={sys.executable}"}
-ON_A_GPU = ("--verify",)
+ON_A_GPU = ("--verify", "run", "bench", "--gpu")
 
 
 def commands(page: Path) -> list[str]:
@@ -41,6 +41,8 @@ def test_every_command_runs(page: Path, tmp_path: Path) -> None:
     if not commands(page):
         return
     env = {**os.environ, "PYTHONPATH": str(ROOT), "IRSCOPE_HOME": str(tmp_path / "home")}
+    # A check of `bisect` calls irscope by its name.
+    env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     (tmp_path / "examples").symlink_to(ROOT / "examples")
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
