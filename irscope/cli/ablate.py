@@ -12,7 +12,8 @@ from irscope.analysis.ablation import SORT_KEYS, Ablation, SortKey
 from irscope.cli import app, options
 from irscope.cli.ablation_run import AblationRun, Wanted
 from irscope.cli.output import colored, emit, emit_json, width
-from irscope.cli.subject import how, say
+from irscope.cli.recording import recorded
+from irscope.cli.subject import How, say
 from irscope.cli.variants import split_stages
 from irscope.errors import UsageError
 from irscope.plan import PassRule
@@ -22,9 +23,9 @@ _ABLATION = "Ablation"
 
 
 @app.command(rich_help_panel="What a pass is worth")
+@recorded(without=("snapshots", "llvm"))
 def ablate(
     subject: options.Subject = None,
-    arguments: options.ScriptArguments = None,
     stage: Annotated[
         list[str] | None,
         typer.Option(
@@ -107,45 +108,14 @@ def ablate(
             show_default=False,
         ),
     ] = None,
-    target: options.Targets = None,
-    launch: options.LaunchNumber = None,
-    virtual: options.Virtual = False,
-    signature: options.Signature = None,
-    constexpr: options.Constexprs = None,
-    num_warps: options.NumWarps = None,
-    num_stages: options.NumStages = None,
-    num_ctas: options.NumCtas = None,
-    option: options.CompileOptions = None,
-    config: options.Config = "first",
-    disable_pass: options.DisablePass = None,
-    enable_only: options.EnableOnly = None,
-    plan: options.PlanFile = None,
-    timeout: options.Timeout = 300.0,
-    verbose: options.Verbose = False,
+    *,
+    asked: How,
 ) -> int:
     """Switch each pass off in turn, and tabulate what it was worth: what compiles, what differs, at what resources.
 
     On a GPU, given a script, also: does it still compute the same, and how fast. What was compiled is kept: after an
     interruption the same command goes on from there.
     """
-    asked = how(
-        targets=target,
-        launch=launch,
-        virtual=virtual,
-        signature=signature,
-        constexprs=constexpr,
-        num_warps=num_warps,
-        num_stages=num_stages,
-        num_ctas=num_ctas,
-        options=option,
-        config=config,
-        disable=disable_pass,
-        only=enable_only,
-        plan_file=plan,
-        timeout=timeout,
-        verbose=verbose,
-        arguments=arguments,
-    )
     key = _sort_key(sort)
     wanted = Wanted(
         stages=split_stages(stage or ([] if one_pass else ["ttgir"])),
@@ -153,7 +123,7 @@ def ablate(
         pairs=pairs,
         jobs=jobs,
         fresh=fresh,
-        gpu=not no_gpu and not virtual,
+        gpu=not no_gpu and not asked.virtual,
         rounds=rounds,
     )
     run = AblationRun(subject, replace(asked, disassemble=False), wanted)

@@ -11,8 +11,9 @@ import typer
 from irscope.capture import Capture
 from irscope.cli import app, options
 from irscope.cli.output import colored, emit, emit_json, width
+from irscope.cli.recording import recorded
 from irscope.cli.run import LaunchTimeout, Script, script_of
-from irscope.cli.subject import check_plan, failure_text, option_value, progress, read_plan, say
+from irscope.cli.subject import How, check_plan, failure_text, option_value, progress, say
 from irscope.errors import CaptureNotFound, UsageError
 from irscope.plan import PassPlan
 from irscope.store import SUFFIX, CaptureStore, load
@@ -37,9 +38,9 @@ class Variant:
 
 
 @app.command(rich_help_panel="On the GPU")
+@recorded(only=("arguments", "launch", "disable_pass", "enable_only", "plan", "timeout"))
 def bench(
     subject: Script = None,
-    arguments: options.ScriptArguments = None,
     versus: Annotated[
         list[str] | None,
         typer.Option(
@@ -84,11 +85,8 @@ def bench(
     output: options.Output = None,
     as_json: options.AsJson = False,
     color: options.Color = None,
-    launch: options.LaunchNumber = None,
-    disable_pass: options.DisablePass = None,
-    enable_only: options.EnableOnly = None,
-    plan: options.PlanFile = None,
-    timeout: options.Timeout = 300.0,
+    *,
+    asked: How,
 ) -> int:
     """Time a launch and its variants on the GPU, interleaved, with a confidence interval for every ratio.
 
@@ -100,16 +98,19 @@ def bench(
     from irscope.render.bench import bench_json, render_bench
 
     file, kernel = script_of(subject, "bench")
-    variants = variants_of(read_plan(disable_pass, enable_only, plan), versus or [])
-    request = request_for(file, kernel=kernel, arguments=arguments or [], snapshots="none")
+    variants = variants_of(asked.plan, versus or [])
+    request = request_for(file, kernel=kernel, arguments=asked.arguments, snapshots="none")
     request = replace(request, layouts=False, disassemble=False)
+    timeout_s = asked.timeout_s
     with (
         progress() as tell,
-        device_session(request, launch, timeout_s=timeout, launch_timeout_s=launch_timeout, progress=tell) as session,
+        device_session(
+            request, asked.launch, timeout_s=timeout_s, launch_timeout_s=launch_timeout, progress=tell
+        ) as session,
     ):
-        if launch is None:
+        if asked.launch is None:
             say(f"This is launch {session.held.launch}, {session.baseline.name}; --launch N takes another.")
-        captures = [(variant.name, _compiled(session.baseline, variant, timeout, tell)) for variant in variants]
+        captures = [(variant.name, _compiled(session.baseline, variant, timeout_s, tell)) for variant in variants]
         measured = _measured(session, captures or [("baseline, again", session.baseline)], rounds, not warm)
         bench = _with_rates(measured, session, known_bytes, known_flops)
     if as_json:

@@ -11,7 +11,8 @@ from irscope.cli import app, options
 from irscope.cli.bisect_checks import one_asked
 from irscope.cli.bisection_run import Wanted, run_bisection
 from irscope.cli.output import colored, emit, emit_json, width
-from irscope.cli.subject import how
+from irscope.cli.recording import recorded
+from irscope.cli.subject import How
 from irscope.cli.variants import progress_line, split_stages
 from irscope.errors import UsageError
 from irscope.render.bisection import bisection_json, bisection_text
@@ -21,9 +22,9 @@ _SEARCH = "Search"
 
 
 @app.command(rich_help_panel="What a pass is worth")
+@recorded(without=("snapshots", "llvm"))
 def bisect(
     subject: options.Subject = None,
-    arguments: options.ScriptArguments = None,
     check: Annotated[
         str | None,
         typer.Option(
@@ -122,21 +123,8 @@ def bisect(
     as_json: options.AsJson = False,
     color: options.Color = None,
     output: options.Output = None,
-    target: options.Targets = None,
-    launch: options.LaunchNumber = None,
-    virtual: options.Virtual = False,
-    signature: options.Signature = None,
-    constexpr: options.Constexprs = None,
-    num_warps: options.NumWarps = None,
-    num_stages: options.NumStages = None,
-    num_ctas: options.NumCtas = None,
-    option: options.CompileOptions = None,
-    config: options.Config = "first",
-    disable_pass: options.DisablePass = None,
-    enable_only: options.EnableOnly = None,
-    plan: options.PlanFile = None,
-    timeout: options.Timeout = 300.0,
-    verbose: options.Verbose = False,
+    *,
+    asked: How,
 ) -> int:
     """Find the pass that a result hangs on: the one whose absence, or presence, makes a check come out otherwise.
 
@@ -156,24 +144,6 @@ def bisect(
         raise UsageError(f"--partial goes with --check CMD: {chosen} asks for a whole compile, or none.")
     if mode not in ("off", "first"):
         raise UsageError(f"--mode {mode!r}: it takes off or first.")
-    asked = how(
-        targets=target,
-        launch=launch,
-        virtual=virtual,
-        signature=signature,
-        constexprs=constexpr,
-        num_warps=num_warps,
-        num_stages=num_stages,
-        num_ctas=num_ctas,
-        options=option,
-        config=config,
-        disable=disable_pass,
-        only=enable_only,
-        plan_file=plan,
-        timeout=timeout,
-        verbose=verbose,
-        arguments=arguments,
-    )
     wanted = Wanted(
         check=chosen,
         command=check or "",
@@ -185,7 +155,7 @@ def bisect(
         fresh=fresh,
     )
     with progress_line("bisect") as progress:
-        found = run_bisection(subject, asked, wanted, progress, _echo if verbose else None)
+        found = run_bisection(subject, asked, wanted, progress, _echo if asked.verbose else None)
     if as_json:
         emit_json(bisection_json(found), output)
     else:

@@ -9,7 +9,8 @@ import typer
 
 from irscope.cli import app, options
 from irscope.cli.output import colored, emit, emit_json, width
-from irscope.cli.subject import failure_text, how, say
+from irscope.cli.recording import recorded
+from irscope.cli.subject import How, failure_text, say
 from irscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ _IGNORABLE = ("locations", "names", "attributes")
 
 
 @app.command(rich_help_panel="Compare")
+@recorded(without=("llvm",))
 def diff(
     left: options.Subject = None,
     right: Annotated[
@@ -28,7 +30,6 @@ def diff(
             metavar="[FILE|CAPTURE|FOLDER]", help="The other side, where it is not a variant.", show_default=False
         ),
     ] = None,
-    arguments: options.ScriptArguments = None,
     versus: Annotated[
         list[str] | None,
         typer.Option(
@@ -80,46 +81,13 @@ def diff(
     output: options.Output = None,
     as_json: options.AsJson = False,
     color: options.Color = None,
-    target: options.Targets = None,
-    launch: options.LaunchNumber = None,
-    virtual: options.Virtual = False,
-    signature: options.Signature = None,
-    constexpr: options.Constexprs = None,
-    num_warps: options.NumWarps = None,
-    num_stages: options.NumStages = None,
-    num_ctas: options.NumCtas = None,
-    option: options.CompileOptions = None,
-    config: options.Config = "first",
-    disable_pass: options.DisablePass = None,
-    enable_only: options.EnableOnly = None,
-    plan: options.PlanFile = None,
-    snapshots: options.Snapshots = "triton",
-    timeout: options.Timeout = 300.0,
-    verbose: options.Verbose = False,
+    *,
+    asked: How,
 ) -> int:
     """Compare two compilations, structurally: what renumbering, reordering or locations change is no difference.
 
     irscope diff --disable-pass combine compares the launch recorded last with the same one without that pass.
     """
-    asked = how(
-        targets=target,
-        launch=launch,
-        virtual=virtual,
-        signature=signature,
-        constexprs=constexpr,
-        num_warps=num_warps,
-        num_stages=num_stages,
-        num_ctas=num_ctas,
-        options=option,
-        config=config,
-        disable=disable_pass,
-        only=enable_only,
-        plan_file=plan,
-        snapshots=snapshots,
-        timeout=timeout,
-        verbose=verbose,
-        arguments=arguments,
-    )
     ignored = [word.strip() for word in ignore.split(",") if word.strip()]
     if unknown := [word for word in ignored if word not in _IGNORABLE]:
         raise UsageError(f"--ignore {unknown[0]!r}: it takes {', '.join(_IGNORABLE)}.")

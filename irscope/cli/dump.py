@@ -11,16 +11,17 @@ import typer
 from irscope.capture import Capture
 from irscope.cli import app, options
 from irscope.cli.output import emit, emit_json
-from irscope.cli.subject import How, captures_of, failure_text, how, say
+from irscope.cli.recording import recorded
+from irscope.cli.subject import How, captures_of, failure_text, say
 from irscope.errors import StageNotFound, UsageError
 
 _SHOW = "Output"
 
 
 @app.command(rich_help_panel="Record and read")
+@recorded()
 def dump(
     subject: options.Subject = None,
-    arguments: options.ScriptArguments = None,
     stage: Annotated[
         list[str] | None,
         typer.Option(
@@ -60,21 +61,8 @@ def dump(
     output: options.Output = None,
     as_json: options.AsJson = False,
     color: options.Color = None,
-    target: options.Targets = None,
-    launch: options.LaunchNumber = None,
-    virtual: options.Virtual = False,
-    signature: options.Signature = None,
-    constexpr: options.Constexprs = None,
-    num_warps: options.NumWarps = None,
-    num_stages: options.NumStages = None,
-    num_ctas: options.NumCtas = None,
-    option: options.CompileOptions = None,
-    config: options.Config = "first",
-    disable_pass: options.DisablePass = None,
-    enable_only: options.EnableOnly = None,
-    plan: options.PlanFile = None,
-    snapshots: options.Snapshots = "triton",
-    llvm: options.LlvmPasses = False,
+    *,
+    asked: How,
     from_pass: Annotated[
         str | None,
         typer.Option(
@@ -97,33 +85,11 @@ def dump(
             rich_help_panel="Passes",
         ),
     ] = None,
-    timeout: options.Timeout = 300.0,
-    verbose: options.Verbose = False,
 ) -> int:
     """Record any Triton kernel on any machine, and show any stage of its compile.
 
     With no --stage it prints what was recorded. A capture can be dumped again with other passes, options or targets.
     """
-    asked = how(
-        targets=target,
-        launch=launch,
-        virtual=virtual,
-        signature=signature,
-        constexprs=constexpr,
-        num_warps=num_warps,
-        num_stages=num_stages,
-        num_ctas=num_ctas,
-        options=option,
-        config=config,
-        disable=disable_pass,
-        only=enable_only,
-        plan_file=plan,
-        snapshots=snapshots,
-        llvm_passes=llvm,
-        timeout=timeout,
-        verbose=verbose,
-        arguments=arguments,
-    )
     wanted = wanted_stages(stage)
     if output is None and not as_json and needs_no_sass(wanted, after or before or each):
         asked = replace(asked, disassemble=False)

@@ -8,16 +8,17 @@ from typing import Annotated, Literal
 import typer
 
 from irscope.cli import app, options
-from irscope.cli.subject import captures_of, failure_text, how, say
+from irscope.cli.recording import recorded
+from irscope.cli.subject import How, captures_of, failure_text, say
 from irscope.errors import UsageError
 
 _PICTURE = "Picture"
 
 
 @app.command(rich_help_panel="Look into it")
+@recorded(without=("snapshots", "llvm"))
 def graph(
     subject: options.Subject = None,
-    arguments: options.ScriptArguments = None,
     stage: Annotated[
         str | None,
         typer.Option(
@@ -100,21 +101,8 @@ def graph(
     ] = None,
     as_json: options.AsJson = False,
     output: options.Output = None,
-    target: options.Targets = None,
-    launch: options.LaunchNumber = None,
-    virtual: options.Virtual = False,
-    signature: options.Signature = None,
-    constexpr: options.Constexprs = None,
-    num_warps: options.NumWarps = None,
-    num_stages: options.NumStages = None,
-    num_ctas: options.NumCtas = None,
-    option: options.CompileOptions = None,
-    config: options.Config = "first",
-    disable_pass: options.DisablePass = None,
-    enable_only: options.EnableOnly = None,
-    plan: options.PlanFile = None,
-    timeout: options.Timeout = 300.0,
-    verbose: options.Verbose = False,
+    *,
+    asked: How,
 ) -> int:
     """The dataflow of a kernel as a picture: layouts are colours; memory, dots and layout conversions stand out.
 
@@ -125,25 +113,7 @@ def graph(
 
     kind = _kind(pipeline, loops, cfg, stage, after, around, lines)
     wanted = Wanted(kind, stage, after, around, depth, lines, fold, max_nodes)
-    asked = how(
-        targets=target,
-        launch=launch,
-        virtual=virtual,
-        signature=signature,
-        constexprs=constexpr,
-        num_warps=num_warps,
-        num_stages=num_stages,
-        num_ctas=num_ctas,
-        options=option,
-        config=config,
-        disable=disable_pass,
-        only=enable_only,
-        plan_file=plan,
-        timeout=timeout,
-        verbose=verbose,
-        arguments=arguments,
-    )
-    if pipeline and subject is None and target:
+    if pipeline and subject is None and asked.targets:
         from irscope.cli.pipeline import pipeline_captures
 
         captures = pipeline_captures(asked)

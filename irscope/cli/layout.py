@@ -11,7 +11,8 @@ import typer
 from irscope.capture import Capture, Target
 from irscope.cli import app, options
 from irscope.cli.output import colored, emit, emit_json, width
-from irscope.cli.subject import captures_of, how, say
+from irscope.cli.recording import recorded
+from irscope.cli.subject import How, captures_of, say
 from irscope.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ _FORMATS = ("terminal", "svg", "png", "html", "json")
 
 
 @app.command(rich_help_panel="Look into it")
+@recorded(without=("num_stages", "enable_only", "plan", "snapshots", "llvm"))
 def layout(
     subject: Annotated[
         str | None,
@@ -34,7 +36,6 @@ def layout(
             show_default=False,
         ),
     ] = None,
-    arguments: options.ScriptArguments = None,
     layouts: Annotated[
         list[str] | None,
         typer.Option(
@@ -104,18 +105,8 @@ def layout(
     output: options.Output = None,
     as_json: options.AsJson = False,
     color: options.Color = None,
-    target: options.Targets = None,
-    launch: options.LaunchNumber = None,
-    virtual: options.Virtual = False,
-    signature: options.Signature = None,
-    constexpr: options.Constexprs = None,
-    num_warps: options.NumWarps = None,
-    num_ctas: options.NumCtas = None,
-    option: options.CompileOptions = None,
-    config: options.Config = "first",
-    disable_pass: options.DisablePass = None,
-    timeout: options.Timeout = 300.0,
-    verbose: options.Verbose = False,
+    *,
+    asked: How,
 ) -> int:
     """Show which thread holds which element, where it lies in shared memory, and what that costs.
 
@@ -125,7 +116,7 @@ def layout(
     chosen_names = [*(layouts or ()), *(compare or ())]
     capture: Capture | None = None
     if subject is not None and subject.startswith("#"):
-        found = [_given(subject, shape, num_warps, target, dtype, num_ctas or 1, from_file)]
+        found = [_given(subject, shape, dtype, from_file, asked)]
         chosen = found
     else:
         if shape is not None:
@@ -133,13 +124,8 @@ def layout(
                 "--shape goes with a layout that is given as text: irscope layout '#ttg.blocked<{…}>' --shape 128x64."
             )
         if from_file is not None:
-            found = _of_file(from_file, target)
+            found = _of_file(from_file, asked.targets)
         else:
-            asked = how(
-                targets=target, launch=launch, virtual=virtual, signature=signature, constexprs=constexpr,
-                num_warps=num_warps, num_ctas=num_ctas, options=option, config=config, disable=disable_pass,
-                timeout=timeout, verbose=verbose, arguments=arguments,
-            )  # fmt: skip
             capture = _one(captures_of(subject, asked), subject)
             found = _of_capture(capture, after)
         chosen = _choose(found, chosen_names, value, operation, line)
@@ -170,15 +156,7 @@ def _one(captures: Sequence[Capture], subject: str | None) -> Capture:
     return captures[0]
 
 
-def _given(
-    text: str,
-    shape: str | None,
-    num_warps: int | None,
-    targets: list[str] | None,
-    dtype: str,
-    num_ctas: int,
-    file: Path | None,
-) -> DescribedLayout:
+def _given(text: str, shape: str | None, dtype: str, file: Path | None, asked: How) -> DescribedLayout:
     from irscope.layout.described import DescribedLayout
     from irscope.layout.encoding import read_aliases, resolve_aliases
     from irscope.record.layouts import ask_layout
@@ -190,15 +168,16 @@ def _given(
         raise UsageError(f"--shape {shape!r} is no shape: write sizes with x between them, such as 128x64.")
     if file is not None:
         text = resolve_aliases(text, read_aliases(_read(file)))
-    target = Target.parse(targets[0]) if targets else Target.parse("cuda:90")
-    return DescribedLayout.of(ask_layout(text, sizes, num_warps, target, dtype, num_ctas=num_ctas), target)
+    target = Target.parse(asked.targets[0] if asked.targets else "cuda:90")
+    warps, ctas = asked.options.get("num_warps"), asked.options.get("num_ctas", 1)
+    return DescribedLayout.of(ask_layout(text, sizes, warps, target, dtype, num_ctas=ctas), target)
 
 
 def _read(file: Path) -> str:
     return file.read_text("utf-8", "replace")
 
 
-def _of_file(file: Path, targets: list[str] | None) -> list[DescribedLayout]:
+def _of_file(file: Path, targets: Sequence[str]) -> list[DescribedLayout]:
     import re
 
     from irscope.layout.described import describe

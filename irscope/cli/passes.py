@@ -11,7 +11,8 @@ from irscope.analysis.pass_effects import PassEffect, pass_effects
 from irscope.capture import Capture
 from irscope.cli import app, options
 from irscope.cli.output import colored, emit, emit_json, width
-from irscope.cli.subject import captures_of, failure_text, how, say
+from irscope.cli.recording import recorded
+from irscope.cli.subject import How, captures_of, failure_text, say
 from irscope.errors import PlanError
 from irscope.plan import PassRule
 
@@ -20,9 +21,9 @@ SLOW_FACTOR = 10
 
 
 @app.command(rich_help_panel="Passes")
+@recorded()
 def passes(
     subject: options.Subject = None,
-    arguments: options.ScriptArguments = None,
     changed: Annotated[bool, typer.Option("--changed", help="Hide the passes that changed nothing.")] = False,
     stage: Annotated[
         list[str] | None,
@@ -37,50 +38,15 @@ def passes(
     as_json: options.AsJson = False,
     color: options.Color = None,
     output: options.Output = None,
-    target: options.Targets = None,
-    launch: options.LaunchNumber = None,
-    virtual: options.Virtual = False,
-    signature: options.Signature = None,
-    constexpr: options.Constexprs = None,
-    num_warps: options.NumWarps = None,
-    num_stages: options.NumStages = None,
-    num_ctas: options.NumCtas = None,
-    option: options.CompileOptions = None,
-    config: options.Config = "first",
-    disable_pass: options.DisablePass = None,
-    enable_only: options.EnableOnly = None,
-    plan: options.PlanFile = None,
-    snapshots: options.Snapshots = "triton",
-    llvm: options.LlvmPasses = False,
-    timeout: options.Timeout = 300.0,
-    verbose: options.Verbose = False,
+    *,
+    asked: How,
 ) -> int:
     """The table of passes: stage, number, name, MLIR argument and options, time, and what each changed.
 
     With --target and no file: the pipeline of that target, of a small kernel of irscope's own.
     """
-    asked = how(
-        targets=target,
-        launch=launch,
-        virtual=virtual,
-        signature=signature,
-        constexprs=constexpr,
-        num_warps=num_warps,
-        num_stages=num_stages,
-        num_ctas=num_ctas,
-        options=option,
-        config=config,
-        disable=disable_pass,
-        only=enable_only,
-        plan_file=plan,
-        snapshots=snapshots,
-        llvm_passes=llvm,
-        timeout=timeout,
-        verbose=verbose,
-        arguments=arguments,
-    )
     asked = replace(asked, disassemble=False)
-    if subject is None and target:
+    if subject is None and asked.targets:
         from irscope.cli.pipeline import pipeline_captures
 
         captures = pipeline_captures(asked)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
-from irscope.cli import app, options
-from irscope.cli.subject import captures_of, failure_text, how, say
+from irscope.cli import app
+from irscope.cli.recording import recorded
+from irscope.cli.subject import How, captures_of, failure_text, say
 from irscope.errors import UsageError
 from irscope.store import write_atomically
 
@@ -32,6 +34,7 @@ class ReportCommand(TyperCommand):
 
 
 @app.command(cls=ReportCommand, rich_help_panel="Compare")
+@recorded(without=("arguments",))
 def report(
     context: typer.Context,
     subjects: Annotated[
@@ -51,48 +54,14 @@ def report(
         str,
         typer.Option("--title", metavar="TEXT", help="The page's title.", rich_help_panel=_OUTPUT, show_default=False),
     ] = "",
-    target: options.Targets = None,
-    launch: options.LaunchNumber = None,
-    virtual: options.Virtual = False,
-    signature: options.Signature = None,
-    constexpr: options.Constexprs = None,
-    num_warps: options.NumWarps = None,
-    num_stages: options.NumStages = None,
-    num_ctas: options.NumCtas = None,
-    option: options.CompileOptions = None,
-    config: options.Config = "first",
-    disable_pass: options.DisablePass = None,
-    enable_only: options.EnableOnly = None,
-    plan: options.PlanFile = None,
-    snapshots: options.Snapshots = "triton",
-    llvm: options.LlvmPasses = False,
-    timeout: options.Timeout = 300.0,
-    verbose: options.Verbose = False,
+    *,
+    asked: How,
 ) -> int:
     """Write one HTML file that shows every pass, stage, layout and comparison; it needs no server and no network.
 
     irscope report last shows the capture recorded last; with several captures, any two can be compared in the page.
     """
-    asked = how(
-        targets=target,
-        launch=launch,
-        virtual=virtual,
-        signature=signature,
-        constexprs=constexpr,
-        num_warps=num_warps,
-        num_stages=num_stages,
-        num_ctas=num_ctas,
-        options=option,
-        config=config,
-        disable=disable_pass,
-        only=enable_only,
-        plan_file=plan,
-        snapshots=snapshots,
-        llvm_passes=llvm,
-        timeout=timeout,
-        verbose=verbose,
-        arguments=context.meta[_SCRIPT],
-    )
+    asked = replace(asked, arguments=tuple(context.meta[_SCRIPT]))
     if output.is_dir():
         raise UsageError(f"-o {str(output)!r} is a folder: name the page, such as {str(output / 'report.html')!r}.")
     captures = [capture for subject in subjects or ["last"] for capture in captures_of(subject, asked)]

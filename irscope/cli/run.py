@@ -10,7 +10,8 @@ import typer
 
 from irscope.cli import app, options
 from irscope.cli.output import colored, emit, emit_json, width
-from irscope.cli.subject import check_plan, echo, failure_text, read_plan, say
+from irscope.cli.recording import recorded
+from irscope.cli.subject import How, check_plan, echo, failure_text, say
 from irscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,9 +31,9 @@ LaunchTimeout = Annotated[
 
 
 @app.command(rich_help_panel="On the GPU")
+@recorded(only=("arguments", "launch", "disable_pass", "enable_only", "plan", "timeout"))
 def run(
     subject: Script = None,
-    arguments: options.ScriptArguments = None,
     every: Annotated[
         bool,
         typer.Option(
@@ -43,11 +44,8 @@ def run(
     output: options.Output = None,
     as_json: options.AsJson = False,
     color: options.Color = None,
-    launch: options.LaunchNumber = None,
-    disable_pass: options.DisablePass = None,
-    enable_only: options.EnableOnly = None,
-    plan: options.PlanFile = None,
-    timeout: options.Timeout = 300.0,
+    *,
+    asked: How,
 ) -> int:
     """Run a script on the GPU, with passes off, and check each launch against the same one with all passes on.
 
@@ -58,26 +56,25 @@ def run(
     from irscope.render.agreement import render_agreements
 
     file, kernel = script_of(subject, "run")
-    chosen = read_plan(disable_pass, enable_only, plan)
     checked = check_script_on_device(
-        _request(file, kernel, chosen, arguments or []),
-        launch=launch,
+        _request(file, kernel, asked),
+        launch=asked.launch,
         every=every,
-        timeout_s=timeout,
+        timeout_s=asked.timeout_s,
         launch_timeout_s=launch_timeout,
         echo=echo,
     )
-    check_plan(chosen, checked.captures)
+    check_plan(asked.plan, checked.captures)
     for capture in checked.captures:
         if capture.failure is not None:
             say(failure_text(capture))
     if as_json:
-        emit_json(_as_json(checked, chosen), output)
+        emit_json(_as_json(checked, asked.plan), output)
     else:
         rows = [(row.launch, row.kernel, row.grid, row.count, row.agreement) for row in checked.launches]
         paint = colored(color) and output is None
         emit(render_agreements(rows, width=width() if output is None else None, color=paint), output)
-    _tell_end(file, checked, launch)
+    _tell_end(file, checked, asked.launch)
     return 0 if checked.passes else 1
 
 
@@ -94,10 +91,10 @@ def script_of(subject: str | None, command: str) -> tuple[str, str]:
     return file, kernel
 
 
-def _request(file: str, kernel: str, plan: PassPlan, arguments: list[str]) -> Any:
+def _request(file: str, kernel: str, asked: How) -> Any:
     from irscope.record.requests import request_for
 
-    request = request_for(file, kernel=kernel, plan=str(plan), arguments=arguments, snapshots="none")
+    request = request_for(file, kernel=kernel, plan=str(asked.plan), arguments=asked.arguments, snapshots="none")
     return replace(request, layouts=False, disassemble=False)
 
 

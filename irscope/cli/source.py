@@ -10,14 +10,15 @@ import typer
 from irscope.capture import Capture
 from irscope.cli import app, options
 from irscope.cli.output import colored, emit, emit_json, width
-from irscope.cli.subject import captures_of, failure_text, how, say
+from irscope.cli.recording import recorded
+from irscope.cli.subject import How, captures_of, failure_text, say
 from irscope.errors import UsageError
 
 
 @app.command(rich_help_panel="Look into it")
+@recorded(without=("snapshots", "llvm"))
 def source(
     subject: options.Subject = None,
-    arguments: options.ScriptArguments = None,
     stage: Annotated[
         str | None,
         typer.Option(
@@ -40,45 +41,14 @@ def source(
     as_json: options.AsJson = False,
     color: options.Color = None,
     output: options.Output = None,
-    target: options.Targets = None,
-    launch: options.LaunchNumber = None,
-    virtual: options.Virtual = False,
-    signature: options.Signature = None,
-    constexpr: options.Constexprs = None,
-    num_warps: options.NumWarps = None,
-    num_stages: options.NumStages = None,
-    num_ctas: options.NumCtas = None,
-    option: options.CompileOptions = None,
-    config: options.Config = "first",
-    disable_pass: options.DisablePass = None,
-    enable_only: options.EnableOnly = None,
-    plan: options.PlanFile = None,
-    timeout: options.Timeout = 300.0,
-    verbose: options.Verbose = False,
+    *,
+    asked: How,
 ) -> int:
     """The kernel's Python with, for each line, its operations at every stage, its instructions and live registers.
 
     With --stage, what each line became there stands below it. Lines of Triton's library count for the line that called.
     """
     pattern = pattern_of(around)
-    asked = how(
-        targets=target,
-        launch=launch,
-        virtual=virtual,
-        signature=signature,
-        constexprs=constexpr,
-        num_warps=num_warps,
-        num_stages=num_stages,
-        num_ctas=num_ctas,
-        options=option,
-        config=config,
-        disable=disable_pass,
-        only=enable_only,
-        plan_file=plan,
-        timeout=timeout,
-        verbose=verbose,
-        arguments=arguments,
-    )
     captures = captures_of(subject, asked)
     paint = colored(color) and output is None
     if as_json:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from irscope.capture import Artifact, Capture
-from irscope.errors import CaptureNotFound, PlanError, RecordingError, UsageError, did_you_mean
-from irscope.plan import PassPlan, PassRule
+from irscope.errors import CaptureNotFound, RecordingError, UsageError, did_you_mean
+from irscope.plan import PassPlan
 from irscope.store import SUFFIX, CaptureStore, load, to_bytes, write_atomically
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from irscope.record.request import RecordRequest
     from irscope.record.session import Recording
 
-_LEVELS = ("triton", "all", "none")
 _FRAMES_OF_OUTPUT = 15
 
 # kernels.py:24:1: error: Failures have been detected   |   ptxas fatal   : Unresolved extern function
@@ -58,65 +57,8 @@ class How:
         return bool(self.plan or self.targets or self.options or self.llvm_passes or self.snapshots != "triton")
 
 
-def how(
-    *,
-    targets: Sequence[str] | None = None,
-    launch: int | None = None,
-    virtual: bool = False,
-    signature: str | None = None,
-    constexprs: Sequence[str] | None = None,
-    num_warps: int | None = None,
-    num_stages: int | None = None,
-    num_ctas: int | None = None,
-    options: Sequence[str] | None = None,
-    config: str = "first",
-    disable: Sequence[str] | None = None,
-    only: Sequence[str] | None = None,
-    plan_file: Path | None = None,
-    snapshots: str = "triton",
-    llvm_passes: bool = False,
-    timeout: float = 300.0,
-    verbose: bool = False,
-    arguments: Sequence[str] | None = None,
-) -> How:
-    """The options of the command line as one value; raises UsageError and PlanError."""
-    if snapshots not in _LEVELS:
-        raise UsageError(f"--snapshots {snapshots!r}: write triton, all or none.")
-    chosen: dict[str, Any] = {name: option_value(value) for name, value in _split(options, "--option")}
-    for name, value in (("num_warps", num_warps), ("num_stages", num_stages), ("num_ctas", num_ctas)):
-        if value is not None:
-            chosen[name] = value
-    return How(
-        targets=tuple(targets or ()),
-        launch=launch,
-        virtual=virtual,
-        signature=signature,
-        constexprs=tuple(constexprs or ()),
-        options=chosen,
-        config=config,
-        plan=read_plan(disable, only, plan_file),
-        snapshots=snapshots,
-        llvm_passes=llvm_passes,
-        timeout_s=timeout,
-        verbose=verbose,
-        arguments=tuple(arguments or ()),
-    )
-
-
-def read_plan(disable: Sequence[str] | None, only: Sequence[str] | None, file: Path | None) -> PassPlan:
-    """The plan of `--plan`, `--disable-pass` and `--enable-only` together."""
-    plan = PassPlan()
-    if file is not None:
-        try:
-            plan = PassPlan.parse(file.read_text("utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            raise PlanError(f"cannot read the plan {str(file)!r}: {error}.") from error
-    disabled = tuple(PassRule.parse(text) for text in disable or ())
-    kept = tuple(PassRule.parse(text) for text in only or ())
-    return PassPlan(plan.disabled + disabled, plan.only + kept)
-
-
-def _split(rows: Sequence[str] | None, option: str) -> list[tuple[str, str]]:
+def named_values(rows: Sequence[str] | None, option: str) -> list[tuple[str, str]]:
+    """The pairs of a repeatable NAME=VALUE option; raises UsageError."""
     pairs: list[tuple[str, str]] = []
     for row in rows or ():
         name, equals, value = row.partition("=")
@@ -241,7 +183,7 @@ def _recorded(file: str, kernel: str, asked: How) -> list[Capture]:
         targets=asked.targets,
         plan=str(asked.plan),
         signature=asked.signature,
-        constexprs=dict(_split(asked.constexprs, "--constexpr")),
+        constexprs=dict(named_values(asked.constexprs, "--constexpr")),
         options=asked.options,
         arguments=asked.arguments,
         configs=asked.config,
