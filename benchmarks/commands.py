@@ -11,6 +11,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import irscope
+
 ROOT = Path(__file__).parents[1]
 ROUNDS = 7
 
@@ -32,6 +34,48 @@ import matmul
 a = torch.empty(512, 512, device="cuda", dtype=torch.float16)
 matmul.matmul_naive(a, a)
 """
+
+# Every compile of an example, made directly: what `irscope dump` and the virtual GPU are measured against.
+DIRECT = """
+import ast, os, sys
+sys.path.insert(0, {examples!r})
+import torch, triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+import {name}
+for kernel, signature, constants, attributes, options in {launches!r}:
+    function = getattr({name}, kernel)
+    while not isinstance(function, triton.runtime.jit.JITFunction):
+        function = function.fn
+    places = {{parameter: (place,) for place, parameter in enumerate(signature)}}
+    values = {{parameter: ast.literal_eval(value) for parameter, value in constants.items()}}
+    known = {{places[parameter]: [["tt.divisibility", 16]] for parameter in attributes}}
+    source = ASTSource(function, signature, values, known)
+    triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
+os._exit(0)
+"""
+VIRTUAL = """
+import os, runpy, sys
+from irscope.record.virtual_gpu import virtual_gpu
+from irscope.target import Target
+with virtual_gpu(Target.parse("cuda:90")):
+    runpy.run_path({path!r}, run_name="__main__")
+sys.stdout.flush()
+os._exit(0)
+"""
+
+
+def direct_compiles(name: str) -> str:
+    """A script that makes every compile of an example directly, as a recording of it says."""
+    launches = []
+    for capture in irscope.record_all(ROOT / "examples" / f"{name}.py", target="cuda:90", snapshots="none"):
+        launch = capture.launch
+        if any(value != "tt.divisibility=16" for _, value in launch.attributes):
+            sys.exit(f"{name}: attributes that this benchmark does not know: {launch.attributes}")
+        options = {key: value for key, value in launch.options if key in ("num_warps", "num_stages", "num_ctas")}
+        row = (dict(launch.signature), dict(launch.constants), dict(launch.attributes), options)
+        launches.append((launch.kernel.name, *row))
+    return DIRECT.format(examples=str(ROOT / "examples"), name=name, launches=launches)
 
 
 def seconds(command: Sequence[str], environment: dict[str, str]) -> float:
@@ -69,16 +113,16 @@ def main() -> None:
         places = {"tests": str(ROOT / "tests" / "examples"), "examples": str(ROOT / "examples")}
         for name, text in (("bare", BARE), ("script", SCRIPT)):
             Path(home, f"{name}.py").write_text(text.format(**places))
-        irscope = [sys.executable, "-m", "irscope"]
+        command = [sys.executable, "-m", "irscope"]
         stored = str(Path(home, "stored.irscope"))
-        seconds([*irscope, "dump", f"{home}/script.py", "-o", stored], environment)
+        seconds([*command, "dump", f"{home}/script.py", "-o", stored], environment)
         compare(
             "starting up",
             {
                 "python -c 'import typer'": [sys.executable, "-c", "import typer"],
-                "irscope --help": [*irscope, "--help"],
-                "irscope show CAPTURE": [*irscope, "show", stored],
-                "irscope show CAPTURE --stage ttgir": [*irscope, "show", stored, "--stage", "ttgir"],
+                "irscope --help": [*command, "--help"],
+                "irscope show CAPTURE": [*command, "show", stored],
+                "irscope show CAPTURE --stage ttgir": [*command, "show", stored, "--stage", "ttgir"],
             },
             environment,
         )
@@ -86,13 +130,32 @@ def main() -> None:
             "one launch of a matmul, end to end",
             {
                 "a bare script that compiles it": [sys.executable, "-W", "ignore", f"{home}/bare.py"],
-                "irscope dump --stage ttgir": [*irscope, "dump", f"{home}/script.py", "--stage", "ttgir"],
-                "irscope passes CAPTURE": [*irscope, "passes", stored],
-                "irscope diff CAPTURE CAPTURE": [*irscope, "diff", stored, stored],
+                "irscope dump --stage ttgir": [*command, "dump", f"{home}/script.py", "--stage", "ttgir"],
+                "irscope passes CAPTURE": [*command, "passes", stored],
+                "irscope diff CAPTURE CAPTURE": [*command, "diff", stored, stored],
             },
             environment,
             rounds=5,
         )
+        for name in ("matmul", "softmax", "layer_norm"):
+            example = str(ROOT / "examples" / f"{name}.py")
+            Path(home, "direct.py").write_text(direct_compiles(name))
+            Path(home, "virtual.py").write_text(VIRTUAL.format(path=example))
+            compare(
+                f"examples/{name}.py, end to end",
+                {
+                    "its compiles, made directly": [sys.executable, "-W", "ignore", f"{home}/direct.py"],
+                    "the script on the virtual GPU, not recorded": [
+                        sys.executable,
+                        "-W",
+                        "ignore",
+                        f"{home}/virtual.py",
+                    ],
+                    f"irscope dump examples/{name}.py --stage ttgir": [*command, "dump", example, "--stage", "ttgir"],
+                },
+                environment,
+                rounds=5,
+            )
 
 
 if __name__ == "__main__":
