@@ -44,7 +44,15 @@ def test_the_blocks_of_sass_are_those_that_nvdisasm_draws(kernel: str, target: s
     cubin = tmp_path / "kernel.cubin"
     cubin.write_bytes(capture.cubin)
     tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "nvdisasm"
-    drawn = subprocess.run([tool, "-bbcfg", cubin], capture_output=True, text=True, check=True).stdout
+    answer = subprocess.run([tool, "-bbcfg", cubin], capture_output=True, text=True, check=False)
+    if (
+        answer.returncode
+        and triton.__version__.startswith(("3.7", "3.8"))
+        and "Dataflow analysis disabled" in answer.stderr
+    ):
+        pytest.skip("the nvdisasm of Triton 3.7 and 3.8 draws no graph of a kernel that calls functions")
+    assert answer.returncode == 0, answer.stderr
+    drawn = answer.stdout
     theirs = {match["name"]: match["label"].count(r";\l") for match in _NODE.finditer(drawn)}
     (flow,) = flows_of(capture, "sass")
     # nvdisasm names a block by its label, the first by the kernel, and numbers the others.
