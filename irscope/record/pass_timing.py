@@ -12,6 +12,8 @@ import sys
 import tempfile
 from collections.abc import Callable
 
+from irscope.record.environment_variable import environment_variable
+
 #     0.0124 (  7.4%)  CSE
 #     0.0000 (  0.0%)    (A) DominanceInfo
 #     0.0052 (  3.1%)  'any' Pipeline
@@ -27,18 +29,13 @@ def timed(run: Callable[[], None]) -> tuple[int, ...]:
     sys.stderr.flush()
     with tempfile.TemporaryFile() as file:
         kept = os.dup(2)
-        before = os.environ.get("MLIR_ENABLE_TIMING")
-        os.environ["MLIR_ENABLE_TIMING"] = "1"
         os.dup2(file.fileno(), 2)
         try:
-            run()
+            with environment_variable("MLIR_ENABLE_TIMING", "1"):
+                run()
         finally:
             os.dup2(kept, 2)
             os.close(kept)
-            if before is None:
-                del os.environ["MLIR_ENABLE_TIMING"]
-            else:
-                os.environ["MLIR_ENABLE_TIMING"] = before
             file.seek(0)
             durations, rest = read_report(file.read().decode("utf-8", "replace"))
             if rest.strip():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
 import sys
 import threading
 import time
@@ -17,6 +16,7 @@ from typing import Any
 from irscope.capture import Target
 from irscope.plan import PassPlan
 from irscope.record import triton_api
+from irscope.record.environment_variable import environment_variable
 from irscope.record.events import Event, EventSink
 from irscope.record.request import SnapshotLevel
 from irscope.record.tap import LLVM_OPTIMISER, PassStep
@@ -126,7 +126,7 @@ class WatchedCompile:
         # LLVM's and ptxas's optimisers are switched by an environment variable and a knob of Triton's.
         with ExitStack() as stack:
             if stage in _STAGES_OF_LLVM and self.watch.plan.skips(PassStep("llir", LLVM_OPTIMISER, 1, "", "")):
-                stack.enter_context(_environment_variable("DISABLE_LLVM_OPT", "1"))
+                stack.enter_context(environment_variable("DISABLE_LLVM_OPT", "1"))
             if stage in _STAGES_OF_LLVM and self.watch.llvm_passes:
                 stack.enter_context(self._llvm_dump(stage))
             step = None
@@ -147,7 +147,7 @@ class WatchedCompile:
 
     @contextmanager
     def _llvm_dump(self, stage: str) -> Iterator[None]:
-        with _environment_variable("LLVM_IR_ENABLE_DUMP", "1"):
+        with environment_variable("LLVM_IR_ENABLE_DUMP", "1"):
             before = self._log_size()
             yield
             self.emit("llvm-dump", self._log_since(before), stage=stage)
@@ -281,16 +281,3 @@ def split_pipeline(pipeline: str) -> tuple[str, str]:
         # Several passes, each perhaps with options: the whole is the name.
         return inner, ""
     return head, " ".join(options.removesuffix("}").split()) if brace else ""
-
-
-@contextmanager
-def _environment_variable(name: str, value: str) -> Iterator[None]:
-    before = os.environ.get(name)
-    os.environ[name] = value
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before

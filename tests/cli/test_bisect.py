@@ -3,61 +3,24 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
-import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from irscope.__main__ import run as run_irscope
 from irscope.analysis.bisected import short_plan
 from irscope.analysis.measurement import Agreement, Ratio, Timing
 from irscope.capture import Capture
 from irscope.plan import PassPlan
 from irscope.record.request import RecordRequest
-from irscope.store import CaptureStore, load
+from irscope.store import CaptureStore
+from tests.cli.product import KERNELS, ROOT, Run
 
-ROOT = Path(__file__).parents[2]
-KERNELS = ROOT / "tests" / "record" / "kernels" / "no_torch.py"
-SIGNATURE = ("--signature", "*fp16:16, *fp16:16, *fp32:16, i32:16, 64")
 SHOW = f"PYTHONPATH={ROOT} {sys.executable} -m irscope show {{capture}} --stage"
-
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def irscope(capsys: pytest.CaptureFixture[str]) -> Run:
-    def run(*arguments: object) -> tuple[int, str, str]:
-        code = run_irscope([str(one) for one in arguments])
-        answer = capsys.readouterr()
-        return code, answer.out, answer.err
-
-    return run
-
-
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A file with a capture of a small matmul, and a home for what is compiled of it."""
-    home = tmp_path_factory.mktemp("home")
-    path = home / "product.irscope"
-    command = [sys.executable, "-m", "irscope", "dump", f"{KERNELS}::tile_product", *SIGNATURE, "-o", path]
-    subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": str(ROOT), "IRSCOPE_HOME": str(home)})
-    return path, home
-
-
-@pytest.fixture
-def product(recorded: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> Capture:
-    """That capture, which is `last`."""
-    path, home = recorded
-    monkeypatch.setenv("IRSCOPE_HOME", str(home))
-    capture = load(path)
-    CaptureStore().add(capture)
-    return capture
 
 
 def found(irscope: Run, *arguments: object) -> dict[str, object]:
