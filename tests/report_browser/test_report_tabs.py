@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -177,12 +178,28 @@ def test_two_are_compared(open_report: Open) -> None:
     page.check("input[aria-label='pick 2']")
     page.click(".captures button:text-is('compare')")
     page.wait_for_selector(".compare .card")
-    page.wait_for_timeout(700)
     assert "num warps" in page.inner_text(".compare")
+    page.wait_for_timeout(700)  # steps closer together are one entry of the history
     page.click(".compare button:has-text('llir')")
     page.wait_for_selector(".compare .cm-line.row-added, .compare .cm-line.row-removed")
     page.go_back()
     page.wait_for_selector(".compare .card")
+
+
+def test_what_is_found_while_the_reader_reads_leaves_the_buttons_in_place(open_report: Open) -> None:
+    one = softmax()
+    renumbered = tuple(
+        replace(stage, data=re.sub(r"%(\w+)", r"%r_\1", stage.text)) if stage.stage == "ttgir" else stage
+        for stage in one.artifacts
+    )
+    page = open_report([one, one.with_(artifacts=renumbered)])
+    page.evaluate("window.later = []; window.requestIdleCallback = (step) => window.later.push(step); 0")
+    page.evaluate("location.hash = 'tab=compare&a=1&b=2'")
+    page.wait_for_selector(".compare button [data-state-of='ttgir']:text-is('differs')")
+    page.evaluate("window.held = [...document.querySelectorAll('.compare button')]")
+    page.evaluate("(() => { while (window.later.length) window.later.shift()(); })()")
+    assert page.is_visible(".compare button [data-state-of='ttgir']:text-is('same')")
+    assert page.evaluate("window.held.every((button) => button.isConnected)")
 
 
 def test_skipped_failed_and_left_out_passes_say_so(open_report: Open) -> None:

@@ -19,6 +19,7 @@ export class CompareTab implements Tab {
   private readonly same = new Map<string, boolean>();
   private lines: LineChange[] | undefined;
   private waiting = 0;
+  private readonly lineCard = h("section", { class: "card" });
 
   constructor(private readonly app: App) {}
 
@@ -113,9 +114,29 @@ export class CompareTab implements Tab {
         b,
         differing.filter((one) => one !== "source" && !this.same.get(one)),
       );
-      if (!known && !state.text("stage")) this.update();
+      if (!known) this.refresh(this.tables(a, b));
     };
     if (!this.lines) this.waiting = requestIdleCallback(step);
+  }
+
+  /** Says what the reading ahead found, in place: a click that is under way keeps the element it began on. */
+  private refresh(tables: Tables): void {
+    const states = new Map(tables.stages.map((row) => [row.stage, row.state]));
+    for (const one of this.element.querySelectorAll<HTMLElement>("[data-state-of]")) {
+      one.textContent = states.get(one.dataset["stateOf"]!) ?? null;
+    }
+    this.fillLines();
+  }
+
+  private fillLines(): void {
+    const rows = (this.lines ?? [])
+      .slice(0, 20)
+      .map((row) => [
+        `${fileName(row.file)}:${row.line}`,
+        row.stages.map(([stage, change]) => `${signed(change)} ${stage}`).join(", "),
+      ]);
+    this.lineCard.hidden = !rows.length;
+    fill(this.lineCard, h("h2", null, "Python lines whose operations changed most"), table(["line", "change"], rows));
   }
 
   private head(a: number, b: number): HTMLElement {
@@ -143,7 +164,7 @@ export class CompareTab implements Tab {
   }
 
   private stageBar(tables: Tables, chosen: string): HTMLElement {
-    const made = (name: string, text: string) =>
+    const made = (name: string, ...text: (string | Node)[]) =>
       h(
         "button",
         {
@@ -158,7 +179,7 @@ export class CompareTab implements Tab {
       "div",
       { class: "bar-of-tools" },
       made("", "tables"),
-      tables.stages.map((row) => made(row.stage, `${row.stage}: ${row.state}`)),
+      tables.stages.map((row) => made(row.stage, `${row.stage}: `, stateOf(row))),
     );
   }
 
@@ -196,19 +217,14 @@ export class CompareTab implements Tab {
   private overview(tables: Tables, left: Capture, right: Capture): HTMLElement {
     const stages = tables.stages.map((row) => [
       button(row.stage, "Its diff", () => state.set({ stage: row.stage }), { class: "link" }),
-      row.state,
+      stateOf(row),
       `${count(row.operations[0])} → ${count(row.operations[1])}`,
       row.changes.slice(0, 5).map(([name, change]) => h("span", { class: "chip" }, `${signed(change)} ${name}`)),
     ]);
     const passes = tables.passes
       .map((row) => [row.label, row.outcome.join(" → "), milliseconds(row.left_us), milliseconds(row.right_us)])
       .filter((row) => row[1] !== "ran → ran");
-    const lines = (this.lines ?? [])
-      .slice(0, 20)
-      .map((row) => [
-        `${fileName(row.file)}:${row.line}`,
-        row.stages.map(([stage, change]) => `${signed(change)} ${stage}`).join(", "),
-      ]);
+    this.fillLines();
     return h(
       "div",
       { class: "cards scrolled" },
@@ -216,10 +232,14 @@ export class CompareTab implements Tab {
       card("Resources", changes(tables.resources, "The same.")),
       card("Stages", table(["stage", "", "operations", "largest changes"], stages)),
       card("Instructions", changes(tables.instructions, "The same.")),
-      lines.length ? card("Python lines whose operations changed most", table(["line", "change"], lines)) : null,
+      this.lineCard,
       passes.length ? card("Passes", table(["pass", "", left.id.slice(0, 8), right.id.slice(0, 8)], passes)) : null,
     );
   }
+}
+
+function stateOf(row: Tables["stages"][number]): HTMLElement {
+  return h("span", { "data-state-of": row.stage }, row.state);
 }
 
 function card(title: string, content: Node): HTMLElement {
