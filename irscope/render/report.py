@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 
 from irscope.capture import Capture
 from irscope.errors import UsageError
-from irscope.render.report_blobs import armored, deflate
+from irscope.render.report_blobs import armored
 from irscope.render.report_payload import Payload
 from irscope.render.report_summary import summary_html
 
@@ -45,9 +46,9 @@ def render_report(captures: Sequence[Capture], *, title: str = "") -> str:
     payload = Payload(captures)
     names = list(dict.fromkeys(capture.name for capture in captures))
     title = title or ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
-    loader, viewer, graphs, style = (_asset(name) for name in ("loader.js", "viewer.js", "graphs.js", "viewer.css"))
+    loader, style = (_asset(name).decode() for name in ("loader.js", "viewer.css"))
     nonce = base64.b64encode(hashlib.sha256(style.encode()).digest()[:18]).decode()
-    scripts = " ".join(f"'sha256-{_digest(code)}'" for code in (loader, viewer, graphs))
+    scripts = " ".join(f"'{digest}'" for digest in json.loads(_asset("digests.json")).values())
     policy = "; ".join([*_POLICY, f"script-src {scripts} 'wasm-unsafe-eval'", f"style-src 'nonce-{nonce}'"])
     summaries = "\n".join(summary_html(capture) for capture in captures[:1])
     parts = [
@@ -67,8 +68,8 @@ def render_report(captures: Sequence[Capture], *, title: str = "") -> str:
         f"<noscript><p>{_NO_SCRIPT}</p></noscript>",
         _data("index", payload.packed_index()),
         *(_data(f"chunk{number}", chunk) for number, chunk in enumerate(payload.packed_chunks())),
-        _data("viewer", deflate(viewer.encode())),
-        _code("graphs", graphs),
+        _data("viewer", _asset("viewer.js.deflate")),
+        _data("graphs", _asset("graphs.js.deflate")),
         f"<script>{loader}</script>",
         "</body>",
         "</html>",
@@ -77,24 +78,12 @@ def render_report(captures: Sequence[Capture], *, title: str = "") -> str:
     return "\n".join(parts)
 
 
-def _asset(name: str) -> str:
-    return (files("irscope.render") / "report" / "assets" / name).read_text("utf-8")
-
-
-def _digest(code: str) -> str:
-    return base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
+def _asset(name: str) -> bytes:
+    return (files("irscope.render") / "report" / "assets" / name).read_bytes()
 
 
 def _data(name: str, data: bytes) -> str:
     return f'<script type="{_DATA_TYPE}" id="{name}">{armored(data)}</script>'
-
-
-def _code(name: str, code: str) -> str:
-    """A script that the viewer starts when it needs it: as it is where HTML leaves every character of it alone."""
-    lowered = code.lower()
-    if "</script" in lowered or "<!--" in lowered or "\r" in code or "\0" in code:
-        return _data(name, deflate(code.encode()))
-    return f'<script type="text/plain" id="{name}">{code}</script>'
 
 
 def _one_line(text: str) -> str:

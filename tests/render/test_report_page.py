@@ -55,8 +55,9 @@ def test_the_policy_allows_the_scripts_by_hash_and_nothing_else() -> None:
     assert policy["base-uri"] == ["'none'"]
     assert "'unsafe-inline'" not in str(policy)
     assert "'unsafe-eval'" not in str(policy)
-    viewer = zlib.decompress(base64.b64decode(page.scripts["viewer"]), -zlib.MAX_WBITS)
-    for code in (page.scripts["loader"].encode(), viewer, page.scripts["graphs"].encode()):
+    packed = (page.scripts[name] for name in ("viewer", "graphs"))
+    unpacked = (zlib.decompress(base64.b64decode(text), -zlib.MAX_WBITS) for text in packed)
+    for code in (page.scripts["loader"].encode(), *unpacked):
         digest = base64.b64encode(hashlib.sha256(code).digest()).decode()
         assert f"'sha256-{digest}'" in policy["script-src"]
     assert len(policy["script-src"]) == 4

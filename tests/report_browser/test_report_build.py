@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+import zlib
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,7 +19,7 @@ from irscope.ir.counts import operation_counts
 from tests.report_browser.captures import hostile, softmax
 
 REPORT = Path(__file__).parents[2] / "irscope" / "render" / "report"
-ASSETS = ("loader.js", "viewer.js", "graphs.js", "viewer.css", "THIRD_PARTY.md")
+ASSETS = ("loader.js", "viewer.js.deflate", "graphs.js.deflate", "viewer.css", "digests.json", "THIRD_PARTY.md")
 
 
 def test_the_lock_file_names_only_the_public_registry() -> None:
@@ -30,7 +31,8 @@ def test_the_lock_file_names_only_the_public_registry() -> None:
 
 def test_the_assets_are_there_and_point_nowhere() -> None:
     for name in ASSETS:
-        text = (REPORT / "assets" / name).read_text("utf-8")
+        data = (REPORT / "assets" / name).read_bytes()
+        text = (zlib.decompress(data, -zlib.MAX_WBITS) if name.endswith(".deflate") else data).decode()
         assert text
         assert "sourceMappingURL" not in text
 

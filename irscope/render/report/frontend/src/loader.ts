@@ -11,9 +11,9 @@ const policy: Policy = factory?.createPolicy("irscope", { createScript: (code) =
 };
 
 async function unpacked(element: HTMLElement): Promise<string> {
-  const text = element.textContent ?? "";
-  if (element.getAttribute("type") === "text/plain") return text;
-  const stream = new Blob([bytesOf(text)]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+  const stream = new Blob([bytesOf(element.textContent ?? "")])
+    .stream()
+    .pipeThrough(new DecompressionStream("deflate-raw"));
   return new Response(stream).text();
 }
 
