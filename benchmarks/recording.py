@@ -18,7 +18,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 CASES = ("matmul_128_256_64_8_3", "flash_attention_64_128_64_4_3")
 TARGETS = ("cuda:90", "cuda:100", "hip:gfx942")
-ROUNDS = 5
+ROUNDS = 9
+LEVELS = ("none", "triton", "all", "dump")
 
 CHILD = """
 import json, os, resource, sys, tempfile
@@ -108,16 +109,20 @@ def main() -> None:
     """Measure and print; arguments choose targets."""
     from importlib.metadata import version
 
-    print(f"Triton {version('triton')}; processor time, medians of {ROUNDS}, ratios to the plain compile")
+    print(
+        f"Triton {version('triton')}; processor time, ratios to the plain compile of the same round, medians of {ROUNDS}"
+    )
     for case in CASES:
         for target in TARGETS:
             answer = run(case, target)
             times = answer["times"]
             assert isinstance(times, dict)
             plain = statistics.median(times["plain"])
-            ratios = ", ".join(
-                f"{name} {statistics.median(times[name]) / plain:.2f}" for name in ("none", "triton", "all", "dump")
-            )
+            # Round by round: a machine that slows down meanwhile slows down both.
+            pairs = {
+                name: [one / other for one, other in zip(times[name], times["plain"], strict=True)] for name in LEVELS
+            }
+            ratios = ", ".join(f"{name} {statistics.median(found):.2f}" for name, found in pairs.items())
             raw, size = int(str(answer["raw"])), int(str(answer["file"]))
             print(
                 f"  {case} {target}: plain {plain:.3f} s; {ratios}; "

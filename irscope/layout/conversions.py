@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from irscope.errors import UsageError
-from irscope.layout.linear import eliminate, solve
+from irscope.layout.linear import eliminate
 from irscope.layout.thread_map import IN_DIMS, ThreadMap
 
 Movement = Literal["nothing", "registers", "lanes", "warps", "CTAs"]
@@ -35,39 +35,32 @@ def what_moves(source: ThreadMap, destination: ThreadMap) -> Movement:
 
 def _stays_within(source: ThreadMap, destination: ThreadMap, level: int) -> bool:
     """Whether every element is had by the same holder, counted from `IN_DIMS[level]` outwards."""
-    inner = [base for name in IN_DIMS[:level] for base in _flat(source, name)]
-    pivots, _ = eliminate(inner)
+    return not _new_directions(source, destination, level)
+
+
+def _new_directions(source: ThreadMap, destination: ThreadMap, level: int) -> int:
+    """How many bits of the destination's places decide whether the same holder had the element; all must be so.
+
+    The places whose holder had it are a subspace: those whose element differs from what the holder has by a
+    combination of the inner bases. This is its codimension.
+    """
+    pivots, _ = eliminate([base for name in IN_DIMS[:level] for base in _flat(source, name)])
+    columns = [vector for vector, _ in pivots.values()]
+    beyond = 0
     for index, name in enumerate(IN_DIMS):
         wanted, held = _flat(destination, name), _flat(source, name)
         if index >= level:
-            size = max(len(wanted), len(held))
-            padded = [(*wanted, *[0] * size)[:size], (*held, *[0] * size)[:size]]
-            wanted = [a ^ b for a, b in zip(*padded, strict=True)]
-        if not all(_in_span(pivots, base) for base in wanted):
-            return False
-    return True
+            # A holder that the source does not have held nothing.
+            beyond += max(0, len(wanted) - len(held))
+            wanted = [a ^ b for a, b in zip(wanted, held, strict=False)]
+        columns += wanted
+    return len(eliminate(columns)[0]) - len(pivots) + beyond
 
 
 def _flat(threads: ThreadMap, name: str) -> Sequence[int]:
     return [threads.layout.flatten(vector) for vector in threads.layout.vectors(name)]
 
 
-def _in_span(pivots: dict[int, tuple[int, int]], vector: int) -> bool:
-    try:
-        solve(pivots, vector)
-    except UsageError:
-        return False
-    return True
-
-
 def moved_share(source: ThreadMap, destination: ThreadMap) -> float:
     """The share of a CTA's destination registers whose element another thread holds, 0 to 1."""
-    moved = 0
-    register_bits = source.registers.bit_length() - 1
-    own = destination.registers.bit_length() - 1
-    held: dict[int, set[int]] = {}
-    for place, element in enumerate(source.elements):
-        held.setdefault(element, set()).add(place >> register_bits)
-    for place, element in enumerate(destination.elements):
-        moved += place >> own not in held.get(element, ())
-    return moved / len(destination.elements)
+    return 1 - 0.5 ** _new_directions(source, destination, 1)

@@ -242,6 +242,13 @@ def location_builder(module: Any) -> Any:
     return ir.builder(module.context)
 
 
+def compiler_library() -> tuple[Path, str]:
+    """The shared library that the compiler is, and a function that it exports in every version."""
+    from triton._C import libtriton
+
+    return Path(str(libtriton.__file__)), "PyInit_libtriton"
+
+
 def set_up_llvm() -> None:
     """Register LLVM's code generators; what makes assembly ends the process without them."""
     from triton._C.libtriton import llvm

@@ -18,6 +18,7 @@ from irscope.plan import PassPlan
 from irscope.record import triton_api
 from irscope.record.environment_variable import environment_variable
 from irscope.record.events import Event, EventSink
+from irscope.record.module_text import text_of_verified
 from irscope.record.request import SnapshotLevel
 from irscope.record.tap import LLVM_OPTIMISER, PassStep
 
@@ -172,7 +173,7 @@ class WatchedCompile:
 
     def _print(self, module: Any) -> str:
         started = time.perf_counter_ns()
-        text = str(module)
+        text = text_of_verified(module)
         self._overhead_ns += time.perf_counter_ns() - started
         return text
 
@@ -207,7 +208,7 @@ class WatchedCompile:
         text: str | None = None
         if module is not None:
             if self._prints(module):
-                text = str(module)
+                text = text_of_verified(module)
                 changed = None if self._last_text is None else text != self._last_text
                 self._last_text = text
             else:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from irscope.errors import UsageError
 from irscope.layout.access import fastest_dimension, global_access
@@ -113,3 +115,19 @@ def test_copies_need_not_move() -> None:
     destination = threads_of([[1]], [[2]], [[4]], shape=(8,))
     assert what_moves(source, destination) == "registers"
     assert what_moves(destination, source) == "lanes"
+
+
+vectors = st.lists(st.integers(0, 31).map(lambda base: [base]), max_size=3)
+
+
+@given(st.tuples(vectors, vectors, vectors), st.tuples(vectors, vectors, vectors))
+def test_the_share_that_moves_is_that_of_counting(one: tuple, other: tuple) -> None:
+    source, destination = (threads_of(*bases, shape=(32,)) for bases in (one, other))
+    held = {(thread_of(place, source), element) for place, element in enumerate(source.elements)}
+    moved = [(thread_of(place, destination), element) not in held for place, element in enumerate(destination.elements)]
+    assert moved_share(source, destination) == sum(moved) / len(moved)
+
+
+def thread_of(place: int, threads: ThreadMap) -> tuple[int, int]:
+    register, lane = (len(threads.layout.vectors(name)) for name in ("register", "lane"))
+    return place >> register & ((1 << lane) - 1), place >> register + lane
