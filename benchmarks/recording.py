@@ -109,9 +109,7 @@ def main() -> None:
     """Measure and print; arguments choose targets."""
     from importlib.metadata import version
 
-    print(
-        f"Triton {version('triton')}; processor time, ratios to the plain compile of the same round, medians of {ROUNDS}"
-    )
+    print(f"Triton {version('triton')}; processor time, ratios within a round, medians of {ROUNDS}")
     for case in CASES:
         for target in TARGETS:
             answer = run(case, target)

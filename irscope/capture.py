@@ -90,6 +90,8 @@ class Autotuning:
     """Whether it was the fastest; None where nothing was timed (on the virtual GPU)."""
     median_ms: float | None = None
     """The time Triton took for it."""
+    kept: int | None = None
+    """How many configurations the script's own pruning (`prune_configs_by`) left; None where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)

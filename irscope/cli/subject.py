@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from irscope.capture import Artifact, Capture
+from irscope.cli.autotuned import autotuning_notes
 from irscope.errors import CaptureNotFound, RecordingError, UsageError, did_you_mean
 from irscope.plan import PassPlan
 from irscope.store import SUFFIX, CaptureStore, load, to_bytes, write_atomically
@@ -239,17 +240,8 @@ def _tell_end(file: str, recording: Recording, asked: How) -> None:
                 say(f"  {line}")
     for note in recording.notes:
         say(note)
-    for kernel, count, held in _autotuned(recording.captures):
-        if held < count:
-            say(f"{kernel} is autotuned: {held} of {count} configurations compiled; --config all takes every one.")
-
-
-def _autotuned(captures: Sequence[Capture]) -> list[tuple[str, int, int]]:
-    rows: dict[str, tuple[int, set[int]]] = {}
-    for capture in captures:
-        if (tuning := capture.launch.autotuning) is not None:
-            rows.setdefault(capture.name, (tuning.count, set()))[1].add(tuning.index)
-    return [(kernel, count, len(indices)) for kernel, (count, indices) in rows.items()]
+    for note in autotuning_notes(recording.captures, asked.config):
+        say(note)
 
 
 def _nothing(file: str, kernel: str, recording: Recording) -> str:

@@ -24,7 +24,7 @@ _tuned = threading.local()
 def configuration_under_way(kernel: str) -> dict[str, Any] | None:
     """Which configuration of `@triton.autotune` this thread compiles a kernel for, as JSON holds `Autotuning`."""
     row = getattr(_tuned, "row", None)
-    return {key: row[key] for key in ("index", "count", "config")} if row and row["kernel"] == kernel else None
+    return {key: row[key] for key in ("index", "count", "config", "kept")} if row and row["kernel"] == kernel else None
 
 
 def is_timed_now() -> bool:
@@ -42,7 +42,7 @@ def virtual_launches(target: Target, configs: str, emit: Emit) -> Iterator[None]
 
     with virtual_gpu(target, launched) as gpu:
         gpu.autotune = config_policy(configs)
-        with _watched_tuning(emit):
+        with _watched_tuning(emit, gpu.kept_by_pruning):
             yield
 
 
@@ -69,12 +69,12 @@ def config_policy(text: str) -> Any:
 
 
 @contextmanager
-def _watched_tuning(emit: Emit) -> Iterator[None]:
+def _watched_tuning(emit: Emit, kept_by_pruning: Callable[[Any], int] | None = None) -> Iterator[None]:
     autotuner_class = triton_api.autotuner_class()
     bench, prune = autotuner_class._bench, autotuner_class.prune_configs
 
     def watched_bench(autotuner: Any, *args: Any, config: Any, **meta: Any) -> Any:
-        _tuned.row = row = _row(autotuner, config)
+        _tuned.row = row = _row(autotuner, config, kept.get(id(autotuner)))
         _tuned.timing = True
         try:
             times = bench(autotuner, *args, config=config, **meta)
@@ -86,13 +86,16 @@ def _watched_tuning(emit: Emit) -> Iterator[None]:
     def watched_prune(autotuner: Any, *args: Any, **keywords: Any) -> list[Any]:
         left = list(prune(autotuner, *args, **keywords))
         tunings[id(autotuner)] = next(numbers)
+        # On the virtual GPU `left` holds no more than --config asks for.
+        kept[id(autotuner)] = kept_by_pruning(autotuner) if kept_by_pruning is not None else len(left)
         if len(left) == 1:
             # 3.7 and later do not time the only one that is left; 3.6 does, and sets this again.
-            _tuned.row = _row(autotuner, left[0])
+            _tuned.row = _row(autotuner, left[0], kept[id(autotuner)])
         return left
 
     numbers = itertools.count(1)
     tunings: dict[int, int] = {}
+    kept: dict[int, int] = {}
     with replaced(autotuner_class, "_bench", watched_bench), replaced(autotuner_class, "prune_configs", watched_prune):
         try:
             yield
@@ -100,10 +103,10 @@ def _watched_tuning(emit: Emit) -> Iterator[None]:
             _tuned.row = None
 
 
-def _row(autotuner: Any, config: Any) -> dict[str, Any]:
+def _row(autotuner: Any, config: Any, kept: int | None) -> dict[str, Any]:
     index = next((number for number, other in enumerate(autotuner.configs) if other is config), -1)
     kernel = getattr(autotuner.base_fn, "__name__", "")
-    return {"kernel": kernel, "index": index, "count": len(autotuner.configs), "config": str(config)}
+    return {"kernel": kernel, "index": index, "count": len(autotuner.configs), "config": str(config), "kept": kept}
 
 
 @contextmanager

@@ -64,6 +64,10 @@ class VirtualGpu:
         """What became of each autotuned kernel, in the order they were first called."""
         return self._tuning.records
 
+    def kept_by_pruning(self, autotuner: Any) -> int:
+        """How many configurations the script's own pruning left of an autotuner's that is at work."""
+        return self._tuning.kept(autotuner)
+
     @property
     def tuning_step(self) -> TuningStep | None:
         """What the kernel that is being compiled or launched is configured with: for a compile hook, or `on_launch`."""

@@ -29,6 +29,8 @@ class AutotuneRecord:
     """The configurations that compiled, by their 0-based index among all."""
     failed: list[int] = field(default_factory=list)
     """The configurations that the part has not the resources for."""
+    first_only: bool = False
+    """Whether the first configuration that compiles is the only one: by the policy, or because it picked none."""
     configs: list[str] = field(default_factory=list)
     """The text of each compiled configuration, in the order of `compiled`."""
 
@@ -121,14 +123,21 @@ class Tuning:
         self._before.clear()
         self._open.clear()
 
+    def kept(self, autotuner: Any) -> int:
+        """How many configurations the script's own pruning left, where an autotuner is at work."""
+        return self._open[id(autotuner)].pruned
+
     def _begin(self, autotuner: Any, left: list[Any]) -> list[Any]:
         self._before.setdefault(id(autotuner), (autotuner, dict(autotuner.cache)))
         record = AutotuneRecord(_kernel_name(autotuner), len(autotuner.configs), len(left))
         self.records.append(record)
         self._open[id(autotuner)] = record
+        picked = left
         if callable(self.policy):
-            # None picked would leave the script without any: then the first stands for them.
-            left = [config for config in left if self.policy(_index_of(autotuner, config), config)] or left[:1]
+            picked = [config for config in left if self.policy(_index_of(autotuner, config), config)]
+        # None picked would leave the script without any: then the first that can be stands for them.
+        record.first_only = self.policy == "first" or not picked
+        left = picked or left
         if len(left) == 1:
             # Triton 3.7 and later launch the only one that is left without benchmarking it.
             self._note(record, autotuner, left[0])
@@ -139,13 +148,13 @@ class Tuning:
         index = _index_of(autotuner, config)
         if record is None:
             return bench()
-        if self.policy == "first" and record.compiled and record.compiled != [index]:
+        if record.first_only and record.compiled and record.compiled != [index]:
             return [float("inf")] * 3
         # Read by Triton in place of `do_bench` above: the benchmarker that this autotuner already used on another
         # driver.
         held = autotuner.__dict__.pop("do_bench", None)
         on_launch = self._driver.on_launch
-        if self.policy == "first":
+        if record.first_only:
             # The one configuration is launched again as the script's own launch.
             self._driver.on_launch = None
         self._running.append((autotuner, config))
