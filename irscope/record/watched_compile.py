@@ -18,7 +18,7 @@ from irscope.plan import PassPlan
 from irscope.record import triton_api
 from irscope.record.environment_variable import environment_variable
 from irscope.record.events import Event, EventSink
-from irscope.record.module_text import text_of_verified
+from irscope.record.module_text import LatestText
 from irscope.record.request import SnapshotLevel
 from irscope.record.tap import LLVM_OPTIMISER, PassStep
 
@@ -83,7 +83,7 @@ class WatchedCompile:
         self._began = False
         self._counts: dict[tuple[str, str], int] = {}
         self._next_index = 0
-        self._last_text: str | None = None
+        self._latest = LatestText()
         self._last_index: int | None = None
         self._indices: dict[tuple[str, str, int], int] = {}
         self._overhead_ns = 0
@@ -118,6 +118,7 @@ class WatchedCompile:
                 raise
             duration_ns = time.perf_counter_ns() - started - (self._overhead_ns - overhead)
             self._tell_artifact(name, result, duration_ns // 1000)
+            self._latest.let_go()
             return result
 
         return stage
@@ -155,7 +156,7 @@ class WatchedCompile:
 
     def _tell_source(self, source: Any) -> None:
         if triton_api.is_mlir_module(source):
-            self._last_text = source = self._print(source)
+            source = self._print(source)
         if isinstance(source, str):
             self.emit("artifact", source, stage=self._source_name)
 
@@ -173,7 +174,7 @@ class WatchedCompile:
 
     def _print(self, module: Any) -> str:
         started = time.perf_counter_ns()
-        text = text_of_verified(module)
+        text = self._latest.of(module)
         self._overhead_ns += time.perf_counter_ns() - started
         return text
 
@@ -208,11 +209,11 @@ class WatchedCompile:
         text: str | None = None
         if module is not None:
             if self._prints(module):
-                text = text_of_verified(module)
-                changed = None if self._last_text is None else text != self._last_text
-                self._last_text = text
+                before = self._latest.text
+                text = self._latest.of(module)
+                changed = None if before is None else text != before
             else:
-                self._last_text = None
+                self._latest.miss()
             self._last_index = self._index(step)
         self._tell_pass("pass-end", step, None if changed is False else text, changed=changed, duration_us=duration_us)
         self._overhead_ns += time.perf_counter_ns() - started
@@ -232,7 +233,7 @@ class WatchedCompile:
 
     def module_leaves_mlir(self, module: Any) -> None:
         """Print the LLVM dialect at its end, where the passes that worked on it were not printed."""
-        if self._last_text is None and self._last_index is not None and self.watch.snapshots != "none":
+        if self._latest.text is None and self._last_index is not None and self.watch.snapshots != "none":
             self.emit("pass-text", self._print(module), index=self._last_index)
 
     def _tell_pass(self, kind: str, step: PassStep, data: str | None = None, **fields: Any) -> None:

@@ -1,8 +1,9 @@
-"""Modules are printed without verifying them again, and nothing else is printed so."""
+"""Modules are printed without verifying them again, only where they changed, and nothing else is printed so."""
 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from irscope.record import module_text, triton_api
 from irscope.record.library_functions import function_addresses, function_offsets
-from irscope.record.module_text import text_of_verified
+from irscope.record.module_text import LatestText, text_of_verified
 
 NAME = "_ZN4mlir27registerAsmPrinterCLOptionsEv"
 
@@ -18,11 +19,16 @@ NAME = "_ZN4mlir27registerAsmPrinterCLOptionsEv"
 @pytest.fixture
 def builder() -> Any:
     pytest.importorskip("triton", reason="prints modules of the installed compiler's")
+    return new_builder()
+
+
+def new_builder() -> Any:
     from triton._C.libtriton import ir
 
     context = ir.context()
     ir.load_dialects(context)
     builder = ir.builder(context)
+    # Modules live as long as their context does.
     builder.context = context
     return builder
 
@@ -56,14 +62,63 @@ def test_the_module_is_not_verified_and_the_next_one_is(builder: Any) -> None:
     assert str(invalid) == generic
 
 
-@pytest.mark.triton
-def test_without_the_option_it_is_printed_all_the_same(builder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def without_functions(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A libtriton that has none of the functions."""
+    found = (module_text._addresses, module_text._function, module_text._assume_verified)
     monkeypatch.setattr(module_text, "function_addresses", lambda *_: {})
-    module_text._switch.cache_clear()
-    try:
-        assert "tt.return" in text_of_verified(module_of(builder, finished=True))
-    finally:
-        module_text._switch.cache_clear()
+    for function in found:
+        function.cache_clear()
+    yield
+    for function in found:
+        function.cache_clear()
+
+
+@pytest.mark.triton
+@pytest.mark.usefixtures("without_functions")
+def test_without_the_functions_it_is_printed_all_the_same(builder: Any) -> None:
+    module = module_of(builder, finished=True)
+    assert "tt.return" in text_of_verified(module)
+    latest = LatestText()
+    assert latest.of(module) == str(module)
+    module.set_attr("ttg.num-warps", builder.get_int32_attr(4))
+    assert '"ttg.num-warps" = 4' in latest.of(module)
+
+
+@pytest.mark.triton
+def test_it_is_printed_again_only_where_something_changed(builder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    printed: list[str] = []
+
+    def print_it(module: Any) -> str:
+        printed.append(str(module))
+        return printed[-1]
+
+    monkeypatch.setattr(module_text, "text_of_verified", print_it)
+    module, latest = module_of(builder, finished=True), LatestText()
+    assert latest.text is None
+    assert latest.of(module) == latest.of(module) == latest.text == str(module)
+    assert len(printed) == 1
+    module.set_attr("ttg.num-warps", builder.get_int32_attr(4))
+    assert '"ttg.num-warps" = 4' in latest.of(module)
+    builder.get_int32(7)
+    assert latest.of(module) == str(module)
+    assert len(printed) == 3
+    another_builder = new_builder()
+    other = module_of(another_builder, finished=True)
+    assert latest.of(other) == str(other)
+    assert len(printed) == 4
+    latest.miss()
+    assert latest.text is None
+    latest.of(other)
+    latest.let_go()
+    assert latest.text == latest.of(other)
+    assert len(printed) == 6
+
+
+@pytest.mark.triton
+def test_an_empty_module_has_a_text(builder: Any) -> None:
+    module, latest = builder.create_module(), LatestText()
+    assert latest.of(module) == latest.of(module) == str(module)
 
 
 @pytest.mark.triton
