@@ -1,7 +1,8 @@
 """Compile examples with and without the tap and compare every artifact: `python identity.py cuda:90 [NAME...]`.
 
 Prints a line a kernel, and ends with 1 where an artifact differs by a byte: tapped against plain, and compiled again
-from the capture's own source against both.
+from the capture's own source against both; or where the text told of a pass is not the module as MLIR prints it then,
+verified and whole.
 """
 
 import os
@@ -15,9 +16,11 @@ from compile_cases import CASES, compile_case
 from irscope.record import triton_api
 from irscope.record.assembly import Assembly
 from irscope.record.compiles import Watch, watch_compiles
+from irscope.record.module_text import LatestText
 from irscope.record.recompile import compile_text
 from irscope.record.request import RecordRequest
 from irscope.record.requests import request_from_capture
+from irscope.record.tap import replaced
 
 ONE_CASE_A_KERNEL = {(case.script, case.kernel): case.name for case in reversed(CASES)}
 
@@ -30,34 +33,51 @@ def check(case, target):
         assembly = Assembly(RecordRequest(mode="script"), "", "")
         with triton_api.private_cache(Path(folder, "tapped")), watch_compiles(Watch(sink=assembly.feed)):
             tapped = compile_case(case, target).asm
+        stale = stale_texts(case, target, Path(folder, "printed"))
     (capture,) = assembly.captures()
     told = {artifact.stage: artifact.data for artifact in capture.artifacts}
-    if "ptx" in plain and told["ptx"] == plain["ptx"] and told["cubin"] != plain["cubin"]:
-        print(
-            f"{case.name}: ptxas makes other bytes of the same PTX each time: {len(assembled(case, target))} in 6 tries"
-        )
-        plain = {stage: data for stage, data in plain.items() if stage != "cubin"}
-    problems = [f"{stage} made" for stage in plain if tapped[stage] != plain[stage]]
-    problems += [f"{stage} told" for stage in plain if told.get(stage) != plain[stage]]
     again = Assembly(RecordRequest(mode="text"), "", "")
     with watch_compiles(watch := Watch(sink=again.feed)):
         compile_text(request_from_capture(capture), watch, capture.target)
     remade = {artifact.stage: artifact.data for artifact in again.captures()[0].artifacts}
+    if any(told.get("ptx") == one.get("ptx") and one.get("cubin") != told.get("cubin") for one in (plain, remade)):
+        print(f"{case.name}: ptxas makes other bytes of the same PTX, the {other_cubin(case, target)}. time")
+        plain = {stage: data for stage, data in plain.items() if stage != "cubin"}
+    problems = [f"{stage} made" for stage in plain if tapped[stage] != plain[stage]]
+    problems += [f"a text of {stale} passes"] if stale else []
+    problems += [f"{stage} told" for stage in plain if told.get(stage) != plain[stage]]
     # The names of block arguments are not in the source's text: ttir is the same but for them.
     return problems + [
         f"{stage} made again" for stage in plain if stage != "ttir" and remade.get(stage) != plain[stage]
     ]
 
 
-def assembled(case, target):
-    """The distinct cubins of six plain compiles; ends the program where they are all the same."""
+def stale_texts(case, target, folder):
+    """How many texts of a compile, that of every pass among them, are not what `str` makes of the module just then."""
+    stale = 0
+    real = LatestText.of
+
+    def of(latest, module):
+        nonlocal stale
+        text = real(latest, module)
+        stale += text != str(module)
+        return text
+
+    watch = Watch(sink=lambda event: None, snapshots="all")
+    with replaced(LatestText, "of", of), triton_api.private_cache(folder), watch_compiles(watch):
+        compile_case(case, target)
+    return stale
+
+
+def other_cubin(case, target):
+    """Which of several plain compiles made another cubin than the first; ends the program where none does."""
     cubins = set()
-    for _ in range(6):
+    for number in range(1, 21):
         with tempfile.TemporaryDirectory() as folder, triton_api.private_cache(Path(folder)):
             cubins.add(compile_case(case, target).asm["cubin"])
-    if len(cubins) == 1:
-        sys.exit(f"{case.name}: the cubin differs, and ptxas is not to blame")
-    return cubins
+        if len(cubins) > 1:
+            return number
+    sys.exit(f"{case.name}: the cubin differs, and ptxas is not to blame")
 
 
 def main():
