@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 CASES = ("matmul_128_256_64_8_3", "flash_attention_64_128_64_4_3")
 TARGETS = ("cuda:90", "cuda:100", "hip:gfx942")
-ROUNDS = 7
+ROUNDS = 5
 LEVELS = ("none", "triton", "all", "dump")
 
 CHILD = """

@@ -40,8 +40,8 @@ DEFAULT_STORE_LIMIT_BYTES = 1 << 30
 MAX_MEMBER_BYTES = 1 << 30
 """A member that unpacks to more than this is refused: captures come from other people too."""
 
-# Level 1 takes a third of level 6's time on IR, for a file a fifth larger.
-_COMPRESSION_LEVEL = 1
+# On IR a file is a sixth smaller than at level 1, for 10 to 25 ms more of a capture with every snapshot.
+_COMPRESSION_LEVEL = 5
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 _Value = TypeVar("_Value")
