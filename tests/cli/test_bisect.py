@@ -41,6 +41,7 @@ def test_the_pass_that_makes_copies_asynchronous(irscope: Run, product: Capture)
 
 
 @pytest.mark.triton
+@pytest.mark.newest
 def test_the_pass_that_brings_wgmma_though_the_compile_fails_without_it(irscope: Run, product: Capture) -> None:
     check = f"{SHOW} ttgir | grep -q warp_group_dot"
     data = found(irscope, "last", "--stage", "ttgir", "--partial", "--check", check)
@@ -50,6 +51,7 @@ def test_the_pass_that_brings_wgmma_though_the_compile_fails_without_it(irscope:
 
 
 @pytest.mark.triton
+@pytest.mark.newest
 def test_counted_from_the_front_it_is_the_pass_whose_presence_decides(irscope: Run, product: Capture) -> None:
     check = f"{SHOW} ttgir | grep -q async_copy"
     data = found(irscope, "last", "--stage", "ttgir", "--mode", "first", "--check", check)
@@ -61,6 +63,7 @@ def test_counted_from_the_front_it_is_the_pass_whose_presence_decides(irscope: R
 
 
 @pytest.mark.triton
+@pytest.mark.newest
 def test_registers_and_the_commands_of_both_sides(irscope: Run, product: Capture) -> None:
     most = product.resources.registers
     code, out, _ = irscope("bisect", "last", "--stage", "ttgir", "--check-regs", most)
@@ -95,6 +98,7 @@ def test_which_pass_of_a_plan_makes_the_compile_fail(irscope: Run, product: Capt
 
 
 @pytest.mark.triton
+@pytest.mark.newest
 def test_a_failed_capture_brings_its_own_plan(irscope: Run, product: Capture) -> None:
     off = ("--disable-pass", "accelerate_matmul", "--disable-pass", "ttgir:triton_licm")
     assert irscope("dump", "last", *off)[0] == 1

@@ -181,6 +181,7 @@ def test_diff_before_and_after_a_pass(irscope: Callable[..., Answer], recorded: 
     assert irscope("diff", recorded, "--between", "coalesce", "pipeline").code == 0
 
 
+@pytest.mark.newest
 def test_diff_json_html_and_variants(irscope: Callable[..., Answer], recorded: Path, tmp_path: Path) -> None:
     (comparison,) = json.loads(irscope("diff", recorded, "--vs", "num_warps=8", "--json").out)
     assert {"name": "num_warps", "left": 4, "right": 8} in comparison["differences"]

@@ -186,6 +186,7 @@ def test_an_abort_is_a_failed_capture_and_the_launches_before_are_kept() -> None
     assert "SIGABRT" in hostile.failure.message
 
 
+@pytest.mark.newest
 def test_a_hang_ends_at_the_time_out() -> None:
     started = time.monotonic()
     fine, hostile = irscope.record_all(KERNELS / "hostile.py", arguments=["hang"], timeout_s=20)
@@ -210,6 +211,7 @@ def test_where_a_script_stops_the_launches_so_far_are_kept() -> None:
     assert "the user asked for it" in recording.script_end.message
 
 
+@pytest.mark.newest
 def test_ctrl_c_keeps_what_there_is(tmp_path: Path) -> None:
     script = f"""
 import irscope.record.session as session
