@@ -107,10 +107,11 @@ export class Drawing {
     this.apply();
   }
 
-  /** All of it where that can be read, else the beginning. */
+  /** All of it where that can be read, else its top. */
   private begin(): void {
     this.fit();
-    const first = this.placed?.nodes.find((box) => box !== undefined);
+    const boxes = this.placed?.nodes.filter((box) => box !== undefined) ?? [];
+    const first = boxes.sort((one, other) => one.y - other.y)[0];
     if (!first || this.scale >= SMALLEST_READ) return;
     this.scale = SMALLEST_READ;
     this.x = this.element.clientWidth / 2 - (first.x + first.width / 2) * this.scale;
