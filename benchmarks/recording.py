@@ -106,7 +106,7 @@ def run(case: str, target: str) -> dict[str, object]:
 
 
 def main() -> None:
-    """Measure and print; arguments choose targets."""
+    """Measure and print."""
     from importlib.metadata import version
 
     print(f"Triton {version('triton')}; processor time, ratios within a round, medians of {ROUNDS}")

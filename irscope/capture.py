@@ -93,6 +93,14 @@ class Autotuning:
     kept: int | None = None
     """How many configurations the script's own pruning (`prune_configs_by`) left; None where that is not known."""
 
+    def is_named(self, text: str) -> bool:
+        """Whether `--config TEXT` means this configuration: its index, or KEY=VALUE, one of its settings."""
+        if text.isdigit():
+            return self.index == int(text)
+        # BLOCK_M: 64, num_warps: 4, num_ctas: 1, …
+        name, _, value = text.partition("=")
+        return f"{name}: {value}" in self.config.split(", ")
+
 
 @dataclass(frozen=True, slots=True)
 class Launch:

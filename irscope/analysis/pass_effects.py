@@ -46,7 +46,7 @@ class PassEffect:
 def count_text(text: str) -> TextCounts:
     """Count the lines (locations' tables left out), operations and layouts of an MLIR text."""
     lines = text.splitlines()
-    # Most of a report's time goes through here: no line is looked at by Python itself.
+    # Every line of every pass comes through here: one regular expression each, and no call of a function of ours.
     operations = Counter([match[1] for match in map(_OPERATION.match, lines) if match])
     aliases = [line for line in lines if line.startswith("#")]
     locations = sum(line.startswith("#loc") for line in aliases)

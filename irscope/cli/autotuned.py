@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 from irscope.capture import Autotuning, Capture
@@ -26,7 +25,7 @@ def autotuning_notes(captures: Iterable[Capture], asked: str) -> Iterator[str]:
         if len(compiled) == one.count:
             continue
         left = f"its own pruning (prune_configs_by) leaves {kept} of {one.count} configurations"
-        if asked not in ("first", "all") and not any(_matches(tuning, asked) for tuning in compiled.values()):
+        if asked not in ("first", "all") and not any(tuning.is_named(asked) for tuning in compiled.values()):
             choices = f"{left}, and --config {asked} is none of them"
             if kept == one.count:
                 choices = f"--config {asked} is none of its {one.count} configurations"
@@ -39,11 +38,3 @@ def autotuning_notes(captures: Iterable[Capture], asked: str) -> Iterator[str]:
             done = f"{len(compiled)} of {one.count} configurations compiled"
         rest = "" if asked == "all" or len(compiled) == kept else "; --config all takes every one"
         yield f"{kernel} is autotuned: {done}{rest}."
-
-
-def _matches(tuning: Autotuning, asked: str) -> bool:
-    if asked.isdigit():
-        return tuning.index == int(asked)
-    # BLOCK_M: 64, num_warps: 4, num_ctas: 1, …
-    name, _, value = asked.partition("=")
-    return re.search(rf"(?:^|, ){re.escape(name)}: {re.escape(value)}(?:,|$)", tuning.config) is not None

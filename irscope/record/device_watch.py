@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from irscope.capture import Target
+from irscope.capture import Autotuning, Target
 from irscope.errors import UsageError
 from irscope.record import triton_api
 from irscope.record.tap import replaced
@@ -57,15 +57,12 @@ def config_policy(text: str) -> Any:
     """Which configurations `--config` asks for: `first`, `all`, an index, or KEY=VALUE; raises UsageError."""
     if text in ("first", "all"):
         return text
-    if text.isdigit():
-        wanted = int(text)
-        return lambda index, _: index == wanted
-    name, equals, value = text.partition("=")
-    if not equals or not name:
+    name, equals, _ = text.partition("=")
+    if not text.isdigit() and not (name and equals):
         raise UsageError(
             f"--config {text!r}: write all, a configuration's index from 0, or KEY=VALUE such as BLOCK_M=64."
         )
-    return lambda _, config: str(config.all_kwargs().get(name)) == value
+    return lambda index, config: Autotuning(index, 0, str(config)).is_named(text)
 
 
 @contextmanager

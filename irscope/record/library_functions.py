@@ -49,10 +49,10 @@ def function_addresses(library: Path, names: Sequence[str], exported: str) -> di
 
 
 def function_offsets(library: Path, names: Sequence[str]) -> dict[str, int]:
-    """The offsets of functions within a library, from its full symbol table; empty where that was stripped."""
+    """The offsets of functions within a library, from its full symbol table; empty where that was stripped or cut."""
     with library.open("rb") as file:
         sections = list(_sections(file))
-        table = next((row for row in sections if row[1] == _SYMBOL_TABLE), None)
+        table = next((row for row in sections if row[1] == _SYMBOL_TABLE and row[6] < len(sections)), None)
         if table is None:
             return {}
         _, _, _, _, at, size, link, *_ = table
@@ -77,11 +77,13 @@ def _base_of(address: int | None) -> int | None:
 
 def _sections(file: BinaryIO) -> Iterator[tuple[int, ...]]:
     header = _read(file, 0, 64)
-    if not header.startswith(_ELF_64_LITTLE_ENDIAN):
+    if not header.startswith(_ELF_64_LITTLE_ENDIAN) or len(header) < 64:
         return
     (at,) = struct.unpack_from("<Q", header, 0x28)
     size, count = struct.unpack_from("<HH", header, 0x3A)
     rows = _read(file, at, size * count)
+    if size < _SECTION.size or len(rows) < size * count:
+        return
     for number in range(count):
         yield _SECTION.unpack_from(rows, number * size)
 

@@ -76,6 +76,7 @@ def test_what_is_said(found: list[Capture], asked: str, note: list[str]) -> None
     ("asked", "notes"),
     [
         ("all", [f"{PRUNED}; 3 compiled."]),
+        ("BLOCK=64", [f"{PRUNED}; 1 compiled; --config all takes every one.", "copy_kernel is autotuned: --config"]),
         # The first that is left needs more shared memory than the part has.
         ("0", [f"{PRUNED}, and --config 0 is none of them; configuration 2 (BLOCK: 32, num_warps: 2"]),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ NAME = "_ZN4mlir27registerAsmPrinterCLOptionsEv"
 
 @pytest.fixture
 def builder() -> Any:
-    pytest.importorskip("triton", reason="prints modules of the installed compiler's")
+    pytest.importorskip("triton", reason="prints modules of the installed compiler")
     return new_builder()
 
 
@@ -138,7 +139,12 @@ def address_of(loaded: ctypes.CDLL, name: str) -> int:
     return ctypes.cast(getattr(loaded, name), ctypes.c_void_p).value or 0
 
 
-@pytest.mark.parametrize("content", [b"", b"\x7fELF\x01\x01", b"#!/bin/sh\n"])
+HEADER = b"\x7fELF\x02\x01".ljust(0x28, b"\0")
+# Where its sections stand, and how many there are of how many bytes: beyond the end of the file, and too small.
+CUT = (HEADER + struct.pack("<Q10xHH2x", 4096, 64, 3), HEADER + struct.pack("<Q10xHH2x", 64, 8, 3) + bytes(64))
+
+
+@pytest.mark.parametrize("content", [b"", b"\x7fELF\x01\x01", b"#!/bin/sh\n", HEADER, *CUT])
 def test_a_file_that_is_no_library_has_no_functions(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "lib.so"
     path.write_bytes(content)
