@@ -12,11 +12,18 @@ def main() -> None:
     """Run the command line; exit code 0 done, 1 failed, 2 misuse. Ends the process."""
     # Nearly everything that a command imports and reads lives to its end: looking for garbage finds none.
     gc.set_threshold(100_000, 20, 20)
-    code = run(sys.argv[1:])
+    code = _run(sys.argv[1:])
     sys.stderr.flush()
     atexit._run_exitfuncs()
     # Taking the modules down one by one is a tenth of what a short command takes.
     os._exit(code)
+
+
+def _run(arguments: list[str]) -> int:
+    from irscope.cli.streams import open_streams
+
+    open_streams()
+    return run(arguments)
 
 
 def run(arguments: list[str]) -> int:
@@ -28,12 +35,14 @@ def run(arguments: list[str]) -> int:
     import typer
 
     from irscope.cli import app, load_commands
+    from irscope.cli.streams import unfiltered_stderr
     from irscope.errors import IrscopeError
 
     try:
         load_commands(own)
         code = app(args=[*own, *dashes, *rest], prog_name="irscope", standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison]
+            sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except typer.Exit as stop:
         return stop.exit_code
@@ -52,13 +61,15 @@ def run(arguments: list[str]) -> int:
     except OSError as error:
         if debug:
             raise
-        print(f"irscope: {error.filename or ''}: {error.strerror or error}", file=sys.stderr)
+        told = [str(part) for part in (error.filename, error.strerror or error) if part]
+        print(f"irscope: {': '.join(told)}", file=sys.stderr)
         return 1
     except Exception as error:
         # Typer's own errors (an unknown option, a missing value) can show themselves: misuse, exit code 2. They are
         # click's or typer's classes, depending on typer's version.
         if callable(show := getattr(error, "show", None)) and hasattr(error, "exit_code"):
-            show()
+            with unfiltered_stderr():
+                show()
             return 2
         if debug:
             raise

@@ -259,6 +259,7 @@ class SourceFile:
 
 
 CaptureStatus = Literal["ok", "failed"]
+SnapshotLevel = Literal["all", "triton", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +283,7 @@ class Capture:
     sources: tuple[SourceFile, ...] = ()
     notes: tuple[str, ...] = ()
     """What a reader must know of this recording: stand-ins, guesses, things left out."""
-    snapshot_level: Literal["all", "triton", "none"] = "triton"
+    snapshot_level: SnapshotLevel = "triton"
     """Which passes' texts were kept: of all, while Triton's dialects were there, or none."""
     compile_us: int | None = None
     """Microseconds from the first stage's start to the last one's end."""

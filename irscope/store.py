@@ -12,39 +12,25 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, asdict, fields
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import MISSING, asdict, fields, replace
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import IO, Any, cast
 
-from irscope.capture import (
-    Artifact,
-    Autotuning,
-    Capture,
-    Environment,
-    Failure,
-    Kernel,
-    Launch,
-    PassSnapshot,
-    Resources,
-    SourceFile,
-    Target,
-)
+from irscope.capture import Artifact, Capture, Launch, PassSnapshot, SourceFile, Target
+from irscope.capture_schema import SCHEMA_VERSION, Manifest, Members, checked_manifest, converted
+from irscope.capture_schema import read_manifest as stored_manifest
 from irscope.errors import CaptureFormatError, CaptureNotFound
 from irscope.plan import PassPlan
 
-SCHEMA_VERSION = 1
 SUFFIX = ".irscope"
 DEFAULT_STORE_LIMIT_BYTES = 1 << 30
 """What the store of recent captures may hold before its oldest are dropped; `IRSCOPE_STORE_LIMIT_MB` sets another."""
-MAX_MEMBER_BYTES = 1 << 30
-"""A member that unpacks to more than this is refused: captures come from other people too."""
 
 # On IR a file is a sixth smaller than at level 1, for 10 to 25 ms more of a capture with every snapshot.
 _COMPRESSION_LEVEL = 5
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-
-_Value = TypeVar("_Value")
 
 
 def to_bytes(capture: Capture) -> bytes:
@@ -107,18 +93,8 @@ def to_bytes(capture: Capture) -> bytes:
 
 def from_bytes(data: bytes, name: str = "the capture") -> Capture:
     """Read what `to_bytes` made; raises CaptureFormatError for anything else, naming `name`."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            manifest = _manifest(archive, name)
-            return _capture(archive, manifest)
-    except CaptureFormatError:
-        raise
-    except Exception as error:
-        # Whatever a hostile or damaged file makes the readers of zip, deflate and JSON raise.
-        raise CaptureFormatError(
-            f"{name} is not a capture, or is damaged ({type(error).__name__}: {error}). "
-            "A capture is the .irscope file that 'irscope dump -o FILE.irscope' writes."
-        ) from error
+    with _opened(io.BytesIO(data), len(data), name) as members:
+        return _capture(members, checked_manifest(stored_manifest(members)))
 
 
 def save(capture: Capture, path: str | Path) -> Path:
@@ -227,12 +203,26 @@ class CaptureStore:
 def read_manifest(path: Path) -> dict[str, Any]:
     """The `capture.json` of a file, with no text unpacked; raises CaptureFormatError."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            return _manifest(archive, repr(str(path)))
-    except CaptureFormatError:
-        raise
+        with path.open("rb") as file, _opened(file, os.fstat(file.fileno()).st_size, repr(str(path))) as members:
+            return stored_manifest(members)
+    except OSError as error:
+        raise CaptureFormatError(f"{str(path)!r} cannot be read: {error.strerror}.") from error
+
+
+@contextmanager
+def _opened(file: IO[bytes], size: int, name: str) -> Generator[Members]:
+    """The members of a capture file; whatever is wrong with them becomes a CaptureFormatError that names the file."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            yield Members(archive, size)
+    except CaptureFormatError as error:
+        raise CaptureFormatError(f"{name} is not a capture that irscope reads: {error}") from error
     except Exception as error:
-        raise CaptureFormatError(f"{str(path)!r} is not a capture, or is damaged: {error}.") from error
+        # Whatever a hostile or damaged file makes the readers of zip, deflate and text raise.
+        raise CaptureFormatError(
+            f"{name} is not a capture, or is damaged ({type(error).__name__}: {error}). "
+            "A capture is the .irscope file that 'irscope dump -o FILE.irscope' writes."
+        ) from error
 
 
 def default_folder() -> Path:
@@ -246,78 +236,44 @@ def default_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "irscope"
 
 
-def _manifest(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
-    if "capture.json" not in archive.namelist():
-        raise CaptureFormatError(f"{name} is a zip file, but no capture: it has no member capture.json.")
-    manifest = json.loads(_read(archive, "capture.json"))
-    if not isinstance(manifest, dict) or not isinstance(schema := cast("dict[str, Any]", manifest).get("schema"), int):
-        raise CaptureFormatError(f"{name} is no capture: its capture.json names no schema version.")
-    if schema > SCHEMA_VERSION:
-        raise CaptureFormatError(
-            f"{name} has schema version {schema}; this irscope reads up to {SCHEMA_VERSION}. "
-            "Update it: pip install --upgrade irscope."
-        )
-    return cast("dict[str, Any]", manifest)
-
-
-def _capture(archive: zipfile.ZipFile, manifest: Mapping[str, Any]) -> Capture:
-    def text(member: str) -> str:
-        return _read(archive, member).decode("utf-8", "surrogateescape")
-
-    backend, _, arch = str(manifest["target"]).partition(":")
+def _capture(members: Members, manifest: Manifest) -> Capture:
+    backend, _, arch = manifest.target.partition(":")
     return Capture(
-        launch=launch_from_json(manifest["launch"]),
-        target=Target(backend, arch, int(manifest["warp_size"])),
-        plan=PassPlan.parse(manifest["plan"]),
+        launch=_with_tuples(manifest.launch),
+        target=Target(backend, arch, manifest.warp_size),
+        plan=PassPlan.parse(manifest.plan),
         artifacts=tuple(
             Artifact(
-                item["stage"],
-                _read(archive, item["member"]) if item["binary"] else text(item["member"]),
-                item["duration_us"],
+                item.stage, members.read(item.member) if item.binary else members.text(item.member), item.duration_us
             )
-            for item in manifest["artifacts"]
+            for item in manifest.artifacts
         ),
         snapshots=tuple(
-            _value(PassSnapshot, item | ({"text": text(item["text"])} if "text" in item else {}))
-            for item in manifest["snapshots"]
+            item if item.text is None else replace(item, text=members.text(item.text)) for item in manifest.snapshots
         ),
-        layouts=tuple(manifest["layouts"]),
-        resources=_value(Resources, manifest["resources"]),
-        environment=_environment(manifest["environment"]),
-        status=manifest["status"],
-        failure=_value(Failure, manifest["failure"]) if manifest["failure"] else None,
-        metadata=tuple((key, tupled(value)) for key, value in manifest["metadata"].items()),
-        sources=tuple(SourceFile(item["path"], text(item["member"])) for item in manifest["sources"]),
-        notes=tuple(manifest["notes"]),
-        snapshot_level=manifest["snapshot_level"],
-        compile_us=manifest["compile_us"],
+        layouts=manifest.layouts,
+        resources=manifest.resources,
+        environment=manifest.environment,
+        status=manifest.status,
+        failure=manifest.failure,
+        metadata=tuple((key, tupled(value)) for key, value in (manifest.metadata or {}).items()),
+        sources=tuple(SourceFile(item.path, members.text(item.member)) for item in manifest.sources),
+        notes=manifest.notes,
+        snapshot_level=manifest.snapshot_level,
+        compile_us=manifest.compile_us,
     )
 
 
 def launch_from_json(data: Mapping[str, Any]) -> Launch:
-    """A launch, of the plain values that `capture.json` and the recording process's events hold."""
-    grid = data.get("grid")
-    tuning = data.get("autotuning")
-    return Launch(
-        kernel=_value(Kernel, data["kernel"]),
-        signature=_pairs(data.get("signature", ())),
-        constants=_pairs(data.get("constants", ())),
-        attributes=_pairs(data.get("attributes", ())),
-        options=_pairs(data.get("options", ())),
-        grid=(int(grid[0]), int(grid[1]), int(grid[2])) if grid else None,
-        language=data.get("language", "triton"),
-        autotuning=_value(Autotuning, tuning) if tuning else None,
-    )
+    """A launch, of the plain values that `capture.json` and the recording process's events hold.
+
+    Raises CaptureFormatError that names the field that is off.
+    """
+    return _with_tuples(converted(data, Launch))
 
 
-def _environment(data: Mapping[str, Any]) -> Environment:
-    return _value(Environment, {**data, "tools": _pairs(data.get("tools", ()))})
-
-
-def _value(kind: type[_Value], data: Mapping[str, Any]) -> _Value:
-    # A field that a later version of this schema added is passed over, one it lacks takes its default.
-    known = {field.name for field in fields(cast(Any, kind))}
-    return kind(**{key: value for key, value in data.items() if key in known})
+def _with_tuples(launch: Launch) -> Launch:
+    return replace(launch, options=tuple((key, tupled(value)) for key, value in launch.options))
 
 
 def _without_defaults(snapshot: PassSnapshot) -> dict[str, Any]:
@@ -331,10 +287,6 @@ def _without_defaults(snapshot: PassSnapshot) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     return None if value is None else asdict(value)
-
-
-def _pairs(rows: Any) -> tuple[tuple[str, Any], ...]:
-    return tuple((key, tupled(value)) for key, value in rows)
 
 
 def tupled(value: Any) -> Any:
@@ -366,15 +318,3 @@ def _write(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
     info.compress_type = zipfile.ZIP_DEFLATED
     info.external_attr = 0o644 << 16
     archive.writestr(info, data, compresslevel=_COMPRESSION_LEVEL)
-
-
-def _read(archive: zipfile.ZipFile, name: str) -> bytes:
-    info = archive.getinfo(name)
-    if info.file_size > MAX_MEMBER_BYTES:
-        raise CaptureFormatError(f"member {name!r} unpacks to {info.file_size} bytes, more than irscope reads.")
-    with archive.open(info) as file:
-        # The size in the header may lie; what is read may not pass the bound.
-        data = file.read(MAX_MEMBER_BYTES + 1)
-    if len(data) > MAX_MEMBER_BYTES:
-        raise CaptureFormatError(f"member {name!r} unpacks to more than {MAX_MEMBER_BYTES} bytes.")
-    return data

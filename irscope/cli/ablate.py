@@ -11,7 +11,7 @@ import typer
 from irscope.analysis.ablation import SORT_KEYS, Ablation, SortKey
 from irscope.cli import app, options
 from irscope.cli.ablation_run import AblationRun, Wanted
-from irscope.cli.output import colored, emit, emit_json, width
+from irscope.cli.output import STANDARD_OUTPUT, colored, emit, emit_json, emit_page, width
 from irscope.cli.recording import recorded
 from irscope.cli.subject import How, say
 from irscope.cli.variants import split_stages
@@ -160,9 +160,9 @@ def _write(
     elif suffix == ".html":
         from irscope.render.ablation_html import render_ablation_html
 
-        emit(render_ablation_html(ablation, sort=sort), output)
+        emit_page(render_ablation_html(ablation, sort=sort), output)
     else:
         paint = colored(color) and output is None
         emit(render_ablation(ablation, sort=sort, every=every, width=width(), color=paint), output)
-    if output is not None:
+    if output is not None and output != STANDARD_OUTPUT:
         say(f"wrote {output}")

@@ -88,6 +88,8 @@ def diff(
 
     irscope diff --disable-pass combine compares the launch recorded last with the same one without that pass.
     """
+    if output is not None and output.suffix.lower() in (".html", ".htm") and not as_json and html is None:
+        output, html = None, output
     ignored = [word.strip() for word in ignore.split(",") if word.strip()]
     if unknown := [word for word in ignored if word not in _IGNORABLE]:
         raise UsageError(f"--ignore {unknown[0]!r}: it takes {', '.join(_IGNORABLE)}.")

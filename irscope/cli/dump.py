@@ -10,7 +10,7 @@ import typer
 
 from irscope.capture import Capture
 from irscope.cli import app, options
-from irscope.cli.output import emit, emit_json
+from irscope.cli.output import colored, emit, emit_json
 from irscope.cli.recording import recorded
 from irscope.cli.subject import How, captures_of, failure_text, say
 from irscope.errors import StageNotFound, UsageError
@@ -189,7 +189,7 @@ def _show_stages(
             head = len(captures) > 1 or len(wanted) > 1 or wanted == ["all"]
             parts.append(stages.stage_text(capture, artifact, loc, lines, color if output is None else False, head))
     if parts or not missing:
-        emit("\n".join(part.rstrip("\n") for part in parts), output)
+        emit("\n".join(part.rstrip("\n") for part in parts), output, exact=not colored(color))
     for message in missing:
         say(f"irscope: {message}")
     return 1 if missing else 0

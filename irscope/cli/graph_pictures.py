@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from irscope.analysis.dataflow_view import structured
 from irscope.analysis.loop_stages import LoopSchedule, PipelinedLoop, read_pipelined, read_schedules
 from irscope.analysis.source_map import place_of
 from irscope.capture import Capture, StageKind, stage_named, stage_rank
+from irscope.cli.output import STANDARD_OUTPUT, emit_page, is_terminal, write_output
 from irscope.cli.stages import file_names, one_pass, parse_lines, snapshot_text
 from irscope.cli.subject import say
 from irscope.errors import IrscopeError, UsageError
@@ -302,11 +302,11 @@ def write_pictures(pictures: Sequence[tuple[Capture, Picture]], output: Path | N
     if output is None:
         data = render_bytes(pictures[0][1].graph, format_)
         if format_ in ("gv", "svg"):
-            sys.stdout.write(data.decode("utf-8", "replace"))
-        elif sys.stdout.isatty():
+            emit_page(data.decode("utf-8", "replace"), None)
+        elif is_terminal():
             raise UsageError(f"a {format_} is no text for a terminal: -o FILE.{format_} writes it.")
         else:
-            sys.stdout.buffer.write(data)
+            write_output(STANDARD_OUTPUT, data)
         return
     names = file_names([capture for capture, _ in pictures])
     files = [output] if output.suffix else [output / f"{name}.{format_}" for name in names]

@@ -10,7 +10,7 @@ import typer
 
 from irscope.capture import Capture, Target
 from irscope.cli import app, options
-from irscope.cli.output import colored, emit, emit_json, width
+from irscope.cli.output import colored, emit, emit_json, emit_page, width, write_output
 from irscope.cli.recording import recorded
 from irscope.cli.subject import How, captures_of, say
 from irscope.errors import UsageError, did_you_mean
@@ -269,7 +269,7 @@ def _show_pictures(
     if form == "html":
         from irscope.render.layout_html import render_html
 
-        emit(render_html(chosen, compared=compared), output)
+        emit_page(render_html(chosen, compared=compared), output)
         return 0
     if compared:
         first, second = chosen[0], chosen[1]
@@ -286,14 +286,13 @@ def _show_pictures(
 
     svg = render_svg(figures)
     if form == "svg":
-        emit(svg, output)
+        emit_page(svg, output)
         return 0
     from irscope.render.layout_png import render_png
-    from irscope.store import write_atomically
 
     if output is None:
         raise UsageError("a PNG is written to a file: -o picture.png.")
-    write_atomically(output, render_png(svg))
+    write_output(output, render_png(svg))
     say(f"wrote {output}")
     return 0
 

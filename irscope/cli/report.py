@@ -10,10 +10,10 @@ import typer
 from typer.core import TyperCommand
 
 from irscope.cli import app
+from irscope.cli.output import write_output
 from irscope.cli.recording import recorded
 from irscope.cli.subject import How, captures_of, failure_text, say
 from irscope.errors import UsageError
-from irscope.store import write_atomically
 
 if TYPE_CHECKING:
     from irscope.capture import Capture
@@ -79,6 +79,6 @@ def write_report(captures: list[Capture], output: Path, title: str = "") -> None
     from irscope.render.report import render_report
 
     page = render_report(captures, title=title).encode("utf-8", "surrogateescape")
-    write_atomically(output, page)
+    write_output(output, page)
     count = "1 capture" if len(captures) == 1 else f"{len(captures)} captures"
     say(f"wrote {output}: {count}, {len(page) / 1e6:.2f} MB")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from irscope.capture import Artifact, Capture, PassSnapshot, Resources, StageKind, stage_named
-from irscope.cli.output import colored, paint_text, width
+from irscope.cli.output import STANDARD_OUTPUT, colored, paint_text, width, write_output
 from irscope.cli.subject import say
 from irscope.errors import IrscopeError, PlanError, StageNotFound, UsageError
 from irscope.plan import PassRule
@@ -211,13 +211,14 @@ def occupancy_json(capture: Capture) -> dict[str, Any] | None:
 
 def is_folder(output: Path) -> bool:
     """Whether `-o` names a folder: one that is there, or a name that ends in a slash or has no suffix."""
-    return output.is_dir() or (not output.exists() and not output.suffix)
+    return output.is_dir() or (not output.exists() and not output.suffix and output != STANDARD_OUTPUT)
 
 
 def write_binary(artifact: Artifact, output: Path) -> None:
     """Write a binary stage."""
-    write_atomically(output, artifact.data if isinstance(artifact.data, bytes) else artifact.data.encode())
-    say(f"wrote {output}")
+    write_output(output, artifact.data if isinstance(artifact.data, bytes) else artifact.data.encode())
+    if output != STANDARD_OUTPUT:
+        say(f"wrote {output}")
 
 
 def save_captures(captures: Sequence[Capture], output: Path) -> int:

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from irscope.capture import Artifact, Capture
 from irscope.cli.autotuned import autotuning_notes
+from irscope.cli.streams import raw_stderr
 from irscope.errors import CaptureNotFound, RecordingError, UsageError, did_you_mean
 from irscope.plan import PassPlan
+from irscope.render.tables import visible
 from irscope.store import SUFFIX, CaptureStore, load, to_bytes, write_atomically
 
 if TYPE_CHECKING:
@@ -273,9 +275,10 @@ def progress() -> Generator[Callable[[str], None] | None]:
         yield None
         return
     from rich.console import Console
+    from rich.markup import escape
 
-    with Console(stderr=True).status("starting Triton") as status:
-        yield lambda text: status.update(text.replace("[", "\\[") if text else "running the script")
+    with Console(file=raw_stderr()).status("starting Triton") as status:
+        yield lambda text: status.update(escape(visible(text)) if text else "running the script")
 
 
 def failure_text(capture: Capture) -> str:

@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from irscope.capture import Capture
+from irscope.cli.streams import raw_stderr
 from irscope.cli.subject import How, captures_of, failure_text, say
 from irscope.errors import PlanError, RecordingError
 from irscope.plan import PassPlan, PassRule
+from irscope.render.tables import visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -74,7 +76,9 @@ def progress_bar() -> Generator[Progress]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True) as progress:
+    with Progress(
+        *columns, console=Console(file=raw_stderr()), disable=not sys.stderr.isatty(), transient=True
+    ) as progress:
         yield progress
 
 
@@ -88,5 +92,5 @@ def progress_line(first: str) -> Generator[Callable[[str], None]]:
     if not sys.stderr.isatty():
         yield lambda text: None
         return
-    with Status(first, console=Console(stderr=True)) as status:
-        yield lambda text: status.update(escape(text))
+    with Status(first, console=Console(file=raw_stderr())) as status:
+        yield lambda text: status.update(escape(visible(text)))

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
-SnapshotLevel = Literal["all", "triton", "none"]
+from irscope.capture import SnapshotLevel
 
 
 @dataclass(frozen=True, slots=True)

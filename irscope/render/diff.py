@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from irscope.analysis.entries import DiffEntry, DiffOp, TextDiff
 from irscope.analysis.marks import Span
+from irscope.render.tables import masked
 
 _RESET = "\x1b[0m"
 _STYLES = {
@@ -19,10 +20,6 @@ _STYLES = {
     "mark": "\x1b[7m",
     "unmark": "\x1b[27m",
 }
-
-
-# A text that came with a capture must not steer the terminal: each control character shows as one sign.
-_CONTROLS = dict.fromkeys((*range(32), *range(127, 160)), "�")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +73,8 @@ def render_unified(
 
 
 def _unified_row(diff: TextDiff, row: _Row, painter: _Painter) -> Iterator[str]:
-    left = diff.left_lines[row.left].translate(_CONTROLS) if row.left >= 0 else ""
-    right = diff.right_lines[row.right].translate(_CONTROLS) if row.right >= 0 else ""
+    left = masked(diff.left_lines[row.left]) if row.left >= 0 else ""
+    right = masked(diff.right_lines[row.right]) if row.right >= 0 else ""
     if row.op == "equal":
         yield f"  {right}"
     elif row.op == "removed":
@@ -149,7 +146,7 @@ _RIGHT_STYLES: Mapping[DiffOp, str] = {"changed": "added", "added": "added", "mo
 def _cell(lines: tuple[str, ...], line: int, marks: tuple[Span, ...], width: int, painter: _Painter, style: str) -> str:
     if line < 0:
         return " " * width
-    text = lines[line].translate(_CONTROLS)
+    text = masked(lines[line])
     start = 0
     if len(text) > width and marks and marks[0][0] > width - 12:
         start = min(marks[0][0] - width // 3, len(text) - width)

@@ -10,8 +10,12 @@ from collections.abc import Sequence
 _NUMBER = re.compile(r"[+\-−]?[\d][\d,_.]*(?:e[+-]?\d+)?(?: ?(?:%|×|x|[kMG]?i?B|[nµm]?s))?$")
 _ABSENT = ("", "-", "–", "—", "?")
 
-# A control character other than tab and line feed: it must not reach a terminal from a file that someone else made.
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# What must not reach a terminal from a file that someone else made: a control character other than tab and line feed;
+# what reorders, hides or joins the characters around it (bidi overrides, zero-width signs, tags); half a character.
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
+    "\U000e0000-\U000e007f]"
+)
 
 _GAP = "  "
 _HEADER = "\x1b[1m{}\x1b[22m"
@@ -19,17 +23,27 @@ _NARROWEST = 6
 
 
 def visible(text: str) -> str:
-    r"""The text with control characters made visible: an escape becomes `␛`, others `\x..`; `\r\n` becomes `\n`."""
+    r"""The text with control characters made visible: an escape is `␛`, others `\x..` or `\u....`; `\r\n` is `\n`."""
     if _CONTROL.search(text) is None:
         return text
     return _CONTROL.sub(lambda match: _picture(match[0]), text.replace("\r\n", "\n"))
+
+
+def masked(text: str) -> str:
+    """The text with one sign for each control character, so that no character after it moves."""
+    return _CONTROL.sub("�", text).replace("\t", " ").replace("\n", " ")
 
 
 def _picture(character: str) -> str:
     code = ord(character)
     if code < 0x20:
         return chr(0x2400 + code)
-    return "\u2421" if code == 0x7F else f"\\x{code:02x}"
+    if 0xDC80 <= code <= 0xDCFF:
+        # A byte that is no UTF-8, as `surrogateescape` keeps it.
+        return f"\\x{code - 0xDC00:02x}"
+    if code > 0xFFFF:
+        return f"\\U{code:08x}"
+    return "\u2421" if code == 0x7F else f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
 def table(

@@ -15,7 +15,7 @@ from irscope.capture import StageKind
 from irscope.render.grammars import TokenType
 from irscope.render.tables import table, visible
 
-__all__ = ["PALETTE", "color_of", "highlight", "page", "table", "use_color", "visible"]
+__all__ = ["PALETTE", "color_of", "harmless", "highlight", "page", "table", "use_color", "visible"]
 
 PALETTE: dict[TokenType, int] = {
     Comment: 243,
@@ -102,13 +102,14 @@ def use_color(stream: TextIO, environ: Mapping[str, str]) -> bool:
 def page(text: str, stream: TextIO | None = None, environ: Mapping[str, str] | None = None) -> None:
     """Write a text to a stream: as it is, or, where that is a terminal, through a pager and with no control characters.
 
-    The pager is `$IRSCOPE_PAGER`, else `$PAGER`, else `less -FRX`; an empty one or `cat` is none, and one that cannot
-    be started is passed over. A reader that goes away early (`| head`, `q` in the pager) is no error.
+    The pager is `$IRSCOPE_PAGER`, else `$PAGER`, else `less -FRX`; an empty one or `cat` is none, `TERM=dumb` has
+    none, and one that cannot be started is passed over. A reader that goes away early (`| head`, `q` in the pager) is
+    no error.
     """
     out: TextIO = sys.stdout if stream is None else stream
     environ = os.environ if environ is None else environ
     if _is_terminal(out):
-        text = _harmless(text if text.endswith("\n") or not text else f"{text}\n")
+        text = harmless(text if text.endswith("\n") or not text else f"{text}\n")
         command = _pager(environ)
         if command and _paged(text, command, out, environ):
             return
@@ -119,12 +120,14 @@ def page(text: str, stream: TextIO | None = None, environ: Mapping[str, str] | N
         _hush(out)
 
 
-def _harmless(text: str) -> str:
+def harmless(text: str) -> str:
     """The text with no control characters but those of colours."""
     return "".join(part if index % 2 else visible(part) for index, part in enumerate(_COLOR.split(text)))
 
 
 def _pager(environ: Mapping[str, str]) -> list[str]:
+    if environ.get("TERM") == "dumb":
+        return []
     chosen = environ.get("IRSCOPE_PAGER", environ.get("PAGER", "less -FRX"))
     try:
         command = shlex.split(chosen)

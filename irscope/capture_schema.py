@@ -1,0 +1,278 @@
+"""The schema of a capture file: what `capture.json` may hold, field by field, and how much a file may unpack to.
+
+A capture may come from anybody. The types of `irscope.capture` are the schema of most of the manifest: msgspec checks
+the JSON against them, and what it can't say (which stages a backend has, how large a number may be) is checked here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, TypedDict, TypeVar, cast
+
+from irscope.capture import (
+    STAGE_NAMES,
+    CaptureStatus,
+    Environment,
+    Failure,
+    Launch,
+    PassSnapshot,
+    Resources,
+    SnapshotLevel,
+    stage_named,
+)
+from irscope.errors import CaptureFormatError
+
+__all__ = ["SCHEMA_VERSION", "Manifest", "Members", "checked_manifest", "converted", "read_manifest"]
+
+SCHEMA_VERSION = 1
+MANIFEST = "capture.json"
+
+MAX_MANIFEST_BYTES = 24 << 20
+"""The largest manifest that is read: of a kernel with every LLVM pass recorded it is about 1 MB."""
+MAX_UNPACKED_BYTES = 384 << 20
+"""What all members of one file may unpack to; every snapshot of a large attention kernel takes 35 MB."""
+MAX_RATIO = 200
+"""How many times its own size a file above 64 MiB may unpack to; IR compresses 20 to 60 times."""
+MAX_LINES = 8_000_000
+MAX_MEMBERS = 20_000
+_UNSUSPECTED_BYTES = 64 << 20
+_LARGEST_NUMBER = 1 << 53
+"""Beyond it a number is not exact in JavaScript, and no size, time or line is that large."""
+
+# ttgir    my-backend.ir
+_STAGE = re.compile(r"[A-Za-z_][\w.-]{0,39}")
+
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredArtifact:
+    """Where a stage's artifact stands in the file."""
+
+    stage: str
+    member: str
+    binary: bool
+    duration_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSource:
+    """Where a Python file stands in the file."""
+
+    path: str
+    member: str
+
+
+class LayoutUseRow(TypedDict, total=False):
+    """A kind of operation that has to do with a layout."""
+
+    name: str
+    lines: list[int]
+    values: list[str]
+    python: list[str]
+
+
+class LayoutRow(TypedDict, total=False):
+    """A row of `Capture.layouts`: an encoding and shape of the module, and what the compiler said of it."""
+
+    alias: str
+    encoding: str
+    kind: str
+    space: str
+    shape: list[int]
+    elements: list[str]
+    buffers: int
+    type: str
+    operations: list[LayoutUseRow]
+    bases: dict[str, list[list[int]]]
+    out_dims: list[tuple[str, int]]
+    padding: list[tuple[int, int]]
+    note: str
+    reason: str
+
+
+class KnownValues(TypedDict, total=False):
+    """The compile options, and the metadata of a kernel, that irscope itself reads."""
+
+    name: str
+    num_warps: int | None
+    num_stages: int | None
+    num_ctas: int | None
+    shared: int | None
+    tmem_size: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What `capture.json` holds. A field that a later irscope added is passed over, one it lacks takes its default."""
+
+    schema: int
+    target: str
+    warp_size: int
+    launch: Launch
+    artifacts: tuple[StoredArtifact, ...]
+    snapshots: tuple[PassSnapshot, ...]
+    """With the name of a member as their text."""
+    status: CaptureStatus = "ok"
+    failure: Failure | None = None
+    plan: str = ""
+    snapshot_level: SnapshotLevel = "triton"
+    compile_us: int | None = None
+    resources: Resources = field(default_factory=Resources)
+    environment: Environment = field(default_factory=Environment)
+    metadata: dict[str, Any] | None = None
+    layouts: tuple[dict[str, Any], ...] = ()
+    sources: tuple[StoredSource, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def converted(value: Any, kind: type[_Value]) -> _Value:
+    """A plain value, as JSON gives it, as a value of `kind`; raises CaptureFormatError that names the field."""
+    import msgspec
+
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        # Expected `int`, got `str` - at `$.launch.kernel.line`
+        raise CaptureFormatError(str(error).replace(" - at `$", " at `").replace("`", "'")) from error
+
+
+class Members:
+    """The members of a capture file, each read once, within the bounds of this module."""
+
+    def __init__(self, archive: zipfile.ZipFile, packed_bytes: int) -> None:
+        """Raises CaptureFormatError where the file would unpack to more than irscope reads."""
+        rows = archive.infolist()
+        if len(rows) > MAX_MEMBERS:
+            raise CaptureFormatError(f"it has {len(rows)} members; irscope reads up to {MAX_MEMBERS}.")
+        self._rows = {row.filename: row for row in rows}
+        if len(self._rows) < len(rows):
+            raise CaptureFormatError(f"its member {_repeated(row.filename for row in rows)!r} occurs twice.")
+        total = sum(row.file_size for row in rows)
+        if total > MAX_UNPACKED_BYTES or (total > _UNSUSPECTED_BYTES and total > MAX_RATIO * packed_bytes):
+            raise CaptureFormatError(
+                f"it unpacks from {packed_bytes:,} to {total:,} bytes; irscope reads up to {MAX_UNPACKED_BYTES:,}, and "
+                f"above {_UNSUSPECTED_BYTES:,} up to {MAX_RATIO} times a file's own size."
+            )
+        for row in rows:
+            if row.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise CaptureFormatError(f"its member {row.filename!r} is neither stored nor deflated.")
+        self._archive = archive
+        self._texts: dict[str, str] = {}
+        self._lines = 0
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._rows
+
+    def size(self, name: str) -> int:
+        """What a member unpacks to, in bytes."""
+        return self._rows[name].file_size
+
+    def read(self, name: str) -> bytes:
+        """The bytes of a member; raises CaptureFormatError where there is none of that name."""
+        if name not in self._rows:
+            raise CaptureFormatError(f"its capture.json names a member {name!r}, which it does not have.")
+        # The size in the directory may lie: zipfile reads no more than that, and checks the sum of what it read.
+        return self._archive.read(self._rows[name])
+
+    def text(self, name: str) -> str:
+        """The text of a member, read once however often it is named."""
+        if name not in self._texts:
+            data = self.read(name)
+            self._lines += data.count(b"\n")
+            if self._lines > MAX_LINES:
+                raise CaptureFormatError(f"its texts have more than {MAX_LINES:,} lines.")
+            self._texts[name] = data.decode("utf-8", "surrogateescape")
+        return self._texts[name]
+
+
+def read_manifest(members: Members) -> dict[str, Any]:
+    """The manifest as plain values, of a schema version that this irscope reads; raises CaptureFormatError."""
+    if MANIFEST not in members:
+        raise CaptureFormatError("it is a zip file, but no capture: it has no member capture.json.")
+    if members.size(MANIFEST) > MAX_MANIFEST_BYTES:
+        raise CaptureFormatError(
+            f"its capture.json has {members.size(MANIFEST):,} bytes; irscope reads up to {MAX_MANIFEST_BYTES:,}."
+        )
+    try:
+        data = json.loads(members.read(MANIFEST), parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise CaptureFormatError(f"its capture.json is no JSON that irscope reads: {error}.") from error
+    schema = cast("dict[str, Any]", data).get("schema") if isinstance(data, dict) else None
+    if not isinstance(schema, int):
+        raise CaptureFormatError("its capture.json names no schema version.")
+    if schema > SCHEMA_VERSION:
+        raise CaptureFormatError(
+            f"it has schema version {schema}; this irscope reads up to {SCHEMA_VERSION}. "
+            "Update it: pip install --upgrade irscope."
+        )
+    return cast("dict[str, Any]", data)
+
+
+def checked_manifest(data: Mapping[str, Any]) -> Manifest:
+    """The manifest with its types; raises CaptureFormatError that names what is off."""
+    manifest = converted(data, Manifest)
+    _check_numbers(manifest, "")
+    if not 1 <= manifest.warp_size <= 128:
+        raise CaptureFormatError(f"its warp_size is {manifest.warp_size}.")
+    backend = manifest.target.partition(":")[0]
+    for item in manifest.artifacts:
+        _check_stage(item.stage, backend)
+        if item.binary is not stage_named(item.stage).is_binary and item.stage in STAGE_NAMES:
+            raise CaptureFormatError(f"its stage {item.stage!r} is {'bytes' if item.binary else 'text'}.")
+    for snapshot in manifest.snapshots:
+        _check_stage(snapshot.stage, backend)
+    _check_once((item.stage for item in manifest.artifacts), "stage")
+    _check_once(((item.group, item.index) for item in manifest.snapshots), "pass")
+    for name, values in (("launch.options", dict(manifest.launch.options)), ("metadata", manifest.metadata or {})):
+        known = converted({key: value for key, value in values.items() if key in _KNOWN}, KnownValues)
+        if any(isinstance(value, int) and not 0 <= value < 1 << 31 for value in known.values()):
+            raise CaptureFormatError(f"a number of its {name} is out of range: {known!r}.")
+    for row in manifest.layouts:
+        converted(row, LayoutRow)
+    return manifest
+
+
+_KNOWN = frozenset(KnownValues.__annotations__)
+
+
+def _check_stage(name: str, backend: str) -> None:
+    if not _STAGE.fullmatch(name):
+        raise CaptureFormatError(f"its stage {name!r} is no name of a stage.")
+    # A third-party backend has stages of its own.
+    if backend in ("cuda", "hip") and name not in STAGE_NAMES:
+        raise CaptureFormatError(f"{backend} has no stage {name!r}: it has {', '.join(STAGE_NAMES)}.")
+
+
+def _check_once(names: Iterable[object], what: str) -> None:
+    rows = list(names)
+    if len(set(rows)) < len(rows):
+        raise CaptureFormatError(f"its {what} {_repeated(rows)!r} occurs twice.")
+
+
+def _repeated(names: Iterable[object]) -> object:
+    seen = set[object]()
+    return next(name for name in names if name in seen or seen.add(name))
+
+
+def _check_numbers(value: object, where: str) -> None:
+    # Sizes, counts, times and lines: none is negative, and none so large that a table or a picture could not hold it.
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        if not 0 <= value < _LARGEST_NUMBER:
+            raise CaptureFormatError(f"its {where} is {value!r}, which is out of range.")
+    elif isinstance(value, tuple):
+        for item in cast("tuple[object, ...]", value):
+            _check_numbers(item, where)
+    elif is_dataclass(value):
+        for item in fields(value):
+            # Options may be of any kind: those that are read are checked by name.
+            if item.name not in ("options", "metadata", "layouts"):
+                _check_numbers(getattr(value, item.name), f"{where}.{item.name}".removeprefix("."))
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no number of JSON")
