@@ -48,7 +48,7 @@ def run(arguments: list[str]) -> int:
         return stop.exit_code
     except BrokenPipeError:
         # The reader closed the pipe (`| head`): nothing more to say, also not when Python ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
     except (typer.Abort, KeyboardInterrupt):
         print("irscope: interrupted", file=sys.stderr)

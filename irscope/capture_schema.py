@@ -26,7 +26,7 @@ from irscope.capture import (
 )
 from irscope.errors import CaptureFormatError
 
-__all__ = ["SCHEMA_VERSION", "Manifest", "Members", "checked_manifest", "converted", "read_manifest"]
+__all__ = ["SCHEMA_VERSION", "Manifest", "Members", "checked_manifest", "converted", "fitting", "read_manifest"]
 
 SCHEMA_VERSION = 1
 MANIFEST = "capture.json"
@@ -229,15 +229,27 @@ def checked_manifest(data: Mapping[str, Any]) -> Manifest:
     _check_once((item.stage for item in manifest.artifacts), "stage")
     _check_once(((item.group, item.index) for item in manifest.snapshots), "pass")
     for name, values in (("launch.options", dict(manifest.launch.options)), ("metadata", manifest.metadata or {})):
-        known = converted({key: value for key, value in values.items() if key in _KNOWN}, KnownValues)
-        if any(isinstance(value, int) and not 0 <= value < 1 << 31 for value in known.values()):
-            raise CaptureFormatError(f"a number of its {name} is out of range: {known!r}.")
+        for key, value in values.items():
+            if not _fits(key, value):
+                raise CaptureFormatError(f"its {name} has {key} = {value!r}.")
     for row in manifest.layouts:
         converted(row, LayoutRow)
     return manifest
 
 
-_KNOWN = frozenset(KnownValues.__annotations__)
+def fitting(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Options or metadata without those that a capture cannot hold: a `num_warps` that is no number."""
+    return {key: value for key, value in values.items() if _fits(key, value)}
+
+
+def _fits(name: str, value: Any) -> bool:
+    if name not in KnownValues.__annotations__:
+        return True
+    try:
+        converted({name: value}, KnownValues)
+    except CaptureFormatError:
+        return False
+    return not isinstance(value, int) or 0 <= value < 1 << 31
 
 
 def _check_stage(name: str, backend: str) -> None:

@@ -18,7 +18,7 @@ from irscope.cli.subject import failure_text, say
 from irscope.errors import ParseError, UsageError, did_you_mean
 from irscope.store import SUFFIX, CaptureStore
 
-_MAX_LOG_BYTES = 1 << 31
+_MAX_LOG_BYTES = 1 << 30
 
 
 @app.command("import", rich_help_panel="Record and read")
@@ -98,17 +98,26 @@ def _read_folder(path: Path, variant: str | None) -> list[Capture]:
 
 def _read_log(path: Path, variant: str | None) -> list[Capture]:
     from irscope.ir.dump import captures_from_log
+    from irscope.ir.regular_file import FileRefused, read_regular
 
     if variant is not None:
         raise UsageError(f"--variant {variant!r} chooses among a cache's variants; {str(path)!r} is a log.")
     if str(path) == "-":
-        name, data, seconds = "standard input", sys.stdin.buffer.read(_MAX_LOG_BYTES), None
+        name, data, seconds = "standard input", sys.stdin.buffer.read(_MAX_LOG_BYTES + 1), None
     else:
-        with path.open("rb") as file:
-            data = file.read(_MAX_LOG_BYTES)
+        try:
+            data = read_regular(path, _MAX_LOG_BYTES)
+        except FileRefused as error:
+            raise ParseError(
+                f"{str(path)!r} {error}. A pipe's text is read with '-': irscope import - < LOG."
+            ) from error
         name, seconds = path.name, path.stat().st_mtime
     if data[:2] == b"\x1f\x8b":
         data = _unpacked(data, name)
+    if len(data) > _MAX_LOG_BYTES:
+        raise ParseError(
+            f"{name} has more than {_MAX_LOG_BYTES:,} bytes of text, the most that is read: import parts of it."
+        )
     captures = captures_from_log(data.decode("utf-8", "replace"), name)
     if not captures:
         raise ParseError(
@@ -126,7 +135,7 @@ def _unpacked(data: bytes, name: str) -> bytes:
 
     try:
         # Logs compress a hundredfold: what it unpacks to is bounded.
-        return zlib.decompressobj(wbits=31).decompress(data, _MAX_LOG_BYTES)
+        return zlib.decompressobj(wbits=31).decompress(data, _MAX_LOG_BYTES + 1)
     except zlib.error as error:
         raise ParseError(f"{name} begins as a gzip file, but cannot be unpacked ({error}).") from error
 

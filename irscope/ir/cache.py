@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from irscope.capture import STAGES, Artifact, Capture, Environment, Kernel, Launch, Target, stage_named
+from irscope.capture_schema import fitting
 from irscope.ir.launch_text import UNKNOWN_TARGET, launch_of_module, options_of_module, target_named, target_of_module
+from irscope.ir.regular_file import FileRefused, inside, read_regular
 
 _MAX_STAGE_BYTES = 1 << 28
 _MAX_JSON_BYTES = 1 << 24
@@ -75,6 +77,8 @@ class _Files:
     """The files of one kernel in one folder."""
 
     kernel: str
+    root: Path
+    """The folder that was asked for: nothing outside it is read."""
     folder: Path
     stages: tuple[tuple[str, Path], ...]
     metadata: Path | None
@@ -131,13 +135,13 @@ def _is_variant(files: _Files, variant: str) -> bool:
 
 
 def _variants(folder: Path) -> Iterator[_Files]:
-    yield from _files_in(folder)
+    yield from _files_in(folder, folder)
     for number, child in enumerate(_children(folder)):
         if number >= _MAX_FOLDERS:
             return
         # Triton writes a variant as tmp.pid_…, and renames it when it is whole.
-        if child.is_dir() and not child.name.startswith("tmp.pid_"):
-            yield from _files_in(child)
+        if child.is_dir() and not child.name.startswith("tmp.pid_") and inside(child, folder):
+            yield from _files_in(child, folder)
 
 
 def _children(folder: Path) -> list[Path]:
@@ -147,7 +151,7 @@ def _children(folder: Path) -> list[Path]:
         return []
 
 
-def _files_in(folder: Path) -> Iterator[_Files]:
+def _files_in(folder: Path, root: Path) -> Iterator[_Files]:
     kernels: dict[str, dict[str, Path]] = {}
     sizes: dict[Path, tuple[int, float]] = {}
     for path in _children(folder):
@@ -169,6 +173,7 @@ def _files_in(folder: Path) -> Iterator[_Files]:
             continue
         yield _Files(
             kernel,
+            root,
             folder,
             stages,
             found.get("json"),
@@ -198,22 +203,19 @@ def _metadata(files: _Files) -> Mapping[str, Any]:
     if files.metadata is None:
         return {}
     try:
-        data = json.loads(_read(files.metadata, _MAX_JSON_BYTES))
+        data = json.loads(_read(files.metadata, _MAX_JSON_BYTES, files.root))
     except (ValueError, RecursionError) as error:
         raise _Damaged(f"{files.metadata.name} is no JSON ({error})") from error
     if not isinstance(data, dict):
         raise _Damaged(f"{files.metadata.name} holds no metadata")
-    return cast("dict[str, Any]", data)
+    return fitting(cast("dict[str, Any]", data))
 
 
-def _read(path: Path, limit: int) -> bytes:
+def _read(path: Path, limit: int, root: Path) -> bytes:
     try:
-        with path.open("rb") as file:
-            data = file.read(limit + 1)
-    except OSError as error:
-        raise _Damaged(f"{path.name} cannot be read ({error.strerror})") from error
-    if len(data) > limit:
-        raise _Damaged(f"{path.name} is larger than {limit} bytes")
+        data = read_regular(path, limit, root)
+    except FileRefused as error:
+        raise _Damaged(f"{path.name} {error}") from error
     if not data:
         raise _Damaged(f"{path.name} is empty")
     return data
@@ -221,7 +223,7 @@ def _read(path: Path, limit: int) -> bytes:
 
 def _capture(files: _Files) -> Capture:
     metadata = _metadata(files)
-    artifacts = tuple(_artifact(name, path) for name, path in files.stages)
+    artifacts = tuple(_artifact(name, path, files.root) for name, path in files.stages)
     texts = {artifact.stage: artifact.data for artifact in artifacts if isinstance(artifact.data, str)}
     target = _target(metadata) or _target_of_texts(texts) or UNKNOWN_TARGET
     notes = ["Read from Triton's cache: no pass was recorded, and constants and Python's text are not there."]
@@ -243,8 +245,8 @@ def _capture(files: _Files) -> Capture:
     )
 
 
-def _artifact(stage: str, path: Path) -> Artifact:
-    data = _read(path, _MAX_STAGE_BYTES)
+def _artifact(stage: str, path: Path, root: Path) -> Artifact:
+    data = _read(path, _MAX_STAGE_BYTES, root)
     if stage_named(stage).is_binary:
         return Artifact(stage, data)
     try:
@@ -287,7 +289,7 @@ def _target_of_stages(files: _Files) -> Target | None:
     for name, path in files.stages:
         if name in ("ttgir", "glir"):
             try:
-                return target_of_module(_read(path, _MAX_STAGE_BYTES).decode("utf-8", "replace"))
+                return target_of_module(_read(path, _MAX_STAGE_BYTES, files.root).decode("utf-8", "replace"))
             except _Damaged:
                 return None
     return None
