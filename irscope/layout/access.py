@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from irscope.layout.linear import combined, eliminate
 from irscope.layout.thread_map import ThreadMap
 
 SECTOR_BYTES = 32
@@ -82,10 +83,11 @@ def global_access(
     register_bits = threads.registers.bit_length() - 1
     element_bytes = max(element_bits, 8) // 8
     starts = _starts(threads, run)
+    bases = threads.layout.flat_bases()
     for register in starts:
         touched: set[tuple[int, int]] = set()
         for lane in range(threads.lanes):
-            element = threads.elements[lane << register_bits | register]
+            element = combined(bases, lane << register_bits | register)
             at = element // stride % extent
             row = element - at * stride
             first, last = at * element_bytes, (at + run) * element_bytes - 1
@@ -109,8 +111,10 @@ def global_access(
 
 def _least(threads: ThreadMap, element_bytes: int, unit: int, touched: int) -> int:
     """The units that a warp's distinct elements fill, were they packed; never more than it touches."""
-    register_bits, lane_bits = threads.registers.bit_length() - 1, threads.lanes.bit_length() - 1
-    distinct = len(set(threads.elements[: 1 << register_bits + lane_bits]))
+    columns = [
+        threads.layout.flatten(vector) for name in ("register", "lane") for vector in threads.layout.vectors(name)
+    ]
+    distinct = 1 << len(eliminate(columns)[0])
     return min(-(-distinct * element_bytes // unit), touched)
 
 
@@ -118,8 +122,9 @@ def _starts(threads: ThreadMap, run: int) -> list[int]:
     """The first register of each access of a thread; registers that only hold copies are accessed once."""
     seen: set[int] = set()
     starts: list[int] = []
+    bases = threads.layout.flat_bases()
     for register in range(0, threads.registers, run):
-        element = threads.elements[register]
+        element = combined(bases, register)
         if element not in seen:
             seen.add(element)
             starts.append(register)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from irscope.errors import UsageError
-from irscope.layout.linear import eliminate
+from irscope.layout.linear import Preimage, eliminate
 from irscope.layout.thread_map import IN_DIMS, ThreadMap
 
 Movement = Literal["nothing", "registers", "lanes", "warps", "CTAs"]
@@ -31,6 +31,47 @@ def what_moves(source: ThreadMap, destination: ThreadMap) -> Movement:
             return name
     same = all(source.layout.vectors(name) == destination.layout.vectors(name) for name in IN_DIMS)
     return "nothing" if same else "registers"
+
+
+class Moves:
+    """Which elements of a tensor are held by no thread that holds them in another layout of it.
+
+    The threads that hold an element are a coset: one of them, and all that differ from it by what holds copies. Two
+    cosets meet where their difference is a combination of the copies of both, and the difference is linear in the
+    element.
+    """
+
+    def __init__(self, first: ThreadMap, second: ThreadMap) -> None:
+        """Raises UsageError where the shapes differ, or a layout leaves elements out."""
+        what_moves(first, second)
+        copies: list[int] = []
+        owners: list[Preimage] = []
+        for threads in (first, second):
+            if not threads.layout.is_surjective:
+                raise UsageError("one of the layouts leaves elements out: what moves can't be told.")
+            shift = threads.registers.bit_length() - 1
+            copies += [place >> shift for place in threads.layout.kernel()]
+            owners.append(threads.first_owners)
+        self._owners = tuple(owners)
+        self._shifts = tuple(threads.registers.bit_length() - 1 for threads in (first, second))
+        pivots = eliminate(copies)[0]
+        self._same = [pivots[bit][0] for bit in sorted(pivots, reverse=True)]
+        self._rank = len(eliminate([self._difference(1 << bit) for bit in range(first.layout.out_bits)])[0])
+
+    @property
+    def share(self) -> float:
+        """The share of the elements that moved, 0 to 1."""
+        return 1 - 0.5**self._rank
+
+    def __getitem__(self, element: int) -> bool:
+        return self._difference(element) != 0
+
+    def _difference(self, element: int) -> int:
+        ours, theirs = (owners[element] >> shift for owners, shift in zip(self._owners, self._shifts, strict=True))
+        difference = ours ^ theirs
+        for vector in self._same:
+            difference = min(difference, difference ^ vector)
+        return difference
 
 
 def _stays_within(source: ThreadMap, destination: ThreadMap, level: int) -> bool:

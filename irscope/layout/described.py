@@ -122,7 +122,8 @@ def as_json(described: DescribedLayout, *, full: bool = True) -> dict[str, Any]:
     Beside the fields of a capture's row there are `threads` (of a layout in registers: registers a thread, lanes, warps
     and blocks, copies, and the share of registers they waste), `memory` (of one in shared memory: bits of an element,
     bytes, banks, padding) and, where it is `full`, `map`: the row-major index of the element in each register of each
-    thread, registers running fastest, then lanes, warps and blocks; or at each offset, then CTA.
+    thread, registers running fastest, then lanes, warps and blocks; or at each offset, then CTA. A layout of more than
+    a million places has none: its bases say the same.
     """
     result: dict[str, Any] = {
         "alias": described.alias,
@@ -156,7 +157,7 @@ def as_json(described: DescribedLayout, *, full: bool = True) -> dict[str, Any]:
             "wasted": round(copies.wasted, 6),
         }
         if full:
-            result["map"] = threads.elements
+            result["map"] = _listed(threads.layout)
     if (memory := described.memory) is not None:
         result["memory"] = {
             "element_bits": memory.element_bits,
@@ -165,5 +166,9 @@ def as_json(described: DescribedLayout, *, full: bool = True) -> dict[str, Any]:
             "padding": [list(pair) for pair in memory.padding],
         }
         if full:
-            result["map"] = memory.elements
+            result["map"] = _listed(memory.layout)
     return result
+
+
+def _listed(layout: LinearLayout) -> list[int] | None:
+    return layout.all_elements() if layout.in_bits <= 20 else None

@@ -15,6 +15,9 @@ from irscope.errors import ParseError, UsageError
 
 Vector = tuple[int, ...]
 
+MAX_BITS = 48
+"""Bits of all inputs, or of an element's index: more than any GPU's memory needs."""
+
 
 @dataclass(frozen=True, slots=True)
 class LinearLayout:
@@ -27,12 +30,14 @@ class LinearLayout:
 
     @staticmethod
     def of(
-        bases: Mapping[str, Iterable[Sequence[int]]], shape: Sequence[int], names: Sequence[str] = ()
+        bases: Mapping[str, Sequence[Sequence[int]]], shape: Sequence[int], names: Sequence[str] = ()
     ) -> LinearLayout:
         """A layout of plain lists, its outputs `dim0`, `dim1`, … unless they are named.
 
         Raises UsageError where a size is no power of two, or a vector has the wrong length or leaves the shape.
         """
+        if sum((size - 1).bit_length() for size in shape) > MAX_BITS or sum(map(len, bases.values())) > MAX_BITS:
+            raise UsageError(f"a layout of {tuple(shape)!r} is larger than irscope reads: {MAX_BITS} bits.")
         outputs = tuple(zip(names or [f"dim{i}" for i in range(len(shape))], shape, strict=True))
         for name, size in outputs:
             if size < 1 or size & (size - 1):
@@ -197,6 +202,39 @@ class LinearLayout:
         return tuple(parts)
 
 
+class Preimage:
+    """For each element, by its row-major index, the least input that leads to it; -1 where none does.
+
+    Which input is the least of those that lead to an element is linear in the element, too: it is computed from the
+    bases for the elements that are asked for, however large the tensor is.
+    """
+
+    def __init__(self, layout: LinearLayout) -> None:
+        self._pivots, kernel = eliminate(layout.flat_bases())
+        same = eliminate(kernel)[0]
+        self._same = [same[bit][0] for bit in sorted(same, reverse=True)]
+        self.size = 1 << layout.out_bits
+        self._columns = [self._least(1 << bit) for bit in range(layout.out_bits)] if layout.is_surjective else None
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, element: int) -> int:
+        if not 0 <= element < self.size:
+            raise IndexError(element)
+        if self._columns is None:
+            return self._least(element)
+        return combined(self._columns, element)
+
+    def _least(self, element: int) -> int:
+        rest, place = _reduce(self._pivots, element, 0)
+        if rest:
+            return -1
+        for vector in self._same:
+            place = min(place, place ^ vector)
+        return place
+
+
 def eliminate(columns: Sequence[int]) -> tuple[dict[int, tuple[int, int]], tuple[int, ...]]:
     """Gauss's elimination over GF(2).
 
@@ -227,6 +265,16 @@ def _reduce(pivots: Mapping[int, tuple[int, int]], vector: int, combination: int
         vector ^= found[0]
         combination ^= found[1]
     return vector, combination
+
+
+def combined(vectors: Iterable[int], choice: int) -> int:
+    """The combination of some vectors: bit i of `choice` stands for the i-th."""
+    result = 0
+    for vector in vectors:
+        if choice & 1:
+            result ^= vector
+        choice >>= 1
+    return result
 
 
 def span(vectors: Iterable[int]) -> list[int]:

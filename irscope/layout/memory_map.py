@@ -8,7 +8,7 @@ from functools import cached_property
 
 from irscope.capture import Target
 from irscope.errors import UsageError
-from irscope.layout.linear import LinearLayout
+from irscope.layout.linear import LinearLayout, Preimage
 
 BANK_BYTES = 4
 """A bank is four bytes wide, on every GPU modelled. Source: "CUDA C++ Programming Guide", shared memory."""
@@ -100,12 +100,9 @@ class MemoryMap:
         return self.layout.all_elements()
 
     @cached_property
-    def places(self) -> list[int]:
+    def places(self) -> Preimage:
         """For each element its place in `elements` (block × offsets + offset), the lowest; -1 where it has none."""
-        found = [-1] * (1 << self.layout.out_bits)
-        for place in range(len(self.elements) - 1, -1, -1):
-            found[self.elements[place]] = place
-        return found
+        return Preimage(self.layout)
 
     def offset_of(self, *coordinates: int) -> int:
         """The offset of an element in its CTA, in elements, padding left out; raises UsageError where it has none."""

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from irscope.errors import UsageError
-from irscope.layout.linear import LinearLayout, eliminate, span
+from irscope.layout.linear import LinearLayout, Preimage, eliminate, span
 
 IN_DIMS = ("register", "lane", "warp", "block")
 """The inputs of a layout in registers, in the order of their bits."""
@@ -82,12 +82,9 @@ class ThreadMap:
         return self.layout.all_elements()
 
     @cached_property
-    def first_owners(self) -> list[int]:
-        """For each element one place in `elements` that holds it, the lowest; -1 where none does."""
-        found = [-1] * self.size
-        for place in range(len(self.elements) - 1, -1, -1):
-            found[self.elements[place]] = place
-        return found
+    def first_owners(self) -> Preimage:
+        """For each element the lowest place in `elements` that holds it; -1 where none does."""
+        return Preimage(self.layout)
 
     @cached_property
     def _copies(self) -> list[int]:
@@ -155,11 +152,6 @@ class ThreadMap:
                 break
             run *= 2
         return run
-
-    def vector_ids(self) -> list[int]:
-        """For each place the number, within its thread, of the vector it is in: runs along the fastest dimension."""
-        run = max(self.contiguous(dimension) for dimension in range(len(self.shape))) if self.shape else 1
-        return [(place & (self.registers - 1)) // run for place in range(len(self.elements))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from irscope.errors import UsageError, did_you_mean
+from irscope.layout.conversions import Moves
 from irscope.layout.described import DescribedLayout
-from irscope.layout.linear import LinearLayout
+from irscope.layout.linear import LinearLayout, Preimage
 from irscope.layout.memory_map import MemoryMap
 from irscope.layout.thread_map import Owner, ThreadMap
 from irscope.render.layout_plane import Plane, Run, axes_of, make_runs, plane_of, sizes_of, unit_worth_showing
@@ -66,15 +67,13 @@ def make_figure(
     if described.threads is not None and described.layout is not None:
         facts += thread_facts(described)
         if other is None:
-            return _registers(described.threads, heading, facts, color_by, None, "")
+            return _registers(described.threads, heading, facts, color_by, None)
         moved = moved_elements(described, other)
-        facts.append(f"{_share(sum(moved), len(moved))} of the elements have another thread in {other.name}")
+        facts.append(f"{_share(moved.share)} of the elements have another thread in {other.name}")
         # The fewer are marked: frames around nearly everything say nothing.
-        if 2 * sum(moved) > len(moved):
-            marks, text = [not one for one in moved], f"framed: the same thread holds it in {other.name}"
-        else:
-            marks, text = moved, f"framed: another thread holds it in {other.name}"
-        return _registers(described.threads, heading, facts, color_by, marks, text)
+        whose = "the same" if moved.share > 0.5 else "another"
+        marks = _Marks(moved, moved.share <= 0.5, f"framed: {whose} thread holds it in {other.name}")
+        return _registers(described.threads, heading, facts, color_by, marks if 0 < moved.share < 1 else None)
     if described.memory is not None:
         return _memory(described.memory, heading, [*facts, *memory_facts(described)], described)
     if described.layout is not None and described.encoding.space == "tensor":
@@ -82,10 +81,23 @@ def make_figure(
     return Figure(heading, tuple(facts), 0, 0, "", "", (), color_by, 0, (), "", missing=described.reason or "no map")
 
 
-def _share(part: int, whole: int) -> str:
-    if part in (0, whole):
-        return "all" if part else "none"
-    return f"{part / whole:.1%}" if not 0.01 < part / whole < 0.99 else f"{part / whole:.0%}"
+@dataclass(frozen=True, slots=True)
+class _Marks:
+    """Which elements are framed, and what the frame means."""
+
+    moves: Moves
+    moved: bool
+    """Whether the elements that moved are framed, or the others."""
+    text: str
+
+    def __getitem__(self, element: int) -> bool:
+        return self.moves[element] is self.moved
+
+
+def _share(share: float) -> str:
+    if share in (0, 1):
+        return "all" if share else "none"
+    return f"{share:.1%}" if not 0.01 < share < 0.99 else f"{share:.0%}"
 
 
 def check_color(described: DescribedLayout, color_by: str | None) -> str:
@@ -133,31 +145,22 @@ def memory_facts(described: DescribedLayout) -> list[str]:
     return [text, *([described.note] if described.note else [])]
 
 
-def moved_elements(first: DescribedLayout, second: DescribedLayout) -> list[bool]:
-    """For each element whether no thread that holds it in the first layout does so in the second."""
+def moved_elements(first: DescribedLayout, second: DescribedLayout) -> Moves:
+    """For each element whether no thread that holds it in the first layout does so in the second; raises UsageError."""
     a, b = first.threads, second.threads
     if a is None or b is None or first.shape != second.shape:
         raise UsageError(
             f"{first.name} ({first.shape_text}) and {second.name} ({second.shape_text}) can't be compared: "
             "choose two layouts in registers of one shape."
         )
-
-    def holders(threads: ThreadMap, element: int) -> set[tuple[int, int, int]]:
-        return {(owner.block, owner.warp, owner.lane) for owner in threads.owners_at(element)}
-
-    if a.replication.total == b.replication.total == 1:
-        shift_a, shift_b = a.registers.bit_length() - 1, b.registers.bit_length() - 1
-        return [x >> shift_a != y >> shift_b for x, y in zip(a.first_owners, b.first_owners, strict=True)]
-    return [holders(a, element).isdisjoint(holders(b, element)) for element in range(a.size)]
+    return Moves(a, b)
 
 
-def _registers(
-    threads: ThreadMap, title: str, facts: list[str], color_by: str, marks: list[bool] | None, mark_text: str
-) -> Figure:
+def _registers(threads: ThreadMap, title: str, facts: list[str], color_by: str, marks: _Marks | None) -> Figure:
     layout = threads.layout
     others = [vector for name in ("lane", "warp", "block") for vector in layout.vectors(name)]
     plane = unit_worth_showing(plane_of(threads.shape, layout.vectors("register"), others))
-    if marks is not None and any(marks):
+    if marks is not None:
         plane = Plane(plane.all_rows, plane.all_columns, plane.all_rows, plane.all_columns, False)
     places = threads.first_owners
     register_bits = threads.registers.bit_length() - 1
@@ -210,7 +213,7 @@ def _registers(
         "t: lane of the warp" + (f", the first of {copies} holders" if copies > 1 else ""),
         "r: registers of the thread",
         vertical,
-        mark_text=mark_text if marks is not None and any(marks) else "",
+        mark_text=marks.text if marks is not None else "",
     )
 
 
@@ -265,9 +268,7 @@ def _memory_plane(memory: MemoryMap) -> Plane:
 
 def _tensor_memory(layout: LinearLayout, title: str, facts: list[str]) -> Figure:
     inputs = LinearLayout((("column", layout.vectors("column")), ("row", layout.vectors("row"))), layout.out_dims)
-    places = [-1] * (1 << layout.out_bits)
-    for place, element in enumerate(inputs.all_elements()):
-        places[element] = place
+    places = Preimage(inputs)
     width = inputs.in_size("column")
 
     def joined(left: int, right: int) -> bool:

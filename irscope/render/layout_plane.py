@@ -9,6 +9,10 @@ MAX_RUNS = 2304
 """Runs that one picture shows; a plane with more is cut to a window, whose place is named."""
 
 
+_MOST_ELEMENTS = 1 << 17
+"""Elements that one picture shows, however few runs they are."""
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """Neighbouring elements of one row (or column) that one thread, or one stretch of memory, holds."""
@@ -93,6 +97,8 @@ def make_runs(
         make: the run at (row, column), of a first element and a length.
     """
     rows, columns = plane.rows, plane.columns
+    while rows * columns > _MOST_ELEMENTS:
+        rows, columns = (rows // 2, columns) if rows >= columns else (rows, columns // 2)
     step = plane.all_columns if vertical else 1
     while True:
         runs: list[Run] = []

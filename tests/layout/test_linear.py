@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irscope.errors import ParseError, UsageError
-from irscope.layout.linear import LinearLayout, eliminate, span
+from irscope.layout.linear import LinearLayout, Preimage, eliminate, span
 
 # An mma fragment of 16 × 8: 4 registers, 32 lanes.
 MMA = LinearLayout.of(
@@ -34,6 +34,19 @@ def test_all_elements_are_what_apply_gives(layout: LinearLayout) -> None:
     registers = layout.in_size("register")
     for place, element in enumerate(layout.all_elements()):
         assert layout.unflatten(element) == layout.apply(register=place % registers, lane=place // registers)
+
+
+@given(layouts())
+def test_the_least_input_of_an_element_is_that_of_counting(layout: LinearLayout) -> None:
+    elements, preimage = layout.all_elements(), Preimage(layout)
+    least = [elements.index(element) if element in elements else -1 for element in range(len(preimage))]
+    assert [preimage[element] for element in range(len(preimage))] == least
+
+
+def test_a_layout_larger_than_any_memory_is_refused() -> None:
+    rows = {"register": [[0]] * 49}
+    with pytest.raises(UsageError, match="larger than irscope reads"):
+        LinearLayout.of(rows, (1,))
 
 
 @given(layouts())

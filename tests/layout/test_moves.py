@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from irscope.errors import UsageError
 from irscope.layout.access import fastest_dimension, global_access
 from irscope.layout.conflicts import bank_map, shared_access
-from irscope.layout.conversions import moved_share, what_moves
+from irscope.layout.conversions import Moves, moved_share, what_moves
 from irscope.layout.linear import LinearLayout
 from irscope.layout.memory_map import MemoryMap
 from irscope.layout.thread_map import ThreadMap
@@ -126,6 +126,22 @@ def test_the_share_that_moves_is_that_of_counting(one: tuple, other: tuple) -> N
     held = {(thread_of(place, source), element) for place, element in enumerate(source.elements)}
     moved = [(thread_of(place, destination), element) not in held for place, element in enumerate(destination.elements)]
     assert moved_share(source, destination) == sum(moved) / len(moved)
+
+
+@given(st.tuples(vectors, vectors, vectors), st.tuples(vectors, vectors, vectors))
+def test_the_elements_that_move_are_those_of_counting(one: tuple, other: tuple) -> None:
+    # The whole is led to, whatever was drawn.
+    first, second = (
+        threads_of([*bases[0], [1], [2], [4], [8], [16]], *bases[1:], shape=(32,)) for bases in (one, other)
+    )
+
+    def holders(threads: ThreadMap, element: int) -> set[tuple[int, int]]:
+        return {thread_of(place, threads) for place, held in enumerate(threads.elements) if held == element}
+
+    moves = Moves(first, second)
+    moved = [holders(first, element).isdisjoint(holders(second, element)) for element in range(32)]
+    assert [moves[element] for element in range(32)] == moved
+    assert moves.share == sum(moved) / len(moved)
 
 
 def thread_of(place: int, threads: ThreadMap) -> tuple[int, int]:
