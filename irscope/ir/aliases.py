@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from irscope.capture import StageKind
+from irscope.ir.alias_table import AliasTable
 from irscope.ir.clean import Ignored
 from irscope.ir.tokens import SYMBOL, Shape, Syntax, syntax_of
 
-_LONGEST = 20_000
 # ".reg .b32 %r<108>;": how many registers PTX declares is a matter of numbering.
 REGISTER_COUNT = re.compile(r"<\d+>")
 
@@ -51,43 +51,14 @@ class Resolver:
         self._alias = syntax_of(kind).alias
         self._kind: StageKind = kind
         self._definitions = {definition.name: definition for definition in definitions}
-        self._resolved: dict[str, str] = {}
+        self._table = (
+            AliasTable({name: one.value for name, one in self._definitions.items()}, self._alias)
+            if self._alias is not None
+            else None
+        )
         self._named: set[str] = set()
         self._without_names = "names" in ignore
         self._without_attributes = "attributes" in ignore
-
-    def resolve(self, name: str) -> str:
-        """The text an alias stands for, its own aliases resolved; the name itself where nothing defines it."""
-        if name not in self._definitions or self._alias is None:
-            return name
-        # A stack of our own: a hostile text may nest aliases as deep as it likes, and metadata may name itself.
-        stack, visiting = [name], set[str]()
-        while stack:
-            top = stack[-1]
-            if top in self._resolved:
-                stack.pop()
-                continue
-            value = self._definitions[top].value
-            missing = [
-                other
-                for other in self._alias.findall(value)
-                if other in self._definitions and other not in self._resolved and other not in visiting and other != top
-            ]
-            if missing:
-                visiting.add(top)
-                stack.extend(missing)
-                continue
-            resolved = self._alias.sub(lambda match: self._resolved_or_cycle(match[0]), value)
-            if len(resolved) > _LONGEST:
-                # Doubling aliases would fill the memory: beyond this size, the digest says whether they are equal.
-                resolved = f"{resolved[:80]}…{hash(resolved)}"
-            self._resolved[top] = resolved
-            visiting.discard(top)
-            stack.pop()
-        return self._resolved[name]
-
-    def _resolved_or_cycle(self, name: str) -> str:
-        return self._resolved.get(name, name if name not in self._definitions else f"{name[0]}<itself>")
 
     def key(self, shape: Shape) -> int:
         """The key of all lines of that shape: equal where only names differ."""
@@ -105,6 +76,10 @@ class Resolver:
     def _replace(self, match: re.Match[str]) -> str:
         self._named.add(match[0])
         return self.resolve(match[0])
+
+    def resolve(self, name: str) -> str:
+        """The text an alias stands for, its own aliases put in; the name itself where nothing defines it."""
+        return name if self._table is None else self._table.resolve(name)
 
     def used(self) -> frozenset[str]:
         """The aliases that the keyed shapes name, and those that these name in turn."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, Union
 
 from irscope.errors import ParseError
+from irscope.ir.alias_table import AliasTable
 
 Space = Literal["registers", "shared", "tensor", "unknown"]
 """Where the elements lie."""
@@ -94,16 +95,13 @@ class Encoding:
 def read_aliases(text: str) -> dict[str, str]:
     """The encodings that a module gives names to: alias with its sign → text, aliases in it put in."""
     raw = {match[1]: match[2] for match in _ALIAS.finditer(text)}
-    return {name: resolve_aliases(value, raw) for name, value in raw.items()}
+    table = AliasTable(raw, _NAME)
+    return {name: table.resolve(name) for name in raw}
 
 
-def resolve_aliases(text: str, aliases: Mapping[str, str], _depth: int = 0) -> str:
+def resolve_aliases(text: str, aliases: Mapping[str, str]) -> str:
     """A text with every alias it names put in; unknown names stay."""
-    if _depth > _DEEPEST or "#" not in text:
-        return text
-    return _NAME.sub(
-        lambda match: resolve_aliases(aliases[match[0]], aliases, _depth + 1) if match[0] in aliases else match[0], text
-    )
+    return AliasTable(aliases, _NAME).expand(text)
 
 
 def parse_encoding(text: str, aliases: Mapping[str, str] | None = None) -> Encoding:
