@@ -163,6 +163,6 @@ def _write(
         emit_page(render_ablation_html(ablation, sort=sort), output)
     else:
         paint = colored(color) and output is None
-        emit(render_ablation(ablation, sort=sort, every=every, width=width(), color=paint), output)
+        emit(render_ablation(ablation, sort=sort, every=every, width=width(), color=paint), output, painted=paint)
     if output is not None and output != STANDARD_OUTPUT:
         say(f"wrote {output}")

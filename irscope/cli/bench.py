@@ -117,7 +117,7 @@ def bench(
         emit_json(bench_json(bench), output)
     else:
         paint = colored(color) and output is None
-        emit(render_bench(bench, width=width() if output is None else None, color=paint), output)
+        emit(render_bench(bench, width=width() if output is None else None, color=paint), output, painted=paint)
     for _, capture in captures:
         if capture.failure is not None:
             say(failure_text(capture))

@@ -159,7 +159,8 @@ def bisect(
     if as_json:
         emit_json(bisection_json(found), output)
     else:
-        emit(bisection_text(found, context=context, width=width(), color=colored(color) and output is None), output)
+        paint = colored(color) and output is None
+        emit(bisection_text(found, context=context, width=width(), color=paint), output, painted=paint)
     return 0 if found.guilty and found.is_steady else 1
 
 

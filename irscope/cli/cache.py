@@ -51,7 +51,10 @@ def list_cache(folder: Path | None, as_json: bool, color: bool | None) -> None:
         for row in rows
     ]
     text = table(columns, cells, width=width(), color=colored(color))
-    emit(text.rstrip("\n") + f"\n\nirscope import {chosen} --variant VARIANT makes a capture of one.\n")
+    emit(
+        text.rstrip("\n") + f"\n\nirscope import {chosen} --variant VARIANT makes a capture of one.\n",
+        painted=colored(color),
+    )
 
 
 def _row(entry: CacheEntry) -> dict[str, Any]:

@@ -106,7 +106,7 @@ def diff(
         text, differs = diff_around_passes(
             left, asked, one_pass, between, cast("Any", ignored), side_by_side, context, paint
         )
-        emit(text, output)
+        emit(text, output, painted=paint)
         return int(exit_code and differs)
 
     from irscope.analysis.compare import diff as compare
@@ -146,7 +146,7 @@ def diff(
     elif as_json:
         emit_json([comparison_json(comparison, shown) for comparison, shown in comparisons], output)
     else:
-        emit("\n".join(texts), output)
+        emit("\n".join(texts), output, painted=paint)
     failed = [capture for pair in pairs for capture in pair if capture.status == "failed"]
     for capture in failed:
         say(failure_text(capture))

@@ -52,7 +52,7 @@ def doctor(
         emit_json([asdict(finding) for finding in findings])
         return int(missing)
     rows = [[finding.state, finding.what, finding.found, finding.remedy] for finding in findings]
-    emit(table(["", "what", "found", "remedy"], rows, width=width(), color=colored(color)))
+    emit(table(["", "what", "found", "remedy"], rows, width=width(), color=colored(color)), painted=colored(color))
     return int(missing)
 
 

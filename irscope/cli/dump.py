@@ -157,12 +157,16 @@ def show_captures(
         stages.write_folder(captures, output, wanted)
         return 0
     if after is not None or before is not None:
-        emit(stages.snapshot_texts(captures, after, before, loc, lines, color if output is None else False), output)
+        emit(
+            stages.snapshot_texts(captures, after, before, loc, lines, color if output is None else False),
+            output,
+            painted=output is None and colored(color),
+        )
         return 0
     if output is not None and output.suffix == ".irscope":
         return stages.save_captures(captures, output)
     if not wanted:
-        emit(stages.summary(captures, color), output)
+        emit(stages.summary(captures, color), output, painted=colored(color))
         return 0
     return _show_stages(captures, wanted, loc, lines, output, color)
 
@@ -189,7 +193,7 @@ def _show_stages(
             head = len(captures) > 1 or len(wanted) > 1 or wanted == ["all"]
             parts.append(stages.stage_text(capture, artifact, loc, lines, color if output is None else False, head))
     if parts or not missing:
-        emit("\n".join(part.rstrip("\n") for part in parts), output, exact=not colored(color))
+        emit("\n".join(part.rstrip("\n") for part in parts), output, exact=not colored(color), painted=colored(color))
     for message in missing:
         say(f"irscope: {message}")
     return 1 if missing else 0

@@ -13,7 +13,7 @@ import typer
 
 from irscope.capture import Capture, Environment, Resources
 from irscope.cli import app, options
-from irscope.cli.output import emit, emit_json
+from irscope.cli.output import colored, emit, emit_json
 from irscope.cli.subject import failure_text, say
 from irscope.errors import ParseError, UsageError, did_you_mean
 from irscope.store import SUFFIX, CaptureStore
@@ -67,7 +67,7 @@ def import_captures(
         target = None if output is not None and output.suffix == SUFFIX else output
         emit_json([stages.as_json(capture) for capture in captures], target)
         return 0
-    emit(stages.summary(captures, color))
+    emit(stages.summary(captures, color), painted=colored(color))
     for capture in captures:
         if capture.status == "failed":
             say(failure_text(capture))

@@ -228,7 +228,8 @@ def _show_table(found: list[DescribedLayout], form: str, output: Path | None, co
     if form == "json":
         emit_json([as_json(item, full=False) for item in found], output)
     else:
-        emit(layout_table(found, width=width(), color=colored(color) and output is None), output)
+        paint = colored(color) and output is None
+        emit(layout_table(found, width=width(), color=paint), output, painted=paint)
     return 0
 
 
@@ -248,7 +249,8 @@ def _show_costs(capture: Capture | None, as_json: bool, output: Path | None, col
     if as_json:
         emit_json(costs.as_json(found), output)
     else:
-        emit(cost_table(found, width=width(), color=colored(color) and output is None), output)
+        paint = colored(color) and output is None
+        emit(cost_table(found, width=width(), color=paint), output, painted=paint)
     return 0
 
 
@@ -280,7 +282,9 @@ def _show_pictures(
         from irscope.render.layout_terminal import render_terminal
 
         paint = colored(color) and output is None
-        emit("\n".join(render_terminal(figure, width=width(), color=paint) for figure in figures), output)
+        emit(
+            "\n".join(render_terminal(figure, width=width(), color=paint) for figure in figures), output, painted=paint
+        )
         return 0
     from irscope.render.layout_svg import render_svg
 

@@ -55,7 +55,7 @@ def list_captures(
         ]
         for row in rows
     ]
-    emit(table(columns, cells, width=width(), color=colored(color)))
+    emit(table(columns, cells, width=width(), color=colored(color)), painted=colored(color))
 
 
 def _row(path: Path, manifest: dict[str, Any] | Any) -> dict[str, Any]:

@@ -49,10 +49,11 @@ def is_terminal() -> bool:
     return sys.stdout is not None and sys.stdout.isatty()  # pyright: ignore[reportUnnecessaryComparison]
 
 
-def emit(text: str, output: Path | None = None, *, exact: bool = False) -> None:
+def emit(text: str, output: Path | None = None, *, painted: bool = False, exact: bool = False) -> None:
     """Print a text, through the pager on a terminal, or write it to a file.
 
-    Into a pipe `exact` texts (a stage's, JSON) go as they are; in all others control characters are made visible.
+    Control characters are made visible, but in a `painted` text those of colours: its renderer let none of the
+    capture's through. Into a pipe an `exact` text (a stage's, JSON) goes as it is.
     Raises UsageError where the file's suffix promises a page, a picture or a capture.
     """
     text = text if text.endswith("\n") or not text else text + "\n"
@@ -63,12 +64,13 @@ def emit(text: str, output: Path | None = None, *, exact: bool = False) -> None:
             raise UsageError(f"-o {name}: this is text, and {suffix} promises {_OTHER_FORMS[suffix]}. {_PAGES}")
         write_output(output, text.encode("utf-8", "surrogateescape"))
         return
+    from irscope.render.tables import visible
     from irscope.render.terminal import harmless, page
 
-    if is_terminal():
-        page(text, standard_output())
+    if exact and not is_terminal():
+        standard_output().write(text)
     else:
-        standard_output().write(text if exact else harmless(text))
+        page(harmless(text) if painted else visible(text), standard_output())
 
 
 def emit_json(value: Any, output: Path | None = None) -> None:

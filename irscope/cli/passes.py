@@ -57,7 +57,11 @@ def passes(
         emit_json([_json(capture, effects) for capture, effects in chosen], output)
     else:
         paint = colored(color) and output is None
-        emit("\n".join(_text(capture, effects, len(chosen) > 1, paint) for capture, effects in chosen), output)
+        emit(
+            "\n".join(_text(capture, effects, len(chosen) > 1, paint) for capture, effects in chosen),
+            output,
+            painted=paint,
+        )
     failed = [capture for capture in captures if capture.status == "failed"]
     for capture in failed:
         say(failure_text(capture))

@@ -73,7 +73,7 @@ def run(
     else:
         rows = [(row.launch, row.kernel, row.grid, row.count, row.agreement) for row in checked.launches]
         paint = colored(color) and output is None
-        emit(render_agreements(rows, width=width() if output is None else None, color=paint), output)
+        emit(render_agreements(rows, width=width() if output is None else None, color=paint), output, painted=paint)
     _tell_end(file, checked, asked.launch)
     return 0 if checked.passes else 1
 

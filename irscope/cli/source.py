@@ -55,7 +55,9 @@ def source(
         emit_json([_json(capture, stage, pattern, lines) for capture in captures], output)
     else:
         head = len(captures) > 1
-        emit("\n".join(_text(capture, stage, pattern, lines, head, paint) for capture in captures), output)
+        emit(
+            "\n".join(_text(capture, stage, pattern, lines, head, paint) for capture in captures), output, painted=paint
+        )
     failed = [capture for capture in captures if capture.status == "failed"]
     for capture in failed:
         say(failure_text(capture))

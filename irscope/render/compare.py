@@ -9,7 +9,7 @@ from typing import Any
 
 from irscope.analysis.compare import Change, Comparison
 from irscope.render.diff import render_side_by_side, render_unified
-from irscope.render.terminal import table
+from irscope.render.terminal import table, visible
 
 _LARGEST = 6
 _LINES = 12
@@ -40,11 +40,12 @@ def render_comparison(
 
 def _header(comparison: Comparison) -> str:
     left, right = comparison.left, comparison.right
-    lines = [f"--- {left.id[:8]} {left.name} {left.target}", f"+++ {right.id[:8]} {right.name} {right.target}"]
+    names = [visible(f"{one.id[:8]} {one.name} {one.target}") for one in (left, right)]
+    lines = [f"--- {names[0]}", f"+++ {names[1]}"]
     if comparison.differences:
         width = max(len(change.name) for change in comparison.differences)
         lines += [
-            f"  {change.name:<{width}}  {_value(change.left)} → {_value(change.right)}"
+            f"  {visible(change.name):<{width}}  {_value(change.left)} → {_value(change.right)}"
             for change in comparison.differences
         ]
     else:
@@ -55,7 +56,7 @@ def _header(comparison: Comparison) -> str:
 
 
 def _value(value: Any) -> str:
-    return "–" if value is None else str(value)
+    return "–" if value is None else visible(str(value))
 
 
 def _stage_table(comparison: Comparison, width: int, color: bool) -> str:
@@ -98,7 +99,7 @@ def _line_table(comparison: Comparison) -> list[str]:
     lines = ["Python lines whose operations changed most:"]
     for row in comparison.lines[:_LINES]:
         where = f"line {row.line}" if row.file == own else f"{PurePath(row.file).name}:{row.line}"
-        lines.append(f"  {where}: " + ", ".join(f"{change:+d} {stage}" for stage, change in row.stages))
+        lines.append(f"  {visible(where)}: " + ", ".join(f"{change:+d} {stage}" for stage, change in row.stages))
     if len(comparison.lines) > _LINES:
         lines.append(f"  and {len(comparison.lines) - _LINES} more lines")
     return ["\n".join(lines) + "\n"]
