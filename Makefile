@@ -2,7 +2,7 @@ PYTHON ?= python
 # One process a core: more only makes the compiles slower.
 WORKERS ?= 2
 
-.PHONY: help setup check format test test-triton test-gpu goldens bench report
+.PHONY: help setup check format test test-triton test-gpu goldens fuzz bench report
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ test-gpu:  ## The tests that launch kernels on a GPU
 
 goldens:  ## Write the golden files again
 	$(PYTHON) -m pytest --skip-gpu --update-goldens -m golden
+
+fuzz:  ## Search long for what a damaged or hostile file can do (CI runs a few)
+	$(PYTHON) -m tests.hostile 3000
 
 bench:  ## Measure the figures of docs/benchmarks.md
 	$(PYTHON) -m benchmarks

@@ -46,6 +46,9 @@ _LARGEST_NUMBER = 1 << 53
 # ttgir    my-backend.ir
 _STAGE = re.compile(r"[A-Za-z_][\w.-]{0,39}")
 
+# cuda:90    hip:gfx942    a dump that names none is of "unknown:"
+_TARGET = re.compile(r"[\w-]{0,40}:[\w.+-]{0,40}")
+
 _Value = TypeVar("_Value")
 
 
@@ -217,6 +220,8 @@ def checked_manifest(data: Mapping[str, Any]) -> Manifest:
     """The manifest with its types; raises CaptureFormatError that names what is off."""
     manifest = converted(data, Manifest)
     _check_numbers(manifest, "")
+    if not _TARGET.fullmatch(manifest.target):
+        raise CaptureFormatError(f"its target {manifest.target!r} is no BACKEND:ARCH.")
     if not 1 <= manifest.warp_size <= 128:
         raise CaptureFormatError(f"its warp_size is {manifest.warp_size}.")
     backend = manifest.target.partition(":")[0]
