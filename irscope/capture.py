@@ -248,6 +248,10 @@ class Environment:
     command: str = ""
     tools: tuple[tuple[str, str], ...] = ()
     """(tool, version): ptxas, nvdisasm, …"""
+    parts: tuple[tuple[str, str], ...] = ()
+    """(part of the compiler, digest of its contents): the sources, libraries and tools that made the target's code."""
+    variables: tuple[tuple[str, str], ...] = ()
+    """(name, value) of the environment variables that decided code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,21 +297,21 @@ class Capture:
         """Sixteen hex digits of all that decides the compile: equal for the same compile, different for any other."""
         # What it was compiled from: the front end's IR, an IR file, or where the front end failed the Python text.
         source = self.artifacts[0].data if self.artifacts else self.launch.kernel.source
-        identity = json.dumps(
-            [
-                self.launch.kernel.name,
-                source if isinstance(source, str) else source.hex(),
-                self.launch.signature,
-                self.launch.constants,
-                self.launch.attributes,
-                self.launch.options,
-                str(self.target),
-                str(self.plan),
-                self.environment.triton_version,
-            ],
-            default=str,
-        )
-        return hashlib.sha256(identity.encode()).hexdigest()[:16]
+        identity = [
+            self.launch.kernel.name,
+            source if isinstance(source, str) else source.hex(),
+            self.launch.signature,
+            self.launch.constants,
+            self.launch.attributes,
+            self.launch.options,
+            str(self.target),
+            str(self.plan),
+            self.environment.triton_version,
+        ]
+        if self.environment.parts:
+            # Captures of before these were recorded keep the id they had.
+            identity += [self.environment.parts, self.environment.variables]
+        return hashlib.sha256(json.dumps(identity, default=str).encode()).hexdigest()[:16]
 
     @property
     def name(self) -> str:

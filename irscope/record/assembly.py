@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -50,6 +51,8 @@ class _OpenCapture:
     ended: bool = False
     layouts: tuple[dict[str, Any], ...] = ()
     notes: list[str] = field(default_factory=list)
+    compiler: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    """Of what Triton is for this target: parts, variables and tools, as `Environment` has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +152,11 @@ class Assembly:
         # A path of this machine decides nothing: the same file lies elsewhere on the next.
         options.pop("extern_libs", None)
         item.launch = replace(item.launch, options=tuple(sorted(options.items())))
+
+    def _on_compiler(self, event: Event) -> None:
+        item = self._open[event["n"]]
+        item.compiler = {name: _pairs(event[name]) for name in ("parts", "variables")}
+        item.compiler["tools"] = tuple(sorted(event["tools"].items()))
 
     def _on_stage_begin(self, event: Event) -> None:
         item = self._open[event["n"]]
@@ -278,7 +286,7 @@ class Assembly:
             snapshots=(*snapshots, *item.llvm_snapshots),
             layouts=item.layouts,
             resources=read_resources(stages, metadata, item.log) if stages else Resources(),
-            environment=self._environment,
+            environment=replace(self._environment, **item.compiler),
             status="failed" if failure else "ok",
             failure=failure,
             metadata=tuple(sorted((key, tupled(value)) for key, value in metadata.items())),
@@ -306,6 +314,10 @@ class Assembly:
             for path, text in self._sources.items()
             if path == kernel.file or f'"{path}"' in str(first)
         )
+
+
+def _pairs(rows: Iterable[Sequence[str]]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, value) for name, value in rows)
 
 
 def _snapshot(event: Event) -> PassSnapshot:

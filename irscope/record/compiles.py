@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from irscope.record import triton_api
+from irscope.record.compiler_identity import code_variables, compiler_parts
 from irscope.record.device_watch import configuration_under_way
 from irscope.record.launches import describe_launch, describe_traceback, with_constants
 from irscope.record.tap import replaced, tap
@@ -134,6 +135,13 @@ def _add_stages_stand_in(backend: type, watch: Watch) -> Callable[..., Any]:
         result = real(self, stages, options, *args)
         if (current := watch.current) is not None:
             current.emit("options", options=plain(vars(options)))
+            libraries = dict(getattr(options, "extern_libs", None) or ())
+            current.emit(
+                "compiler",
+                parts=compiler_parts(current.target, backend, libraries.items()),
+                variables=code_variables(current.target.backend),
+                tools=triton_api.tool_versions(current.target),
+            )
             current.wrap_stages(stages)
         return result
 

@@ -31,24 +31,6 @@ def triton_version() -> str:
     return str(getattr(module, "__version__", ""))
 
 
-def compiler_fingerprint() -> str:
-    """A text that changes where the installed compiler does, a rebuild of the same version included."""
-    import hashlib
-
-    import triton
-
-    folder = Path(triton.__file__).parent
-    files = sorted(path for part in ("_C", "backends") for path in (folder / part).rglob("*") if path.is_file())
-    rows = [
-        (str(path.relative_to(folder)), state.st_size, state.st_mtime_ns)
-        for path in files
-        if path.suffix != ".pyc"
-        for state in (path.stat(),)
-    ]
-    environment = sorted(cache_invalidating_environment().items())
-    return hashlib.sha256(repr((rows, environment)).encode()).hexdigest()[:16]
-
-
 def require_triton() -> ModuleType:
     """Import Triton; raises MissingTool where it is absent or older than irscope supports."""
     try:
@@ -187,6 +169,20 @@ def _device_files() -> bool:
     return any(dev.glob("nvidia[0-9]*")) or (dev / "kfd").exists() or (dev / "dxg").exists()
 
 
+def package_folder() -> Path:
+    """The folder that Triton is installed in."""
+    import triton
+
+    return Path(str(triton.__file__)).parent
+
+
+def override_folder() -> Path:
+    """Where Triton looks for IR that replaces a stage's, if TRITON_KERNEL_OVERRIDE is set."""
+    from triton import knobs
+
+    return Path(knobs.cache.override_dir)
+
+
 def backend_modules(backend: type) -> tuple[ModuleType, ...]:
     """The modules whose globals a backend's stage functions look up when they run."""
     names = [cls.__module__ for cls in backend.__mro__ if cls.__module__ not in ("builtins", "abc")]
@@ -276,6 +272,17 @@ def nvidia_tools() -> dict[str, Path]:
 
     folder = Path(triton.backends.__file__).parent / "nvidia" / "bin"
     return {path.name: path for path in sorted(folder.glob("*")) if os.access(path, os.X_OK)}
+
+
+def assembler(target: Target) -> Path | None:
+    """The ptxas that a target's binaries are made with, one that TRITON_PTXAS_PATH names included; None on AMD."""
+    if target.backend != "cuda":
+        return None
+    from triton.backends.nvidia import compiler
+
+    with contextlib.suppress(AttributeError, RuntimeError):
+        return Path(compiler.get_ptxas(int(target.arch)).path)
+    return None
 
 
 def tool_versions(target: Target) -> dict[str, str]:
