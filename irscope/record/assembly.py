@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,12 +23,15 @@ from irscope.capture import (
     Target,
     stage_rank,
 )
+from irscope.ir.quoted import unescape_ir
 from irscope.plan import PassPlan
 from irscope.record.binaries import read_resources
 from irscope.record.events import Event
 from irscope.record.request import RecordRequest
 from irscope.store import launch_from_json, tupled
 
+# "/home/jos\C3\A9/matmul.py"
+_STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 _HIDDEN_METADATA = ("hash", "target", "triton_version")
 
 
@@ -309,11 +313,8 @@ class Assembly:
 
     def _sources_of(self, kernel: Kernel, stages: dict[str, str | bytes]) -> tuple[SourceFile, ...]:
         first = next((stages[name] for name in STAGE_NAMES if isinstance(stages.get(name), str)), "")
-        return tuple(
-            SourceFile(path, text)
-            for path, text in self._sources.items()
-            if path == kernel.file or f'"{path}"' in str(first)
-        )
+        named = {kernel.file, *map(unescape_ir, set(_STRING.findall(str(first))))}
+        return tuple(SourceFile(path, text) for path, text in self._sources.items() if path in named)
 
 
 def _pairs(rows: Iterable[Sequence[str]]) -> tuple[tuple[str, str], ...]:
