@@ -106,7 +106,7 @@ def _value(name: str, value: str) -> str:
 
 
 def _is_switch(name: str) -> bool:
-    return "DISABLE" in name or "ENABLE" in name or name in _NOT_IN_TRITONS_KEY
+    return any(word in name for word in ("DISABLE", "ENABLE", "EXTRACT", "ALLOW")) or name in _NOT_IN_TRITONS_KEY
 
 
 def compiler_fingerprint() -> str:

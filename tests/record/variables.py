@@ -14,7 +14,7 @@ from pathlib import Path
 
 KERNELS = Path(__file__).parent / "kernels" / "no_torch.py"
 PRODUCT = {"kernel": "tile_product", "signature": "*fp16:16, *fp16:16, *fp32:16, i32:16", "constexprs": {"BLOCK": 64}}
-TARGETS = ("cuda:90", "cuda:100", "hip:gfx942")
+TARGETS = ("cuda:90", "hip:gfx942")
 # What is looked for, kept or printed there, how a script is run, and what needs another machine's files.
 LEFT_OUT = re.compile(r"_DIR$|_PATHS?$|_HOME$|CACHE|REDIS|PROTON|CUPTI|ROC|INTERPRET|OVERRIDE_ARCH|^CC$|SWAP_MIR$|HSA_")
 
@@ -27,7 +27,8 @@ for group in vars(knobs).values():
     if isinstance(group, knobs.base_knobs):
         found |= {knob.key for knob in group.knob_descriptors.values()}
 text = open(libtriton.__file__, "rb").read()
-for name in set(re.findall(rb"[A-Z][A-Z0-9]+_[A-Za-z0-9_]{2,48}", text)):
+prefix = rb"(?:TRITON|LLVM|MLIR|AMDGCN|NVPTX|DISABLE|ENABLE|USE|ALLOW)"
+for name in set(re.findall(prefix + rb"_[A-Z0-9a-z_]{3,48}", text)):
     os.environ[name.decode()] = "1"
 print(*sorted(found | set(libtriton.get_cache_invalidating_env_vars())), flush=True)
 os._exit(0)
@@ -48,7 +49,7 @@ def main():
         for name in names:
             if LEFT_OUT.search(name):
                 continue
-            for value in ("1", "0"):
+            for value in ("1", "0") if "USE_" in name or "FUSION" in name else ("1",):
                 os.environ[name] = value
                 try:
                     one = irscope.record(KERNELS, target=target, snapshots="none", **PRODUCT)
