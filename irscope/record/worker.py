@@ -21,6 +21,7 @@ from irscope.capture import Target
 from irscope.errors import IrscopeError
 from irscope.plan import PassPlan
 from irscope.record import triton_api
+from irscope.record.architectures import check_architecture
 from irscope.record.binary_steps import BinarySteps
 from irscope.record.compiles import Watch, watch_compiles
 from irscope.record.events import Event, EventSink, EventWriter
@@ -79,6 +80,8 @@ def work(request: RecordRequest, sink: EventSink, folder: Path, around: AroundSc
     first = targets[0] if targets else (present or _target_without_request(request))
     for target in {first, *targets}:
         triton_api.make_backend(target)
+    for target in targets:
+        check_architecture(target)
     real = present is not None and present == first
     sink(Event("begin", {**describe_environment(first), "gpu": _gpu_name() if real else "", "real": real}))
 
