@@ -29,7 +29,7 @@ Targets = Annotated[
         "--target",
         "-t",
         metavar="BACKEND:ARCH",
-        help="cuda:90, hip:gfx942, …; repeatable. Default: the GPU that is there, else cuda:90.",
+        help="cuda:90, hip:gfx942, h100, mi300x, …; repeatable. Default: the GPU that is there, else cuda:90.",
         rich_help_panel=_RECORD,
         show_default=False,
     ),
