@@ -145,7 +145,7 @@ class Ablation:
     def difference(self, variant: Variant, count: str) -> float | None:
         """One count less the baseline's; None where either is not known."""
         ours, theirs = getattr(variant.counts, count), getattr(self.baseline.counts, count)
-        return None if ours is None or theirs is None else round(ours - theirs, 1)
+        return None if ours is None or theirs is None else ours - theirs
 
     def sorted(self, key: SortKey | None = None) -> tuple[Variant, ...]:
         """The variants, those that matter most first.
@@ -222,7 +222,7 @@ def count_capture(capture: Capture) -> Counts:
         accumulators=resources.accumulator_registers,
         spills=sum(spilled) if spilled else None,
         shared=resources.shared_bytes,
-        occupancy=None if found is None else round(100 * found.fraction, 1),
+        occupancy=None if found is None else 100 * found.fraction,
         convert_layouts=count_text(capture.text("ttgir")).convert_layouts if "ttgir" in capture.stages else None,
     )
 

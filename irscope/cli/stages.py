@@ -96,17 +96,19 @@ def resources_text(capture: Capture) -> str:
 def occupancy_text(capture: Capture) -> str:
     """`50 % (32 of 64 warps a multiprocessor, limited by registers)`, or nothing where it is not known."""
     from irscope.analysis.occupancy import occupancy_of
+    from irscope.render.figures import percent
 
     occupancy = occupancy_of(capture)
     if occupancy is None:
         return ""
     threads = "waves" if capture.target.backend == "hip" else "warps"
     held = f"{occupancy.warps_per_sm} of {occupancy.max_warps} {threads} a {occupancy.unit}"
-    return f"{occupancy.fraction:.0%} ({held}, limited by {' and '.join(occupancy.limited_by)})"
+    return f"{percent(occupancy.fraction)} ({held}, limited by {' and '.join(occupancy.limited_by)})"
 
 
 def summary(captures: Sequence[Capture], color: bool | None) -> str:
     """A table of captures: what was compiled, for what, and what it takes."""
+    from irscope.render.figures import milliseconds
     from irscope.render.terminal import table
 
     columns = [
@@ -136,7 +138,7 @@ def summary(captures: Sequence[Capture], color: bool | None) -> str:
             _cell(_spilled(capture.resources)),
             _cell(capture.resources.shared_bytes),
             occupancy_text(capture).partition(" (")[0] or "–",
-            "–" if capture.compile_us is None else f"{capture.compile_us / 1000:.0f}",
+            "–" if capture.compile_us is None else milliseconds(capture.compile_us),
         ]
         for number, capture in enumerate(captures, 1)
     ]
@@ -206,7 +208,7 @@ def occupancy_json(capture: Capture) -> dict[str, Any] | None:
     from irscope.analysis.occupancy import occupancy_of
 
     occupancy = occupancy_of(capture)
-    return None if occupancy is None else asdict(occupancy)
+    return None if occupancy is None else asdict(occupancy) | {"fraction": occupancy.fraction}
 
 
 def is_folder(output: Path) -> bool:

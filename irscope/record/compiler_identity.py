@@ -29,6 +29,7 @@ _NOT_IN_TRITONS_KEY = (
     "AMDGCN_SCALARIZE_PACKED_FOPS",
     "TRITON_FPSAN_HOMOMORPHIC_CASTS",
     "TRITON_INSTRUMENTATION_MODE",
+    "TRITON_KERNEL_DUMP",
     "TRITON_KERNEL_OVERRIDE",
     "TRITON_MOCK_PTX_VERSION",
     "TRITON_SWAP_MIR",
@@ -88,6 +89,8 @@ def code_variables(backend: str, environment: Mapping[str, str] | None = None) -
 
 
 def _decides(name: str, backend: str) -> bool:
+    if name == "TRITON_KERNEL_DUMP":
+        return triton_api.dumping_changes_llvm_ir()
     if _PRINTS_ONLY.search(name) or name in _IN_THE_OPTIONS:
         return False
     return not any(of != backend and pattern.match(name) for of, pattern in _OF_ONE_BACKEND.items())
@@ -95,7 +98,9 @@ def _decides(name: str, backend: str) -> bool:
 
 def _value(name: str, value: str) -> str:
     if name == "TRITON_KERNEL_OVERRIDE" and value.lower() in _YES:
-        return digest_of_tree(triton_api.override_folder()) or "true"
+        home = os.environ.get("TRITON_HOME") or os.path.expanduser("~/")
+        folder = os.environ.get("TRITON_OVERRIDE_DIR") or os.path.join(home, ".triton", "override")
+        return digest_of_tree(Path(folder)) or "true"
     if name == "TRITON_DUMP_MIR":
         # It leaves the kernel's arguments out of registers on AMD; where it prints to decides nothing.
         return "true"

@@ -176,11 +176,11 @@ def package_folder() -> Path:
     return Path(str(triton.__file__)).parent
 
 
-def override_folder() -> Path:
-    """Where Triton looks for IR that replaces a stage's, if TRITON_KERNEL_OVERRIDE is set."""
-    from triton import knobs
+def dumping_changes_llvm_ir() -> bool:
+    """Whether TRITON_KERNEL_DUMP adds Triton's and LLVM's versions to the LLVM IR, as it does in 3.9."""
+    from triton._C.libtriton import llvm
 
-    return Path(knobs.cache.override_dir)
+    return hasattr(llvm, "add_version_info")
 
 
 def backend_modules(backend: type) -> tuple[ModuleType, ...]:

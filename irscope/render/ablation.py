@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from irscope.analysis.ablation import COUNT_NAMES, Ablation, SortKey, Variant
+from irscope.render.figures import difference as signed
+from irscope.render.figures import percent
 from irscope.render.tables import display_width, shorten
 from irscope.render.terminal import table
 
@@ -90,8 +92,8 @@ def cell(ablation: Ablation, variant: Variant, name: str) -> Cell:
     if value is None:
         return Cell("–" if variant.compiles else "")
     difference = ablation.difference(variant, name)
-    unit = " %" if name == "occupancy" else ""
-    return Cell(f"{value:g}{unit}", f"{difference:+g}" if difference else "")
+    text = percent(value / 100) if name == "occupancy" else f"{value:g}"
+    return Cell(text, signed(difference) if difference else "")
 
 
 def outcome(ablation: Ablation, variant: Variant) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from irscope.layout.costs import Cost
 from irscope.layout.described import DescribedLayout
+from irscope.render.figures import percent
 from irscope.render.tables import table
 
 _COLUMNS = ("#", "layout", "kind", "shape", "types", "a thread", "copies", "wasted", "operations", "lines")
@@ -28,7 +29,7 @@ def _row(item: DescribedLayout) -> list[Any]:
         held = str(threads.registers)
         replication = threads.replication
         copies = "–" if replication.total == 1 else str(replication)
-        wasted = "–" if replication.total == 1 else f"{replication.wasted:.0%}"
+        wasted = "–" if replication.total == 1 else percent(replication.wasted)
     elif memory is not None:
         held = f"{memory.size_bytes} B shared"
     elif item.encoding.space == "tensor":

@@ -9,6 +9,7 @@ from irscope.analysis.occupancy import occupancy_of
 from irscope.capture import Capture
 from irscope.errors import IrscopeError
 from irscope.layout.costs import as_json, costs_of
+from irscope.render.figures import percent
 
 _MOST = 8
 _SLOW_SHARE = 0.2
@@ -47,7 +48,9 @@ def _occupancy(capture: Capture) -> list[dict[str, Any]]:
     if found is None or found.fraction > _LOW_OCCUPANCY:
         return []
     causes = " and ".join(found.limited_by)
-    text = f"Occupancy is {found.fraction:.0%}: {found.warps_per_sm} of {found.max_warps} warps, limited by {causes}."
+    text = (
+        f"Occupancy is {percent(found.fraction)}: {found.warps_per_sm} of {found.max_warps} warps, limited by {causes}."
+    )
     return [{"level": "warn" if found.runs else "bad", "text": text}]
 
 
@@ -72,7 +75,7 @@ def _slow_passes(capture: Capture) -> list[dict[str, Any]]:
     timed = [(item.duration_us, item.label) for item in capture.passes() if item.duration_us]
     total = sum(duration for duration, _ in timed)
     return [
-        {"level": "note", "text": f"{label} takes {duration / total:.0%} of all passes' time.", "pass": label}
+        {"level": "note", "text": f"{label} takes {percent(duration / total)} of all passes' time.", "pass": label}
         for duration, label in sorted(timed, reverse=True)[:2]
         if duration > _SLOW_SHARE * total
     ]

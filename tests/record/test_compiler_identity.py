@@ -150,8 +150,8 @@ def test_a_variable_that_decides_nothing_changes_nothing(monkeypatch: pytest.Mon
     before = record_axpy()
     for name, value in {
         "TRITON_HOME": str(tmp_path),
-        "TRITON_KERNEL_DUMP": "1",
         "TRITON_DUMP_DIR": str(tmp_path / "dump"),
+        "TRITON_ALWAYS_COMPILE": "1",
         "MLIR_ENABLE_DIAGNOSTICS": "remarks",
         "LLVM_ENABLE_TIMING": "1",
         "AMDGCN_USE_BUFFER_OPS": "0",
