@@ -23,7 +23,7 @@ def percent(fraction: float) -> str:
 def milliseconds(duration_us: float) -> str:
     """`0.42`, `12.5`, `204` of a duration in microseconds: about three digits."""
     decimals = 2 if duration_us < 10_000 else 1 if duration_us < 100_000 else 0
-    return f"{duration_us / 1000:,.{decimals}f}"
+    return f"{duration_us / 1000:.{decimals}f}"
 
 
 def resource_title(name: str) -> str:

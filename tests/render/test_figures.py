@@ -32,7 +32,7 @@ def test_shares(fraction: float, text: str) -> None:
 
 def test_durations_and_resources() -> None:
     assert [milliseconds(us) for us in (0, 420, 9_999, 12_540, 204_400, 1_204_400)] == [
-        "0.00", "0.42", "10.00", "12.5", "204", "1,204",
+        "0.00", "0.42", "10.00", "12.5", "204", "1204",
     ]  # fmt: skip
     assert (resource_title("occupancy_percent"), resource_value("occupancy_percent", 12.5)) == ("occupancy", "12.5 %")
     assert (resource_title("shared_bytes"), resource_value("shared_bytes", 49152)) == ("shared bytes", "49152")
