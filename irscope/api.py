@@ -33,6 +33,7 @@ def record_all(
     virtual: bool = False,
     timeout_s: float = 300.0,
     interpreter: str | None = None,
+    assume: Mapping[str, Any] | None = None,
 ) -> tuple[Capture, ...]:
     """Record every launch of a script, or a kernel by its signature, in a process of its own.
 
@@ -51,6 +52,8 @@ def record_all(
         virtual: run on the virtual GPU even where there is a real one.
         timeout_s: seconds for one kernel's compile.
         interpreter: a Python with another Triton.
+        assume: what the virtual GPU takes values to be that a GPU would compute: by the variable that the script
+            assigns them to, FILE:LINE of the read, or the kernel's parameter.
 
     Returns the captures, failed ones included. Raises RecordingError where nothing was compiled.
     """
@@ -73,6 +76,7 @@ def record_all(
         snapshots=snapshots,
         llvm_passes=llvm_passes,
         virtual=virtual,
+        assume={name: str(value) for name, value in (assume or {}).items()},
     )
     recording = record_request(request, timeout_s=timeout_s, interpreter=interpreter)
     if not recording.captures:

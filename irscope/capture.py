@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from irscope.assumption import Assumption, notes_of
 from irscope.callable_module import make_callable
 from irscope.errors import StageNotFound, did_you_mean
 from irscope.plan import PassPlan
@@ -120,6 +121,13 @@ class Launch:
     language: str = "triton"
     """`triton` or `gluon`."""
     autotuning: Autotuning | None = None
+    assumptions: tuple[Assumption, ...] = ()
+    """What stood in for data that the virtual GPU did not compute, and reached this launch; not part of the identity."""
+
+    @property
+    def assumption_notes(self) -> tuple[str, ...]:
+        """The assumptions as sentences, all checks in one."""
+        return notes_of(self.assumptions)
 
     def option(self, name: str, default: Any = None) -> Any:
         """The value of one option, or `default`."""

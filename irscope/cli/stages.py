@@ -142,8 +142,20 @@ def summary(captures: Sequence[Capture], color: bool | None) -> str:
         ]
         for number, capture in enumerate(captures, 1)
     ]
+    if any(capture.launch.assumptions for capture in captures):
+        columns.append("assumed")
+        for row, capture in zip(rows, captures, strict=True):
+            row.append(_assumed(capture))
     text = table(columns, rows, width=width(), color=colored(color))
+    notes = dict.fromkeys(note for capture in captures for note in capture.launch.assumption_notes)
+    text += "".join(f"\n{note}" for note in notes) + ("\n" if notes else "")
     return text + "\nirscope show ID --stage ttgir (or any other) prints one; irscope passes ID its passes.\n"
+
+
+def _assumed(capture: Capture) -> str:
+    """`n=0, m=0`: what the virtual GPU took unknown values to be, checks left out."""
+    shown = (f"{item.name}={item.value}" for item in capture.launch.assumptions if not item.only_checked)
+    return ", ".join(dict.fromkeys(shown)) or "–"
 
 
 def options_text(capture: Capture) -> str:
@@ -193,6 +205,7 @@ def as_json(capture: Capture, wanted: Sequence[str] = ()) -> dict[str, Any]:
         "environment": asdict(capture.environment),
         "metadata": dict(capture.metadata),
         "notes": list(capture.notes),
+        "assumptions": [asdict(item) for item in capture.launch.assumptions],
         "compile_us": capture.compile_us,
         "stages": [
             {"stage": item.stage, "duration_us": item.duration_us, "bytes": len(item.data)}

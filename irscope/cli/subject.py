@@ -42,6 +42,8 @@ class How:
     constexprs: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict[str, Any])
     config: str = "first"
+    assume: tuple[tuple[str, str], ...] = ()
+    """What the virtual GPU takes unknown values to be, by name or FILE:LINE."""
     plan: PassPlan = field(default_factory=PassPlan)
     snapshots: str = "triton"
     llvm_passes: bool = False
@@ -193,6 +195,7 @@ def _recorded(file: str, kernel: str, asked: How) -> list[Capture]:
         snapshots=cast("Any", asked.snapshots),
         llvm_passes=asked.llvm_passes,
         virtual=asked.virtual,
+        assume=dict(asked.assume),
     )
     request = replace(request, constants=asked.constants, disassemble=asked.disassemble)
     recording = run_request(request, asked)

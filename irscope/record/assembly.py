@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from irscope.assumption import Assumption, joined
 from irscope.capture import (
     STAGE_NAMES,
     Artifact,
@@ -28,6 +29,7 @@ from irscope.plan import PassPlan
 from irscope.record.binaries import read_resources
 from irscope.record.events import Event
 from irscope.record.request import RecordRequest
+from irscope.capture_schema import converted
 from irscope.store import launch_from_json, tupled
 
 # "/home/jos\C3\A9/matmul.py"
@@ -253,7 +255,10 @@ class Assembly:
         for item in self._open.values():
             if item.hash and item.hash == event["hash"] and item.launch.grid is None:
                 x, y, z = event["grid"]
-                item.launch = replace(item.launch, grid=(x, y, z))
+                told = (converted(item, Assumption) for item in event.fields.get("assumptions", ()))
+                item.launch = replace(
+                    item.launch, grid=(x, y, z), assumptions=joined(item.launch.assumptions, told)
+                )
 
     def _on_timed(self, event: Event) -> None:
         # On the virtual GPU nothing was timed: no configuration won.
@@ -295,7 +300,7 @@ class Assembly:
             failure=failure,
             metadata=tuple(sorted((key, tupled(value)) for key, value in metadata.items())),
             sources=self._sources_of(item.launch.kernel, stages),
-            notes=(*item.notes, *self.notes),
+            notes=(*item.notes, *item.launch.assumption_notes, *self.notes),
             snapshot_level=self._request.snapshots,
             compile_us=sum(durations) if durations else None,
         )

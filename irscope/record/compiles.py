@@ -17,6 +17,7 @@ from irscope.record.compiler_identity import code_variables, compiler_parts
 from irscope.record.device_watch import configuration_under_way
 from irscope.record.launches import describe_launch, describe_traceback, with_constants
 from irscope.record.tap import replaced, tap
+from irscope.record.virtual_arguments import assumptions_under_way
 from irscope.record.watched_compile import Watch, WatchedCompile
 
 __all__ = ["Watch", "WatchedCompile", "finish_compile", "plain", "watch_compiles"]
@@ -78,6 +79,7 @@ def _one_compile(
     current = watch.begin(triton_api.target_of(target))
     launch = describe_launch(src)
     launch["autotuning"] = configuration_under_way(launch["kernel"]["name"])
+    launch["assumptions"] = assumptions_under_way(launch)
     current.emit("compile-begin", target=str(current.target), warp_size=current.target.warp_size, launch=launch)
     try:
         kernel = real(src, target=target, options=options, **keywords)

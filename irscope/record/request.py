@@ -35,6 +35,8 @@ class RecordRequest:
     constexprs: tuple[tuple[str, str], ...] = ()
     constants: tuple[tuple[str, str], ...] = ()
     """tl.constexpr values that replace a launch's own in what is recorded; what is launched keeps them."""
+    assume: tuple[tuple[str, str], ...] = ()
+    """Values of what the virtual GPU would assume, by name or FILE:LINE."""
     options: tuple[tuple[str, Any], ...] = ()
     """Compile options that replace the launch's own."""
     stage: str = ""
@@ -68,6 +70,6 @@ class RecordRequest:
         known = {item.name for item in fields(RecordRequest)}
         for name in ("arguments", "targets"):
             data[name] = tuple(data[name])
-        for name in ("constexprs", "constants", "options"):
+        for name in ("constexprs", "constants", "options", "assume"):
             data[name] = tuple((key, value) for key, value in data[name])
         return RecordRequest(**{key: value for key, value in data.items() if key in known})

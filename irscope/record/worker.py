@@ -115,10 +115,16 @@ def _target_without_request(request: RecordRequest) -> Target:
 def _script(request: RecordRequest, watch: Watch, target: Target, real: bool, around: AroundScript | None) -> None:
     from irscope.record.device_watch import real_launches, virtual_launches
 
-    launches = real_launches(watch.emit) if real else virtual_launches(target, request.configs, watch.emit)
+    launches = real_launches(watch.emit) if real else virtual_launches(
+        target, request.configs, watch.emit, dict(request.assume)
+    )
+    if real and request.assume:
+        watch.emit("note", text="--assume set nothing: the script ran on a GPU, where nothing is assumed.")
     try:
         with launches, around(watch) if around is not None else contextlib.nullcontext():
             run_script(Path(request.path), request.arguments)
+    except IrscopeError:
+        raise
     except SystemExit as stop:
         code = stop.code if isinstance(stop.code, int) else (0 if stop.code is None else 1)
         watch.emit("script-end", code=code, message="" if code == 0 else f"it exited with {stop.code!r}", frames="")
