@@ -123,12 +123,18 @@ class Shadows:
     ) -> None:
         if any(not tensor.is_meta for tensor in written):
             return
-        overwritten = _overwritten(func, args, kwargs)
-        rest = [tensor for tensor in tensors if not any(tensor is other for other in overwritten)]
+        # Unknown so far, and read by nothing here: written whole, it is known from now on.
+        regained = [
+            tensor
+            for tensor in _overwritten(func, args, kwargs)
+            if virtual_memory.covers(tensor)
+            and not virtual_memory.is_known(tensor)
+            and sum(_shares(tensor, other) for other in tensors) == 1
+        ]
+        rest = [tensor for tensor in tensors if not any(tensor is other for other in regained)]
         if _all_known(rest):
-            for tensor in overwritten:
-                if virtual_memory.covers(tensor):
-                    virtual_memory.make_known(tensor)
+            for tensor in regained:
+                virtual_memory.make_known(tensor)
         if not _all_known(tensors):
             for tensor in written:
                 virtual_memory.lose(tensor)
@@ -209,6 +215,13 @@ def _fresh(result: Any, virtual: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         for one in _tensors(result)
         if virtual_memory.has_shadow(one) and one.untyped_storage()._cdata not in held
     ]
+
+
+def _shares(first: torch.Tensor, second: torch.Tensor) -> bool:
+    """Whether two tensors stand in the same memory."""
+    if not second.is_meta or second.layout is not torch.strided:
+        return False
+    return first.untyped_storage()._cdata == second.untyped_storage()._cdata
 
 
 def _is_small(tensor: torch.Tensor) -> bool:
