@@ -52,6 +52,7 @@ class Assumption:
     def text(self) -> str:
         """`n: assumed 0, from item3.py:16, which decided n: tt.divisibility=16; --assume n=VALUE sets it`."""
         made = [decision for decision in self.decided if decision.kind not in ("argument", "check")]
+        made = [decision for decision in made if decision.place != self.place or decision.kind == "branch"]
         whats = [f"{item.what} ({item.place})" if item.place else item.what for item in made]
         decided = ", which decided " + ", ".join(dict.fromkeys(whats)) if whats else ""
         how = f"set by --assume, read at {self.place}" if self.given else f"assumed {self.value}, from {self.place}"
@@ -59,10 +60,10 @@ class Assumption:
         return f"{self.name}: {value}{how}{decided}" + ("" if self.given else f"; --assume {self.name}=VALUE sets it")
 
 
-def joined(first: Iterable[Assumption], second: Iterable[Assumption]) -> tuple[Assumption, ...]:
-    """Two accounts of what was assumed as one: each assumption with all that either says it decided."""
+def joined(assumptions: Iterable[Assumption]) -> tuple[Assumption, ...]:
+    """Several accounts of what was assumed as one: each assumption once, with all that any says it decided."""
     found: dict[tuple[str, str, int], Assumption] = {}
-    for item in (*first, *second):
+    for item in assumptions:
         held = found.setdefault((item.name, item.file, item.line), item)
         found[item.name, item.file, item.line] = replace(
             held, decided=tuple(dict.fromkeys((*held.decided, *item.decided)))

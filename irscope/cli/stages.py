@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from irscope.assumption import joined, notes_of
 from irscope.capture import Artifact, Capture, PassSnapshot, Resources, StageKind, stage_named
 from irscope.cli.output import STANDARD_OUTPUT, colored, paint_text, width, write_output
 from irscope.cli.subject import say
@@ -147,7 +148,7 @@ def summary(captures: Sequence[Capture], color: bool | None) -> str:
         for row, capture in zip(rows, captures, strict=True):
             row.append(_assumed(capture))
     text = table(columns, rows, width=width(), color=colored(color))
-    notes = dict.fromkeys(note for capture in captures for note in capture.launch.assumption_notes)
+    notes = notes_of(joined(item for capture in captures for item in capture.launch.assumptions))
     text += "".join(f"\n{note}" for note in notes) + ("\n" if notes else "")
     return text + "\nirscope show ID --stage ttgir (or any other) prints one; irscope passes ID its passes.\n"
 

@@ -257,7 +257,7 @@ class Assembly:
                 x, y, z = event["grid"]
                 told = (converted(item, Assumption) for item in event.fields.get("assumptions", ()))
                 item.launch = replace(
-                    item.launch, grid=(x, y, z), assumptions=joined(item.launch.assumptions, told)
+                    item.launch, grid=(x, y, z), assumptions=joined((*item.launch.assumptions, *told))
                 )
 
     def _on_timed(self, event: Event) -> None:

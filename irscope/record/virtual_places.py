@@ -8,7 +8,7 @@ import os
 import sys
 import sysconfig
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -33,6 +33,8 @@ class Place:
     """What the statement assigns to: several for `a, b = …`."""
     name: str = ""
     """The one of them that takes the value; empty where none does."""
+    returns: bool = False
+    """Whether the statement hands the value to the caller."""
 
     @property
     def label(self) -> str:
@@ -51,15 +53,13 @@ def place_of_reader() -> Place:
     caller = frame.f_back
     for _ in range(_CALLERS):
         # def longest(lengths): return int(lengths.max())   |   n = longest(lengths)
-        if place.name or caller is None or not place.text.startswith("return "):
+        if place.name or caller is None or not place.returns:
             break
         if is_of_program(caller.f_code.co_filename):
             outer = _place(caller)
-            place = Place(place.file, place.line, place.text, outer.names, outer.name)
-            if outer.text.startswith("return "):
-                caller = caller.f_back
-                continue
-            break
+            place = replace(place, names=outer.names, name=outer.name)
+            if not outer.returns:
+                break
         caller = caller.f_back
     return place
 
@@ -101,7 +101,8 @@ def _described(file: str, line: int, column: int | None) -> Place:
         return Place(file, line, linecache.getline(file, line).strip()[:_TEXT])
     targets = list(_targets(statement, line, column))
     names = targets[0] if targets else ()
-    return Place(file, line, _text(file, statement), names, _name(statement, names, line, column))
+    name = _name(statement, names, line, column)
+    return Place(file, line, _text(file, statement), names, name, isinstance(statement, ast.Return))
 
 
 def _statement(file: str, line: int) -> ast.stmt | None:

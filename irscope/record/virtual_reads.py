@@ -170,8 +170,13 @@ class Reads:
         if not any(isinstance(item, T) for item in where):
             return self._mode.call(func, args, kwargs)
         indices: list[Any] = []
+        guessed = False
         for item in where:
-            if isinstance(item, T) and item.dtype in (torch.bool, torch.uint8) and (tensor.is_meta or item.is_meta):
+            if isinstance(item, T) and item.dim() == 0 and item.dtype is torch.bool and item.is_meta:
+                found = virtual_memory.known(item)
+                indices.append(virtual_memory.truth(item) is not False if found is None else bool(found.values))
+                guessed = guessed or found is None or found.drawn
+            elif isinstance(item, T) and item.dtype in (torch.bool, torch.uint8) and (tensor.is_meta or item.is_meta):
                 indices.extend(self._places(item))
             elif isinstance(item, T) and item.is_meta and not tensor.is_meta:
                 found = virtual_memory.known(item)
@@ -181,7 +186,10 @@ class Reads:
                 indices.append(item)
         if tensor.is_meta:
             indices = [item.to("meta") if isinstance(item, T) and not _has_values(item) else item for item in indices]
-        return self._mode.call(func, (tensor, tuple(indices), *args[2:]), kwargs)
+        result = self._mode.call(func, (tensor, tuple(indices), *args[2:]), kwargs)
+        if guessed:
+            virtual_memory.lose(tensor if func is T.__setitem__ else result)
+        return result
 
     def nonzero(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Where a tensor is not 0: everywhere, unless its values are known."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -14,7 +14,7 @@ _OPERATION = re.compile(r'^\s*(?:(?P<results>%[^=]*?) = )?"?(?P<name>[a-z_]\w*(?
 _VALUE = re.compile(r"%[\w$.-]+")
 # tt.func public @kernel(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %n: i32) attributes {noinline = false} {
 _KERNEL = re.compile(r"^\s*tt\.func public @[^(]+\((?P<parameters>.*)\)", re.MULTILINE)
-_PARAMETER = re.compile(r"(%[\w$.-]+): ")
+_PARAMETER = re.compile(r"(?P<name>%[\w$.-]+): (?P<pointer>!tt\.\w+)?")
 # ^bb1(%3: i32):
 _BLOCK = re.compile(r"^\s*\^\w+\((?P<parameters>.*)\):")
 
@@ -25,6 +25,7 @@ _READS = frozenset(
     "amdgpu.buffer_load_to_local ttng.prefetch_tensormap ttng.tensormap_fenceproxy_acquire".split()
 )
 """Operations that read through the pointers they are given, and whose results are no pointers into the same memory."""
+_LOOPS = frozenset({"scf.for", "scf.while"})
 _YIELDS = frozenset({"scf.yield", "scf.condition", "cf.br", "cf.cond_br"})
 _QUIET = frozenset({"tt.return", "tt.assert", "tt.print", "tt.reduce.return", "tt.scan.return"})
 _PURE_DIALECTS = ("arith.", "math.", "scf.", "ub.")
@@ -38,10 +39,10 @@ _PURE = frozenset(
 
 @dataclass(slots=True)
 class _Region:
-    """An operation with regions: the values that what is yielded within becomes."""
+    """An operation with regions: what is yielded within, and the values that it becomes."""
 
-    names: list[str]
-    results: list[str] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
+    reached: set[int] = field(default_factory=set)
 
 
 @lru_cache(maxsize=256)
@@ -54,64 +55,81 @@ def written_parameters(text: str) -> tuple[bool, ...] | None:
     found = _KERNEL.search(text)
     if found is None or "tt.int_to_ptr" in text or "x!tt.ptr<!tt.ptr" in text or "!tt.ptr<!tt.ptr" in text:
         return None
-    parameters = _PARAMETER.findall(found["parameters"])
-    held: dict[str, set[int]] = {name: {index} for index, name in enumerate(parameters)}
-    written: set[int] = set()
+    parameters = list(_PARAMETER.finditer(found["parameters"]))
+    reader = _Reader({one["name"]: {index} for index, one in enumerate(parameters) if one["pointer"]})
     lines = text.splitlines()
-    while True:
-        before = sum(map(len, held.values()))
-        regions: list[_Region] = []
-        for line in lines:
-            _follow(line, held, regions, written)
-        if sum(map(len, held.values())) == before:
-            return tuple(index in written for index in range(len(parameters)))
-
-
-def _follow(line: str, held: dict[str, set[int]], regions: list[_Region], written: set[int]) -> None:
-    text = line.partition(" loc(")[0].rstrip()
-    if text.lstrip().startswith("}") and regions:
-        closed = regions.pop()
-        if text.endswith("{"):
-            # } else {  |  } do {
-            regions.append(closed)
-        return
-    if (block := _BLOCK.match(text)) is not None:
-        if regions:
-            regions[-1].names += _VALUE.findall(block["parameters"])
-        return
-    operation = _OPERATION.match(text)
-    if operation is None:
-        return
-    name = operation["name"]
-    results = _VALUE.findall(operation["results"] or "")
-    # %5:2 = … is used as %5#1: the name alone matters.
-    results = [result.partition(":")[0] for result in results]
-    others = _VALUE.findall(text[operation.end() :])
-    reached: set[int] = set().union(*(held.get(other, ()) for other in others))
-    if name in _YIELDS:
-        if regions:
-            _give(held, regions[-1].names, reached)
-    elif name in _READS or name in _QUIET or name == "tt.func":
+    while reader.read(lines):
         pass
-    elif name in _PURE or name.startswith(_PURE_DIALECTS):
-        _give(held, results, reached)
-        if name in ("scf.for", "scf.while"):
-            _give(held, others, reached)
-    elif name == "tt.store" and others:
-        # What is stored is no place that is stored to.
-        written |= held.get(others[0], set())
-    else:
-        written |= reached
-        _give(held, results, reached)
-    if text.endswith("{"):
-        loops = others if name in ("scf.for", "scf.while") else []
-        regions.append(_Region([*results, *loops]))
+    return tuple(index in reader.written for index in range(len(parameters)))
 
 
-def _give(held: dict[str, set[int]], names: list[str], reached: set[int]) -> None:
-    if reached:
-        for name in names:
-            held.setdefault(name, set()).update(reached)
+class _Reader:
+    """Follows the pointers through a text, again and again until nothing new is found."""
+
+    def __init__(self, held: dict[str, set[int]]) -> None:
+        self.held = held
+        """By value: the parameters whose memory it may point into."""
+        self.written: set[int] = set()
+        self._regions: dict[int, _Region] = {}
+        """By the line that opens it."""
+
+    def read(self, lines: list[str]) -> bool:
+        """Go through the text once; whether anything new was found."""
+        before = self._size()
+        open_regions: list[_Region] = []
+        for number, line in enumerate(lines):
+            self._line(number, line.partition(" loc(")[0].rstrip(), open_regions)
+        return self._size() != before
+
+    def _size(self) -> int:
+        regions = self._regions.values()
+        return sum(map(len, self.held.values())) + sum(len(one.reached) + len(one.names) for one in regions)
+
+    def _line(self, number: int, text: str, regions: list[_Region]) -> None:
+        if text.lstrip().startswith("}") and regions:
+            closed = regions.pop()
+            if text.endswith("{"):
+                # } else {  |  } do {
+                regions.append(closed)
+            return
+        if (block := _BLOCK.match(text)) is not None:
+            if regions:
+                regions[-1].names.update(_VALUE.findall(block["parameters"]))
+                self._give(regions[-1].names, regions[-1].reached)
+            return
+        operation = _OPERATION.match(text)
+        if operation is None:
+            return
+        # %5:2 = … is used as %5#1: the name alone matters.
+        results = [result.partition(":")[0] for result in _VALUE.findall(operation["results"] or "")]
+        others = _VALUE.findall(text[operation.end() :])
+        self._operation(operation["name"], results, others, regions)
+        if text.endswith("{"):
+            region = self._regions.setdefault(number, _Region())
+            region.names.update(results, others if operation["name"] in _LOOPS else ())
+            regions.append(region)
+
+    def _operation(self, name: str, results: list[str], others: list[str], regions: list[_Region]) -> None:
+        reached: set[int] = set().union(*(self.held.get(other, ()) for other in others))
+        if name in _YIELDS:
+            if regions:
+                regions[-1].reached |= reached
+                self._give(regions[-1].names, regions[-1].reached)
+        elif name in _READS or name in _QUIET or name == "tt.func":
+            return
+        elif name in _PURE or name.startswith(_PURE_DIALECTS):
+            # What a loop begins with is what its block is given.
+            self._give([*results, *others] if name in _LOOPS else results, reached)
+        elif name == "tt.store" and others:
+            # What is stored is no place that is stored to.
+            self.written |= self.held.get(others[0], set())
+        else:
+            self.written |= reached
+            self._give(results, reached)
+
+    def _give(self, names: Iterable[str], reached: set[int]) -> None:
+        for name in names if reached else ():
+            self.held.setdefault(name, set()).update(reached)
 
 
 def written_arguments(kernel: Any, signature: Mapping[str, Any], arguments: tuple[Any, ...]) -> list[Any] | None:
