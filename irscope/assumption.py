@@ -6,6 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
+_SHOWN = 4
+"""How many decisions, or checks, a sentence names."""
+
 DecisionKind = Literal["argument", "attribute", "constexpr", "grid", "shape", "branch", "check", "loop", "conversion"]
 
 
@@ -14,7 +17,7 @@ class Decision:
     """What an assumed value decided."""
 
     kind: DecisionKind
-    """`check`: an assert, or a test before a raise, that was taken to pass. `conversion`: it was not followed further."""
+    """`check`: an assert, or a test before a raise, taken to pass. `conversion`: the value was not followed further."""
     what: str
     """The parameter (`n`), its attribute or constant (`n: tt.divisibility=16`), or the text of the statement."""
     place: str = ""
@@ -54,7 +57,9 @@ class Assumption:
         made = [decision for decision in self.decided if decision.kind not in ("argument", "check")]
         made = [decision for decision in made if decision.place != self.place or decision.kind == "branch"]
         whats = [f"{item.what} ({item.place})" if item.place else item.what for item in made]
-        decided = ", which decided " + ", ".join(dict.fromkeys(whats)) if whats else ""
+        whats = list(dict.fromkeys(whats))
+        more = f" and {len(whats) - _SHOWN} more" if len(whats) > _SHOWN else ""
+        decided = f", which decided {', '.join(whats[:_SHOWN])}{more}" if whats else ""
         how = f"set by --assume, read at {self.place}" if self.given else f"assumed {self.value}, from {self.place}"
         value = f"{self.value}, " if self.given else ""
         return f"{self.name}: {value}{how}{decided}" + ("" if self.given else f"; --assume {self.name}=VALUE sets it")
@@ -81,6 +86,3 @@ def notes_of(assumptions: Iterable[Assumption]) -> tuple[str, ...]:
         rest = f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
         notes.append(f"Taken to pass, for nothing was computed: {', '.join(texts[:_SHOWN])}{rest}.")
     return tuple(notes)
-
-
-_SHOWN = 3

@@ -122,7 +122,7 @@ class Launch:
     """`triton` or `gluon`."""
     autotuning: Autotuning | None = None
     assumptions: tuple[Assumption, ...] = ()
-    """What stood in for data that the virtual GPU did not compute, and reached this launch; not part of the identity."""
+    """What stood in, up to this launch, for data that the virtual GPU did not compute; not part of the identity."""
 
     @property
     def assumption_notes(self) -> tuple[str, ...]:

@@ -89,7 +89,7 @@ def assumptions_under_way(launch: Mapping[str, Any] | None = None) -> list[dict[
         return []
     decided: Decided = getattr(_launch, "decided", None) or {}
     if launch is not None:
-        decided = {read: [*made, *_specialised(made, launch)] for read, made in decided.items()}
+        decided = {read: [*_specialised(made, launch), *made] for read, made in decided.items()}
     return [asdict(assumption) for assumption in one.assumptions(decided)]
 
 

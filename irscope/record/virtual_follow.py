@@ -240,9 +240,7 @@ def _filled(shape: list[Any], value: Any) -> list[Any]:
 
 
 def _assumption(read: Read, decided: tuple[Decision, ...]) -> Assumption:
-    return Assumption(
-        read.name or read.place, read.value, read.file, read.line, read.expression, read.given, decided
-    )
+    return Assumption(read.name or read.place, read.value, read.file, read.line, read.expression, read.given, decided)
 
 
 def launch_decisions(arguments: Mapping[str, Any]) -> dict[Read, list[Decision]]:
@@ -252,4 +250,3 @@ def launch_decisions(arguments: Mapping[str, Any]) -> dict[Read, list[Decision]]
         for read in reads_of(value):
             made.setdefault(read, []).append(Decision("argument", name))
     return made
-

@@ -13,7 +13,6 @@ import torch
 
 from irscope.record import virtual_memory
 from irscope.record.virtual_follow import following
-from irscope.record.virtual_numbers import carry
 from irscope.record.virtual_shapes import install_shapes, set_sizes
 from irscope.record.virtual_torch import VirtualCuda
 

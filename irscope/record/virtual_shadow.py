@@ -30,7 +30,16 @@ CONSTANT = GIVEN | frozenset(
 """Factories whose values follow from their arguments, or are random integers as good as any others."""
 RANDOM = frozenset({torch.randint, torch.randperm, torch.randint_like})
 UNWRITTEN = frozenset(
-    {torch.empty_like, torch.rand_like, torch.randn_like, T.new_empty, T.new_empty_strided, T.new, T.resize, T.resize_as}
+    {
+        torch.empty_like,
+        torch.rand_like,
+        torch.randn_like,
+        T.new_empty,
+        T.new_empty_strided,
+        T.new,
+        T.resize,
+        T.resize_as,
+    }
 )
 """Their results hold whatever the memory holds, or numbers of the GPU's own generator."""
 PLACES_ONLY = frozenset({T.requires_grad_, T.share_memory_, T.retain_grad, T.register_hook, T.backward})
@@ -193,7 +202,12 @@ def is_of_a_library(func: Any) -> bool:
 def _attach(results: list[torch.Tensor], values: list[Any], drawn: bool) -> None:
     made: set[int] = set()
     for one, value in zip(results, values, strict=True):
-        if not isinstance(value, T) or value.device.type != "cpu" or value.shape != one.shape or value.dtype != one.dtype:
+        if (
+            not isinstance(value, T)
+            or value.device.type != "cpu"
+            or value.shape != one.shape
+            or value.dtype != one.dtype
+        ):
             continue
         if value.layout is not torch.strided or not virtual_memory.has_shadow(one):
             continue
@@ -211,9 +225,7 @@ def _fresh(result: Any, virtual: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """The results that stand in memory of their own."""
     held = {tensor.untyped_storage()._cdata for tensor in virtual if tensor.layout is torch.strided}
     return [
-        one
-        for one in _tensors(result)
-        if virtual_memory.has_shadow(one) and one.untyped_storage()._cdata not in held
+        one for one in _tensors(result) if virtual_memory.has_shadow(one) and one.untyped_storage()._cdata not in held
     ]
 
 

@@ -18,22 +18,27 @@ _PARAMETER = re.compile(r"(?P<name>%[\w$.-]+): (?P<pointer>!tt\.\w+)?")
 # ^bb1(%3: i32):
 _BLOCK = re.compile(r"^\s*\^\w+\((?P<parameters>.*)\):")
 
-_READS = frozenset(
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_READS = _names(
     "tt.load tt.descriptor_load tt.descriptor_gather tt.experimental_descriptor_load tt.experimental_descriptor_gather "
     "ttg.async_copy_global_to_local ttng.async_tma_copy_global_to_local ttng.async_tma_gather "
     "ttng.async_tma_prefetch amdg.buffer_load amdg.buffer_load_to_local amdgpu.buffer_load "
-    "amdgpu.buffer_load_to_local ttng.prefetch_tensormap ttng.tensormap_fenceproxy_acquire".split()
+    "amdgpu.buffer_load_to_local ttng.prefetch_tensormap ttng.tensormap_fenceproxy_acquire"
 )
 """Operations that read through the pointers they are given, and whose results are no pointers into the same memory."""
 _LOOPS = frozenset({"scf.for", "scf.while"})
 _YIELDS = frozenset({"scf.yield", "scf.condition", "cf.br", "cf.cond_br"})
 _QUIET = frozenset({"tt.return", "tt.assert", "tt.print", "tt.reduce.return", "tt.scan.return"})
 _PURE_DIALECTS = ("arith.", "math.", "scf.", "ub.")
-_PURE = frozenset(
+_PURE = _names(
     "tt.addptr tt.advance tt.bitcast tt.broadcast tt.cat tt.clampf tt.expand_dims tt.gather tt.int_to_ptr tt.join "
     "tt.make_tensor_descriptor tt.make_tensor_ptr tt.ptr_to_int tt.reduce tt.reshape tt.scan tt.split tt.splat "
     "tt.trans tt.unsplat ttg.convert_layout tt.dot tt.histogram tt.map_elementwise tt.mulhiui tt.precise_divf "
-    "tt.precise_sqrt tt.fp_to_fp tt.func".split()
+    "tt.precise_sqrt tt.fp_to_fp tt.func"
 )
 
 

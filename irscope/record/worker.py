@@ -115,8 +115,10 @@ def _target_without_request(request: RecordRequest) -> Target:
 def _script(request: RecordRequest, watch: Watch, target: Target, real: bool, around: AroundScript | None) -> None:
     from irscope.record.device_watch import real_launches, virtual_launches
 
-    launches = real_launches(watch.emit) if real else virtual_launches(
-        target, request.configs, watch.emit, dict(request.assume)
+    launches = (
+        real_launches(watch.emit)
+        if real
+        else virtual_launches(target, request.configs, watch.emit, dict(request.assume))
     )
     if real and request.assume:
         watch.emit("note", text="--assume set nothing: the script ran on a GPU, where nothing is assumed.")

@@ -92,7 +92,9 @@ def test_every_place_stays(path: Path) -> None:
 
 def test_int_float_and_range_are_followed(tmp_path: Path) -> None:
     with follow() as one:
-        names = run("n = int(read(0.0))\ns = float(n)\nk = int(s * 2) + 1\nfor i in range(k):\n    pass\n", tmp_path, one)
+        names = run(
+            "n = int(read(0.0))\ns = float(n)\nk = int(s * 2) + 1\nfor i in range(k):\n    pass\n", tmp_path, one
+        )
         assert decided(one) == {"n": [("loop", "program.py:4")]}
         assert {read.name for read in reads_of(names["k"])} == {"n"}
         assert plain((names["n"], names["k"])) == (0, 1)

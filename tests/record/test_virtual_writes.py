@@ -6,14 +6,19 @@ import pytest
 
 from irscope.record.virtual_writes import written_parameters
 
-HEAD = "module {\n  tt.func public @k(%a: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %b: !tt.ptr<f32>, %n: i32) attributes {noinline = false} {\n"
+PARAMETERS = "%a: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %b: !tt.ptr<f32>, %n: i32"
+HEAD = f"module {{\n  tt.func public @k({PARAMETERS}) attributes {{noinline = false}} {{\n"
 TAIL = "    tt.return\n  }\n}\n"
 STORE = "    tt.store {0}, %v : !tt.ptr<f32>\n"
 
 CASES: tuple[tuple[str, str, tuple[bool, ...] | None], ...] = (
     ("nothing", "", (False, False, False)),
     ("a copy", "    %v = tt.load %a : !tt.ptr<f32>\n" + STORE.format("%b"), (False, True, False)),
-    ("through arithmetic", "    %p = tt.addptr %b, %n : !tt.ptr<f32>, i32\n" + STORE.format("%p"), (False, True, False)),
+    (
+        "through arithmetic",
+        "    %p = tt.addptr %b, %n : !tt.ptr<f32>, i32\n" + STORE.format("%p"),
+        (False, True, False),
+    ),
     ("what is stored is no place", "    tt.store %b, %a : !tt.ptr<f32>\n", (False, True, False)),
     (
         "an atomic",
