@@ -147,9 +147,11 @@ def summary(captures: Sequence[Capture], color: bool | None) -> str:
         columns.append("assumed")
         for row, capture in zip(rows, captures, strict=True):
             row.append(_assumed(capture))
+    from irscope.render.tables import masked
+
     text = table(columns, rows, width=width(), color=colored(color))
     notes = notes_of(joined(item for capture in captures for item in capture.launch.assumptions))
-    text += "".join(f"\n{note}" for note in notes) + ("\n" if notes else "")
+    text += "".join(f"\n{masked(note)}" for note in notes) + ("\n" if notes else "")
     return text + "\nirscope show ID --stage ttgir (or any other) prints one; irscope passes ID its passes.\n"
 
 

@@ -24,12 +24,12 @@ from irscope.capture import (
     Target,
     stage_rank,
 )
+from irscope.capture_schema import converted
 from irscope.ir.quoted import unescape_ir
 from irscope.plan import PassPlan
 from irscope.record.binaries import read_resources
 from irscope.record.events import Event
 from irscope.record.request import RecordRequest
-from irscope.capture_schema import converted
 from irscope.store import launch_from_json, tupled
 
 # "/home/jos\C3\A9/matmul.py"

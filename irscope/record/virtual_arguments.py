@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from irscope.assumption import Decision
@@ -36,6 +36,8 @@ def install_arguments(patches: Patches) -> None:
         def taken(name: str, value: Any) -> Any:
             value = _assumed(one, name, value)
             for read in reads_of(value):
+                # What is passed on as it is read has the parameter's name.
+                read = read if read.name else replace(read, name=name)
                 kind = "constexpr" if name in constants else "argument"
                 decided.setdefault(read, []).append(Decision(kind, name))
                 held[name] = value
@@ -56,11 +58,10 @@ def _assumed(one: Following, name: str, value: Any) -> Any:
     reads = reads_of(value)
     if not reads or isinstance(value, tuple | list) or any(read.given for read in reads):
         return value
-    given = one.given_for(name)
-    if given is None:
+    number = one.given_for(name, value)
+    if number is None:
         return value
     first = min(reads, key=lambda read: (read.file, read.line))
-    number = type(plain(value))(given)
     return carry(number, frozenset({Read(name, repr(number), first.file, first.line, first.expression, True)}))
 
 

@@ -30,7 +30,9 @@ class Following:
         self._decided: dict[tuple[DecisionKind, str, str], set[Read]] = {}
         """What was decided outside of launches: by kind, text and place."""
         self._asked: list[tuple[Reads, Place]] = []
-        """The questions of the statement under way."""
+        """The latest questions, of which those of the statement under way are the last."""
+        self._forgotten = 0
+        """How many questions were asked before these."""
 
     # ---- reads
 
@@ -125,11 +127,12 @@ class Following:
 
     def mark(self) -> int:
         """The beginning of a test whose outcome is looked at as a whole."""
-        return len(self._asked)
+        return self._forgotten + len(self._asked)
 
     def settle(self, mark: int, value: Any, wanted: bool) -> Any:
         """The end of a test that should come out as `wanted` for the program to go on."""
-        asked, self._asked = self._asked[mark:], self._asked[:mark]
+        first = max(mark - self._forgotten, 0)
+        asked, self._asked = self._asked[first:], self._asked[:first]
         if not asked:
             return value
         if all(read.given for reads, _ in asked for read in reads):
@@ -153,8 +156,10 @@ class Following:
         self._decide("shape", place.text, place.label, reads)
 
     def _ask(self, reads: Reads, place: Place) -> None:
-        if len(self._asked) < _KEPT_QUESTIONS:
-            self._asked.append((reads, place))
+        self._asked.append((reads, place))
+        if len(self._asked) > _KEPT_QUESTIONS:
+            del self._asked[: _KEPT_QUESTIONS // 2]
+            self._forgotten += _KEPT_QUESTIONS // 2
         self._decide("branch", place.text, place.label, reads)
 
     def _decide(self, kind: DecisionKind, what: str, place: str, reads: Reads) -> None:
@@ -174,12 +179,9 @@ class Following:
                 decided.setdefault(read, []).append(Decision(kind, what, place))
         return tuple(_assumption(read, tuple(made)) for read, made in decided.items())
 
-    def given_for(self, parameter: str) -> Any:
-        """What `--assume` says of a kernel's parameter; None where it says nothing."""
-        if parameter not in self._assumed:
-            return None
-        self._used.add(parameter)
-        return self._assumed[parameter]
+    def given_for(self, parameter: str, default: Any) -> Any:
+        """What `--assume` says of a kernel's parameter, as a number like `default`; None where it says nothing."""
+        return self._cast(parameter, default) if parameter in self._assumed else None
 
     def unused(self) -> tuple[str, ...]:
         """The names of `--assume` that no stand-in had."""

@@ -48,6 +48,7 @@ scale[(1,)](x, y, size, m + 1, BLOCK=64)
 big = torch.empty(m + 24, device="cuda")
 scale[lambda meta: (big.numel() // 8,)](x, big, size, 5, BLOCK=128)
 scale[(1,)](x, y, size, 5, BLOCK=triton.next_power_of_2(y.argmax().item() + 200))
+scale[(1,)](x, y, size, n=y.argmin().item(), BLOCK=512)
 """
 
 
@@ -79,7 +80,13 @@ def kinds(assumption: Assumption) -> list[tuple[str, str]]:
 
 
 def test_every_launch_is_recorded(captures: tuple[Capture, ...]) -> None:
-    assert [capture.launch.grid for capture in captures] == [(1, 1, 1), (1, 1, 1), (1, 1, 1), (3, 1, 1), (1, 1, 1)]
+    assert [capture.launch.grid for capture in captures] == [
+        (1, 1, 1),
+        (1, 1, 1),
+        (1, 1, 1),
+        (3, 1, 1),
+        *[(1, 1, 1)] * 2,
+    ]
 
 
 def test_what_is_known_is_not_assumed(captures: tuple[Capture, ...]) -> None:

@@ -119,6 +119,12 @@ def test_checks_pass_and_branches_are_told(tmp_path: Path) -> None:
     assert sorted(place for kind, place in kinds if kind == "check") == sorted(checks)
 
 
+def test_a_check_is_told_after_any_number_of_questions(tmp_path: Path) -> None:
+    with follow() as one:
+        run("n = read(0)\ncount = sum(1 for _ in range(25000) if n < 1)\nassert n > 0\n", tmp_path, one)
+        assert ("check", "program.py:3") in decided(one)["n"]
+
+
 def test_an_assertion_without_a_stand_in_still_fails(tmp_path: Path) -> None:
     with follow() as one, pytest.raises(AssertionError):
         run("n = read(0)\nassert n == 0 and True\nassert 1 > 2\n", tmp_path, one)
