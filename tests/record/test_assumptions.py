@@ -125,7 +125,11 @@ def test_assume_compiles_what_the_value_itself_would(
 ) -> None:
     # The oracle: the same script with the numbers written where the reads were.
     literal = tmp_path / script.name
-    literal.write_text(SCRIPT.replace("int(x.max().item())", "3").replace("int(y.sum())", "31"))
+    numbers = {"int(x.max().item())": "3", "int(y.sum())": "31", "y.argmin().item()": "3"}
+    text = SCRIPT
+    for read, number in numbers.items():
+        text = text.replace(read, number)
+    literal.write_text(text)
     written = record_all(literal, target="cuda:90", snapshots="none", virtual=True)
     assert len(assumed) == len(written)
     for capture, expected in zip(assumed, written, strict=True):
