@@ -134,7 +134,7 @@ def _add_use(row: Row, operation: OperationUse, kind: LayoutType, uses: ModuleUs
     use["lines"].append(operation.line)
     if len(operation.results) == len(operation.result_types):
         use["values"] += [
-            name for name, own in zip(operation.results, operation.result_types, strict=True) if own == kind
+            value.name for value, own in zip(operation.results, operation.result_types, strict=True) if own == kind
         ]
     chain = uses.locations.chain_at(operation.line)
     if chain and (place := f"{chain[-1].file}:{chain[-1].line}") not in use["python"]:
