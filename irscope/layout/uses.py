@@ -69,12 +69,9 @@ def read_uses(text: str) -> ModuleUses:
     operations: list[OperationUse] = []
     values: dict[Value, LayoutType] = {}
     first_values: dict[Value, Value] = {}
-    divisibility: dict[Value, int] = {}
     for operation, loops in _with_loops(module):
         own = f"{operation.text} {operation.closing}".rstrip()
         first_values.update(operation.carried)
-        if operation.name == "tt.func":
-            divisibility.update(_divisibility(operation))
         use = _read_operation(operation, own, loops) if "<" in own else None
         if use is not None:
             values.update(_named(use, own))
@@ -98,7 +95,7 @@ def read_uses(text: str) -> ModuleUses:
         {value: tuple(rows) for value, rows in users.items()},
         read_locations(text, "mlir"),
         first_values,
-        divisibility,
+        dict(_divisibility(module.kernel)) if module.kernel is not None else {},
     )
 
 
@@ -133,15 +130,11 @@ def _read_operation(operation: Operation, own: str, loops: int) -> OperationUse:
 
 
 def _divisibility(function: Operation) -> Iterator[tuple[Value, int]]:
-    arguments = _arguments(function.regions[0].blocks[0]) if function.regions and function.regions[0].blocks else {}
+    arguments = {one.name: one for block in function.regions[0].blocks[:1] for one in block.arguments}
     for match in _ARGUMENT.finditer(function.text):
         if (argument := arguments.get(match["name"])) is not None:
             known = _DIVISIBILITY.search(match["attributes"] or "")
             yield argument, int(known[1]) if known else 1
-
-
-def _arguments(block: Block) -> dict[str, Value]:
-    return {argument.name: argument for argument in block.arguments}
 
 
 def _argument_types(block: Block) -> Iterator[tuple[Value, LayoutType]]:
@@ -149,7 +142,7 @@ def _argument_types(block: Block) -> Iterator[tuple[Value, LayoutType]]:
     if not block.arguments or "<" not in block.header:
         return
     kinds = list(types_with_positions(block.header))
-    arguments = _arguments(block)
+    arguments = {one.name: one for one in block.arguments}
     for match in _TYPED.finditer(block.header):
         kind = next((kind for at, kind in kinds if at >= match.end()), None)
         if kind is not None and match[1] in arguments:
