@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from irscope.capture import Capture
 from irscope.ir.locations import Chain
+from irscope.ir.locations_user import chain_texts, line_text
 from irscope.layout.access import fastest_dimension, global_access
 from irscope.layout.alignment import unaligned_arguments
 from irscope.layout.conflicts import shared_access
@@ -39,7 +40,7 @@ class Cost:
     line: int
     """Of the TTGIR text, 1-based."""
     place: str
-    """`file:line` of the Python source, the kernel's own line."""
+    """`file:line` of the Python source: the innermost line that is not Triton's library."""
     layouts: tuple[str, ...]
     values: tuple[str, ...]
     excess: int
@@ -52,6 +53,8 @@ class Cost:
     figures: dict[str, Any] = field(default_factory=dict[str, Any])
     pair: tuple[str, str] | None = None
     """The types in registers and in shared memory that the compiler can be asked to count conflicts of."""
+    chain: tuple[str, ...] = ()
+    """`file:line` of every frame, innermost first: the library's, the user's own, and the lines that called them."""
 
 
 def costs_of(capture: Capture) -> list[Cost]:
@@ -87,14 +90,10 @@ class _CostReader:
     def _cost(
         self, kind: Literal["global", "shared", "conversion"], use: OperationUse, used: Sequence[DescribedLayout]
     ) -> Cost:
-        chain = self._chain(use)
-        place = f"{chain[-1].file}:{chain[-1].line}" if chain else ""
         names = tuple(item.name for item in used)
         named = tuple(value.name for value in use.results or use.operands[:1])
-        return Cost(kind, use.name, use.line, place, names, named, 0, use.loops, "")
-
-    def _chain(self, use: OperationUse) -> Chain:
-        return self.uses.locations.chain_at(use.line)
+        place, chain = line_text(self.uses.place_of(use)), chain_texts(self.uses.chain_of(use))
+        return Cost(kind, use.name, use.line, place, names, named, 0, use.loops, "", chain=chain)
 
     # Global memory
 
@@ -111,7 +110,7 @@ class _CostReader:
         along = steps.index(1) if steps.count(1) == 1 else None
         possible = global_access(described.threads, bits, dimension=along)
         actions = ("global store",) if use.name in _STORES else ("global load", "async copy")
-        widths = self.machine.widths(self._chain(use), actions)
+        widths = self.machine.widths(self.uses.chain_of(use), actions)
         real = min((width for width in widths if width), default=0)
         access = (
             possible
@@ -178,7 +177,7 @@ class _CostReader:
         if memory is None or len(memory.shape) != len(registers.shape) or any(a > b for a, b in sizes):
             return
         stores = use.name in _SHARED_STORES
-        chain = self._chain(use)
+        chain = self.uses.chain_of(use)
         matrices = self.machine.count(chain, "matrix store" if stores else "matrix load") > 0
         access = shared_access(registers.threads, memory, matrices=matrices)
         how = ("stmatrix" if stores else "ldmatrix") if matrices else f"{access.bits_a_lane} bits a lane"
@@ -224,7 +223,7 @@ class _CostReader:
             return
         moves = what_moves(source.threads, destination.threads)
         share = moved_share(source.threads, destination.threads) if moves not in ("nothing", "registers") else 0.0
-        chain = self._chain(use)
+        chain = self.uses.chain_of(use)
         bits = use.types[0].element_bits
         done = self._what_is_done(use, chain)
         kibibytes = destination.threads.size * bits // 8
@@ -315,7 +314,7 @@ def _conversions(uses: ModuleUses) -> dict[object, list[OperationUse]]:
     for use in uses.operations:
         if use.name == "ttg.convert_layout":
             types = tuple((str(kind), uses.module.resolve(kind.encoding)) for kind in use.types)
-            found.setdefault((types, uses.locations.chain_at(use.line)), []).append(use)
+            found.setdefault((types, uses.chain_of(use)), []).append(use)
     return found
 
 

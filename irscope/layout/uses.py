@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from irscope.ir.locations import TextLocations, read_locations
+from irscope.ir.locations import Chain, TextLocations, read_locations
+from irscope.ir.locations_user import Place, place_of
 from irscope.ir.mlir import Block, MlirModule, Operation, Value, parse_mlir
 from irscope.layout.types import LayoutType, read_types, split_commas, types_with_positions
 
@@ -56,6 +57,16 @@ class ModuleUses:
     """Argument of a loop → what it is in the first turn."""
     divisibility: dict[Value, int] = field(default_factory=dict[Value, int])
     """Argument of a kernel → what it is known to be divisible by; 1 where nothing is known."""
+
+    def chain_of(self, use: OperationUse) -> Chain:
+        """Where an operation comes from."""
+        return self.locations.chain_at(use.line)
+
+    def place_of(self, use: OperationUse) -> Place:
+        """The user's lines that an operation comes from, innermost first."""
+        kernel = self.module.kernel
+        own = self.locations.chain_at(kernel.first_line) if kernel is not None else ()
+        return place_of(self.chain_of(use), own[0].file if own else "")
 
     def maker_of(self, value: Value) -> Operation | None:
         """The operation that a value is a result of; None for the argument of a block."""

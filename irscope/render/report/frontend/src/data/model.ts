@@ -149,6 +149,8 @@ export interface Cost {
   operation: string;
   line: number;
   place: string;
+  /** Every frame of it, innermost first. */
+  chain: string[];
   layouts: string[];
   values: string[];
   excess: number;
@@ -170,7 +172,7 @@ export interface LayoutRow {
   reason?: string;
   note?: string;
   bases?: Record<string, number[][]> | [string, number[][]][];
-  operations?: { name?: string; lines?: number[]; values?: string[]; python?: string }[];
+  operations?: { name?: string; lines?: number[]; values?: string[]; python?: string; chains?: string[][] }[];
   [other: string]: unknown;
 }
 
