@@ -234,8 +234,9 @@ def changed_capture(capture: Capture, way: Way) -> list[str]:
 def compilers_text() -> Callable[[str], str] | None:
     """What Triton's own parser makes of a module, printed; None where Triton is not there."""
     try:
-        from irscope.record import triton_api
         from triton._C.libtriton import amd, ir, nvidia
+
+        from irscope.record import triton_api
     except ImportError:
         return None
     context = ir.context()

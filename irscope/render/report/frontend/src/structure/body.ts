@@ -126,7 +126,14 @@ function read(lines: string[], kind: Kind, syntax: Syntax, resolver: Resolver): 
 
   /** Begins a region; `before` is the one that the same line ended. */
   const open = (line: number, shape: Shape, before: Region | undefined): void => {
-    const region: Region = { opener: line, isIsolated: false, outer: scope, first: names.length, hidden: [], labels: [] };
+    const region: Region = {
+      opener: line,
+      isIsolated: false,
+      outer: scope,
+      first: names.length,
+      hidden: [],
+      labels: [],
+    };
     if (isMlir) {
       region.isIsolated =
         before?.isIsolated ?? (shape.isFunction || ISOLATED.has(shape.name) || PARTITION.test(shape.name));

@@ -137,7 +137,11 @@ function uses(row: LayoutRow): HTMLElement | null {
       (use.lines ?? [])
         .slice(0, 12)
         .map((line) => [button(String(line), "Open the line", () => openLine(line), { class: "link" }), " "]),
-      h("span", { title: (use.chains ?? []).map(callers).join("\n") }, [use.python ?? []].flat().slice(0, 4).join(", ")),
+      h(
+        "span",
+        { title: (use.chains ?? []).map(callers).join("\n") },
+        [use.python ?? []].flat().slice(0, 4).join(", "),
+      ),
     ]);
   return rows.length
     ? h(
