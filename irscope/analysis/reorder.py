@@ -13,21 +13,90 @@ from dataclasses import replace
 from irscope.analysis.matching import Matching
 from irscope.analysis.regions import region_ends
 from irscope.ir.body import Body
-from irscope.ir.effects import ANY, NONE, effect_of
+from irscope.ir.effects import ANY, NONE, READS, effect_of
 
 _KINDS = ("mlir", "llvm", "ptx")
+_SSA = ("mlir", "llvm")
 _ROUNDS = 3
 
 
 def matched(left: Body, right: Body) -> Matching:
     """The matching of two bodies, the right one in the left one's order as far as order says nothing."""
     matching = Matching(left, right)
+    if left.kind in _SSA and not _is_even(matching) and (order := _same_graph(left, right)) is not None:
+        even = Matching(left, _permuted(right, order))
+        if _is_even(even):
+            return even
     for _ in range(_ROUNDS):
         order = _Reordering(matching).order() if left.kind in _KINDS and matching.moved else None
         if order is None:
             break
         matching = Matching(left, _permuted(matching.right, order))
     return matching
+
+
+def _is_even(matching: Matching) -> bool:
+    return not matching.moved and all(matching.equal) and -1 not in matching.to_right
+
+
+def _same_graph(left: Body, right: Body) -> list[int] | None:
+    """The right lines in the left one's order, where both are one graph of operations; None where they are not.
+
+    What keeps its place is paired in its order, and then what each pair reads: so of equal computations each gets the
+    partner that its readers have.
+    """
+    if sorted(left.keys) != sorted(right.keys):
+        return None
+    partner, taken = [-1] * len(left.lines), [False] * len(right.lines)
+    ours, theirs = _fixed(left), _fixed(right)
+    unread: dict[int, list[int]] = {}
+    for line, key in enumerate(right.deep_keys):
+        unread.setdefault(key, []).append(line)
+    waiting = list(zip(ours, theirs, strict=False)) if len(ours) == len(theirs) else []
+
+    def agrees(line: int, other: int) -> bool:
+        sources = zip(left.uses[line], right.uses[other], strict=False)
+        pairs = [(left.definers[one], right.definers[two]) for one, two in sources]
+        return all(one < 0 or two < 0 or partner[one] == (two if taken[two] else -1) for one, two in pairs)
+
+    for last in range(len(left.lines) - 1, -2, -1):
+        while waiting:
+            line, other = waiting.pop()
+            if partner[line] == other:
+                continue
+            if partner[line] >= 0 or taken[other] or left.keys[line] != right.keys[other]:
+                return None
+            partner[line], taken[other] = other, True
+            for one, two in zip(left.uses[line], right.uses[other], strict=False):
+                if left.definers[one] >= 0 <= right.definers[two]:
+                    waiting.append((left.definers[one], right.definers[two]))
+        if last >= 0 > partner[last]:
+            # Of equal operations that nothing reads, the one that reads the partners of what this one reads.
+            others = unread.get(left.deep_keys[last], [])
+            other = next((one for one in reversed(others) if not taken[one] and agrees(last, one)), -1)
+            if other < 0:
+                return None
+            others.remove(other)
+            waiting.append((last, other))
+    return None if -1 in partner or not _keeps_places(left, right, partner) else partner
+
+
+def _fixed(body: Body) -> list[int]:
+    return [
+        line
+        for line, shape in enumerate(body.shapes)
+        if shape.opens or shape.closes or shape.name == "^" or effect_of(shape, body.kind) == ANY
+    ]
+
+
+def _keeps_places(left: Body, right: Body, partner: list[int]) -> bool:
+    """Whether each line stays in its block, and each read of memory between the same effects."""
+    ours, theirs = _blocks(left, READS), _blocks(right, READS)
+    return all(
+        (partner[one] if one >= 0 else -1) == other
+        for line, block in enumerate(ours)
+        for one, other in zip(block, theirs[partner[line]], strict=True)
+    )
 
 
 class _Reordering:
@@ -138,14 +207,22 @@ class _Reordering:
         return order if order != list(range(count)) else None
 
 
-def _blocks(body: Body) -> list[tuple[int, int]]:
-    """For each line, what opened the region it stands in, and the label of its block; -1 for none."""
+def _blocks(body: Body, reads: int = NONE) -> list[tuple[int, int]]:
+    """For each line, what opened the region it stands in, and the label of its block; -1 for none.
+
+    With `reads`, what reads memory has the last effect before it in place of the label.
+    """
     labels: dict[int, int] = {}
+    effects: dict[int, int] = {}
     blocks: list[tuple[int, int]] = []
     for line, (parent, shape) in enumerate(zip(body.parents, body.shapes, strict=True)):
-        blocks.append((parent, labels.get(parent, -1)))
+        effect = effect_of(shape, body.kind) if reads else NONE
+        last = effects if effect == READS else labels
+        blocks.append((parent, last.get(parent, -1)))
         if shape.name == "^":
             labels[parent] = line
+        if shape.name == "^" or shape.opens or effect == ANY:
+            effects[parent] = line
     return blocks
 
 

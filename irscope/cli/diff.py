@@ -84,7 +84,7 @@ def diff(
     *,
     asked: How,
 ) -> int:
-    """Compare two compilations, structurally: what renumbering, reordering or locations change is no difference.
+    """Compare two compilations, structurally: names, locations and the order of independent operations don't count.
 
     irscope diff --disable-pass combine compares the launch recorded last with the same one without that pass.
     """

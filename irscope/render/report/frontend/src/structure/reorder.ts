@@ -1,22 +1,90 @@
 // Puts operations that only changed places among independent ones back to where the left side has them; as
 // irscope/analysis/reorder.py does.
 import type { Body } from "./body";
-import { ANY, effectOf, NONE } from "./effects";
+import { ANY, effectOf, NONE, READS } from "./effects";
 import { Matching } from "./matching";
 import { regionEnds } from "./regions";
 
 const KINDS = ["mlir", "llvm", "ptx"];
+const SSA = ["mlir", "llvm"];
 const ROUNDS = 3;
 
 /** The matching of two bodies, the right one in the left one's order as far as order says nothing. */
 export function matched(left: Body, right: Body): Matching {
   let matching = new Matching(left, right);
+  const graph = SSA.includes(left.kind) && !isEven(matching) ? sameGraph(left, right) : undefined;
+  if (graph) {
+    const even = new Matching(left, permuted(right, graph));
+    if (isEven(even)) return even;
+  }
   for (let round = 0; round < ROUNDS; round++) {
     const order = KINDS.includes(left.kind) && matching.moved.size ? new Reordering(matching).order() : undefined;
     if (!order) break;
     matching = new Matching(left, permuted(matching.right, order));
   }
   return matching;
+}
+
+const isEven = (matching: Matching): boolean =>
+  !matching.moved.size && matching.equal.every(Boolean) && !matching.toRight.includes(-1);
+
+/**
+ * The right lines in the left one's order, where both are one graph of operations; undefined where they are not.
+ * What keeps its place is paired in its order, and then what each pair reads: so of equal computations each gets the
+ * partner that its readers have.
+ */
+function sameGraph(left: Body, right: Body): number[] | undefined {
+  const count = left.lines.length;
+  const keys = [...right.keys].sort((one, other) => one - other);
+  if (right.keys.length !== count || [...left.keys].sort((a, b) => a - b).some((key, at) => key !== keys[at]))
+    return undefined;
+  const partner = new Array<number>(count).fill(-1);
+  const taken = new Array<boolean>(count).fill(false);
+  const [ours, theirs] = [fixedLines(left), fixedLines(right)];
+  const unread = new Map<number, number[]>();
+  right.deepKeys.forEach((key, line) => push(unread, key, line));
+  const waiting: [number, number][] =
+    ours.length === theirs.length ? ours.map((line, at): [number, number] => [line, theirs[at]!]) : [];
+  const sources = (line: number, other: number): [number, number][] =>
+    left.uses[line]!.slice(0, right.uses[other]!.length).map((value, at) => [
+      left.definers[value]!,
+      right.definers[right.uses[other]![at]!]!,
+    ]);
+  const agrees = (line: number, other: number): boolean =>
+    sources(line, other).every(([one, two]) => one < 0 || two < 0 || partner[one] === (taken[two] ? two : -1));
+  for (let last = count - 1; last >= -1; last--) {
+    for (let next = waiting.pop(); next; next = waiting.pop()) {
+      const [line, other] = next;
+      if (partner[line] === other) continue;
+      if (partner[line]! >= 0 || taken[other] || left.keys[line] !== right.keys[other]) return undefined;
+      partner[line] = other;
+      taken[other] = true;
+      for (const [one, two] of sources(line, other)) if (one >= 0 && two >= 0) waiting.push([one, two]);
+    }
+    if (last >= 0 && partner[last]! < 0) {
+      // Of equal operations that nothing reads, the one that reads the partners of what this one reads.
+      const others = unread.get(left.deepKeys[last]!) ?? [];
+      const other = [...others].reverse().find((one) => !taken[one] && agrees(last, one));
+      if (other === undefined) return undefined;
+      others.splice(others.indexOf(other), 1);
+      waiting.push([last, other]);
+    }
+  }
+  return partner.includes(-1) || !keepsPlaces(left, right, partner) ? undefined : partner;
+}
+
+function fixedLines(body: Body): number[] {
+  return body.shapes.flatMap((shape, line) =>
+    shape.opens || shape.closes || shape.name === "^" || effectOf(shape, body.kind) === ANY ? [line] : [],
+  );
+}
+
+/** Whether each line stays in its block, and each read of memory between the same effects. */
+function keepsPlaces(left: Body, right: Body, partner: number[]): boolean {
+  const theirs = blocksOf(right, true);
+  return blocksOf(left, true).every((block, line) =>
+    block.every((one, place) => (one >= 0 ? partner[one] : -1) === theirs[partner[line]!]![place]),
+  );
 }
 
 type Block = [parent: number, label: number];
@@ -147,12 +215,19 @@ function push<K, V>(rows: Map<K, V[]>, key: K, value: V): void {
   else rows.set(key, [value]);
 }
 
-/** For each line, what opened the region it stands in, and the label of its block; -1 for none. */
-function blocksOf(body: Body): Block[] {
+/**
+ * For each line, what opened the region it stands in, and the label of its block; -1 for none. With `reads`, what reads
+ * memory has the last effect before it in place of the label.
+ */
+function blocksOf(body: Body, reads = false): Block[] {
   const labels = new Map<number, number>();
+  const effects = new Map<number, number>();
   return body.parents.map((parent, line) => {
-    const block: Block = [parent, labels.get(parent) ?? -1];
-    if (body.shapes[line]!.name === "^") labels.set(parent, line);
+    const shape = body.shapes[line]!;
+    const effect = reads ? effectOf(shape, body.kind) : NONE;
+    const block: Block = [parent, (effect === READS ? effects : labels).get(parent) ?? -1];
+    if (shape.name === "^") labels.set(parent, line);
+    if (shape.name === "^" || shape.opens || effect === ANY) effects.set(parent, line);
     return block;
   });
 }
