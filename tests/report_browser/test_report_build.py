@@ -19,7 +19,7 @@ from irscope.ir.body import read_body
 from irscope.ir.counts import operation_counts
 from tests.analysis.test_reorder import BLOCK, LLVM, PTX, moved, shuffled
 from tests.ir.renaming import WAYS, renamed
-from tests.ir.test_mlir import SCOPES
+from tests.ir.test_mlir import LOOP, SCOPES
 from tests.report_browser.captures import hostile, softmax
 
 REPORT = Path(__file__).parents[2] / "irscope" / "render" / "report"
@@ -200,7 +200,7 @@ def test_the_page_finds_values_by_their_scopes(installed: Path) -> None:
 
 @pytest.mark.slow
 def test_the_page_s_graphs_do_not_change_with_names(installed: Path) -> None:
-    texts = [softmax().text("ttgir"), SCOPES]
+    texts = [softmax().text("ttgir"), LOOP]
     rows = [[text.split("\n"), "mlir", True] for one in texts for text in (one, *(renamed(one, way) for way in WAYS))]
     graphs = called(installed, "graph/model.ts", "graphOf", rows)
     for at in range(0, len(graphs), 3):
