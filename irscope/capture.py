@@ -11,6 +11,7 @@ from typing import Any, Literal
 from irscope.assumption import Assumption, notes_of
 from irscope.callable_module import make_callable
 from irscope.errors import StageNotFound, did_you_mean
+from irscope.failure import Failure
 from irscope.plan import PassPlan
 from irscope.target import Target
 
@@ -192,24 +193,6 @@ class PassSnapshot:
         return f"{self.stage}:{self.name}#{self.occurrence}"
 
 
-FailureKind = Literal["python", "compile", "pass", "assembler", "abort", "timeout", "interrupt", "recorder"]
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Why a compile ended early."""
-
-    kind: FailureKind
-    message: str
-    """What the compiler, the assembler or Python said."""
-    stage: str = ""
-    """The stage that failed; empty where none had begun."""
-    pass_label: str = ""
-    """The pass that failed, as `PassSnapshot.label`."""
-    diagnostics: str = ""
-    """What MLIR, ptxas or the crashing process printed on stderr."""
-
-
 @dataclass(frozen=True, slots=True)
 class Resources:
     """What a binary takes on the device. None: not known, or the target has no such thing."""
@@ -338,7 +321,7 @@ class Capture:
                 return artifact
         why = ""
         if self.failure is not None:
-            why = f" The compile failed in {self.failure.pass_label or self.failure.stage or 'the front end'}."
+            why = f" The compile {self.failure.verdict}."
         elif stage in STAGE_NAMES and self.target.backend not in stage_named(stage).backends:
             why = f" The target {self.target} has no such stage."
         hint = "" if stage in STAGE_NAMES else did_you_mean(stage, self.stages)
@@ -392,7 +375,7 @@ class Capture:
 
     def __repr__(self) -> str:
         plan = f", plan={str(self.plan)!r}" if self.plan else ""
-        failed = f", failed in {self.failure.pass_label or self.failure.stage}" if self.failure else ""
+        failed = f", {self.failure.verdict}" if self.failure else ""
         return (
             f"<Capture {self.id[:8]} {self.name} {self.target}{plan}: {' '.join(self.stages)}; "
             f"{len(self.snapshots)} passes{failed}>"

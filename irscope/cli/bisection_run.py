@@ -196,8 +196,7 @@ class BisectionRun:
         plan = self.plan_of(off)
         capture = self._variants.compile(plan)
         if capture.failure is not None and not self._wanted.partial:
-            where = capture.failure.pass_label or capture.failure.stage
-            return Verdict("bad" if self._judges_compile else "skip", f"fails in {where}")
+            return Verdict("bad" if self._judges_compile else "skip", f"it {capture.failure.verdict}")
         path = self._variants.path_of(plan)
         if not path.is_file():
             raise RecordingError(f"the variant {str(path)!r} is gone: another irscope call dropped it. Try again.")

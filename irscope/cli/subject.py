@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 _FRAMES_OF_OUTPUT = 15
 
 # kernels.py:24:1: error: Failures have been detected   |   ptxas fatal   : Unresolved extern function
+_LABEL = re.compile(r"\b(?:error|fatal|warning|remark|note|LLVM ERROR) *: |Assertion [`']")
+_SAYS_NOTHING = ("Failures have been detected while processing", "Pipeline failed while executing")
+_TELLING_COLUMNS = 60
 _DIAGNOSTIC = re.compile(r":\d+: (?:error|warning|remark|note): |^(?:ptxas|error|LLVM ERROR)\b|: error: |Assertion ")
 
 
@@ -289,10 +292,15 @@ def failure_text(capture: Capture) -> str:
     failure = capture.failure
     if failure is None:
         return ""
-    where = failure.pass_label or (f"stage {failure.stage}" if failure.stage else "the front end")
-    text = f"{capture.name} ({capture.target}) failed in {where}: {failure.message}"
-    said = set(text.splitlines())
-    return "\n".join([text.rstrip(), *(line for line in diagnostic_lines(failure.diagnostics) if line not in said)])
+    text = f"{capture.name} ({capture.target}) {failure.verdict}: {failure.message}".rstrip()
+    more = [line for line in diagnostic_lines(failure.diagnostics) if not _is_said(line, text)]
+    return "\n".join([text, *more])
+
+
+def _is_said(line: str, text: str) -> bool:
+    """Whether a line of diagnostics says nothing that the text does not."""
+    said = _LABEL.split(line)[-1].strip()
+    return said[:_TELLING_COLUMNS] in text or said.startswith(_SAYS_NOTHING)
 
 
 def diagnostic_lines(diagnostics: str) -> list[str]:

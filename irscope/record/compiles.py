@@ -15,7 +15,8 @@ from typing import Any
 from irscope.record import triton_api
 from irscope.record.compiler_identity import code_variables, compiler_parts
 from irscope.record.device_watch import configuration_under_way
-from irscope.record.launches import describe_launch, describe_traceback, with_constants
+from irscope.record.front_end import describe_compile_error
+from irscope.record.launches import describe_launch, with_constants
 from irscope.record.tap import replaced, tap
 from irscope.record.virtual_arguments import assumptions_under_way
 from irscope.record.watched_compile import Watch, WatchedCompile
@@ -80,11 +81,17 @@ def _one_compile(
     launch = describe_launch(src)
     launch["autotuning"] = configuration_under_way(launch["kernel"]["name"])
     launch["assumptions"] = assumptions_under_way(launch)
-    current.emit("compile-begin", target=str(current.target), warp_size=current.target.warp_size, launch=launch)
+    current.emit(
+        "compile-begin",
+        target=str(current.target),
+        warp_size=current.target.warp_size,
+        launch=launch,
+        log=current.log_from,
+    )
     try:
         kernel = real(src, target=target, options=options, **keywords)
     except BaseException as error:
-        current.emit("compile-failed", **describe_traceback(error), log="".join(current.printed))
+        current.failed(error, describe_compile_error(error))
         raise
     finally:
         watch.end()

@@ -180,5 +180,4 @@ def _why(capture: Capture) -> str:
     failure = capture.failure
     if failure is None:
         return ""
-    where = failure.pass_label or failure.stage or "the front end"
-    return f"it does not compile: {where}: {(failure.message.strip().splitlines() or [''])[0]}".rstrip(": ")
+    return f"it {failure.verdict}: {failure.headline}".rstrip(": ")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,11 @@ def compile_text(request: RecordRequest, watch: Watch, target: Target) -> None:
     """Compile on from `request.text`, an artifact of `request.stage`, for a target; tells of it as of any compile."""
     launch = request.launch or {"kernel": {"name": Path(request.path).stem, "file": request.path}}
     watched = watch.begin(target)
-    watched.emit("compile-begin", target=str(target), warp_size=target.warp_size, launch=launch)
+    watched.emit("compile-begin", target=str(target), warp_size=target.warp_size, launch=launch, log=watched.log_from)
     try:
         _run_stages(request, watched, target)
     except BaseException as error:
-        watched.emit("compile-failed", **describe_traceback(error), log="".join(watched.printed))
+        watched.failed(error, describe_traceback(error))
         raise
     finally:
         watch.end()
@@ -41,10 +42,10 @@ def _run_stages(request: RecordRequest, watched: WatchedCompile, target: Target)
     language = (request.launch or {}).get("language", "triton")
     watched.starts_from("edited" if request.resume_stage else request.stage)
     if request.stage in ("source", "ttir", "glir", "ttgir"):
-        with tempfile.NamedTemporaryFile("w", suffix=f".{request.stage}", encoding="utf-8") as file:
-            file.write(request.text)
-            file.flush()
-            module: Any = triton_api.parse_module(Path(file.name), context)
+        watched.emit("parse-begin", stage=request.stage)
+        with _file_of(request) as file:
+            module: Any = triton_api.parse_module(file, context)
+        watched.emit("parse-end")
         restore_block_arguments(module, request.text)
         attributes = {
             "num_warps": module.get_int_attr("ttg.num-warps"),
@@ -68,6 +69,19 @@ def _run_stages(request: RecordRequest, watched: WatchedCompile, target: Target)
     backend.get_codegen_implementation(options)
     for _, compile_stage in list(stages.items())[_first_stage(request, stages) :]:
         module = compile_stage(module, metadata)
+
+
+@contextmanager
+def _file_of(request: RecordRequest) -> Iterator[Path]:
+    """A file that holds the text: the IR file itself, which the parser's errors and bare locations then name."""
+    path = Path(request.path)
+    if request.launch is None and path.is_file() and path.read_text("utf-8", "replace") == request.text:
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, f"{path.stem}.{request.stage}")
+        file.write_text(request.text, "utf-8", "surrogateescape")
+        yield file
 
 
 def _first_stage(request: RecordRequest, stages: dict[str, Any]) -> int:

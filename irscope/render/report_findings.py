@@ -30,8 +30,8 @@ def _failure(capture: Capture) -> list[dict[str, Any]]:
     failure = capture.failure
     if failure is None:
         return []
-    where = failure.pass_label or failure.stage or "the front end"
-    return [{"level": "bad", "text": f"The compile failed in {where}.", "pass": failure.pass_label}]
+    text = f"The compile {failure.verdict}: {failure.headline}"
+    return [{"level": "bad", "text": text, "pass": failure.pass_label}]
 
 
 def _spills(capture: Capture) -> list[dict[str, Any]]:
