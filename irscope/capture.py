@@ -305,6 +305,11 @@ class Capture:
         return hashlib.sha256(json.dumps(identity, default=str).encode()).hexdigest()[:16]
 
     @property
+    def has_compiled(self) -> bool:
+        """Whether there is a binary, one that asks for more than there is included."""
+        return self.failure is None or self.failure.kind == "fit"
+
+    @property
     def name(self) -> str:
         """The kernel's name."""
         return self.launch.kernel.name

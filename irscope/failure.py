@@ -50,3 +50,10 @@ class Failure:
     def headline(self) -> str:
         """The first line of the message."""
         return next(iter(self.message.strip().splitlines()), "")
+
+    @property
+    def why_not_run(self) -> str:
+        """Why it cannot be run, in a line."""
+        if self.kind == "fit":
+            return f"it does not fit: {self.headline}"
+        return f"it does not compile: {self.where}: {self.headline}".rstrip(": ")

@@ -96,9 +96,12 @@ def resources_text(capture: Capture) -> str:
 
 def occupancy_text(capture: Capture) -> str:
     """`50 % (32 of 64 warps a multiprocessor, limited by registers)`, or nothing where it is not known."""
+    from irscope.analysis.fit import excesses_of
     from irscope.analysis.occupancy import occupancy_of
     from irscope.render.figures import percent
 
+    if excesses := excesses_of(capture):
+        return f"none (it does not fit: {'; '.join(map(str, excesses))})"
     occupancy = occupancy_of(capture)
     if occupancy is None:
         return ""
@@ -134,7 +137,7 @@ def summary(captures: Sequence[Capture], color: bool | None) -> str:
             str(capture.target),
             "×".join(map(str, capture.launch.grid)) if capture.launch.grid else "–",
             options_text(capture),
-            " ".join(capture.stages) if capture.status == "ok" else f"{' '.join(capture.stages)} FAILED",
+            " ".join([*capture.stages, *_outcome(capture)]),
             _cell(capture.resources.registers),
             _cell(_spilled(capture.resources)),
             _cell(capture.resources.shared_bytes),
@@ -159,6 +162,12 @@ def _assumed(capture: Capture) -> str:
     """`n=0, m=0`: what the virtual GPU took unknown values to be, checks left out."""
     shown = (f"{item.name}={item.value}" for item in capture.launch.assumptions if not item.only_checked)
     return ", ".join(dict.fromkeys(shown)) or "–"
+
+
+def _outcome(capture: Capture) -> list[str]:
+    if capture.failure is None:
+        return []
+    return ["DOES NOT FIT" if capture.failure.kind == "fit" else "FAILED"]
 
 
 def options_text(capture: Capture) -> str:

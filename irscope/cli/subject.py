@@ -228,21 +228,29 @@ def run_request(request: RecordRequest, asked: How) -> Recording:
 
 
 def check_plan(plan: PassPlan, captures: Sequence[Capture]) -> None:
-    """Raise PlanError for a rule that matched no pass of any capture."""
-    if plan and captures:
-        passes = [snapshot for capture in captures for snapshot in capture.passes()]
-        if all(capture.status == "ok" for capture in captures) or not any(plan.skips(one) for one in passes):
-            plan.check(passes)
+    """Raise PlanError for a rule that matched no pass of any capture; where all failed, only say so."""
+    passes = [snapshot for capture in captures for snapshot in capture.passes()]
+    if any(capture.has_compiled for capture in captures):
+        plan.check(passes)
+        return
+    # None ran to its end: a rule that was not reached may name a pass all the same, and why it failed comes first.
+    for rule in plan.unmatched(passes):
+        say(f"no pass '{rule}' was reached before the compile failed.")
 
 
 def _tell_end(file: str, recording: Recording, asked: How) -> None:
     end = recording.script_end
     if end is not None and end.stopped:
-        taken = f"; the {len(recording.captures)} compiled so far are kept" if recording.captures else ""
-        say(f"{file} stopped: {end.message}{taken}.")
-        if end.frames:
-            say(end.frames.rstrip())
-        if not asked.verbose and recording.output.strip():
+        kept = sum(capture.has_compiled for capture in recording.captures)
+        taken = f"; the {kept} compiled so far {'is' if kept == 1 else 'are'} kept" if kept else ""
+        if end.of_compile:
+            # Why that failed is told of with its capture.
+            say(f"{file} stopped at the launch whose compile failed{taken}.")
+        else:
+            say(f"{file} stopped: {end.message}{taken}.")
+            if end.frames:
+                say(end.frames.rstrip())
+        if not end.of_compile and not asked.verbose and recording.output.strip():
             say("It printed last:")
             for line in recording.output.rstrip().splitlines()[-_FRAMES_OF_OUTPUT:]:
                 say(f"  {line}")
@@ -295,6 +303,25 @@ def failure_text(capture: Capture) -> str:
     text = f"{capture.name} ({capture.target}) {failure.verdict}: {failure.message}".rstrip()
     more = [line for line in diagnostic_lines(failure.diagnostics) if not _is_said(line, text)]
     return "\n".join([text, *more])
+
+
+def tell_failures(captures: Sequence[Capture]) -> int:
+    """Say why compiles failed, and return the exit code.
+
+    A configuration that does not fit, beside one of the same kernel that does, is what Triton's autotuner passes over:
+    it is told of, and fails nothing.
+    """
+    fitting = {(one.name, one.target) for one in captures if one.launch.autotuning is not None and one.status == "ok"}
+    code = 0
+    for capture in captures:
+        failure = capture.failure
+        if failure is None:
+            continue
+        say(failure_text(capture))
+        passed_over = failure.kind == "fit" and capture.launch.autotuning is not None
+        if not (passed_over and (capture.name, capture.target) in fitting):
+            code = 1
+    return code
 
 
 def _is_said(line: str, text: str) -> bool:

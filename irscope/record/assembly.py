@@ -94,6 +94,8 @@ class ScriptEnd:
     code: int
     message: str
     frames: str
+    of_compile: bool = False
+    """Whether it is the error of a compile, which that one's capture holds."""
 
     @property
     def stopped(self) -> bool:
@@ -333,7 +335,9 @@ class Assembly:
             self._sources[event["path"]] = event.data
 
     def _on_script_end(self, event: Event) -> None:
-        self.script_end = ScriptEnd(event["code"], event["message"], event["frames"])
+        self.script_end = ScriptEnd(
+            event["code"], event["message"], event["frames"], bool(event.fields.get("of_compile"))
+        )
 
     def _on_error(self, event: Event) -> None:
         self.error = (event["error"], event["message"])

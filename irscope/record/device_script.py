@@ -180,4 +180,4 @@ def _why(capture: Capture) -> str:
     failure = capture.failure
     if failure is None:
         return ""
-    return f"it {failure.verdict}: {failure.headline}".rstrip(": ")
+    return failure.why_not_run

@@ -30,6 +30,8 @@ _TERMINATE = re.compile(r"^terminate called after throwing an instance of '(?P<t
 _LLVM_ERROR = re.compile(r"^(?:python\d*: )?(?P<said>LLVM ERROR: .*|fatal error: .*)")
 # k.py:24:1: error: 'tt.load' op …  |  loc("k.ttgir":1:17): error: …  |  error: couldn't allocate …  |  ld.lld: error: …
 _ERROR = re.compile(r"^(?:\S.*?: |)error: ")
+# k.py:31:9: note: called from
+_CALLED_FROM = re.compile(r": note: called from$")
 # k.py:20:1: error: Failures have been detected while processing an MLIR pass pipeline
 _SAYS_NOTHING = re.compile(r"Failures have been detected while processing|Pipeline failed while executing")
 
@@ -118,9 +120,12 @@ def _errors(lines: list[str]) -> Iterator[str]:
 
 
 def _continued(lines: list[str], start: int) -> list[str]:
-    """The source line and the caret that stand under a diagnostic, or the second line of its text."""
+    """The source line and the caret that stand under a diagnostic, and the calls that led there; or more of its text."""
     if start + 1 < len(lines) and lines[start + 1].strip().startswith("^"):
-        return lines[start : start + 2]
+        end = start + 2
+        while end + 2 < len(lines) and _CALLED_FROM.search(lines[end]) and lines[end + 2].strip().startswith("^"):
+            end += 3
+        return lines[start:end]
     following = lines[start] if start < len(lines) else ""
     is_more = following[:1].isupper() and not re.match(r"\S+:\d+:\d+: ", following) and ": error: " not in following
     return [following] if is_more and not following.startswith("LLVM ERROR") else []

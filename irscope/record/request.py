@@ -52,6 +52,8 @@ class RecordRequest:
     """How many passes of `resume_stage` are behind the text already."""
     log_path: str = ""
     """Where the process's standard error goes, so that diagnostics can be told apart."""
+    limit_s: float = 0.0
+    """Seconds after which a compile is ended; 0 where nothing ends it."""
     mlir_dump_path: str = ""
     """Where `MLIR_ENABLE_DUMP` prints to; with it, that stands in for the tap."""
     disassemble: bool = True

@@ -67,7 +67,7 @@ def record_request(
     with tempfile.TemporaryDirectory(prefix="irscope-log-") as folder:
         log = Path(folder) / "log"
         log.touch()
-        request = replace(request, log_path=str(log))
+        request = replace(request, log_path=str(log), limit_s=timeout_s)
         with _child(request, interpreter or sys.executable, log) as (process, stream):
             ending, interrupted = _follow(process, stream, assembly, timeout_s, progress, Tail(log, echo))
         output = log.read_bytes()

@@ -27,9 +27,10 @@ PTXAS_OPTIMISER = "ptxas-opt"
 
 _STAGES_OF_LLVM = ("llir", "ptx", "amdgcn")
 
-_SLOW_NS = 1_000_000_000
-"""How long a compile may take before its passes on the LLVM dialect run one by one, each with the IR before it told:
-one of them may be where a time-out ends it."""
+_SLOW_S = 2.0
+_SLOW_SHARE = 1 / 20
+"""How long a compile may take, at most and of its limit, before its passes on the LLVM dialect run one by one, each with
+the IR before it told: one of them may be where the limit ends it. That costs such a compile 7 to 25 %."""
 
 
 @dataclass(slots=True)
@@ -43,6 +44,8 @@ class Watch:
     tap: bool = True
     """Whether passes are watched one by one."""
     log_path: str = ""
+    limit_s: float = 0.0
+    """Seconds after which a compile is ended; 0 where nothing ends it."""
     extra_targets: tuple[Target, ...] = ()
     """Every compile is made again for each of these, told of, and thrown away."""
     resume: tuple[str, int] = ("", 0)
@@ -246,8 +249,8 @@ class WatchedCompile:
 
     def _is_slow(self) -> bool:
         watch = self.watch
-        timed = watch.snapshots == "triton" and bool(watch.log_path)
-        return timed and time.perf_counter_ns() - self._began_ns > _SLOW_NS
+        may_end = watch.snapshots == "triton" and watch.limit_s > 0
+        return may_end and time.perf_counter_ns() - self._began_ns > 1e9 * min(_SLOW_S, _SLOW_SHARE * watch.limit_s)
 
     def pass_failed(self, step: PassStep, error: BaseException) -> None:
         """Tell of the error and of what MLIR said."""

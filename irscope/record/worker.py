@@ -94,6 +94,7 @@ def work(request: RecordRequest, sink: EventSink, folder: Path, around: AroundSc
             llvm_passes=request.llvm_passes,
             tap=not request.mlir_dump_path,
             log_path=request.log_path,
+            limit_s=request.limit_s,
             resume=(request.resume_stage, request.resume_after),
             constants=dict(request.constants),
             extra_targets=tuple(target for target in targets if target != first),
@@ -132,7 +133,8 @@ def _script(request: RecordRequest, watch: Watch, target: Target, real: bool, ar
         watch.emit("script-end", code=code, message="" if code == 0 else f"it exited with {stop.code!r}", frames="")
     except BaseException as error:
         described = describe_traceback(error)
-        watch.emit("script-end", code=1, message=described["message"], frames=described["frames"])
+        own = watch.last_error is not None and error is watch.last_error
+        watch.emit("script-end", code=1, message=described["message"], frames=described["frames"], of_compile=own)
     else:
         watch.emit("script-end", code=0, message="", frames="")
 

@@ -54,6 +54,7 @@ export type CaptureRow = Omit<Capture, "passes"> & { passes: Place };
 
 export interface Failure {
   kind: string;
+  verdict: string;
   message: string;
   stage: string;
   pass_label: string;
