@@ -120,7 +120,7 @@ def _errors(lines: list[str]) -> Iterator[str]:
 
 
 def _continued(lines: list[str], start: int) -> list[str]:
-    """The source line and the caret that stand under a diagnostic, and the calls that led there; or more of its text."""
+    """The source line and the caret under a diagnostic, and the calls that led there; or more of its text."""
     if start + 1 < len(lines) and lines[start + 1].strip().startswith("^"):
         end = start + 2
         while end + 2 < len(lines) and _CALLED_FROM.search(lines[end]) and lines[end + 2].strip().startswith("^"):

@@ -29,8 +29,8 @@ _STAGES_OF_LLVM = ("llir", "ptx", "amdgcn")
 
 _SLOW_S = 2.0
 _SLOW_SHARE = 1 / 20
-"""How long a compile may take, at most and of its limit, before its passes on the LLVM dialect run one by one, each with
-the IR before it told: one of them may be where the limit ends it. That costs such a compile 7 to 25 %."""
+"""How long a compile may take, at most and of its limit, before its passes on the LLVM dialect run one by one, each
+with the IR before it told: one of them may be where the limit ends it. That costs such a compile 7 to 25 %."""
 
 
 @dataclass(slots=True)
