@@ -352,7 +352,7 @@ class Capture:
 
     def text_before(self, snapshot: PassSnapshot) -> str | None:
         """The IR as a pass found it: the last text before it in its pipeline; None where that was left out."""
-        text = None if snapshot.group == "llvm" else self._text_of("source")
+        text = None if snapshot.group == "llvm" else self._text_before_passes()
         for other in self.passes(snapshot.group):
             if other.index >= snapshot.index:
                 break
@@ -365,9 +365,12 @@ class Capture:
             return snapshot.text
         return None if snapshot.text_left_out else self.text_before(snapshot)
 
-    def _text_of(self, stage: str) -> str | None:
-        data = next((artifact.data for artifact in self.artifacts if artifact.stage == stage), None)
-        return data if isinstance(data, str) else None
+    def _text_before_passes(self) -> str | None:
+        """What the first pass found: the front end's IR, or that of the file it began with."""
+        first, begun = next(self.passes(), None), next(iter(self.artifacts), None)
+        if first is None or begun is None or stage_rank(begun.stage) >= stage_rank(first.stage):
+            return None
+        return begun.data if isinstance(begun.data, str) else None
 
     def with_(self, **changes: Any) -> Capture:
         """A copy with some fields changed."""

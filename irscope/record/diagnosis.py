@@ -17,6 +17,8 @@ from irscope.record.request import RecordRequest
 _MOST_BLOCKS = 6
 _MOST_COLUMNS = 600
 
+# MemoryError: std::bad_alloc  |  std::bad_alloc, what():  std::bad_alloc
+_NO_MEMORY = ("MemoryError", "std::bad_alloc")
 # python: /build/FMA.cpp:28: virtual Value f(Value): Assertion `a == b' failed.
 # /usr/include/c++/13/bits/optional:479: … Assertion 'this->_M_is_engaged()' failed.
 _ASSERTION = re.compile(
@@ -68,7 +70,8 @@ def _with_rest(own: str, message: str) -> str:
 def told(message: str, diagnostics: str) -> str:
     """A failure's message with what the compiler said of it first; `message` alone where it printed nothing of use."""
     blocks = [block for block in _blocks(diagnostics) if block not in message]
-    return "\n".join([*blocks[:_MOST_BLOCKS], message]).strip()
+    whole = "\n".join([*blocks[:_MOST_BLOCKS], message]).strip()
+    return f"out of memory: {whole}" if whole.startswith(_NO_MEMORY) else whole
 
 
 def _blocks(text: str) -> list[str]:
@@ -92,8 +95,7 @@ def _assertions(lines: list[str]) -> Iterator[str]:
             yield (": ".join(said) if said else "code that must not be reached was reached") + place
         elif (ended := _TERMINATE.search(line)) is not None:
             what = lines[number + 1].strip() if number + 1 < len(lines) else ""
-            memory = "out of memory: " if ended["type"].endswith("bad_alloc") else ""
-            yield f"{memory}{ended['type']}" + (f", {what}" if what.startswith("what():") else "")
+            yield ended["type"] + (f", {what}" if what.startswith("what():") else "")
 
 
 def _said_before(lines: list[str], number: int) -> list[str]:
