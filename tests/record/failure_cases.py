@@ -250,7 +250,7 @@ CASES: tuple[Case, ...] = (
         "stage amdgcn",
         "bogus_constraint",
         how={"target": "hip:gfx942"},
-        versions=("3.6", "3.7", "3.8"),
+        versions=("3.6", "3.7"),
     ),
     Case("abort", "abort", ("SIGABRT",), FRONT_END, "signalled", "*i32", {"NUMBER": 6}),
     # The assemblers

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,7 +22,7 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Capture:
 
 
 @pytest.fixture
-def limits(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
+def limits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The limits of the recording processes that were started."""
     started: list[float] = []
     real = session._follow
