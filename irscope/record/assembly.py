@@ -212,7 +212,7 @@ class Assembly:
     def _on_stage_begin(self, event: Event) -> None:
         item = self._open[event["n"]]
         item.stage, item.running = event["stage"], None
-        item.log_from = event["log"]
+        item.log_from = event.fields.get("log", item.log_from)
 
     def _on_parse_begin(self, event: Event) -> None:
         item = self._open[event["n"]]
@@ -237,7 +237,7 @@ class Assembly:
     def _on_pass_begin(self, event: Event) -> None:
         item = self._open[event["n"]]
         item.running = _snapshot(event)
-        item.log_from = event["log"]
+        item.log_from = event.fields.get("log", item.log_from)
 
     def _on_pass_skipped(self, event: Event) -> None:
         item = self._open[event["n"]]

@@ -106,7 +106,10 @@ def _with_text_before_failure(capture: Capture, left_s: float, interpreter: str 
         return capture
     request = request_from_capture(capture, plan=str(capture.plan), snapshots="all")
     again = record_request(request, timeout_s=left_s, interpreter=interpreter).captures[0]
-    if again.failure is None or (failed is not None and again.failure.pass_label != failed.label):
+    if again.failure is None or again.failure.kind in ("timeout", "interrupt"):
+        # What ended it is not what ended this one.
+        return capture
+    if failed is not None and again.failure.pass_label != failed.label:
         return capture
     return replace(capture, snapshots=again.snapshots, failure=again.failure, snapshot_level="all")
 
