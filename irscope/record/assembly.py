@@ -25,8 +25,8 @@ from irscope.capture import (
     stage_rank,
 )
 from irscope.capture_schema import converted
-from irscope.ir.quoted import unescape_ir
 from irscope.failure import Failure, FailureKind
+from irscope.ir.quoted import unescape_ir
 from irscope.plan import PassPlan
 from irscope.record.assembler_errors import ASSEMBLED_FROM
 from irscope.record.binaries import read_resources
