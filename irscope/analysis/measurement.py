@@ -25,8 +25,8 @@ class Agreement:
     """One launch's outputs against those of the same launch under the empty plan, on the same inputs."""
 
     verdict: Verdict
-    """`identical`: bitwise. `close`: within the tolerance of the dtype. `nan`: it computed a NaN, whatever the empty
-    plan did. `fault`: the GPU ended the process. `failed`: it could not be launched."""
+    """`identical`: bitwise. `close`: within the noise of the empty plan's own runs. `nan`: it computed a NaN, whatever
+    the empty plan did. `fault`: the GPU ended the process. `failed`: it could not be launched."""
     max_abs_error: float | None = None
     """Over the elements that are finite on both sides; None where nothing was compared."""
     max_rel_error: float | None = None
@@ -37,6 +37,16 @@ class Agreement:
     """Elements that are not bitwise equal, in all arguments."""
     detail: str = ""
     """What the fault was, how many elements were never written, where the NaN stands, …"""
+    noise: float | None = None
+    """The largest deviation of the empty plan's own runs in that argument; None where no noise was measured."""
+    over_noise: float | None = None
+    """The largest ratio of an element's error to what that element's own noise allows; None where that is nothing."""
+    typical_over_noise: float | None = None
+    """Root mean square of the errors, in units of each element's noise."""
+    beyond_noise: int = 0
+    """Elements beyond their own noise, in the argument that has most of them."""
+    noise_of: str = ""
+    """The runs of the empty plan that the noise was measured by."""
 
     @property
     def passes(self) -> bool:

@@ -13,12 +13,11 @@ import torch
 from irscope.analysis.measurement import Agreement
 from irscope.errors import IrscopeError
 from irscope.plan import PassPlan
-from irscope.record import triton_api
+from irscope.record.device_baselines import other_baselines
 from irscope.record.device_kernels import SeenLaunch, launch, watched_launches
-from irscope.record.device_launch import Compiles, end_in_fault, first_line, is_broken, keep
+from irscope.record.device_launch import Compiles, compile_again, end_in_fault, first_line, is_broken, keep
 from irscope.record.device_watch import is_timed_now
 from irscope.record.events import Event, EventSink
-from irscope.record.recompile import chosen_options
 from irscope.record.request import RecordRequest
 from irscope.record.watched_compile import Watch
 from irscope.record.worker import work
@@ -74,8 +73,16 @@ class _Checker:
             torch.cuda.synchronize()
 
         empty = {**where, "plan": "empty"}
+
+        def others() -> Iterator[tuple[str, Callable[[], None]]]:
+            options = self._compiles.options[number]
+            for label, kernel in other_baselines(
+                baseline, options, lambda own: self._compiled(baseline, options | own)
+            ):
+                yield label, partial(run, kernel)
+
         try:
-            self._guarded(lambda: kept.take_reference(partial(run, baseline)), empty)
+            self._guarded(lambda: kept.take_reference(partial(run, baseline), others), empty)
         except Exception as error:
             return Agreement("failed", detail=f"under the empty plan already: {first_line(error)}")
         alive = partial(self._sink, Event("alive"))
@@ -110,8 +117,6 @@ class _Checker:
         # Not told of: what is recorded is the plan's own compile.
         watch.plan, watch.sink, watch.snapshots = PassPlan(), lambda _: None, "none"
         try:
-            return triton_api.compile_function()(
-                kernel.src, target=kernel.metadata.target, options=chosen_options(options)
-            )
+            return compile_again(kernel, options)
         finally:
             watch.plan, watch.sink, watch.snapshots = before

@@ -1,75 +1,15 @@
-"""Compares what a variant left in memory with what the empty plan left there: bit by bit, and by error."""
+"""Compares what a variant left in memory with what the empty plan left there: bitwise, and by error against noise."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
 
 from irscope.analysis.measurement import VERDICTS, Agreement, Verdict
-
-_CHUNK = 1 << 24
-"""Elements that are looked at at once: what is made of them in float64 must find room beside the tensors."""
-
-_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-
-# (relative, absolute), as torch.testing.assert_close has them; every other dtype must be equal.
-_TOLERANCES = {
-    torch.float16: (1e-3, 1e-5),
-    torch.bfloat16: (1.6e-2, 1e-5),
-    torch.float32: (1.3e-6, 1e-5),
-    torch.float64: (1e-7, 1e-7),
-}
-
-# Quiet NaNs of every float format of their size that has several; as integers, values that no kernel is likely to make.
-_POISONS = {1: (0x7F, 0xFF), 2: (0x7FDA, -0x26), 4: (0x7FDA5A5A, -0x25A5A6), 8: (0x7FFA5A5A5A5A5A5A, -0x5A5A5A5A5A5A6)}
-_INTEGER_POISONS = {
-    1: (0x5A, 0xA5),
-    2: (0x5A5A, -0x5A5B),
-    4: (0x5A5A5A5A, -0x5A5A5A5B),
-    8: (0x5A5A5A5A5A5A5A5A, -0x5A5A5A5A5A5A5A5B),
-}
-
-
-def bits_of(memory: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Bytes, as integers of the size of a dtype's elements."""
-    return memory.view(_BITS[element_bytes(dtype)])
-
-
-def element_bytes(dtype: torch.dtype) -> int:
-    """Of what is compared as one element: a complex number is two."""
-    return min(dtype.itemsize // 2 if dtype.is_complex else dtype.itemsize, 8)
-
-
-def poisons_of(dtype: torch.dtype) -> tuple[int, int]:
-    """Two bit patterns that stand for "nobody wrote here", as `bits_of` reads them: NaNs with a payload for floats.
-
-    Two, since a byte may well hold the first for good reason: what holds each where each was put, nobody wrote.
-    """
-    table = _POISONS if dtype.is_floating_point or dtype.is_complex else _INTEGER_POISONS
-    return table[element_bytes(dtype)]
-
-
-def tolerance_of(dtype: torch.dtype) -> tuple[float, float]:
-    """(relative, absolute) within which values of a dtype are close: the defaults of `torch.testing.assert_close`."""
-    if dtype.is_complex:
-        dtype = torch.float64 if dtype.itemsize == 16 else torch.float32 if dtype.itemsize == 8 else torch.float16
-    return _TOLERANCES.get(dtype, (0.0, 0.0))
-
-
-def values_of(bits: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """What the bits mean, in float64."""
-    if dtype.is_complex:
-        dtype = {2: torch.float16, 4: torch.float32, 8: torch.float64}[dtype.itemsize // 2]
-    if dtype.is_floating_point and "float4" not in str(dtype):
-        # The narrow formats convert to float32 alone.
-        return bits.view(dtype).to(torch.float32 if dtype.itemsize == 1 else dtype).to(torch.float64)
-    if dtype in (torch.uint16, torch.uint32, torch.uint64):
-        wide = bits.to(torch.float64)
-        return torch.where(bits < 0, wide + 2.0 ** (8 * dtype.itemsize), wide)
-    if dtype == torch.int8:
-        return bits.view(torch.int8).to(torch.float64)
-    return bits.to(torch.float64)
+from irscope.record.device_noise import Judgement, Noise
+from irscope.record.device_values import CHUNK, distances, values_of
 
 
 @dataclass(slots=True)
@@ -79,7 +19,9 @@ class Difference:
     name: str
     differing: int = 0
     far: int = 0
-    """Elements out of tolerance."""
+    """Elements that no rounding explains: written by one side alone, or in memory that is not to be changed."""
+    beyond_noise: bool = False
+    """Whether the errors as a whole are more than the noise of the empty plan's own runs."""
     nan: int = 0
     """NaNs that were computed."""
     nan_in_reference: int = 0
@@ -94,14 +36,22 @@ class Difference:
     """Whether it wrote beyond the tensor's memory."""
     max_abs_error: float | None = None
     max_rel_error: float | None = None
+    noise: Noise | None = None
+    """What the errors were judged by."""
+    judgement: Judgement | None = None
 
     @property
     def verdict(self) -> Verdict:
         if self.nan:
             return "nan"
-        if self.far or self.outside:
+        if self.far or self.beyond_noise or self.outside:
             return "different"
         return "close" if self.differing else "identical"
+
+    @property
+    def beyond(self) -> int:
+        """Elements beyond their own noise, and those that no rounding explains in any case."""
+        return self.far + (self.judgement.beyond if self.judgement is not None else 0)
 
     @property
     def detail(self) -> str:
@@ -116,11 +66,22 @@ class Difference:
             said.append(f"{_count(self.infinite, 'element')} infinite on one side")
         if self.outside:
             said.append("written outside of its memory")
+        if self.beyond_noise and self.noise is not None and self.judgement is not None:
+            said.append(_why_beyond(self.noise, self.judgement))
         return "; ".join(said)
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+def _why_beyond(noise: Noise, judged: Judgement) -> str:
+    if judged.beyond > noise.allowed_strays:
+        usual = f", {noise.allowed_strays} are usual" if noise.allowed_strays else ""
+        return f"{_count(judged.beyond, 'element')} beyond the noise{usual}"
+    if judged.typical > noise.typical_limit:
+        return f"in all {judged.typical:.2g} of the noise, where reordering explains {noise.typical_limit:.2g}"
+    return f"{_count(judged.beyond, 'element')} further beyond the noise than the empty plan's own runs ever are"
 
 
 def compare_memory(
@@ -132,16 +93,18 @@ def compare_memory(
     before: torch.Tensor | None = None,
     poison: int | None = None,
     unwritten: torch.Tensor | None = None,
+    noise: Noise | None = None,
 ) -> Difference:
     """Compare two stretches of memory, given as `bits_of` them.
 
     `before`: what it held before the launch; a NaN that neither side touched is not counted. `poison`: what it was
-    filled with instead. `unwritten`: where the empty plan leaves the poison; None for nowhere.
+    filled with instead. `unwritten`: where the empty plan leaves the poison; None for nowhere. `noise`: what rounding
+    explains; None where only the same bits will do.
     """
-    found = Difference(name)
-    relative, absolute = tolerance_of(dtype)
-    for start in range(0, ours.numel(), _CHUNK):
-        part = slice(start, start + _CHUNK)
+    found = Difference(name, noise=noise)
+    judged = found.judgement = None if noise is None else Judgement()
+    for start in range(0, ours.numel(), CHUNK):
+        part = slice(start, start + CHUNK)
         out, expected = ours[part], reference[part]
         left = None if unwritten is None else unwritten[part]
         if poison is not None and left is not None:
@@ -152,10 +115,14 @@ def compare_memory(
             continue
         values, wanted = values_of(out, dtype), values_of(expected, dtype)
         nan = values.isnan()
+        # Elements that one side alone writes: no error says how far that is off.
+        one_sided = torch.zeros_like(differs) if left is None else differs & left
+        found.newly_written += int(one_sided.sum())
         if poison is not None:
             untouched = (out == poison) & (differs if left is None else differs | left)
             nan &= ~untouched
             found.never_written += int((untouched & differs).sum())
+            one_sided |= untouched & differs
         elif before is not None:
             nan &= differs | (out != before[part])
         found.nan += int(nan.sum())
@@ -163,33 +130,34 @@ def compare_memory(
         if not any_differs:
             continue
         found.differing += int(differs.sum())
-        if left is not None:
-            found.newly_written += int((differs & left).sum())
-        finite = values.isfinite() & wanted.isfinite()
         found.infinite += int((differs & (values.isinf() | wanted.isinf())).sum())
-        error = torch.where(differs & finite, (values - wanted).abs(), 0.0)
-        if bool((differs & finite).any()):
+        finite = differs & values.isfinite() & wanted.isfinite()
+        error = torch.where(finite, (values - wanted).abs(), 0.0)
+        if bool(finite.any()):
             found.max_abs_error = max(found.max_abs_error or 0.0, float(error.max()))
-            nonzero = wanted != 0
-            share = torch.where(nonzero & finite, error / wanted.abs(), 0.0)
-            if bool((differs & finite & nonzero).any()):
+            nonzero = finite & (wanted != 0)
+            share = torch.where(nonzero, error / wanted.abs(), 0.0)
+            if bool(nonzero.any()):
                 found.max_rel_error = max(found.max_rel_error or 0.0, float(share.max()))
-        close = finite & (error <= absolute + relative * wanted.abs())
-        if dtype in (torch.int64, torch.uint64):
-            # Large ones that differ may round to one value.
-            close = torch.zeros_like(close)
-        found.far += int((differs & ~close).sum())
+        if noise is None or judged is None:
+            found.far += int(differs.sum())
+            continue
+        found.far += int(one_sided.sum())
+        noise.judge(judged, part, distances(out, expected, dtype), differs & ~one_sided)
+    if noise is not None and judged is not None and found.differing:
+        found.beyond_noise = not noise.is_within(judged)
     return found
 
 
-def agreement_of(runs: list[list[Difference]], noise: str = "") -> Agreement:
+def agreement_of(runs: list[list[Difference]], noise: str = "", noise_of: str = "") -> Agreement:
     """One Agreement of several runs of a variant, each a list with a Difference for every stretch of memory.
 
-    `noise`: what is known of the empty plan's own runs, said where the outputs are not identical.
+    `noise`: what is known of the empty plan's own runs, said where the outputs are not identical. `noise_of`: the runs
+    that the noise was measured by.
     """
     worst = max(
         (found for run in runs for found in run),
-        key=lambda found: (VERDICTS.index(found.verdict), found.far, found.differing),
+        key=lambda found: (VERDICTS.index(found.verdict), found.far, found.beyond, found.differing),
         default=None,
     )
     if worst is None:
@@ -202,14 +170,26 @@ def agreement_of(runs: list[list[Difference]], noise: str = "") -> Agreement:
         said.append(f"in {as_bad} of {len(runs)} runs on the same inputs")
     if noise and worst.verdict != "identical":
         said.append(noise)
+    if worst.verdict == "identical":
+        return Agreement("identical", 0.0, 0.0)
+    judged = [found.judgement for found in everything if found.name == worst.name and found.judgement is not None]
     return Agreement(
         worst.verdict,
-        _largest(found.max_abs_error for found in everything) if worst.verdict != "identical" else 0.0,
-        _largest(found.max_rel_error for found in everything) if worst.verdict != "identical" else 0.0,
-        worst.name if worst.verdict != "identical" else "",
+        _largest(found.max_abs_error for found in everything),
+        _largest(found.max_rel_error for found in everything),
+        worst.name,
         max(sum(found.differing for found in run) for run in runs),
         "; ".join(said),
+        noise=worst.noise.largest if worst.noise is not None else None,
+        over_noise=_finite(_largest(one.worst for one in judged)),
+        typical_over_noise=_finite(_largest(one.typical for one in judged)),
+        beyond_noise=max(found.beyond for found in everything),
+        noise_of=noise_of,
     )
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
 
 
 def _largest(errors: object) -> float | None:

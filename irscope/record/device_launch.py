@@ -13,10 +13,13 @@ import torch
 
 from irscope.analysis.measurement import Agreement
 from irscope.errors import DeviceFault, IrscopeError, RecordingError
+from irscope.record import triton_api
+from irscope.record.device_baselines import other_baselines
 from irscope.record.device_kernels import SeenLaunch, launch, pointer_uses_of, watched_launches, with_binary
 from irscope.record.device_memory import KeptLaunch
 from irscope.record.device_watch import is_timed_now
 from irscope.record.events import Event, EventSink
+from irscope.record.recompile import chosen_options
 from irscope.record.request import RecordRequest
 from irscope.record.watched_compile import Watch
 from irscope.record.worker import work
@@ -53,8 +56,9 @@ class Compiles:
 class HeldLaunch:
     """The launch, and what has been loaded to run in its place."""
 
-    def __init__(self, number: int, seen: SeenLaunch) -> None:
+    def __init__(self, number: int, seen: SeenLaunch, options: dict[str, Any]) -> None:
         self.number = number
+        self.options = options
         self.kernel = seen.kernel
         self.grid = seen.grid
         self.device = torch.cuda.current_device()
@@ -72,7 +76,7 @@ class HeldLaunch:
         torch.cuda.set_device(self.device)
         sink(Event("alive"))
         try:
-            self.kept.take_reference(partial(self.run, self.kernel))
+            self.kept.take_reference(partial(self.run, self.kernel), self._others)
         except Exception as error:
             raise DeviceFault(f"{self.kernel.name} cannot be run as it is: {first_line(error)}") from error
         sink(
@@ -94,6 +98,13 @@ class HeldLaunch:
                 },
             )
         )
+
+    def _others(self) -> Iterator[tuple[str, Callable[[], None]]]:
+        def compile_(options: dict[str, Any]) -> Any:
+            return compile_again(self.kernel, self.options | options)
+
+        for label, kernel in other_baselines(self.kernel, self.options, compile_):
+            yield label, partial(self.run, kernel)
 
     def do(self, command: Event, sink: EventSink) -> None:
         """Do one command, and tell what came of it."""
@@ -150,6 +161,11 @@ def keep(seen: SeenLaunch, baseline: Any) -> KeptLaunch:
     return KeptLaunch(seen.names, seen.arguments, seen.signature, pointer_uses_of(baseline))
 
 
+def compile_again(kernel: Any, options: dict[str, Any]) -> Any:
+    """Compile the source of a CompiledKernel again, with options as they were recorded."""
+    return triton_api.compile_function()(kernel.src, target=kernel.metadata.target, options=chosen_options(options))
+
+
 def hold_launch(request: RecordRequest, sink: EventSink, folder: Path, wanted: int | None) -> HeldLaunch:
     """Run a script under the empty plan up to a launch, and hold that.
 
@@ -167,7 +183,7 @@ def hold_launch(request: RecordRequest, sink: EventSink, folder: Path, wanted: i
             return proceed()
         sink(Event("launch", {"hash": seen.kernel.hash, "grid": list(seen.grid)}))
         try:
-            held.append(HeldLaunch(number, seen))
+            held.append(HeldLaunch(number, seen, compiles.options.get(number, {})))
         except IrscopeError as error:
             refused.append(error)
         raise StopScript

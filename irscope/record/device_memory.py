@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,14 +13,9 @@ import torch
 from irscope.analysis.measurement import Agreement
 from irscope.analysis.pointer_uses import PointerUses
 from irscope.errors import RecordingError
-from irscope.record.device_compare import (
-    Difference,
-    agreement_of,
-    bits_of,
-    compare_memory,
-    element_bytes,
-    poisons_of,
-)
+from irscope.record.device_compare import Difference, agreement_of, compare_memory
+from irscope.record.device_noise import Noise
+from irscope.record.device_values import bits_of, element_bytes, float_format, move_one_ulp, poisons_of
 
 _GUARD_BYTES = 4096
 """Before and after each copy, so that what is written beside it is seen, and spoils nothing."""
@@ -31,6 +26,15 @@ _FEWEST_RUNS = 4
 _MOST_RUNS = 20
 _ENOUGH_S = 0.3
 """A race does not show in every run: there are more of them where they are quick."""
+
+_MOVED_RUNS = 12
+"""Of the empty plan's kernel, on inputs moved by one unit in the last place."""
+_FEWEST_MOVED_RUNS = 4
+_NOISE_S = 5.0
+_STEADY_RUNS = 6
+"""Of a kernel whose own runs differ: how far they do is noise too."""
+
+Run = Callable[[], None]
 
 # Types of a signature whose tensors may be of another dtype, as `triton.reinterpret` makes them.
 _DTYPES = {
@@ -64,6 +68,10 @@ class KeptStorage:
     """Where the empty plan leaves the poison; None where it was not poisoned, or everything was written."""
     extents: list[tuple[int, int, int]] = field(default_factory=list)
     """(first byte, last byte, bytes) of each view."""
+    noise: Noise | None = None
+    """What rounding does to the reference; None until it was measured, and where the launch changes nothing."""
+    mixed: bool = False
+    """Whether its views are of several dtypes."""
 
     @property
     def name(self) -> str:
@@ -79,6 +87,16 @@ class KeptStorage:
         return bool(self.writers) and not self.read
 
     @property
+    def bits(self) -> torch.Tensor:
+        """The copy, as `bits_of` reads it."""
+        return bits_of(self.body, self.dtype)
+
+    @property
+    def is_movable(self) -> bool:
+        """Whether it is read, as floats of one format: moving each by one unit is then a rounding of the input."""
+        return self.read and not self.mixed and float_format(self.dtype) is not None
+
+    @property
     def touched_bytes(self) -> int:
         """Bytes that the views on it cover, each counted once."""
         covered, end = 0, -1
@@ -90,7 +108,7 @@ class KeptStorage:
     def fill(self, poison: int) -> None:
         """Put the copy as it was at the launch; an output is poisoned with the first or the second pattern."""
         if self.is_output:
-            bits_of(self.body, self.dtype).fill_(poisons_of(self.dtype)[poison])
+            self.bits.fill_(poisons_of(self.dtype)[poison])
         else:
             self.body.copy_(self.pristine)
 
@@ -117,6 +135,10 @@ class KeptLaunch:
         ]
         self._note_uses()
         self.noise = ""
+        self.noise_of = ""
+        """The runs that the noise was measured by; empty until it was."""
+        self._run: Run = lambda: None
+        self._others: Callable[[], Iterable[tuple[str, Run]]] = lambda: ()
 
     @property
     def storages(self) -> list[KeptStorage]:
@@ -165,6 +187,11 @@ class KeptLaunch:
         return view.set_(kept.buffer.untyped_storage(), offset, tensor.size(), tensor.stride())
 
     def _note_uses(self) -> None:
+        dtypes: dict[int, set[torch.dtype]] = {}
+        for _, dtype, kept in self._leaves:
+            dtypes.setdefault(id(kept), set()).add(dtype)
+        for kept in self.storages:
+            kept.mixed = len(dtypes[id(kept)]) > 1
         self.uses_known = len(self.uses.parameters) == len(self._leaves) and not self.uses.elsewhere
         for index, (name, dtype, kept) in enumerate(self._leaves):
             use = self.uses.parameters[index] if self.uses_known else None
@@ -195,20 +222,25 @@ class KeptLaunch:
             if kept.reference is not None and not kept.is_output:
                 kept.body.copy_(kept.pristine)
 
-    def take_reference(self, run: Callable[[], None]) -> None:
-        """Run the empty plan's launch, twice, and keep what it leaves: what everything else is compared with."""
+    def take_reference(self, run: Run, others: Callable[[], Iterable[tuple[str, Run]]] = lambda: ()) -> None:
+        """Run the empty plan's launch, twice, and keep what it leaves: what everything else is compared with.
+
+        `others`: makes launches that differ from it in the order or the rounding of its arithmetic alone, each with its
+        name; called once, where a variant's result is not identical.
+        """
+        self._run, self._others = run, others
         self.fill(0)
         run()
         for kept in self.storages:
             changed = kept.is_output or not torch.equal(kept.body, kept.pristine)
-            kept.reference = bits_of(kept.body, kept.dtype).clone() if changed else None
+            kept.reference = kept.bits.clone() if changed else None
         self.fill(1)
         run()
         unsteady: list[Difference] = []
         for kept in self.storages:
             if kept.is_output and kept.reference is not None:
                 first, second = poisons_of(kept.dtype)
-                left = (kept.reference == first) & (bits_of(kept.body, kept.dtype) == second)
+                left = (kept.reference == first) & (kept.bits == second)
                 kept.unwritten = left if bool(left.any()) else None
             unsteady.append(self._compared(kept, 1))
         shaky = [found for found in unsteady if found.differing]
@@ -219,29 +251,112 @@ class KeptLaunch:
         if beyond := [found.name for found in unsteady if found.outside]:
             self.noise = f"under the empty plan too, something is written outside of the memory of {', '.join(beyond)}"
 
-    def check(self, run: Callable[[], None], alive: Callable[[], None] = lambda: None) -> Agreement:
+    def check(self, run: Run, alive: Callable[[], None] = lambda: None) -> Agreement:
         """Run a variant several times, its outputs poisoned, and compare what it leaves with the reference."""
         runs: list[list[Difference]] = []
         began = time.monotonic()
         for number in range(_MOST_RUNS):
             if number >= _FEWEST_RUNS and time.monotonic() - began > _ENOUGH_S:
                 break
-            self.fill(number % 2)
-            run()
-            runs.append([self._compared(kept, number % 2) for kept in self.storages])
+            found = self._run_compared(run, number % 2)
+            if not self.noise_of and any(one.differing for one in found):
+                self.measure_noise(alive)
+                began = time.monotonic()
+                found = self._run_compared(run, number % 2)
+            runs.append(found)
             alive()
-        return agreement_of(runs, self.noise)
+        return agreement_of(runs, self.noise, self.noise_of)
+
+    def measure_noise(self, alive: Callable[[], None] = lambda: None) -> None:
+        """Run the empty plan's kernel on moved inputs, in other orders and with other roundings."""
+        changed = [kept for kept in self.storages if kept.reference is not None]
+        for kept in changed:
+            if kept.reference is not None:
+                kept.noise = Noise(kept.dtype, kept.reference)
+        try:
+            said = [*self._run_moved(alive), *self._run_others(alive)]
+        except torch.OutOfMemoryError:
+            for kept in changed:
+                if kept.reference is not None:
+                    kept.noise = Noise(kept.dtype, kept.reference)
+            self.noise_of = "nothing: there is too little memory to measure it"
+            return
+        for kept in changed:
+            if kept.noise is not None:
+                kept.noise.finish()
+        self.noise_of = ", ".join(said) or "nothing: there is no other order, and no float to move"
+
+    def _run_moved(self, alive: Callable[[], None]) -> list[str]:
+        generators: dict[torch.device, torch.Generator] = {}
+        began = time.monotonic()
+        for number in range(_MOVED_RUNS if any(kept.is_movable for kept in self.storages) else 0):
+            self.fill()
+            starts: dict[int, torch.Tensor] = {}
+            for kept in self.storages:
+                if not kept.is_movable:
+                    continue
+                device = kept.buffer.device
+                if device not in generators:
+                    generators[device] = torch.Generator(device).manual_seed(0)
+                move_one_ulp(kept.bits, kept.dtype, generators[device])
+                if kept.noise is not None:
+                    starts[id(kept)] = kept.bits.clone()
+            self._run()
+            for kept in self.storages:
+                if kept.noise is not None:
+                    start = starts.get(id(kept))
+                    left = bits_of(kept.pristine, kept.dtype) == kept.reference if start is not None else None
+                    kept.noise.add_moved(kept.bits, None if start is None else (kept.bits == start) & left)
+            alive()
+            if number + 1 >= _FEWEST_MOVED_RUNS and time.monotonic() - began > _NOISE_S:
+                return [f"{number + 1} runs on inputs moved by one unit in the last place"]
+        return [f"{_MOVED_RUNS} runs on inputs moved by one unit in the last place"] if generators else []
+
+    def _run_others(self, alive: Callable[[], None]) -> list[str]:
+        labels: list[str] = []
+        if self.noise:
+            for _ in range(_STEADY_RUNS):
+                self._add_other(self._run)
+            labels.append(f"{_STEADY_RUNS} of the same")
+        roundings = 0
+        for label, run in self._others():
+            alive()
+            try:
+                self._add_other(run)
+            except torch.OutOfMemoryError:
+                raise
+            except Exception:
+                # It needs more than a block may have; a GPU that is broken says so again at once.
+                continue
+            if label.startswith("rounding"):
+                roundings += 1
+            else:
+                labels.append(label)
+        return [*labels, *([f"{roundings} with other roundings"] if roundings else [])]
+
+    def _add_other(self, run: Run) -> None:
+        self.fill()
+        run()
+        for kept in self.storages:
+            if kept.noise is not None:
+                kept.noise.add_other(kept.bits)
+
+    def _run_compared(self, run: Run, poison: int) -> list[Difference]:
+        self.fill(poison)
+        run()
+        return [self._compared(kept, poison) for kept in self.storages]
 
     def _compared(self, kept: KeptStorage, poison: int) -> Difference:
         before = bits_of(kept.pristine, kept.dtype)
         found = compare_memory(
             kept.name,
             kept.dtype,
-            bits_of(kept.body, kept.dtype),
+            kept.bits,
             before if kept.reference is None else kept.reference,
             before=before,
             poison=poisons_of(kept.dtype)[poison] if kept.is_output else None,
             unwritten=kept.unwritten,
+            noise=kept.noise,
         )
         found.outside = not kept.guards_are_whole()
         return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -45,11 +46,39 @@ def test_an_autotuned_script_is_checked_at_its_own_launches_alone() -> None:
 
 def test_a_race_is_found() -> None:
     for _ in range(4):
-        code, found, _ = run_json("scaled_matmul.py", "-d", "fence_insertion")
+        # From Triton 3.7 or so either pass puts the fence there that the other leaves out.
+        code, found, _ = run_json("scaled_matmul.py", "-d", "fence_insertion", "-d", "proxy_fence_insertion")
         if code:
             break
     assert code == 1
     assert found["launches"][0]["verdict"] in ("different", "nan")
+
+
+@pytest.mark.parametrize("kernel", ["softmax_backward_kernel", "layer_norm_kernel", "cross_entropy_kernel"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_sums_in_another_order_are_close(kernel: str, dtype: str) -> None:
+    code, found, said = run_json("ten_kernels.py", "-d", "coalesce", "--", kernel, dtype)
+    assert code == 0, said
+    (row,) = found["launches"]
+    assert row["verdict"] in ("identical", "close")
+    if row["verdict"] == "close":
+        assert row["over_noise"] <= 1.0
+        assert row["noise"] > 0
+        assert "moved by one unit" in row["noise_of"]
+        assert "other roundings" in row["noise_of"]
+
+
+@pytest.mark.parametrize("kernel", ["rope_kernel torch.bfloat16", "histogram_kernel torch.float32"])
+def test_planted_mistakes_are_different(kernel: str) -> None:
+    answer = subprocess.run(
+        [sys.executable, ROOT / "tests" / "gpu" / "judgement.py", "plants", "--only", kernel],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert re.search(r"^\d\d plants, 0 judged wrongly", answer.stdout, re.MULTILINE)
 
 
 def test_a_fault_is_reported_with_its_kernel() -> None:

@@ -81,7 +81,9 @@ def test_a_race_that_was_put_there(row_sum: DeviceSession) -> None:
 
 
 def test_the_race_of_a_fence_that_a_pass_would_have_put_there(product: DeviceSession) -> None:
-    racy = compiled(product, "-fence_insertion")
+    # One of the two puts it there; in newer versions either does, where the other is off.
+    racy = compiled(product, "-fence_insertion -proxy_fence_insertion")
+    assert "fence.proxy.async" not in racy.text("ptx")
     assert racy.cubin != product.baseline.cubin
     assert any(not product.check(racy).passes for _ in range(10))
 
@@ -129,9 +131,10 @@ def test_a_slow_down(product: DeviceSession) -> None:
 def test_another_number_of_warps_takes_other_metadata(row_sum: DeviceSession) -> None:
     for warps in (4, 16):
         # Sums in another order: equal but for rounding.
-        error = row_sum.check(compiled(row_sum, num_warps=warps)).max_abs_error
-        assert error is not None
-        assert error < 1e-3
+        found = row_sum.check(compiled(row_sum, num_warps=warps))
+        assert found.verdict == "close", found
+        assert found.max_abs_error is not None
+        assert found.max_abs_error < 1e-3
 
 
 def test_descriptors_tuples_views_and_atomics() -> None:

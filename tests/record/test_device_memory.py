@@ -15,8 +15,8 @@ torch = pytest.importorskip("torch", reason="the tensors that are kept are torch
 
 from irscope.analysis.measurement import Agreement  # noqa: E402
 from irscope.analysis.pointer_uses import PointerUse, PointerUses  # noqa: E402
-from irscope.record.device_compare import poisons_of, tolerance_of, values_of  # noqa: E402
 from irscope.record.device_memory import KeptLaunch  # noqa: E402
+from irscope.record.device_values import poisons_of, values_of  # noqa: E402
 
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 NARROW = [torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz]
