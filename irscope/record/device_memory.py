@@ -15,7 +15,7 @@ from irscope.analysis.pointer_uses import PointerUses
 from irscope.errors import RecordingError
 from irscope.record.device_compare import Difference, agreement_of, compare_memory
 from irscope.record.device_noise import Noise
-from irscope.record.device_values import bits_of, element_bytes, float_format, move_one_ulp, poisons_of
+from irscope.record.device_values import bits_of, dtype_of_type, element_bytes, float_format, move_one_ulp, poisons_of
 
 _GUARD_BYTES = 4096
 """Before and after each copy, so that what is written beside it is seen, and spoils nothing."""
@@ -35,18 +35,6 @@ _STEADY_RUNS = 6
 """Of a kernel whose own runs differ: how far they do is noise too."""
 
 Run = Callable[[], None]
-
-# Types of a signature whose tensors may be of another dtype, as `triton.reinterpret` makes them.
-_DTYPES = {
-    "fp8e4nv": torch.float8_e4m3fn,
-    "fp8e5": torch.float8_e5m2,
-    "fp8e4b8": torch.float8_e4m3fnuz,
-    "fp8e5b16": torch.float8_e5m2fnuz,
-    "fp16": torch.float16,
-    "bf16": torch.bfloat16,
-    "fp32": torch.float32,
-    "fp64": torch.float64,
-}
 
 
 @dataclass(slots=True)
@@ -181,7 +169,7 @@ class KeptLaunch:
         kept = self._storages[key]
         kept.names.append(name)
         kept.extents.append(_extent(tensor))
-        self._leaves.append((name, _dtype_of(kind, tensor.dtype), kept))
+        self._leaves.append((name, dtype_of_type(kind, tensor.dtype), kept))
         view = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
         offset = _GUARD_BYTES // tensor.element_size() + tensor.storage_offset()
         return view.set_(kept.buffer.untyped_storage(), offset, tensor.size(), tensor.stride())
@@ -260,9 +248,8 @@ class KeptLaunch:
                 break
             found = self._run_compared(run, number % 2)
             if not self.noise_of and any(one.differing for one in found):
-                self.measure_noise(alive)
+                found = self._judged_again(found, number % 2, alive)
                 began = time.monotonic()
-                found = self._run_compared(run, number % 2)
             runs.append(found)
             alive()
         return agreement_of(runs, self.noise, self.noise_of)
@@ -270,9 +257,10 @@ class KeptLaunch:
     def measure_noise(self, alive: Callable[[], None] = lambda: None) -> None:
         """Run the empty plan's kernel on moved inputs, in other orders and with other roundings."""
         changed = [kept for kept in self.storages if kept.reference is not None]
+        coarse = any(kept.is_movable and element_bytes(kept.dtype) <= 2 for kept in self.storages)
         for kept in changed:
             if kept.reference is not None:
-                kept.noise = Noise(kept.dtype, kept.reference)
+                kept.noise = Noise(kept.dtype, kept.reference, coarse)
         try:
             said = [*self._run_moved(alive), *self._run_others(alive)]
         except torch.OutOfMemoryError:
@@ -341,6 +329,17 @@ class KeptLaunch:
             if kept.noise is not None:
                 kept.noise.add_other(kept.bits)
 
+    def _judged_again(self, found: list[Difference], poison: int, alive: Callable[[], None]) -> list[Difference]:
+        """What a run left, judged by the noise, which is measured now: another run might not go wrong again."""
+        left = [kept.body.clone() for kept in self.storages]
+        self.measure_noise(alive)
+        for kept, body in zip(self.storages, left, strict=True):
+            kept.body.copy_(body)
+        again = [self._compared(kept, poison) for kept in self.storages]
+        for one, before in zip(again, found, strict=True):
+            one.outside = before.outside
+        return again
+
     def _run_compared(self, run: Run, poison: int) -> list[Difference]:
         self.fill(poison)
         run()
@@ -373,14 +372,6 @@ def _keep(tensor: torch.Tensor, memory: torch.UntypedStorage) -> KeptStorage:
             "run it on smaller tensors."
         ) from error
     return KeptStorage(pristine, buffer, torch.uint8)
-
-
-def _dtype_of(kind: Any, otherwise: torch.dtype) -> torch.dtype:
-    # *fp16   *kbf16   *fp8e4nv   tensordesc<fp16[64, 64]>
-    if not isinstance(kind, str) or not kind.startswith("*"):
-        return otherwise
-    named = _DTYPES.get(kind.removeprefix("*").removeprefix("k"), otherwise)
-    return named if named.itemsize == otherwise.itemsize else otherwise
 
 
 def _extent(tensor: torch.Tensor) -> tuple[int, int, int]:

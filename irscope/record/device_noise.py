@@ -17,13 +17,15 @@ MOVED_FACTOR = 2.0
 """Times the largest of the deviations that moved inputs gave at an element."""
 OTHER_FACTOR = 3.0
 """Times the largest that other orders and roundings gave there: those draws are fewer."""
+WIDE_OTHER_FACTOR = 6.0
+"""The same where all inputs are wider than 16 bits: sums in long chains are several times as far off as in trees."""
 TYPICAL_FACTOR = 4.0
 """Times the typical deviation of other orders and roundings."""
 REACH_FACTOR = 2.0
 """Times the farthest that any element went in other orders and roundings, in units of what moved inputs do to it."""
 LEAST_REACH = 1.0
 FINER_SHARE = 0.2
-"""Of what moved inputs do, less than which other orders must do for the kernel to compute more finely than its inputs."""
+"""A kernel whose other orders do less than this share of what moved inputs do computes more finely than its inputs."""
 LEAST_TYPICAL = 0.1
 """A typical deviation that is never held against a variant, in units of an element's own noise."""
 STRAY_FACTOR = 2.0
@@ -58,6 +60,8 @@ class Noise:
     dtype: torch.dtype
     reference: torch.Tensor
     """Its bits after the empty plan's launch."""
+    coarse_inputs: bool = False
+    """Whether any input that was moved is in a format of 16 bits or fewer."""
     moved: torch.Tensor | None = None
     """The largest deviation of each element over the runs on moved inputs; None before the first."""
     other: torch.Tensor | None = None
@@ -162,6 +166,10 @@ class Noise:
             return max(TYPICAL_FACTOR * self.typical_other, LEAST_TYPICAL, few)
         return max(self.typical_moved, self.typical_other, few)
 
+    @property
+    def _other_factor(self) -> float:
+        return OTHER_FACTOR if self.coarse_inputs else WIDE_OTHER_FACTOR
+
     def _deviation(self, bits: torch.Tensor, part: slice) -> torch.Tensor:
         error = distances(bits, self.reference[part], self.dtype)
         # Where moving the inputs makes a NaN, nothing is learned of a finite element.
@@ -191,8 +199,8 @@ class Noise:
         if self.moved is not None:
             allowed = allowed + self.moved[part] * (1.0 if exact else MOVED_FACTOR)
         if other is not None:
-            allowed = torch.maximum(allowed, other) if exact else allowed + other * OTHER_FACTOR
-        finer = self.other_runs >= 3 and self.typical_other < FINER_SHARE * self.typical_moved
+            allowed = torch.maximum(allowed, other) if exact else allowed + other * self._other_factor
+        finer = self.coarse_inputs and self.other_runs >= 3 and self.typical_other < FINER_SHARE * self.typical_moved
         if self.moved is None or exact or not finer:
             return allowed
         # It computes more finely than its inputs are given: moved inputs show more than its own rounding ever does.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 CHUNK = 1 << 24
@@ -16,6 +18,17 @@ _INTEGER_POISONS = {
     2: (0x5A5A, -0x5A5B),
     4: (0x5A5A5A5A, -0x5A5A5A5B),
     8: (0x5A5A5A5A5A5A5A5A, -0x5A5A5A5A5A5A5A5B),
+}
+# Types of a signature whose tensors may be of another dtype, as `triton.reinterpret` makes them.
+_DTYPES = {
+    "fp8e4nv": torch.float8_e4m3fn,
+    "fp8e5": torch.float8_e5m2,
+    "fp8e4b8": torch.float8_e4m3fnuz,
+    "fp8e5b16": torch.float8_e5m2fnuz,
+    "fp16": torch.float16,
+    "bf16": torch.bfloat16,
+    "fp32": torch.float32,
+    "fp64": torch.float64,
 }
 _COMPONENTS = {2: torch.float16, 4: torch.float32, 8: torch.float64}
 
@@ -112,3 +125,12 @@ def move_one_ulp(bits: torch.Tensor, dtype: torch.dtype, generator: torch.Genera
             value = side.view(format_).to(torch.float32) if format_.itemsize == 1 else side.view(format_)
             movable &= value.isfinite() & (value != 0)
         part.copy_(torch.where(movable, moved, part))
+
+
+def dtype_of_type(kind: Any, otherwise: torch.dtype) -> torch.dtype:
+    """The dtype that a kernel sees, by a type of its signature."""
+    # *fp16   *kbf16   *fp8e4nv   tensordesc<fp16[64, 64]>
+    if not isinstance(kind, str) or not kind.startswith("*"):
+        return otherwise
+    named = _DTYPES.get(kind.removeprefix("*").removeprefix("k"), otherwise)
+    return named if named.itemsize == otherwise.itemsize else otherwise

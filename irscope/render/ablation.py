@@ -121,7 +121,8 @@ def measured(variant: Variant) -> tuple[str, str]:
     if variant.agreement is not None:
         result = variant.agreement.verdict
         if variant.agreement.verdict in ("close", "different") and variant.agreement.max_abs_error is not None:
-            result += f" ({variant.agreement.max_abs_error:.2g})"
+            noise = f", noise {variant.agreement.noise:.2g}" if variant.agreement.noise is not None else ""
+            result += f" ({variant.agreement.max_abs_error:.2g}{noise})"
     time = variant.ratio.text if variant.ratio and variant.off else ""
     if not variant.off and variant.timing is not None:
         time = f"{variant.timing.median_us:.1f} µs"

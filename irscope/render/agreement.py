@@ -21,9 +21,25 @@ def render_agreements(
     width: int | None = None,
     color: bool = False,
 ) -> str:
-    """A table of launches: (number of the compile, kernel, grid, which of its launches, how it agrees)."""
+    """A table of launches: (number of the compile, kernel, grid, which of its launches, how it agrees).
+
+    "noise": how far the empty plan's own runs deviate at most; "of noise": the largest ratio of an element's error to
+    what that element's own noise allows, above 1 where it is more.
+    """
     several = any(count > 1 for _, _, _, count, _ in rows)
-    columns = ["launch", "kernel", "grid", "result", "differing", "max abs", "max rel", "argument", ""]
+    columns = [
+        "launch",
+        "kernel",
+        "grid",
+        "result",
+        "differing",
+        "max abs",
+        "max rel",
+        "noise",
+        "of noise",
+        "argument",
+        "",
+    ]
     cells: list[list[object]] = []
     for number, kernel, grid, count, agreement in rows:
         cells.append(
@@ -35,6 +51,8 @@ def render_agreements(
                 "–" if agreement.verdict in ("fault", "timeout", "failed") else agreement.differing,
                 error_text(agreement.max_abs_error),
                 error_text(agreement.max_rel_error),
+                error_text(agreement.noise),
+                error_text(agreement.over_noise),
                 agreement.argument or "–",
                 agreement.detail,
             ]

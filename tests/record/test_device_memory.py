@@ -70,34 +70,26 @@ def test_one_element_that_differs_is_found_in_every_dtype(dtype: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_close_is_what_torch_calls_close(dtype: Any) -> None:
-    """The oracle: torch.testing.assert_close, with its own tolerances, on values either side of them."""
+def test_one_unit_in_the_last_place_is_close_and_a_thousandth_part_more_is_not(dtype: Any) -> None:
+    """The oracle: torch.nextafter in the dtype itself, on a copy, whose inputs moved by a unit move it by one too."""
     torch.manual_seed(0)
-    reference = torch.randn(256, dtype=torch.float64).to(dtype)
-    seen: set[bool] = set()
-    for exponent in range(-24, 0):
-        changed = (reference.double() * (1 + 2.0**exponent)).to(dtype)
-        found = check(
-            [reference, torch.empty_like(reference)],
-            "r w",
-            lambda arguments: arguments[1].copy_(reference),
-            lambda arguments, changed=changed: arguments[1].copy_(changed),
-        )
-        try:
-            torch.testing.assert_close(changed, reference)
-            close = True
-        except AssertionError:
-            close = False
-        assert found.passes == close
-        assert found.differing == int((changed != reference).sum())
-        seen.add(close)
-    assert seen == {True, False}
+    source = torch.randn(256, dtype=torch.float64).to(dtype)
+    near = torch.nextafter(source, torch.full_like(source, math.inf))
+    far = (source.double() * (1 + 50 * torch.finfo(dtype).eps)).to(dtype)
 
+    def copy(arguments: list[Any]) -> None:
+        arguments[1].copy_(arguments[0])
 
-@pytest.mark.parametrize("dtype", [*FLOATS, *NARROW, *INTEGERS, torch.complex64, torch.complex128])
-def test_the_tolerances_are_torchs(dtype: Any) -> None:
-    comparison = pytest.importorskip("torch.testing._comparison")
-    assert tolerance_of(dtype) == tuple(comparison.default_tolerances(dtype))
+    for changed, verdict in ((near, "close"), (far, "different")):
+
+        def variant(arguments: list[Any], changed: Any = changed) -> None:
+            arguments[1].copy_(arguments[0])
+            arguments[1][7] = changed[7]
+
+        found = check([source, torch.empty_like(source)], "r w", copy, variant)
+        assert (found.verdict, found.differing) == (verdict, 1), found
+        assert found.noise is not None
+        assert "12 runs on inputs moved" in found.noise_of
 
 
 @pytest.mark.parametrize("dtype", FLOATS + NARROW[:2])

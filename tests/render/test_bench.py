@@ -85,12 +85,38 @@ def test_rates(rate: float, text: str) -> None:
 
 def test_a_run_as_text() -> None:
     rows = [
-        (1, "one_kernel", (4, 1, 1), 1, Agreement("close", 1.25e-7, 2e-6, "out_ptr", 12)),
+        (1, "one_kernel", (4, 1, 1), 1, Agreement("close", 1.25e-7, 2e-6, "out_ptr", 12, noise=3e-7, over_noise=0.4)),
         (1, "one_kernel", (4, 1, 1), 2, Agreement("identical", 0.0, 0.0)),
         (2, "other_kernel", None, 0, Agreement("failed", detail="it does not compile")),
     ]
     lines = render_agreements(rows).splitlines()
-    assert lines[1].split() == ["1.1", "one_kernel", "4×1×1", "close", "12", "1.2e-07", "2e-06", "out_ptr"]
-    assert lines[2].split() == ["1.2", "one_kernel", "4×1×1", "identical", "0", "0", "0", "–"]
-    assert lines[3].split() == ["2", "other_kernel", "–", "failed", "–", "–", "–", "–", "it", "does", "not", "compile"]
+    assert lines[1].split() == [
+        "1.1",
+        "one_kernel",
+        "4×1×1",
+        "close",
+        "12",
+        "1.2e-07",
+        "2e-06",
+        "3e-07",
+        "0.4",
+        "out_ptr",
+    ]
+    assert lines[2].split() == ["1.2", "one_kernel", "4×1×1", "identical", "0", "0", "0", "–", "–", "–"]
+    assert lines[3].split() == [
+        "2",
+        "other_kernel",
+        "–",
+        "failed",
+        "–",
+        "–",
+        "–",
+        "–",
+        "–",
+        "–",
+        "it",
+        "does",
+        "not",
+        "compile",
+    ]
     assert (error_text(None), error_text(0.0), error_text(0.5)) == ("–", "0", "0.5")
