@@ -292,9 +292,11 @@ class KeptLaunch:
             self._run()
             for kept in self.storages:
                 if kept.noise is not None:
-                    start = starts.get(id(kept))
-                    left = bits_of(kept.pristine, kept.dtype) == kept.reference if start is not None else None
-                    kept.noise.add_moved(kept.bits, None if start is None else (kept.bits == start) & left)
+                    untouched = None
+                    if (start := starts.get(id(kept))) is not None:
+                        left = bits_of(kept.pristine, kept.dtype) == kept.reference
+                        untouched = (kept.bits == start) & left
+                    kept.noise.add_moved(kept.bits, untouched)
             alive()
             if number + 1 >= _FEWEST_MOVED_RUNS and time.monotonic() - began > _NOISE_S:
                 return [f"{number + 1} runs on inputs moved by one unit in the last place"]
