@@ -42,7 +42,7 @@ def test_every_other_baseline_compiles_and_is_another_program() -> None:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    types = {name: "*bf16" for name in ("x_ptr", "w_ptr", "b_ptr", "out_ptr")} | {"stride": "i32", "columns": "i32"}
+    types = dict.fromkeys(("x_ptr", "w_ptr", "b_ptr", "out_ptr"), "*bf16") | {"stride": "i32", "columns": "i32"}
     source = ASTSource(module.layer_norm_kernel, {**types, "BLOCK": "constexpr"}, {"BLOCK": 1024})
     kernel = triton.compile(source, target=GPUTarget("cuda", 90, 32))
     options = {key: getattr(kernel.metadata, key) for key in ("num_warps", "num_stages", "enable_fp_fusion")}
