@@ -156,7 +156,7 @@ class _Reader:
         found, names, definers = self.found, self.names, self.definers
         shapes, keys, deep_keys, values, uses = self.shapes, self.keys, self.deep_keys, self.values, self.uses
         parents, openers = self.parents, self.openers
-        is_virtual, has_versions = self.syntax.is_virtual, self.syntax.has_versions
+        has_versions = self.syntax.has_versions
         value_keys: list[int] = []
         scope: dict[str, int] = {}
         stack: list[int] = []

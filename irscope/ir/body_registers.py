@@ -102,7 +102,9 @@ class RegisterReader:
             return lines
         named = {register for line in lines if line is not None for register in line.shown + line.more}
         everything = tuple(sorted(named))
-        return [access and line_access(access, own, everything) for access, own in zip(accesses, self._own, strict=True)]
+        return [
+            access and line_access(access, own, everything) for access, own in zip(accesses, self._own, strict=True)
+        ]
 
     def _targets(self) -> list[int | None]:
         """The line that each line goes to."""

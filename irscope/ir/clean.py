@@ -27,7 +27,7 @@ _SECTION = re.compile(r'^\s*\.section\s+"?(?P<name>[.\w$]+)')
 # "        /*0010*/                   S2R R13, SR_TID.X ;        /* 0x00000000000d7919 */"
 _SASS_COMMENT = re.compile(r"/\*.*?\*/|//.*$")
 # "        0000  B-1----:R-:W0:Y:S01  G001:P0:U00:Q0  LDC R1, c[0x0][0x28]": address, control, live registers
-_SASS_COLUMNS = re.compile(r"^ *[0-9a-f]{4,}  B[0-9-]{6}:R[0-9-]:W[0-9-]:[Y-]:S\d\d(?:  G\d+(?::[PUQ]\d+)*)?  ")
+_SASS_COLUMNS = re.compile(r"^ *[0-9a-f]{4,}  (?:B[0-9-]{6}:R[0-9-]:W[0-9-]:[Y-]:S\d\d|-)(?:  G\d+(?::[PUQ]\d+)*)?  ")
 
 
 def clean(text: str, kind: StageKind, ignore: frozenset[Ignored]) -> tuple[list[str], list[int]]:

@@ -30,21 +30,23 @@ def _beginnings(family: str, words: str) -> re.Pattern[str]:
 _KNOWN = (
     _beginnings(
         "v_",
-        "accvgpr add add3 addc alignbit alignbyte and ashr ashrrev bcnt bfe bfi bfm bfrev bitop3 ceil cls clz cmp cmpx "
-        "cndmask cos ctz cubeid cubema cubesc cubetc cvt div dot\\w+ dual exp ffbh ffbl floor fma fmaak fmac fmamk fract "
-        "frexp ldexp lerp log lshl lshlrev lshr lshrrev mac mad madak madmk max max3 maximum maximum3 maximumminimum "
-        "maxmin mbcnt med3 mfma min min3 minimum minimum3 minimummaximum minmax mov mqsad msad mul mullit nop not or or3 "
-        "pack perm permlane16 permlane32 permlane64 permlanex16 pk prng qsad rcp readfirstlane readlane rndne rsq s sad "
-        "sat sin smfmac sqrt sub subb subbrev subrev swap swmmac trig trunc wmma writelane xad xnor xor xor3",
+        "accvgpr add add3 addc alignbit alignbyte and ashr ashrrev bcnt bfe bfi bfm bfrev bitop3 ceil cls clz cmp "
+        "cmpx cndmask cos ctz cubeid cubema cubesc cubetc cvt div dot\\w+ dual exp ffbh ffbl floor fma fmaak fmac "
+        "fmamk fract frexp ldexp lerp log lshl lshlrev lshr lshrrev mac mad madak madmk max max3 maximum maximum3 "
+        "maximumminimum maxmin mbcnt med3 mfma min min3 minimum minimum3 minimummaximum minmax mov mqsad msad mul "
+        "mullit nop not or or3 pack perm permlane16 permlane32 permlane64 permlanex16 pk prng qsad rcp "
+        "readfirstlane readlane rndne rsq s sad sat sin smfmac sqrt sub subb subbrev subrev swap swmmac trig "
+        "trunc wmma writelane xad xnor xor xor3",
     ),
     _beginnings(
         "s_",
-        "abs absdiff add addc addk and andn1 andn2 ashr barrier bcnt0 bcnt1 bfe bfm bitcmp0 bitcmp1 bitreplicate bitset0 "
-        "bitset1 branch brev buffer_load buffer_prefetch buffer_store cbranch ceil clause clz cls cmov cmovk cmp cmpk code "
-        "cselect ctz cvt dcache delay denorm endpgm ff0 ff1 flbit floor fmaak fmac fmamk get getpc getreg gl1 icache inst "
-        "load lshl lshl1 lshl2 lshl3 lshl4 lshr max maximum memrealtime memtime min minimum mov movk mul mulk nand nop "
-        "nor not or orn1 orn2 pack prefetch quadmask rndne round scratch sendmsg sendmsghalt set sethalt setkill setpc "
-        "setprio setreg sext singleuse sleep store sub subb trap trunc ttracedata version wait waitcnt wakeup wqm xnor xor",
+        "abs absdiff add addc addk and andn1 andn2 ashr barrier bcnt0 bcnt1 bfe bfm bitcmp0 bitcmp1 bitreplicate "
+        "bitset0 bitset1 branch brev buffer_load buffer_prefetch buffer_store cbranch ceil clause clz cls cmov "
+        "cmovk cmp cmpk code cselect ctz cvt dcache delay denorm endpgm ff0 ff1 flbit floor fmaak fmac fmamk get "
+        "getpc getreg gl1 icache inst load lshl lshl1 lshl2 lshl3 lshl4 lshr max maximum memrealtime memtime min "
+        "minimum mov movk mul mulk nand nop nor not or orn1 orn2 pack prefetch quadmask rndne round scratch "
+        "sendmsg sendmsghalt set sethalt setkill setpc setprio setreg sext singleuse sleep store sub subb trap "
+        "trunc ttracedata version wait waitcnt wakeup wqm xnor xor",
     ),
     re.compile(r"(?:ds|buffer|tbuffer|global|flat|scratch)_"),
 )
@@ -83,9 +85,7 @@ _SCC_WRITTEN = re.compile(
 _SCC_KEPT = re.compile(r"s_(?:add|sub|max|min)_(?:f16|f32|nc_u64|u64|num_f\d+)$")
 _SCC_READ = re.compile(r"s_(?:addc|subb|add_co_ci|sub_co_ci|cselect|cmovk?|cbranch_scc[01])(?=_|$)")
 _VCC_READ = re.compile(r"v_div_fmas|v_dual_cndmask|s_cbranch_vcc")
-_M0_READ = re.compile(
-    r"s_sendmsg|s_ttracedata|ds_(?!b?permute|swizzle)|\w+_load_lds_|.*\blds\b"
-)
+_M0_READ = re.compile(r"s_sendmsg|s_ttracedata|ds_(?!b?permute|swizzle)|\w+_load_lds_|.*\blds\b")
 _EXEC_READ = re.compile(r"v_(?!readlane|writelane)|(?:ds|buffer|tbuffer|global|flat|scratch)_|s_cbranch_exec|s_sendmsg")
 _EXEC_SAVED = re.compile(r"s_\w+_(?:save|wr)exec_b(?:32|64)$")
 _SHRINKS = re.compile(r"s_(?:and_(?:save|wr)exec|and_b|andn2_b|and_not1_b)")

@@ -86,7 +86,9 @@ def successors(accesses: list[Access | None], targets: list[int | None], labels:
 class Webs:
     """The values of a text's physical registers."""
 
-    def __init__(self, accesses: list[Access | None], lines: list[LineAccess | None], following: list[list[int]]) -> None:
+    def __init__(
+        self, accesses: list[Access | None], lines: list[LineAccess | None], following: list[list[int]]
+    ) -> None:
         self._accesses, self._lines = accesses, lines
         self._following = following
         self.writers: list[int] = []
@@ -96,7 +98,9 @@ class Webs:
         for number, line in enumerate(lines):
             registers = zip(line.shown + line.more, line.is_write, strict=True) if line is not None else ()
             written = [register for register, is_write in registers if is_write]
-            self._writes.append(list(zip(written, range(len(self.writers), len(self.writers) + len(written)), strict=True)))
+            self._writes.append(
+                list(zip(written, range(len(self.writers), len(self.writers) + len(written)), strict=True))
+            )
             self.writers += [number] * len(written)
         self._parents = list(range(len(self.writers)))
         self.webs: list[list[int | str]] = self._joined()

@@ -93,7 +93,9 @@ _SYNTAXES: dict[StageKind, Syntax] = {
     # R12   UR4   P0   UP1   B0             .L_x_3
     "sass": _syntax(r"\b(?:U?[RP]|B)\d+\b", r"\.L_\w+", is_virtual=False, has_versions=True, keeps_unknown=True),
     # v12   s[4:7]   a3                     .LBB0_2
-    "amdgcn": _syntax(r"\b[vas](?:\d+\b|\[\d+:\d+\])", r"\.L\w+", is_virtual=False, has_versions=True, keeps_unknown=True),
+    "amdgcn": _syntax(
+        r"\b[vas](?:\d+\b|\[\d+:\d+\])", r"\.L\w+", is_virtual=False, has_versions=True, keeps_unknown=True
+    ),
 }
 
 
@@ -212,8 +214,30 @@ _DESTINATION = re.compile(" *(?:\\{[^}]*\\}|\x01(?:\\|\x01)?)")
 
 
 _PTX_NO_RESULT = frozenset(
-    "st red bra brx ret exit trap bar barrier membar fence cp prefetch prefetchu mbarrier wgmma call stmatrix setmaxnreg"
-    " griddepcontrol nanosleep pragma".split()
+    [
+        "st",
+        "red",
+        "bra",
+        "brx",
+        "ret",
+        "exit",
+        "trap",
+        "bar",
+        "barrier",
+        "membar",
+        "fence",
+        "cp",
+        "prefetch",
+        "prefetchu",
+        "mbarrier",
+        "wgmma",
+        "call",
+        "stmatrix",
+        "setmaxnreg",
+        "griddepcontrol",
+        "nanosleep",
+        "pragma",
+    ]
 )
 _READERS = {"sass": read_sass, "amdgcn": read_amdgcn}
 

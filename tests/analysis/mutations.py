@@ -19,7 +19,9 @@ from tests.ir.live_ranges import Row, read_live_ranges
 
 _REGISTERS: dict[str, re.Pattern[str]] = {
     "sass": re.compile(r"\b(?P<file>U?[RP])(?P<number>\d+)\b"),
-    "amdgcn": re.compile(r"\b(?P<file>[vas])(?:(?P<number>\d+)\b|\[(?P<first>\d+):(?P<last>\d+)\])|\b(?:vcc|exec)(?:_lo)?\b"),
+    "amdgcn": re.compile(
+        r"\b(?P<file>[vas])(?:(?P<number>\d+)\b|\[(?P<first>\d+):(?P<last>\d+)\])|\b(?:vcc|exec)(?:_lo)?\b"
+    ),
     "ptx": re.compile(r"%(?P<file>r|rd|rs|f|fd|p|rh|b|h|hh)(?P<number>\d+)\b(?!\.)"),
     "llvm": re.compile(r"%(?P<number>[\w.]+)"),
     "mlir": re.compile(r"%(?P<number>[\w$-]+)(?![\w$.-])"),
@@ -80,7 +82,9 @@ def changed(text: str, kind: StageKind, rng: random.Random, lines: list[int], na
     number = rng.choice(lines)
     line = all_lines[number]
     end = len(line)
-    for mark in {"mlir": (" loc(",), "llvm": (", !dbg",), "amdgcn": (";",), "sass": ("/* 0x", " ;"), "ptx": ("//",)}[kind]:
+    for mark in {"mlir": (" loc(",), "llvm": (", !dbg",), "amdgcn": (";",), "sass": ("/* 0x", " ;"), "ptx": ("//",)}[
+        kind
+    ]:
         place = line.find(mark)
         end = min(end, place) if place >= 0 else end
     start = line.index("*/") + 2 if kind == "sass" and "*/" in line[:40] else 0
@@ -181,9 +185,13 @@ def rows_by_offset(rows: list[Row]) -> dict[int, tuple[Row, set[str]]]:
 
 # An instruction that writes its first operand and nothing else, whole: v_mov_b32_e32 v5, ...
 _PLAIN_WRITE = re.compile(
-    r"(?:v|s)_(?:mov|add|sub|mul|and|or|xor|lshl|lshr|lshlrev|lshrrev|ashrrev|cndmask|max|min|fma|exp|rcp|cvt_f)_?\w*?"
-    r"(?:_e32|_e64|_[ubif]\d+)$"
+    r"(?:v|s)_(?:mov|add|sub|mul|and|andn2|or|xor|lshl|lshr|ashr|lshlrev|lshrrev|ashrrev|cndmask|cselect|max|min|fma|exp|rcp"
+    r"|cvt_f|cvt_i|cvt_u|cmp_\w+|div_scale|mad|readfirstlane|perm|bfe|not)_?\w*?(?:_e32|_e64|_[ubif]\d+)$"
+    r"|s_load_\w+|ds_read2?(?:st64)?_b\d+|(?:global|buffer)_load_(?:dword\w*|b\d+)"
 )
+
+
+_TWO_RESULTS = re.compile(r"v_(?:div_scale|mad_[iu]64|mad_co|\w+_co_)")
 
 
 def dead_by_paths(lines: list[str], change: Change) -> bool:
@@ -193,8 +201,14 @@ def dead_by_paths(lines: list[str], change: Change) -> bool:
     """
     first = lines[change.line].split(";")[0]
     operands = first.strip().split(None, 1)[1] if len(first.split(None, 1)) > 1 else ""
-    if change.column - first.index(operands) > 0 or re.match(r"\s*\w*(?:store|write|atomic|cmpx|fmac|mac_|swap)", first):
-        return False  # only a first operand can be a destination
+    place = first[: change.column].count(",")
+    has_two = _TWO_RESULTS.match(first.strip()) is not None
+    if (
+        change.column < first.index(operands)
+        or place > has_two
+        or re.match(r"\s*\w*(?:store|write|atomic|cmpx|fmac|mac_|swap)", first)
+    ):
+        return False  # only the first operand, or the first two, can be destinations
     old, new = _units(change.before), _units(change.after)
     writes_exec = any(re.search(r"\bexec|saveexec|cmpx", line.split(";")[0]) for line in lines)
     return all(_dead_behind(lines, change.line, unit, writes_exec) for unit in old | new)
@@ -217,6 +231,7 @@ def _dead_behind(lines: list[str], start: int, unit: str, writes_exec: bool) -> 
     waiting, seen = [start + 1], set[int]()
     while waiting:
         number = waiting.pop()
+        is_straight = number == start + 1
         while number < len(lines) and number not in seen:
             seen.add(number)
             words = lines[number].split(";")[0].split(None, 1)
@@ -225,11 +240,16 @@ def _dead_behind(lines: list[str], start: int, unit: str, writes_exec: bool) -> 
             if opcode == "s_endpgm":
                 break
             if unit in _units(operands) or (unit.startswith("vcc") and ("vcc" in opcode or "div_fmas" in opcode)):
-                head, _, rest = operands.partition(",")
-                whole = _PLAIN_WRITE.match(opcode) and not (unit[0] in "va" and writes_exec) and "dpp" not in opcode
+                parts = operands.split(",")
+                count = 2 if _TWO_RESULTS.match(opcode) else 1
+                head, rest = ",".join(parts[:count]), ",".join(parts[count:])
+                # Under another mask other lanes would be written.
+                same_lanes = unit[0] not in "va" or not writes_exec or is_straight
+                whole = _PLAIN_WRITE.match(opcode) and same_lanes and "dpp" not in opcode
                 if whole and unit in _units(head) and unit not in _units(rest) and "sdwa" not in opcode:
                     break
                 return False
+            is_straight = is_straight and not re.search(r"exec|cmpx|branch", lines[number].split(";")[0])
             if opcode.startswith(("s_branch", "s_cbranch")):
                 waiting.append(labels[operands.strip()])
                 if opcode == "s_branch":
@@ -296,10 +316,17 @@ if __name__ == "__main__":
             read = path.read_text()
             source = without_live_ranges(read) if kind == "sass" else read
             share = wanted // len(paths) + (index < wanted % len(paths))
-            made, proved, wrong = survivors(source, kind, share, random.Random(seed + index), proof_for(source, kind, read))
+            made, proved, wrong = survivors(
+                source, kind, share, random.Random(seed + index), proof_for(source, kind, read)
+            )
             totals = [totals[0] + made, totals[1] + proved, totals[2] + len(wrong)]
             for change in wrong:
-                print(f"{path.name}:{change.line + 1}: {change.before} -> {change.after}: {source.splitlines()[change.line]}")
-        print(f"{kind}: {totals[0]} changes in {len(paths)} texts, {totals[1]} called the same and dead, {totals[2]} wrong", flush=True)
+                print(
+                    f"{path.name}:{change.line + 1}: {change.before} -> {change.after}: {source.splitlines()[change.line]}"
+                )
+        print(
+            f"{kind}: {totals[0]} changes in {len(paths)} texts, {totals[1]} called the same and dead, {totals[2]} wrong",
+            flush=True,
+        )
         bad += totals[2]
     sys.exit(bad > 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import shutil
 import subprocess
@@ -16,9 +17,11 @@ from irscope.analysis.diff import TextDiff, diff_texts
 from irscope.analysis.marks import word_marks
 from irscope.capture import Capture, StageKind, stage_named
 from irscope.ir.counts import operation_counts
+from tests.analysis.mutations import changeable, changed
 from tests.report_browser.captures import hostile, softmax
 
 REPORT = Path(__file__).parents[2] / "irscope" / "render" / "report"
+DATA = Path(__file__).parents[1] / "data"
 ASSETS = ("loader.js", "viewer.js.deflate", "graphs.js.deflate", "viewer.css", "digests.json", "THIRD_PARTY.md")
 
 
@@ -119,7 +122,25 @@ def cases() -> list[tuple[str, str, str]]:
     odd = [(evil.text("source"), evil.text("ttgir"), "mlir"), (evil.text("ptx"), "", "ptx"), ("", "", "llvm")]
     text = one.text("ttgir")
     cut = [(text, text[: len(text) // 2], "mlir"), (text[len(text) // 3 :], text, "mlir"), (text, text, "binary")]
-    return [*pairs_of(one), *stages, *odd, *cut, (one.text("ptx"), one.text("llir"), "llvm")]
+    return [*pairs_of(one), *stages, *assembly(), *odd, *cut, (one.text("ptx"), one.text("llir"), "llvm")]
+
+
+def assembly() -> list[tuple[str, str, str]]:
+    """Two kernels of each physical assembly against each other, and each with a few registers changed."""
+    found: list[tuple[str, str, str]] = []
+    for kind, names in (
+        ("amdgcn", ("softmax_gfx1100.amdgcn", "matmul_gfx942.amdgcn", "add_gfx1201.amdgcn")),
+        ("sass", ("softmax_90.nvdisasm.txt", "add_120.nvdisasm.txt", "add_75.nvdisasm.txt")),
+    ):
+        texts = [(DATA / "asm" / name).read_text() for name in names]
+        found += [(one, other, kind) for one, other in zip(texts, [*texts[1:], texts[0]], strict=True)]
+        for text in texts:
+            rng, lines = random.Random(7), changeable(text.split("\n"), cast(StageKind, kind))
+            changes = [changed(text, cast(StageKind, kind), rng, lines, []) for _ in range(12)]
+            found += [(text, change.text, kind) for change in changes if change is not None]
+        unknown = [re.sub(r"\b(?:v_add\w*|LDC|FADD)", "NEWOP" if kind == "sass" else "x_new", text) for text in texts]
+        found += [(one, other, kind) for one, other in zip(texts, unknown, strict=True)]
+    return found
 
 
 def diffs_of(rows: list[tuple[str, str, str]]) -> list[TextDiff]:
