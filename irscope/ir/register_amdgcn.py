@@ -125,7 +125,8 @@ def _single(template: str) -> Access | None:
         mode = modes.get(index, "r")
         for token in _TOKEN.finditer(operand):
             if token["fixed"]:
-                implicit += [(name, mode) for name in _PAIRS.get(token["fixed"], (token["fixed"],))]
+                for name in _PAIRS.get(token["fixed"], (token["fixed"],)):
+                    implicit.append((name, mode))
             elif token["file"]:
                 part = operand.endswith((".l", ".h")) and mode == "w"
                 holes.append((int(token["width"] or 1), "m" if part else mode))
@@ -174,6 +175,10 @@ def _modes(opcode: str, operands: tuple[str, ...], template: str) -> dict[int, M
     return modes
 
 
+def _used(name: str, mode: Mode) -> list[tuple[str, Mode]]:
+    return [(half, mode) for half in _PAIRS[name]]
+
+
 def _implicit(opcode: str, template: str, named: list[tuple[str, Mode]]) -> list[tuple[str, Mode]]:
     found: list[tuple[str, Mode]] = []
     if _SCC_READ.match(opcode):
@@ -181,13 +186,13 @@ def _implicit(opcode: str, template: str, named: list[tuple[str, Mode]]) -> list
     if _SCC_WRITTEN.match(opcode) and (not _SCC_KEPT.match(opcode) or opcode.startswith("s_cmp")):
         found.append(("scc", "w"))
     if _VCC_READ.match(opcode):
-        found += [("vcc_lo", "r"), ("vcc_hi", "r")]
+        found.extend(_used("vcc", "r"))
     if _M0_READ.match(template) and ("m0", "r") not in named:
         found.append(("m0", "r"))
     if _EXEC_SAVED.match(opcode) or opcode.startswith("v_cmpx"):
-        found += [("exec_lo", "m"), ("exec_hi", "m")]
+        found.extend(_used("exec", "m"))
     elif _EXEC_READ.match(opcode):
-        found += [("exec_lo", "r"), ("exec_hi", "r")]
+        found.extend(_used("exec", "r"))
     return found
 
 

@@ -104,7 +104,7 @@ class Webs:
             self.writers += [number] * len(written)
         self._parents = list(range(len(self.writers)))
         self.webs: list[list[int | str]] = self._joined()
-        """Per line, for each of its registers its web: a write that stands for it, or the name of what nothing wrote."""
+        """Per line, the web of each of its registers: a write that stands for it, or the name of what nothing wrote."""
 
     @property
     def first_writers(self) -> dict[int, int]:

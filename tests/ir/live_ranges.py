@@ -9,6 +9,7 @@ import re
 import sys
 from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from irscope.ir.body_registers import register_templates
@@ -51,7 +52,7 @@ def read_live_ranges(text: str) -> list[list[Row]]:
             columns = {}
         elif "GPR" in cells and "#" not in cells:
             bars = [match.start() for match in re.finditer(r"\|", cells)]
-            heads = [(a, b, cells[a + 1 : b].strip()) for a, b in zip(bars, bars[1:], strict=False)]
+            heads = [(a, b, cells[a + 1 : b].strip()) for a, b in pairwise(bars)]
         elif "#" in cells and not columns:
             for first, last, name in heads:
                 for match in re.finditer(r"\d+", cells[first:last]):
