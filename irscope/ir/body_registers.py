@@ -32,6 +32,10 @@ def _amd_hole(match: re.Match[str]) -> str:
     return f"\x01{match[1]}{max(int(match[3]) - int(match[2]) + 1, 1)}"
 
 
+# More than any GPU gives a thread; a text may name as many as it likes.
+_MOST_REGISTERS = 1000
+
+
 class RegisterReader:
     """Reads the templates of a text; its fields are columns of `Body`."""
 
@@ -101,7 +105,7 @@ class RegisterReader:
         if not any(access is not None and access.is_unknown for access in accesses):
             return lines
         named = {register for line in lines if line is not None for register in line.shown + line.more}
-        everything = tuple(sorted(named))
+        everything = tuple(sorted(named)[:_MOST_REGISTERS])
         return [
             access and line_access(access, own, everything) for access, own in zip(accesses, self._own, strict=True)
         ]

@@ -16,7 +16,7 @@ from irscope.ir.registers import Access, ExecChange, Flow, Mode
 # "v_add_f32_e32 \x01v, \x01s, \x01v"   "s_endpgm"
 _LINE = re.compile(r"(?P<opcode>[a-z]\w*)(?:\s+(?P<operands>.*))?$")
 # "\x01v", "\x01s4" for s[20:23], "vcc", "exec_lo"
-_TOKEN = re.compile(r"\x01(?P<file>[vas])(?P<width>\d*)|\x02|\b(?P<fixed>(?:vcc|exec)(?:_lo|_hi)?|m0|scc)\b")
+_TOKEN = re.compile(r"\x01(?P<file>[vas])(?P<width>\d{0,4})|\x02|\b(?P<fixed>(?:vcc|exec)(?:_lo|_hi)?|m0|scc)\b")
 # an operand that can be written
 _PLAIN = re.compile(r"(?:\x01[vas]\d*|(?:vcc|exec)(?:_lo|_hi)?|m0|scc|null|off|flat_scratch\w*|ttmp\w*)(?:\.[lh])?$")
 
@@ -90,6 +90,8 @@ _EXEC_READ = re.compile(r"v_(?!readlane|writelane)|(?:ds|buffer|tbuffer|global|f
 _EXEC_SAVED = re.compile(r"s_\w+_(?:save|wr)exec_b(?:32|64)$")
 _SHRINKS = re.compile(r"s_(?:and_(?:save|wr)exec|and_b|andn2_b|and_not1_b)")
 
+_WIDEST = 512
+"""Registers a thread can have."""
 _PAIRS = {"vcc": ("vcc_lo", "vcc_hi"), "exec": ("exec_lo", "exec_hi")}
 
 
@@ -129,7 +131,7 @@ def _single(template: str) -> Access | None:
                     implicit.append((name, mode))
             elif token["file"]:
                 part = operand.endswith((".l", ".h")) and mode == "w"
-                holes.append((int(token["width"] or 1), "m" if part else mode))
+                holes.append((min(int(token["width"] or 1), _WIDEST), "m" if part else mode))
             else:
                 holes.append((0, "r"))
             if mode != "r":
@@ -146,7 +148,7 @@ def _single(template: str) -> Access | None:
 
 def _unknown(template: str) -> Access:
     holes: list[tuple[int, Mode]] = [
-        (int(token["width"] or 1), "m") if token["file"] else (0, "r")
+        (min(int(token["width"] or 1), _WIDEST), "m") if token["file"] else (0, "r")
         for token in _TOKEN.finditer(template)
         if not token["fixed"]
     ]

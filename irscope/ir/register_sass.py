@@ -20,6 +20,8 @@ _HOLE = re.compile(r"(?P<before>\w*\[?)(?:\x01(?P<file>UR|UP|R|P|B)|\x02)(?P<aft
 _PLAIN = re.compile(r"(?:\x01(?P<hole>UR|UP|R|P|B)|(?P<zero>URZ|UPT|RZ|PT))(?:\.\w+)*$")
 _ZERO = {"URZ": "UR", "UPT": "UP", "RZ": "R", "PT": "P"}
 
+_WIDEST = 256
+"""Registers a thread can have."""
 # the mask of P2R
 _MASK = re.compile(r"0x[0-9a-f]{1,4}$")
 
@@ -59,7 +61,7 @@ _KNOWN = _words(
 # HMMA.16816.F32   IMMA.16832.S8.S8   DMMA.8x8x4   QMMA.SF.16832   HGMMA.64x128x16.F16
 _MATRIX = re.compile(
     r"[A-Z]*?(?P<kind>HMMA|IMMA|BMMA|DMMA|QMMA|OMMA|[HIQB]GMMA)(?:\.(?!\d)\w+)*"
-    r"\.(?P<shape>\d+x\d+x\d+|16816|1688|1684|16832|16864|168128|168256|884|8816|8832|88128)(?P<types>(?:\.\w+)*)"
+    r"\.(?P<shape>\d{1,3}x\d{1,3}x\d{1,3}|16816|1688|1684|16832|16864|168128|168256|884|8816|8832|88128)(?P<types>(?:\.\w+)*)"
 )
 _SHAPES = {
     "16816": (16, 8, 16), "1688": (16, 8, 8), "1684": (16, 8, 4), "16832": (16, 8, 32), "16864": (16, 8, 64),
@@ -88,7 +90,7 @@ def read_sass(template: str) -> Access | None:
             if hole["file"] is None:
                 holes.append((0, "r"))
                 continue
-            width = widths.of(index, hole["before"], hole["file"], hole["after"])
+            width = min(widths.of(index, hole["before"], hole["file"], hole["after"]), _WIDEST)
             mode: Mode = "w" if index in results else "m" if base == "LDGSTS" and hole["file"] == "P" else "r"
             holes.append((width, mode))
     return Access(tuple(holes), _implicit(base, operands), is_guarded, flow=_flow(base, opcode, operands, is_guarded))
@@ -164,13 +166,15 @@ def _flow(base: str, opcode: str, operands: tuple[str, ...], is_guarded: bool) -
 
 
 # The width that an opcode states: LDG.E.128, STS.64, ATOMG.E.ADD.F32x4
-_STATED = re.compile(r"\.(?:(?P<bits>64|128|256)|[USF](?P<number>64)|(?:B?F(?P<element>16|32)x(?P<count>\d+)))(?![\w])")
+_STATED = re.compile(
+    r"\.(?:(?P<bits>64|128|256)|[USF](?P<number>64)|(?:B?F(?P<element>16|32)x(?P<count>\d{1,2})))(?![\w])"
+)
 # LDSM.16.M88.4: matrices
 _COUNT = re.compile(r"\.(?P<count>[24])$")
 # LDTM.16dp256bit.x4: tensor memory; one register a lane for 32dp32bit.x1
-_TENSOR = re.compile(r"\.x(?P<count>\d+)")
+_TENSOR = re.compile(r"\.x(?P<count>\d{1,3})(?!\d)")
 _TENSOR_ROW = {"64": 1, "128": 2, "256": 4, "32": 1}
-_ACROSS = re.compile(r"\.\d+dp(?P<bits>\d+)bit")
+_ACROSS = re.compile(r"\.\d+dp(?P<bits>\d{1,3})bit")
 _DIMENSIONS = re.compile(r"\.(?P<count>[1-5])D")
 _GLOBAL = frozenset({"LD", "ST", "LDG", "STG", "ATOM", "ATOMG", "RED", "REDG", "CCTL", "LDGSTS", "QSPC"})
 _TYPE = re.compile(r"\.(?P<type>[USF]64|[USF]32|[USBF]+16|[US]8|F16)(?=\.|$)")

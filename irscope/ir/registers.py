@@ -21,7 +21,7 @@ Flow = Literal["next", "branch", "jump", "end", "call", "return", "anywhere"]
 ExecChange = Literal["", "shrinks", "grows", "fills", "any"]
 
 # R12   UR4   v5   s[20:23]   a[0:15]   P0   vcc_lo
-_NAME = re.compile(r"(?P<file>[A-Za-z_]+?)(?:(?P<one>\d+)|\[(?P<first>\d+):(?P<last>\d+)\])$")
+_NAME = re.compile(r"(?P<file>[A-Za-z_]+?)(?:(?P<one>\d{1,4})|\[(?P<first>\d{1,4}):(?P<last>\d{1,4})\])$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def registers_of(name: str, width: int) -> tuple[str, ...]:
     """The single registers that a name covers: `R4` with width 2 is R4 and R5, `s[4:7]` is s4 to s7."""
     match = _NAME.match(name)
     if match is None:
-        return (name,) * (width > 0)
+        return (name,) * width
     first = int(match["one"] or match["first"])
     return tuple([f"{match['file']}{number}" for number in range(first, first + width)])
 

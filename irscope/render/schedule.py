@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from irscope.analysis.schedule import ScheduleDiff
-from irscope.render.terminal import table
+from irscope.render.terminal import table, visible
 
 
 def schedule_note(schedule: ScheduleDiff) -> str:
@@ -28,7 +28,7 @@ def render_schedule(schedule: ScheduleDiff | None, *, width: int, color: bool) -
             f"{change.left_offset:04x}",
             f"{change.right_offset:04x}",
             ", ".join(f"{field.name} {field.left} → {field.right}" for field in change.fields),
-            change.text,
+            visible(change.text),
         ]
         for change in schedule.changes
     ]

@@ -3,7 +3,7 @@
 import { access, splitOperands, type Access, type ExecChange, type Flow, type Mode } from "./registers";
 
 const LINE = /^(?:(?<opcode>[a-z]\w*)(?:\s+(?<operands>.*))?$)/;
-const TOKEN = /\x01(?<file>[vas])(?<width>\d*)|\x02|\b(?<fixed>(?:vcc|exec)(?:_lo|_hi)?|m0|scc)\b/g;
+const TOKEN = /\x01(?<file>[vas])(?<width>\d{0,4})|\x02|\b(?<fixed>(?:vcc|exec)(?:_lo|_hi)?|m0|scc)\b/g;
 const PLAIN = /^(?:(?:\x01[vas]\d*|(?:vcc|exec)(?:_lo|_hi)?|m0|scc|null|off|flat_scratch\w*|ttmp\w*)(?:\.[lh])?$)/;
 const KNOWN = [
   /^(?:v_(?:accvgpr|add|add3|addc|alignbit|alignbyte|and|ashr|ashrrev|bcnt|bfe|bfi|bfm|bfrev|bitop3|ceil|cls|clz|cmp|cmpx|cndmask|cos|ctz|cubeid|cubema|cubesc|cubetc|cvt|div|dot\w+|dual|exp|ffbh|ffbl|floor|fma|fmaak|fmac|fmamk|fract|frexp|ldexp|lerp|log|lshl|lshlrev|lshr|lshrrev|mac|mad|madak|madmk|max|max3|maximum|maximum3|maximumminimum|maxmin|mbcnt|med3|mfma|min|min3|minimum|minimum3|minimummaximum|minmax|mov|mqsad|msad|mul|mullit|nop|not|or|or3|pack|perm|permlane16|permlane32|permlane64|permlanex16|pk|prng|qsad|rcp|readfirstlane|readlane|rndne|rsq|s|sad|sat|sin|smfmac|sqrt|sub|subb|subbrev|subrev|swap|swmmac|trig|trunc|wmma|writelane|xad|xnor|xor|xor3)(?=_|$))/,
@@ -32,6 +32,8 @@ const EXEC_READ = /^(?:v_(?!readlane|writelane)|(?:ds|buffer|tbuffer|global|flat
 const EXEC_SAVED = /^(?:s_\w+_(?:save|wr)exec_b(?:32|64)$)/;
 const SHRINKS = /^(?:s_(?:and_(?:save|wr)exec|and_b|andn2_b|and_not1_b))/;
 const RETURNS = /\b(?:glc|sc0|th:TH_ATOMIC\w*RETURN)\b/;
+/** Registers a thread can have. */
+const WIDEST = 512;
 const PAIRS: Record<string, string[]> = { vcc: ["vcc_lo", "vcc_hi"], exec: ["exec_lo", "exec_hi"] };
 
 /** What a line does with registers; null where it is no instruction. */
@@ -64,7 +66,11 @@ function single(template: string): Access | null {
       const fixed = token!["fixed"];
       const file = token!["file"];
       if (fixed) for (const name of PAIRS[fixed] ?? [fixed]) implicit.push([name, mode]);
-      else if (file) holes.push([Number(token!["width"] || 1), mode === "w" && /\.[lh]$/.test(operand) ? "m" : mode]);
+      else if (file)
+        holes.push([
+          Math.min(Number(token!["width"] || 1), WIDEST),
+          mode === "w" && /\.[lh]$/.test(operand) ? "m" : mode,
+        ]);
       else holes.push([0, "r"]);
       isVector ||= mode !== "r" && (file === "v" || file === "a");
     }
@@ -77,7 +83,7 @@ function single(template: string): Access | null {
 function unknown(template: string): Access {
   const holes: [number, Mode][] = [];
   for (const { groups } of template.matchAll(TOKEN)) {
-    if (groups!["file"]) holes.push([Number(groups!["width"] || 1), "m"]);
+    if (groups!["file"]) holes.push([Math.min(Number(groups!["width"] || 1), WIDEST), "m"]);
     else if (!groups!["fixed"]) holes.push([0, "r"]);
   }
   return access({ holes, isPartial: true, execChange: "any", isUnknown: true });

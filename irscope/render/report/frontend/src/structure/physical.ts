@@ -23,6 +23,9 @@ export function registerTemplates(text: string, kind: Kind): string {
   });
 }
 
+// More than any GPU gives a thread; a text may name as many as it likes.
+const MOST_REGISTERS = 1000;
+
 /** Reads the templates of a text. */
 export function readRegisters(templates: string[], found: string[], kind: Kind, resolver: Resolver): Columns {
   const columns: Columns = {
@@ -84,7 +87,11 @@ export function readRegisters(templates: string[], found: string[], kind: Kind, 
       accesses.map((access, line) => access && lineAccess(access, own[line]!, everything));
     const lines = read([]);
     if (!accesses.some((access) => access?.isUnknown)) return lines;
-    return read([...new Set(lines.flatMap((line) => (line ? [...line.shown, ...line.more] : [])))].sort());
+    return read(
+      [...new Set(lines.flatMap((line) => (line ? [...line.shown, ...line.more] : [])))]
+        .sort()
+        .slice(0, MOST_REGISTERS),
+    );
   }
 
   /** The line that each line goes to. */

@@ -58,12 +58,12 @@ export function definesOf({ holes, implicit }: Access): number[] {
 }
 
 // R12   UR4   v5   s[20:23]   a[0:15]   P0
-const NAME = /^([A-Za-z_]+?)(?:(\d+)|\[(\d+):(\d+)\])$/;
+const NAME = /^([A-Za-z_]+?)(?:(\d{1,4})|\[(\d{1,4}):(\d{1,4})\])$/;
 
 /** The single registers that a name covers: `R4` with width 2 is R4 and R5, `s[4:7]` is s4 to s7. */
 export function registersOf(name: string, width: number): string[] {
   const match = NAME.exec(name);
-  if (!match) return width > 0 ? [name] : [];
+  if (!match) return new Array<string>(width).fill(name);
   const first = Number(match[2] ?? match[3]);
   return Array.from({ length: width }, (_, index) => `${match[1]}${first + index}`);
 }

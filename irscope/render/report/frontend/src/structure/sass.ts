@@ -5,6 +5,8 @@ const LINE = /^(?:(?:(?<guard>@!?(?:\x01U?P|U?PT))\s+)?(?<opcode>[A-Z][\w.]*)(?:
 const HOLE = /(?<before>\w*\[?)(?:\x01(?<file>UR|UP|R|P|B)|\x02)(?<after>(?:\.\w+)*)/g;
 const PLAIN = /^(?:(?:\x01(?<hole>UR|UP|R|P|B)|(?<zero>URZ|UPT|RZ|PT))(?:\.\w+)*$)/;
 const ZERO: Record<string, string> = { URZ: "UR", UPT: "UP", RZ: "R", PT: "P" };
+/** Registers a thread can have. */
+const WIDEST = 256;
 const MASK = /^(?:0x[0-9a-f]{1,4}$)/;
 const words = (...lines: string[]) => new Set(lines.flatMap((line) => line.split(" ")));
 const NO_RESULT = words(
@@ -35,7 +37,7 @@ const KNOWN = words(
 const GLOBAL = words("ATOM ATOMG CCTL LD LDG LDGSTS QSPC RED REDG ST STG");
 const TWO_PREDICATES = /^(?:U?(?:[FIDH]SETP2?|HSETP2|PLOP3|PSETP|ISETP|FSETP|DSETP)$)/;
 const MATRIX =
-  /^(?:[A-Z]*?(?<kind>HMMA|IMMA|BMMA|DMMA|QMMA|OMMA|[HIQB]GMMA)(?:\.(?!\d)\w+)*\.(?<shape>\d+x\d+x\d+|16816|1688|1684|16832|16864|168128|168256|884|8816|8832|88128)(?<types>(?:\.\w+)*))/;
+  /^(?:[A-Z]*?(?<kind>HMMA|IMMA|BMMA|DMMA|QMMA|OMMA|[HIQB]GMMA)(?:\.(?!\d)\w+)*\.(?<shape>\d{1,3}x\d{1,3}x\d{1,3}|16816|1688|1684|16832|16864|168128|168256|884|8816|8832|88128)(?<types>(?:\.\w+)*))/;
 const SHAPES: Record<string, [number, number, number]> = {
   "16816": [16, 8, 16],
   "1688": [16, 8, 8],
@@ -50,10 +52,10 @@ const SHAPES: Record<string, [number, number, number]> = {
   "88128": [8, 8, 128],
 };
 const BITS: Record<string, number> = { D: 64, H: 16, I: 8, Q: 8, O: 4, B: 1 };
-const STATED = /\.(?:(?<bits>64|128|256)|[USF](?<number>64)|(?:B?F(?<element>16|32)x(?<count>\d+)))(?![\w])/;
+const STATED = /\.(?:(?<bits>64|128|256)|[USF](?<number>64)|(?:B?F(?<element>16|32)x(?<count>\d{1,2})))(?![\w])/;
 const COUNT = /\.(?<count>[24])$/;
-const TENSOR = /\.x(?<count>\d+)/;
-const ACROSS = /\.\d+dp(?<bits>\d+)bit/;
+const TENSOR = /\.x(?<count>\d{1,3})(?!\d)/;
+const ACROSS = /\.\d+dp(?<bits>\d{1,3})bit/;
 const DIMENSIONS = /\.(?<count>[1-5])D/;
 const TYPE = /\.(?<type>[USF]64|[USF]32|[USBF]+16|[US]8|F16)(?=\.|$)/g;
 const WIDE = /^(?:(?:U?(?:IADD|IADD3|MOV|SEL|LOP3|VIADD))\.64\b|U?ISETP\.\w+\.[US]64\b|U?V?IMNMX\.[US]64\b)/;
@@ -80,7 +82,7 @@ export function readSass(template: string): Access | null {
         continue;
       }
       const mode = results.has(index) ? "w" : base === "LDGSTS" && file === "P" ? "m" : "r";
-      holes.push([widths.of(index, hole!["before"]!, file, hole!["after"]!), mode]);
+      holes.push([Math.min(widths.of(index, hole!["before"]!, file, hole!["after"]!), WIDEST), mode]);
     }
   });
   const implicit = implicitOf(base, operands);
