@@ -133,7 +133,14 @@ def dead_by_name(text: str, change: Change, kind: StageKind) -> bool:
     pattern = _REGISTERS[kind]
     body = "\n".join(line for line in text.split("\n") if not line.strip().startswith((".reg", "//")))
     counts = [match[0] for match in pattern.finditer(body)]
-    return counts.count(change.before) == 1 and counts.count(change.after) == 0
+    if counts.count(change.before) != 1:
+        return False
+    if kind != "mlir":
+        return counts.count(change.after) == 0
+    # A result that takes a name which is defined anew before anybody reads it; MLIR reuses names so.
+    behind = "\n".join(text.split("\n")[change.line + 1 :])
+    following = re.search(rf"{re.escape(change.after)}(?![\w$.-])(?P<defines>(?::\d+)? = )?", behind)
+    return following is None or following["defines"] is not None
 
 
 def dead_by_ranges(rows: dict[int, tuple[Row, set[str]]], change: Change, line: str) -> bool:
