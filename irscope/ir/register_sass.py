@@ -93,7 +93,11 @@ def read_sass(template: str) -> Access | None:
             width = min(widths.of(index, hole["before"], hole["file"], hole["after"]), _WIDEST)
             mode: Mode = "w" if index in results else "m" if base == "LDGSTS" and hole["file"] == "P" else "r"
             holes.append((width, mode))
-    return Access(tuple(holes), _implicit(base, operands), is_guarded, flow=_flow(base, opcode, operands, is_guarded))
+    implicit = _implicit(base, operands)
+    if base in _GLOBAL and "desc[" not in template and "\x01R.64" in template:
+        # Before sm_90 the text does not name the pair of uniform registers that holds the memory descriptor.
+        implicit += tuple([(f"UR{number}", "r") for number in range(63)])
+    return Access(tuple(holes), implicit, is_guarded, flow=_flow(base, opcode, operands, is_guarded))
 
 
 def _unknown(template: str, is_guarded: bool) -> Access:

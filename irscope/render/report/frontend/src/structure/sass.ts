@@ -86,6 +86,10 @@ export function readSass(template: string): Access | null {
     }
   });
   const implicit = implicitOf(base, operands);
+  if (GLOBAL.has(base) && !template.includes("desc[") && template.includes("\x01R.64")) {
+    // Before sm_90 the text does not name the pair of uniform registers that holds the memory descriptor.
+    for (let number = 0; number < 63; number++) implicit.push([`UR${number}`, "r"]);
+  }
   return access({ holes, implicit, isPartial, flow: flowOf(base, opcode, operands, isPartial) });
 }
 
