@@ -20,6 +20,7 @@ _HOLE = re.compile(r"(?P<before>\w*\[?)(?:\x01(?P<file>UR|UP|R|P|B)|\x02)(?P<aft
 _PLAIN = re.compile(r"(?:\x01(?P<hole>UR|UP|R|P|B)|(?P<zero>URZ|UPT|RZ|PT))(?:\.\w+)*$")
 _ZERO = {"URZ": "UR", "UPT": "UP", "RZ": "R", "PT": "P"}
 
+_DESCRIPTORS: tuple[tuple[str, Mode], ...] = tuple([(f"UR{number}", "r") for number in range(63)])
 _WIDEST = 256
 """Registers a thread can have."""
 # the mask of P2R
@@ -96,7 +97,7 @@ def read_sass(template: str) -> Access | None:
     implicit = _implicit(base, operands)
     if base in _GLOBAL and "desc[" not in template and "\x01R.64" in template:
         # Before sm_90 the text does not name the pair of uniform registers that holds the memory descriptor.
-        implicit += tuple([(f"UR{number}", "r") for number in range(63)])
+        implicit += _DESCRIPTORS
     return Access(tuple(holes), implicit, is_guarded, flow=_flow(base, opcode, operands, is_guarded))
 
 
