@@ -13,6 +13,7 @@ from torch.utils import _device as torch_default_device
 from irscope.record import virtual_memory
 from irscope.record.device_table import DevicePart
 from irscope.record.virtual_autocast import Autocast
+from irscope.record.virtual_backward import follow_backward
 from irscope.record.virtual_compile import Compiler
 from irscope.record.virtual_cuda import install_cuda
 from irscope.record.virtual_moves import Moves
@@ -42,7 +43,7 @@ class TorchSession:
         self._device_before = torch_default_device.CURRENT_DEVICE
         install_cuda(self._part, self.mode.memory, self._patches)
         self._compiler.install(self._patches)
-        self._follow_backward()
+        follow_backward(self.mode, self._patches)
         self._follow_threads()
         self._spare_dynamo()
         spare_symbols(self._patches)
@@ -76,20 +77,6 @@ class TorchSession:
             above.append(mode)
         for mode in reversed(above):
             _push_mode(mode)
-
-    def _follow_backward(self) -> None:
-        """Within `backward()` torch has the mode switched off, as it has in all that it handles: switch it on again."""
-        run = torch.autograd.graph._engine_run_backward
-        mode = self.mode
-
-        def run_in_mode(*args: Any, **kwargs: Any) -> Any:
-            if mode.is_on:
-                return run(*args, **kwargs)
-            with mode:
-                return run(*args, **kwargs)
-
-        for module in (torch.autograd, torch.autograd.graph):
-            self._patches.set_known(module, {"_engine_run_backward": run_in_mode})
 
     def _follow_threads(self) -> None:
         """A mode belongs to one thread: enter it in those that the program starts."""
