@@ -92,6 +92,7 @@ class VirtualGpu:
         self._torch = TorchSession(self.part)
         self._torch.open()
         self._driver.on_arguments = self._torch.note_arguments
+        self._driver.is_host_memory = self._torch.is_host_memory
 
 
 @contextmanager

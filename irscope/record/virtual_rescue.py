@@ -46,7 +46,7 @@ def rescue(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exce
     """A result for a function that failed on data-less tensors.
 
     In this order: the operands of the CPU joined to those of the device; the function once more, each of its operators
-    rescued. Raises `error` where neither will do.
+    rescued; the whole function on the CPU, its gradients stand-ins. Raises `error` where none of these will do.
     """
     tensors = _tensors((args, kwargs))
     if func in _BACKWARD or not any(tensor.is_meta for tensor in tensors):
@@ -64,8 +64,33 @@ def rescue(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exce
     if EachOperator.is_on() or not _is_for_want_of_data(error):
         # The script's own mistake, such as shapes that do not match: the GPU would say the same.
         raise error
-    with EachOperator():
-        return func(*args, **kwargs)
+    try:
+        with EachOperator():
+            return func(*args, **kwargs)
+    except (NotImplementedError, RuntimeError):
+        # It looks at values on its way, and refused those that there are not.
+        result = _all_on_cpu(func, args, kwargs, error)
+    differentiable = [tensor for tensor in _tensors((args, kwargs)) if tensor.requires_grad]
+    if not differentiable or not torch.is_grad_enabled():
+        return result
+    return _mapped(result, lambda value: _Linked.apply(value, *differentiable) if _has_gradient(value) else value)
+
+
+class _Linked(torch.autograd.Function):
+    """A result that autograd takes to depend on some operands, in an unknown way."""
+
+    @staticmethod
+    def forward(ctx: Any, result: torch.Tensor, *operands: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(*operands)
+        return result.view_as(result)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        return None, *[torch.empty_like(operand) for operand in ctx.saved_tensors]
+
+
+def _has_gradient(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
 
 
 def _is_for_want_of_data(error: Exception) -> bool:
@@ -75,7 +100,7 @@ def _is_for_want_of_data(error: Exception) -> bool:
 
 
 def _operator_on_cpu(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Any:
-    """What an operator makes of known values, and of stand-ins where none are known; its results without data."""
+    """As `_all_on_cpu`, for one operator that failed for want of data; raises `error` for any other."""
     tensors = _tensors((args, kwargs))
     if not _is_for_want_of_data(error) or not any(tensor.is_meta for tensor in tensors):
         raise error
@@ -84,7 +109,12 @@ def _operator_on_cpu(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], e
     if func is torch.ops.aten.equal.default and not all(map(virtual_memory.known, tensors)):
         # Asked within torch, after a mistake: "is the window 0 anywhere?" The script's own `torch.equal` is a read.
         return False
-    if sum(tensor.numel() for tensor in tensors) > SMALL:
+    return _all_on_cpu(func, args, kwargs, error)
+
+
+def _all_on_cpu(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Any:
+    """What a function makes of known values, and of stand-ins where none are known; its results without data."""
+    if sum(tensor.numel() for tensor in _tensors((args, kwargs))) > SMALL:
         raise error
     try:
         result = func(*_on_cpu(args), **_on_cpu(kwargs))

@@ -67,6 +67,17 @@ class TorchSession:
         for argument in arguments:
             virtual_memory.may_be_written(argument)
 
+    def is_host_memory(self, argument: Any) -> bool:
+        """Whether a kernel's argument is a tensor that a GPU cannot reach: of the host, and not pinned."""
+        while not isinstance(argument, torch.Tensor) and hasattr(argument, "base"):
+            # What `triton.reinterpret` makes.
+            argument = argument.base
+        if not isinstance(argument, torch.Tensor):
+            return False
+        with torch._C.DisableTorchFunction():
+            memory = self.mode.memory
+            return memory.device(argument).type == "cpu" and argument.numel() > 0 and not memory.is_pinned(argument)
+
     def _remove_mode(self) -> None:
         # Not a plain pop: the program may have left modes of its own above.
         above = []
