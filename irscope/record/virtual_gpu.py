@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from irscope.record.device_table import DevicePart, part_of
 from irscope.record.virtual_driver import Launched, VirtualDriver, install_driver
 from irscope.record.virtual_import import AfterImport
+from irscope.record.virtual_libraries import Libraries
 from irscope.record.virtual_patches import Patches
 from irscope.record.virtual_tuning import AutotuneRecord, ConfigPolicy, Tuning, TuningStep
 
@@ -36,6 +37,8 @@ class VirtualGpu:
         self._driver: VirtualDriver = install_driver(self.part, target.arch, on_launch, self._patches)
         self._tuning = Tuning(self._driver)
         self._tuning.install(self._patches)
+        self._libraries = Libraries(self._patches)
+        self._libraries.install()
         self._torch: Any = None
         self._watch = AfterImport("torch", self._open_torch)
         self._closed = False
@@ -79,6 +82,7 @@ class VirtualGpu:
             return
         self._closed = True
         self._watch.remove()
+        self._libraries.remove()
         if self._torch is not None:
             self._torch.close()
         self._tuning.forget()
