@@ -255,6 +255,18 @@ class Assembly:
     def _on_script_end(self, event: Event) -> None:
         self.script_end = ScriptEnd(event["code"], event["message"], event["frames"])
 
+    def _on_children(self, event: Event) -> None:
+        launched, started = event["launched"], event["started"]
+        if launched:
+            who = "1 forked process" if launched == 1 else f"{launched} forked processes"
+            self.notes.append(f"{who} of the script launched kernels, which were not recorded: only its own are.")
+        if started:
+            who = "1 other Python process" if len(started) == 1 else f"{len(started)} other Python processes"
+            commands = "; ".join(list(dict.fromkeys(started))[:3])
+            self.notes.append(
+                f"The script started {who} ({commands}): what they launched was not recorded. Record their scripts."
+            )
+
     def _on_error(self, event: Event) -> None:
         self.error = (event["error"], event["message"])
 

@@ -110,11 +110,12 @@ def _target_without_request(request: RecordRequest) -> Target:
 
 
 def _script(request: RecordRequest, watch: Watch, target: Target, real: bool, around: AroundScript | None) -> None:
+    from irscope.record.child_processes import watched_children
     from irscope.record.device_watch import real_launches, virtual_launches
 
     launches = real_launches(watch.emit) if real else virtual_launches(target, request.configs, watch.emit)
     try:
-        with launches, around(watch) if around is not None else contextlib.nullcontext():
+        with launches, watched_children(watch), around(watch) if around is not None else contextlib.nullcontext():
             run_script(Path(request.path), request.arguments)
     except SystemExit as stop:
         code = stop.code if isinstance(stop.code, int) else (0 if stop.code is None else 1)
