@@ -42,7 +42,8 @@ def watched_children(watch: Watch) -> Iterator[None]:
     started: list[str] = []
     with ExitStack() as stack:
         stack.enter_context(replaced(os, "fork", _fork_stand_in(os.fork, watch, write_end)))
-        for kind in (multiprocessing.popen_spawn_posix.Popen, multiprocessing.popen_forkserver.Popen):
+        kinds: tuple[Any, ...] = (multiprocessing.popen_spawn_posix.Popen, multiprocessing.popen_forkserver.Popen)
+        for kind in kinds:
             stack.enter_context(replaced(kind, "_launch", _launch_stand_in(kind._launch, started)))
         stack.enter_context(replaced(subprocess.Popen, "__init__", _popen_stand_in(subprocess.Popen.__init__, started)))
         stack.enter_context(replaced(os, "system", _system_stand_in(os.system, started)))

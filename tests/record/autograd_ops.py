@@ -21,15 +21,38 @@ import torch
 from irscope.capture import Target
 from irscope.record.virtual_gpu import virtual_gpu
 
-
 BY_VALUES = frozenset(
-    "argwhere bincount masked_select nn_functional_one_hot nonzero nonzero_static unique unique_consecutive".split()
+    [
+        "argwhere",
+        "bincount",
+        "masked_select",
+        "nn_functional_one_hot",
+        "nonzero",
+        "nonzero_static",
+        "unique",
+        "unique_consecutive",
+    ]
 )
 """Sizes of their results follow from values that a GPU would compute: they need only run."""
 OTHER_LAYOUT = frozenset(
-    "fft_hfft2 fft_hfftn fft_irfft2 fft_irfftn fft_rfft2 fft_rfftn linalg_eig linalg_lstsq linalg_lstsq_grad_oriented "
-    "linalg_svd nn_functional_max_unpool2d_grad nn_functional_scaled_dot_product_attention ormqr pca_lowrank svd "
-    "svd_lowrank".split()
+    [
+        "fft_hfft2",
+        "fft_hfftn",
+        "fft_irfft2",
+        "fft_irfftn",
+        "fft_rfft2",
+        "fft_rfftn",
+        "linalg_eig",
+        "linalg_lstsq",
+        "linalg_lstsq_grad_oriented",
+        "linalg_svd",
+        "nn_functional_max_unpool2d_grad",
+        "nn_functional_scaled_dot_product_attention",
+        "ormqr",
+        "pca_lowrank",
+        "svd",
+        "svd_lowrank",
+    ]
 )
 """Torch's shape functions, which speak for the GPU, give other strides than the libraries that its CPU code calls."""
 OTHER_SHAPE = frozenset({"_native_batch_norm_legit", "native_batch_norm"})
