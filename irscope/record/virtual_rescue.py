@@ -96,6 +96,9 @@ def _has_gradient(value: Any) -> bool:
 def _is_for_want_of_data(error: Exception) -> bool:
     # "… attempted to run this operator with Meta tensors", "… but its data is not allocated yet".
     text = str(error).lower()
+    if "expected" in text and "to be on cpu" in text:
+        # `tensor_split` takes its places from the host alone: the GPU would say the same.
+        return False
     return isinstance(error, NotImplementedError) or "meta" in text or "not allocated" in text
 
 
