@@ -37,7 +37,7 @@ class VirtualGpu:
         self._driver: VirtualDriver = install_driver(self.part, target.arch, on_launch, self._patches)
         self._tuning = Tuning(self._driver)
         self._tuning.install(self._patches)
-        self._libraries = Libraries(self._patches)
+        self._libraries = Libraries("nvidia" if target.backend == "cuda" else "amd", self._patches)
         self._libraries.install()
         self._torch: Any = None
         self._watch = AfterImport("torch", self._open_torch)

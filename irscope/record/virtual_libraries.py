@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import os
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
@@ -34,7 +35,12 @@ class CublasLt:
 class Libraries:
     """What stands in for these libraries, until it is taken away again."""
 
-    def __init__(self, patches: Patches) -> None:
+    def __init__(self, vendor: str, patches: Patches) -> None:
+        """Arguments:
+        vendor: of the GPU, `nvidia` or `amd`.
+        patches: where to note what was replaced.
+        """
+        self._vendor = vendor
         self._patches = patches
         self._stack = ExitStack()
         self._watches = (
@@ -54,6 +60,9 @@ class Libraries:
         folder = tempfile.TemporaryDirectory(prefix="irscope-choices-", ignore_cleanup_errors=True)
         path = Path(self._stack.enter_context(folder)) / "choices.db"
         self._stack.enter_context(environment_variable("FLAGGEMS_DB_URL", f"sqlite:///{path}"))
+        # FlagGems would ask `nvidia-smi` and its like whose GPU there is.
+        vendor = os.environ.get("GEMS_VENDOR", self._vendor)
+        self._stack.enter_context(environment_variable("GEMS_VENDOR", vendor))
 
     def remove(self) -> None:
         """Stop watching for proton, and forget what was chosen."""
