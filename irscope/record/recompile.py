@@ -52,7 +52,7 @@ def _run_stages(request: RecordRequest, watched: WatchedCompile, target: Target)
         }
     else:
         # The stage that makes LLVM IR sets LLVM up; it is behind this text.
-        triton_api.set_up_llvm()
+        triton_api.set_up_llvm(target)
         module, attributes = request.text, {}
     options = _options(request, backend, target, {key: value for key, value in attributes.items() if value is not None})
     stages: dict[str, Any] = {}
