@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from irscope.callable_module import make_callable
 from irscope.errors import StageNotFound, did_you_mean
+from irscope.launch_record import LaunchRecord
 from irscope.plan import PassPlan
 from irscope.target import Target
 
@@ -120,6 +121,10 @@ class Launch:
     language: str = "triton"
     """`triton` or `gluon`."""
     autotuning: Autotuning | None = None
+    set_options: tuple[tuple[str, Any], ...] | None = None
+    """The options that the script itself set, of `options`; None where that is not known."""
+    record: LaunchRecord | None = None
+    """What the first launch was given; None where there was none (a signature, an IR file). No part of the identity."""
 
     def option(self, name: str, default: Any = None) -> Any:
         """The value of one option, or `default`."""

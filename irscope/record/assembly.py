@@ -66,6 +66,8 @@ class ScriptEnd:
     code: int
     message: str
     frames: str
+    target: str = ""
+    """What it ran for."""
 
     @property
     def stopped(self) -> bool:
@@ -265,7 +267,8 @@ class Assembly:
             self._sources[event["path"]] = event.data
 
     def _on_script_end(self, event: Event) -> None:
-        self.script_end = ScriptEnd(event["code"], event["message"], event["frames"])
+        target = " ".join(self._request.targets)
+        self.script_end = ScriptEnd(event["code"], event["message"], event["frames"], target)
 
     def _on_error(self, event: Event) -> None:
         self.error = (event["error"], event["message"])

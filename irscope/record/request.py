@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
 from irscope.capture import SnapshotLevel
@@ -20,7 +20,7 @@ class RecordRequest:
     arguments: tuple[str, ...] = ()
     """The script's own arguments."""
     targets: tuple[str, ...] = ()
-    """Empty: the GPU that is there, else cuda:90."""
+    """Empty: the GPU that is there, else cuda:90. A recording process takes one: `one_for_each_target`."""
     plan: str = ""
     snapshots: SnapshotLevel = "triton"
     llvm_passes: bool = False
@@ -71,3 +71,12 @@ class RecordRequest:
         for name in ("constexprs", "constants", "options"):
             data[name] = tuple((key, value) for key, value in data[name])
         return RecordRequest(**{key: value for key, value in data.items() if key in known})
+
+
+def one_for_each_target(request: RecordRequest) -> tuple[RecordRequest, ...]:
+    """The requests, each for a process of its own, that a request for several targets stands for.
+
+    A program may ask which GPU it is on, Triton specialises a launch for one backend, and LLVM's flags are the
+    process's: nothing of one target's compile is there in another's.
+    """
+    return tuple(replace(request, targets=(target,)) for target in dict.fromkeys(request.targets)) or (request,)

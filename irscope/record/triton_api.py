@@ -20,6 +20,8 @@ from irscope.errors import MissingTool, TargetError, UsageError, did_you_mean
 from irscope.target import KNOWN_TARGETS
 
 OLDEST_SUPPORTED = (3, 6)
+OPTIONS_OF_THE_LAUNCHER = ("debug", "instrumentation_mode", "fpsan_homomorphic_casts")
+"""The options that a launch sets whatever the script says; 3.6 to 3.8 only the first two."""
 
 
 def triton_version() -> str:
@@ -251,7 +253,7 @@ def set_up_llvm(target: Target) -> None:
 
     # What makes assembly ends the process without LLVM's code generators.
     libtriton.llvm.init_targets()
-    # 3.6 to 3.8 set LLVM's flag nvptx-short-ptr for the whole process as they make LLVM IR; 3.9 hands it to both stages.
+    # 3.6 to 3.8 set LLVM's flag nvptx-short-ptr for the process as they make LLVM IR; 3.9 hands it to both stages.
     if target.backend == "cuda" and hasattr(libtriton.nvidia, "set_short_ptr"):
         libtriton.nvidia.set_short_ptr()
 

@@ -39,14 +39,14 @@ class Watch:
     tap: bool = True
     """Whether passes are watched one by one."""
     log_path: str = ""
-    extra_targets: tuple[Target, ...] = ()
-    """Every compile is made again for each of these, told of, and thrown away."""
     resume: tuple[str, int] = ("", 0)
     """A stage that is resumed, and how many of its passes are behind the text it starts from."""
     constants: dict[str, str] = field(default_factory=dict)
     """tl.constexpr values that replace a launch's own in what is recorded; what is launched keeps them."""
     wanted: Callable[[str], bool] = lambda name: True
     """Whether a kernel of that name is recorded."""
+    told: set[str] = field(default_factory=set[str])
+    """The keys in Triton's cache of the compiles that were told of."""
     _numbers: Iterator[int] = field(default_factory=itertools.count)
     _local: threading.local = field(default_factory=threading.local)
 
@@ -80,6 +80,7 @@ class WatchedCompile:
         self.metadata: dict[str, Any] | None = None
         self.printed: list[str] = []
         """What the backend printed: ptxas's log, or its error."""
+        self._waiting: dict[str, Any] | None = None
         self._began = False
         self._counts: dict[tuple[str, str], int] = {}
         self._next_index = 0
@@ -91,7 +92,18 @@ class WatchedCompile:
 
     def emit(self, kind: str, data: str | bytes | None = None, **fields: Any) -> None:
         """Tell of something about this compile."""
+        self.tell_begin()
         self.watch.emit(kind, data, n=self.number, **fields)
+
+    def begins(self, launch: dict[str, Any]) -> None:
+        """A launch's compile begins: told with the next thing, since what Triton's cache holds is no compile."""
+        self._waiting = launch
+
+    def tell_begin(self) -> None:
+        """Tell that it begins, where that was not told yet."""
+        if (launch := self._waiting) is not None:
+            self._waiting = None
+            self.emit("compile-begin", target=str(self.target), warp_size=self.target.warp_size, launch=launch)
 
     # Stages
 
