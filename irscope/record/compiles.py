@@ -93,6 +93,7 @@ def _one_compile(
     try:
         kernel = real(src, target=target, options=options, **keywords)
     except BaseException as error:
+        _tell_missing_library(current, error, options)
         current.emit("compile-failed", **describe_traceback(error), log="".join(current.printed))
         raise
     finally:
@@ -103,6 +104,16 @@ def _one_compile(
         return kernel
     finish_compile(current, key, kernel if current.metadata is None else None)
     return kernel
+
+
+def _tell_missing_library(current: WatchedCompile, error: BaseException, options: Any) -> None:
+    """A library of device functions is linked where LLVM IR is made, but Triton reads it before the first stage."""
+    if not isinstance(error, OSError) or error.filename is None:
+        return
+    parsed = vars(triton_api.make_backend(current.target).parse_options(dict(options or {})))
+    if str(error.filename) in [str(path) for _, path in parsed.get("extern_libs") or ()]:
+        current.emit("options", options=plain(parsed))
+        current.emit("stage-failed", stage="llir", message=str(error), diagnostics="")
 
 
 def finish_compile(current: WatchedCompile, key: str, cached: Any = None) -> None:

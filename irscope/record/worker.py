@@ -139,6 +139,11 @@ def _signature(request: RecordRequest, watch: Watch, target: Target) -> None:
             return
         function = find_kernel(namespace, request.kernel, path)
         signature, constants, attributes = parse_signature(function, request.signature, dict(request.constexprs))
+        backend = triton_api.make_backend(target)
+        attributes = {path: backend.parse_attr("D") for path in attributes}
+        lost = left_out_of_pointers(backend, signature, attributes_by_name(function, attributes))
+        if lost:
+            watch.emit("note", text=f"Compiled from a signature: {lost}.")
         src = triton_api.ast_source(function, signature, constants, attributes)
         # A compile that fails is told of as one: nothing is left to do here.
         with contextlib.suppress(Exception):
