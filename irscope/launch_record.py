@@ -51,16 +51,12 @@ class LaunchRecord:
 
 def launch_record_from_json(data: Mapping[str, Any]) -> LaunchRecord:
     """A launch record, of plain values; fields that are not known are passed over."""
+    return LaunchRecord(tuple(_argument(row) for row in data.get("arguments", ())))
+
+
+def _argument(row: Mapping[str, Any]) -> Argument:
     known = {field.name for field in fields(Argument)}
-    return LaunchRecord(
-        tuple(
-            Argument(
-                **{
-                    name: tuple(value) if isinstance(value, (list, tuple)) else value
-                    for name, value in row.items()
-                    if name in known
-                }
-            )
-            for row in data.get("arguments", ())
-        )
-    )
+    values: dict[str, Any] = {name: value for name, value in row.items() if name in known}
+    for name in ("shape", "strides", "block_shape"):
+        values[name] = tuple(int(size) for size in values.get(name, ()))
+    return Argument(**values)

@@ -169,7 +169,7 @@ def with_attributes(text: str, kernel: str, attributes: Attributes) -> tuple[str
 
 
 def _with_dot_precision(text: str, made_by: Any, backend: Any, origin: Target, target: Target) -> tuple[str, list[str]]:
-    """The front end writes tf32 on each dot whose precision is not spelled out, where the backend takes it, else ieee."""
+    """The front end writes tf32 on a dot whose precision is not spelled out, where the backend takes it, else ieee."""
     before, after = (
         "tf32" if "tf32" in getattr(one.parse_options({}), "allowed_dot_input_precisions", ()) else "ieee"
         for one in (made_by, backend)

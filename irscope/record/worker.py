@@ -125,9 +125,11 @@ def _script(request: RecordRequest, watch: Watch, target: Target, real: bool, ar
 
 def _signature(request: RecordRequest, watch: Watch, target: Target) -> None:
     from irscope.record.device_watch import virtual_launches
+    from irscope.record.retarget import left_out_of_pointers
 
     path = Path(request.path)
-    triton_api.check_options(triton_api.make_backend(target), target, dict(request.options))
+    backend = triton_api.make_backend(target)
+    triton_api.check_options(backend, target, dict(request.options))
     with virtual_launches(target, "first", lambda *_, **__: None):
         try:
             namespace = import_file(path)
@@ -139,10 +141,9 @@ def _signature(request: RecordRequest, watch: Watch, target: Target) -> None:
             return
         function = find_kernel(namespace, request.kernel, path)
         signature, constants, attributes = parse_signature(function, request.signature, dict(request.constexprs))
-        backend = triton_api.make_backend(target)
         attributes = {path: backend.parse_attr("D") for path in attributes}
-        lost = left_out_of_pointers(backend, signature, attributes_by_name(function, attributes))
-        if lost:
+        named = {function.arg_names[path[0]]: tuple(map(tuple, rows)) for path, rows in attributes.items()}
+        if lost := left_out_of_pointers(backend, signature, named):
             watch.emit("note", text=f"Compiled from a signature: {lost}.")
         src = triton_api.ast_source(function, signature, constants, attributes)
         # A compile that fails is told of as one: nothing is left to do here.

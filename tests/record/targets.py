@@ -1,4 +1,4 @@
-"""Record a program for several targets at once, and compare with it alone on each: `python targets.py TARGET... -- PART...`.
+"""Record a program for several targets and compare with it alone on each: `python targets.py TARGET... -- PART...`.
 
 Alone means without irscope: the program runs on the virtual GPU of that one target in a fresh process, and what Triton
 puts in its cache is what counts. Then the captures of the first target are compiled for each other one, and compared
