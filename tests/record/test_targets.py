@@ -120,7 +120,7 @@ def test_a_launch_is_recorded_with_what_it_was_given_and_followed_elsewhere() ->
     assert from_bytes(to_bytes(first)) == first
     # The kernel is told its GPU, so the program's own compile there differs in that constant alone.
     assert dict(own.launch.constants)["ARCH"] == "80"
-    assert replace(own.launch, constants=()) == replace(first.launch, constants=())
+    assert replace(own.launch, constants=(), options=()) == replace(first.launch, constants=(), options=())
     fresh = again(first, "hip:gfx942")
     assert dict(fresh.launch.attributes) == {
         "x_ptr": "tt.divisibility=16, tt.pointer_range=32",
