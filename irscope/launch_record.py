@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 ArgumentKind = Literal["tensor", "scalar", "descriptor"]
 
@@ -18,8 +17,8 @@ class Argument:
     kind: ArgumentKind
     dtype: str = ""
     """The element type as torch names it (`float16`); of a scalar Python's type: int, float or bool."""
-    value: int | float | bool | None = None
-    """A scalar's value."""
+    value: bool | int | float | str | None = None
+    """A scalar's value; inf and nan as text."""
     shape: tuple[int, ...] = ()
     strides: tuple[int, ...] = ()
     """In elements."""
@@ -47,16 +46,3 @@ class LaunchRecord:
     def argument(self, path: str) -> Argument | None:
         """The argument of that path, or None."""
         return next((argument for argument in self.arguments if argument.path == path), None)
-
-
-def launch_record_from_json(data: Mapping[str, Any]) -> LaunchRecord:
-    """A launch record, of plain values; fields that are not known are passed over."""
-    return LaunchRecord(tuple(_argument(row) for row in data.get("arguments", ())))
-
-
-def _argument(row: Mapping[str, Any]) -> Argument:
-    known = {field.name for field in fields(Argument)}
-    values: dict[str, Any] = {name: value for name, value in row.items() if name in known}
-    for name in ("shape", "strides", "block_shape"):
-        values[name] = tuple(int(size) for size in values.get(name, ()))
-    return Argument(**values)

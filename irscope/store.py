@@ -366,9 +366,7 @@ def launch_from_json(data: Mapping[str, Any]) -> Launch:
 
 def _with_tuples(launch: Launch) -> Launch:
     chosen = launch.set_options
-    return replace(
-        launch, options=_pairs(launch.options), set_options=None if chosen is None else _pairs(chosen)
-    )
+    return replace(launch, options=_pairs(launch.options), set_options=None if chosen is None else _pairs(chosen))
 
 
 def _pairs(rows: Any) -> tuple[tuple[str, Any], ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -71,7 +72,8 @@ def _described_arguments(function: Any, bound: dict[str, Any]) -> Iterator[dict[
 
 def _described(path: str, value: Any) -> Iterator[dict[str, Any]]:
     if isinstance(value, (bool, int, float)):
-        yield {"path": path, "kind": "scalar", "dtype": _scalar_kind(value), "value": value}
+        held = value if isinstance(value, int) or math.isfinite(value) else str(value)
+        yield {"path": path, "kind": "scalar", "dtype": _scalar_kind(value), "value": held}
     elif isinstance(value, (tuple, list)):
         for index, item in enumerate(value):
             yield from _described(f"{path}[{index}]", item)

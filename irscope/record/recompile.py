@@ -13,9 +13,8 @@ from irscope.record import triton_api
 from irscope.record.block_arguments import restore_block_arguments
 from irscope.record.compiles import Watch, WatchedCompile, finish_compile
 from irscope.record.launches import describe_traceback
-from irscope.record.request import RecordRequest
+from irscope.record.request import RecordRequest, launch_of
 from irscope.record.retarget import Retargeted, for_its_own_target, for_target
-from irscope.store import launch_from_json
 
 
 def compile_text(request: RecordRequest, watch: Watch, target: Target) -> None:
@@ -42,7 +41,7 @@ def _what(request: RecordRequest, target: Target) -> Retargeted:
     if request.launch is None:
         kernel = Kernel(Path(request.path).stem, request.path)
         return Retargeted(request.text, Launch(kernel, set_options=()), {}, _assumed(request, target))
-    launch = launch_from_json(request.launch)
+    launch = launch_of(request.launch)
     origin = Target.parse(request.launch_target) if request.launch_target else target
     if origin == target or not launch.options:
         return for_its_own_target(request.text, launch)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
-from irscope.capture import SnapshotLevel
+from irscope.capture import Autotuning, Kernel, Launch, SnapshotLevel
+from irscope.launch_record import Argument, LaunchRecord
+from irscope.store import tupled
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,32 @@ class RecordRequest:
         for name in ("constexprs", "constants", "options"):
             data[name] = tuple((key, value) for key, value in data[name])
         return RecordRequest(**{key: value for key, value in data.items() if key in known})
+
+
+def launch_of(data: Mapping[str, Any]) -> Launch:
+    """The launch of a request, of the values that `dataclasses.asdict` made of it.
+
+    The recording process has the standard library alone; what comes from a file is checked where it is read.
+    """
+    tuning, chosen, record = (data.get(name) for name in ("autotuning", "set_options", "record"))
+    rows = {name: _pairs(data.get(name, ())) for name in ("signature", "constants", "attributes", "options")}
+    return Launch(
+        kernel=Kernel(**data["kernel"]),
+        **rows,
+        grid=tupled(data.get("grid")),
+        language=data.get("language", "triton"),
+        autotuning=None if tuning is None else Autotuning(**tuning),
+        set_options=None if chosen is None else _pairs(chosen),
+        record=None if record is None else LaunchRecord(tuple(_argument(row) for row in record["arguments"])),
+    )
+
+
+def _pairs(rows: Any) -> tuple[tuple[str, Any], ...]:
+    return tuple((key, tupled(value)) for key, value in rows)
+
+
+def _argument(row: Mapping[str, Any]) -> Argument:
+    return Argument(**{name: tupled(value) for name, value in row.items()})
 
 
 def one_for_each_target(request: RecordRequest) -> tuple[RecordRequest, ...]:

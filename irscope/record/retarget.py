@@ -6,7 +6,7 @@ What the front end made stays: only what the compiler itself derives of a launch
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,11 +26,9 @@ from irscope.store import tupled
 _BACKENDS_OWN = ("arch", "backend_name", "warp_size", "extern_libs", "ir_override")
 
 # %x_ptr: !tt.ptr<f32> {tt.divisibility = 16 : i32} loc("x_ptr"(#loc))  |  %n: i32
-_ARGUMENT = re.compile(
-    r"%(?P<name>[\w$.-]+): (?P<type>!tt\.ptr<(?:[^<>]|<[^<>]*>)*>|[su]?i\d+)(?: \{(?P<held>[^{}]*)\})?"
-)
-# tt.divisibility = 16 : i32
-_HELD = re.compile(r"(?P<name>[\w.]+) = (?P<value>-?\d+) : i32")
+_ARGUMENT = re.compile(r"^(?P<head>%[\w$.-]+: (?:!tt\.ptr<(?:[^<>]|<[^<>]*>)*>|[su]?i\d+))(?: \{[^{}]*\})?")
+# %x_ptr: !tt.ptr<f32>
+_BEGIN = re.compile(r"%[\w$.-]+: ")
 # %acc = tt.dot %a, %b, %c, inputPrecision = tf32 : tensor<64x32xf16> * tensor<32x64xf16> -> tensor<64x64xf32>
 _DOT = re.compile(
     r"(?P<head>\btt\.dot %[^:\n]*?)(?P<precision>, inputPrecision = \w+)?(?P<rest>(?:, maxNumImpreciseAcc[^:\n]*: i32)?"
@@ -73,8 +71,10 @@ def for_target(text: str, stage: str, launch: Launch, origin: Target, target: Ta
     if stage == "source" and launch.language == "triton":
         attributes, more = _attributes(launch, made_by, backend, origin)
         notes += more
-        text, unplaced = with_attributes(text, launch.kernel.name, attributes)
-        notes += [f"The IR has no argument {name!r}: its attributes are as recorded." for name in unplaced]
+        text, unplaced = with_attributes(text, launch.kernel.name, dict(launch.signature), attributes)
+        if unplaced:
+            notes.append(f"The attributes of {', '.join(unplaced)} are as recorded: the IR does not tell its argument.")
+            attributes = {path: rows for path, rows in attributes.items() if path not in unplaced}
         held = {**dict(launch.attributes), **dict.fromkeys(attributes, "")}
         held |= {path: ", ".join(f"{name}={value}" for name, value in rows) for path, rows in attributes.items()}
         launch = replace(launch, attributes=tuple((path, rows) for path, rows in held.items() if rows))
@@ -146,26 +146,51 @@ def left_out_of_pointers(backend: Any, signature: Mapping[str, str], attributes:
     return f"the tensors' sizes are not known, so {', '.join(by_size)} is left out"
 
 
-def with_attributes(text: str, kernel: str, attributes: Attributes) -> tuple[str, list[str]]:
-    """A Triton IR text with other attributes on its kernel's arguments, and the paths that it has no argument for."""
+def with_attributes(
+    text: str, kernel: str, signature: Mapping[str, str], attributes: Attributes
+) -> tuple[str, tuple[str, ...]]:
+    """A Triton IR text with other attributes on its kernel's arguments, and the paths that could not be placed."""
     start = text.find(f"tt.func public @{kernel}(")
-    if start < 0:
-        return text, sorted(attributes)
     end = text.find("\n", start)
-    wanted = {path.replace("[", ".").replace("]", ""): path for path in attributes}
-    placed: set[str] = set()
+    # 3.6 names the elements of a tuple after the parameter: their place tells which is which.
+    begins = [start + match.start() for match in _BEGIN.finditer(text[start:end])] if start >= 0 else []
+    paths = [path for name, kind in signature.items() for path in _argument_paths(name, kind)]
+    if len(begins) != len(paths):
+        return text, tuple(path for path, rows in attributes.items() if rows)
+    pieces = [text[: begins[0]]] if begins else [text]
+    for path, begin, stop in zip(paths, begins, [*begins[1:], len(text)], strict=True):
+        piece = text[begin:stop]
+        if path in attributes:
+            rows = ", ".join(f"{name} = {value} : i32" for name, value in sorted(attributes[path]))
+            held = f" {{{rows}}}" if rows else ""
+            piece = _ARGUMENT.sub(lambda match, held=held: f"{match['head']}{held}", piece, count=1)
+        pieces.append(piece)
+    return "".join(pieces), tuple(path for path, rows in attributes.items() if rows and path not in paths)
 
-    def argument(match: re.Match[str]) -> str:
-        path = wanted.get(match["name"])
-        if path is None:
-            return match[0]
-        placed.add(path)
-        rows = ", ".join(f"{name} = {value} : i32" for name, value in sorted(attributes[path]))
-        return f"%{match['name']}: {match['type']}" + (f" {{{rows}}}" if rows else "")
 
-    head = _ARGUMENT.sub(argument, text[start:end])
-    unplaced = [path for path, rows in attributes.items() if rows and path not in placed]
-    return text[:start] + head + text[end:], unplaced
+def _argument_paths(path: str, kind: str) -> Iterator[str]:
+    """The path of each argument of the IR that a parameter of this type becomes; empty for those of a descriptor."""
+    if kind.startswith("("):
+        for index, item in enumerate(_elements(kind)):
+            yield from _argument_paths(f"{path}[{index}]", item)
+    elif kind.startswith("tensordesc<"):
+        # The descriptor, and its sizes and strides.
+        block = kind.partition("[")[2].partition("]")[0]
+        yield from [""] * (1 + 2 * len(block.split(",")))
+    elif kind != "constexpr":
+        yield path
+
+
+def _elements(kind: str) -> list[str]:
+    """The types in the text of a tuple's, `(*fp32, (i32, constexpr))`."""
+    items, depth = [""], 0
+    for char in kind[1:-1]:
+        depth += (char in "([<") - (char in ")]>")
+        if char == "," and depth == 0:
+            items.append("")
+        else:
+            items[-1] += char
+    return [item.strip() for item in items if item.strip()]
 
 
 def _with_dot_precision(text: str, made_by: Any, backend: Any, origin: Target, target: Target) -> tuple[str, list[str]]:

@@ -193,17 +193,20 @@ def test_a_program_for_several_targets_is_that_program_alone_on_each() -> None:
     assert answer.stdout.count(": 2 kernels, alone 2, different 0") == 3, answer.stdout + answer.stderr
 
 
-def test_attributes_are_set_by_the_name_of_the_argument() -> None:
+def test_attributes_are_set_by_the_place_of_the_argument() -> None:
     text = (
         "  tt.func public @k(%a: !tt.ptr<f32> {tt.divisibility = 16 : i32} loc(#a), %t.0: !tt.ptr<!tt.ptr<i8>>, "
         "%n: i32 {tt.divisibility = 16 : i32}) attributes {noinline = false} {\n    %a: i32 {x}\n"
     )
     changed, unplaced = with_attributes(
-        text, "k", {"a": (), "t[0]": (("tt.pointer_range", 32), ("tt.divisibility", 16)), "gone": (("x", 1),)}
+        text,
+        "k",
+        {"a": "*fp32", "B": "constexpr", "t": "(**i8, constexpr)", "n": "i32"},
+        {"a": (), "t[0]": (("tt.pointer_range", 32), ("tt.divisibility", 16)), "gone": (("x", 1),)},
     )
     assert changed == (
         "  tt.func public @k(%a: !tt.ptr<f32> loc(#a), %t.0: !tt.ptr<!tt.ptr<i8>> {tt.divisibility = 16 : i32, "
         "tt.pointer_range = 32 : i32}, %n: i32 {tt.divisibility = 16 : i32}) attributes {noinline = false} {\n"
         "    %a: i32 {x}\n"
     )
-    assert unplaced == ["gone"]
+    assert unplaced == ("gone",)
