@@ -174,6 +174,8 @@ def compiled_for_each(capture: Capture, asked: How, *, becomes_last: bool = True
     )
     recording = run_request(replace(request, disassemble=asked.disassemble), asked)
     _tell_refusals(recording, asked)
+    for note in recording.notes:
+        say(note)
     captures = [
         replace(fresh, sources=capture.sources, launch=replace(fresh.launch, grid=capture.launch.grid))
         for fresh in recording.captures

@@ -26,7 +26,7 @@ def compile_text(request: RecordRequest, watch: Watch, target: Target) -> None:
     watched = watch.begin(target)
     watched.emit("compile-begin", target=str(target), warp_size=target.warp_size, launch=launch)
     for note in what.notes:
-        watched.emit("note", text=note)
+        watch.emit("note", text=note)
     try:
         _run_stages(request, what, watched, target)
     except BaseException as error:
