@@ -144,6 +144,29 @@ def test_what_triton_finds_in_its_cache_is_the_first_launch() -> None:
 
 
 @pytest.mark.triton
+def test_a_launch_that_reuses_a_tuned_configuration_has_its_label(tmp_path: Path) -> None:
+    script = tmp_path / "tuned.py"
+    buffer = LAUNCHES.read_text().partition("@triton.jit")[0]
+    script.write_text(
+        buffer
+        + """
+@triton.autotune([triton.Config({"B": 64}, num_warps=2), triton.Config({"B": 128}, num_warps=4)], key=["n"])
+@triton.jit
+def fill_kernel(x_ptr, n, B: tl.constexpr):
+    tl.store(x_ptr + tl.arange(0, B), 1.0, mask=tl.arange(0, B) < n)
+
+for address in (4096, 4100):
+    fill_kernel[(1,)](Buffer(address), 1000)
+"""
+    )
+    request = request_for(script, targets=("cuda:90",), snapshots="none", virtual=True)
+    captures = record_request(replace(request, disassemble=False, layouts=False)).captures
+    labels = [capture.launch.autotuning for capture in captures]
+    assert [(label.index, label.count) for label in labels if label is not None] == [(0, 2), (0, 2)]
+    assert dict(captures[1].launch.attributes).get("x_ptr") is None
+
+
+@pytest.mark.triton
 def test_a_target_that_fails_leaves_the_others_alone(command: Run) -> None:
     recording = launched("fails-on-80", "cuda:80", "cuda:90")
     assert [(str(capture.target), capture.status) for capture in recording.captures] == [
