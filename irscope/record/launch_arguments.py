@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from irscope.record import triton_api
+from irscope.record.triton_specialization import OPTIONS_OF_THE_LAUNCHER
 
 _MOST_ALIGNMENT = 512
 
@@ -49,7 +49,7 @@ def _set_options(keywords: dict[str, Any], known: dict[str, Any], backend: Any) 
     rows: list[tuple[str, Any]] = []
     defaults = vars(backend.parse_options({}))
     for name, value in sorted(keywords.items()):
-        by_launcher = name in triton_api.OPTIONS_OF_THE_LAUNCHER and value == defaults.get(name)
+        by_launcher = name in OPTIONS_OF_THE_LAUNCHER and value == defaults.get(name)
         if name in known and not by_launcher:
             rows.append((name, value))
     return rows

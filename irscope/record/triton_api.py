@@ -20,8 +20,6 @@ from irscope.errors import MissingTool, TargetError, UsageError, did_you_mean
 from irscope.target import KNOWN_TARGETS
 
 OLDEST_SUPPORTED = (3, 6)
-OPTIONS_OF_THE_LAUNCHER = ("debug", "instrumentation_mode", "fpsan_homomorphic_casts")
-"""The options that a launch sets whatever the script says; 3.6 to 3.8 only the first two."""
 
 
 def triton_version() -> str:

@@ -11,6 +11,9 @@ from typing import Any
 from irscope.launch_record import Argument, LaunchRecord
 from irscope.record.tap import replaced
 
+OPTIONS_OF_THE_LAUNCHER = ("debug", "instrumentation_mode", "fpsan_homomorphic_casts")
+"""The options that a launch sets whatever the script says; 3.6 to 3.8 only the first two."""
+
 _UNKNOWN_BYTES = 1 << 62
 
 Attributes = dict[str, tuple[tuple[str, Any], ...]]
