@@ -34,6 +34,7 @@ def record_all(
     virtual: bool = False,
     timeout_s: float = 300.0,
     interpreter: str | None = None,
+    assume: Mapping[str, Any] | None = None,
 ) -> tuple[Capture, ...]:
     """Record every launch of a script, or a kernel by its signature, in a process of its own.
 
@@ -52,6 +53,8 @@ def record_all(
         virtual: run on the virtual GPU even where there is a real one.
         timeout_s: seconds for one kernel's compile.
         interpreter: a Python with another Triton.
+        assume: what the virtual GPU takes values to be that a GPU would compute: by the variable that the script
+            assigns them to, FILE:LINE of the read, or the kernel's parameter.
 
     Returns the captures, failed ones included, those of one target after those of another. Raises RecordingError where
     nothing was compiled; where that is so for some of several targets, it warns.
@@ -75,6 +78,7 @@ def record_all(
         snapshots=snapshots,
         llvm_passes=llvm_passes,
         virtual=virtual,
+        assume={name: str(value) for name, value in (assume or {}).items()},
     )
     recording = record_request(request, timeout_s=timeout_s, interpreter=interpreter)
     if not recording.captures:

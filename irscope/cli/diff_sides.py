@@ -61,6 +61,14 @@ def pairs_of(left: str | None, right: str | None, asked: How, versus: Sequence[s
     ]
 
 
+def nothing_to_compare(capture: Capture, versus: Sequence[str], plan: PassPlan) -> str:
+    """What a user is told where a variant is what the launch is already."""
+    same = [f"{key} is {value} already" for key, value in _variant(versus).items()]
+    same += [f"{rule} is off already" for rule in plan.disabled]
+    same += [f"{rule} is of the only passes on already" for rule in plan.only]
+    return f"{capture.id[:8]} {capture.name} {capture.target}: {', '.join(same)}: nothing to compare"
+
+
 def _variant(versus: Sequence[str]) -> dict[str, str]:
     rows: dict[str, str] = {}
     for text in versus:

@@ -91,6 +91,17 @@ Config = Annotated[
         show_default=False,
     ),
 ]
+Assume = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--assume",
+        metavar="NAME=VALUE",
+        help="What the virtual GPU takes a value to be that a GPU would compute, in place of 0. NAME is the variable "
+        "that the script assigns it to, FILE:LINE of the read, or the kernel's parameter; repeatable.",
+        rich_help_panel=_RECORD,
+        show_default=False,
+    ),
+]
 DisablePass = Annotated[
     list[str] | None,
     typer.Option(

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 _FRAMES_OF_OUTPUT = 15
 
 # kernels.py:24:1: error: Failures have been detected   |   ptxas fatal   : Unresolved extern function
+_LABEL = re.compile(r"\b(?:error|fatal|warning|remark|note|LLVM ERROR) *: |Assertion [`']")
+_SAYS_NOTHING = ("Failures have been detected while processing", "Pipeline failed while executing")
+_TELLING_COLUMNS = 60
 _DIAGNOSTIC = re.compile(r":\d+: (?:error|warning|remark|note): |^(?:ptxas|error|LLVM ERROR)\b|: error: |Assertion ")
 
 
@@ -42,6 +45,8 @@ class How:
     constexprs: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict[str, Any])
     config: str = "first"
+    assume: tuple[tuple[str, str], ...] = ()
+    """What the virtual GPU takes unknown values to be, by name or FILE:LINE."""
     plan: PassPlan = field(default_factory=PassPlan)
     snapshots: str = "triton"
     llvm_passes: bool = False
@@ -223,6 +228,7 @@ def _recorded(file: str, kernel: str, asked: How) -> list[Capture]:
         snapshots=cast("Any", asked.snapshots),
         llvm_passes=asked.llvm_passes,
         virtual=asked.virtual,
+        assume=dict(asked.assume),
     )
     request = replace(request, constants=asked.constants, disassemble=asked.disassemble)
     recording = run_request(request, asked)
@@ -252,16 +258,20 @@ def run_request(request: RecordRequest, asked: How) -> Recording:
 
 
 def check_plan(plan: PassPlan, captures: Sequence[Capture]) -> None:
-    """Raise PlanError for a rule that matched no pass of any capture."""
-    if plan and captures:
-        passes = [snapshot for capture in captures for snapshot in capture.passes()]
-        if all(capture.status == "ok" for capture in captures) or not any(plan.skips(one) for one in passes):
-            plan.check(passes)
+    """Raise PlanError for a rule that matched no pass of any capture; where all failed, only say so."""
+    passes = [snapshot for capture in captures for snapshot in capture.passes()]
+    if any(capture.has_compiled for capture in captures):
+        plan.check(passes)
+        return
+    # None ran to its end: a rule that was not reached may name a pass all the same, and why it failed comes first.
+    for rule in plan.unmatched(passes):
+        say(f"no pass '{rule}' was reached before the compile failed.")
 
 
 def _tell_end(file: str, recording: Recording, asked: How) -> None:
     tell_stops(file, recording, asked)
-    if recording.stopped and not asked.verbose and recording.output.strip():
+    stopped = [end for end in recording.stopped if not end.of_compile]
+    if stopped and not asked.verbose and recording.output.strip():
         say("It printed last:")
         for line in recording.output.rstrip().splitlines()[-_FRAMES_OF_OUTPUT:]:
             say(f"  {line}")
@@ -273,15 +283,20 @@ def _tell_end(file: str, recording: Recording, asked: How) -> None:
 
 def tell_stops(file: str, recording: Recording, asked: How) -> None:
     """Say why a script stopped, and for which targets, and what was refused; the command's exit code is 1 then."""
-    taken = f"; the {len(recording.captures)} compiled so far are kept" if recording.captures else ""
+    kept = sum(capture.has_compiled for capture in recording.captures)
+    taken = f"; the {kept} compiled so far {'is' if kept == 1 else 'are'} kept" if kept else ""
     ends = {(end.message, end.frames): end for end in recording.stopped}
     for (message, frames), end in ends.items():
         where = [one.target for one in recording.stopped if (one.message, one.frames) == (message, frames)]
         several = len(recording.script_ends) + len(recording.refusals) > 1
         on = f" on {', '.join(where)}" if several else ""
-        say(f"{file} stopped{on}: {message}{taken}.")
-        if frames:
-            say(frames.rstrip())
+        if end.of_compile:
+            # Why that failed is told of with its capture.
+            say(f"{file} stopped{on} at the launch whose compile failed{taken}.")
+        else:
+            say(f"{file} stopped{on}: {message}{taken}.")
+            if frames:
+                say(frames.rstrip())
         asked.incomplete.append(end.message)
     _tell_refusals(recording, asked)
 
@@ -331,10 +346,34 @@ def failure_text(capture: Capture) -> str:
     failure = capture.failure
     if failure is None:
         return ""
-    where = failure.pass_label or (f"stage {failure.stage}" if failure.stage else "the front end")
-    text = f"{capture.name} ({capture.target}) failed in {where}: {failure.message}"
-    said = set(text.splitlines())
-    return "\n".join([text.rstrip(), *(line for line in diagnostic_lines(failure.diagnostics) if line not in said)])
+    text = f"{capture.name} ({capture.target}) {failure.verdict}: {failure.message}".rstrip()
+    more = [line for line in diagnostic_lines(failure.diagnostics) if not _is_said(line, text)]
+    return "\n".join([text, *more])
+
+
+def tell_failures(captures: Sequence[Capture]) -> int:
+    """Say why compiles failed, and return the exit code.
+
+    A configuration that does not fit, beside one of the same kernel that does, is what Triton's autotuner passes over:
+    it is told of, and fails nothing.
+    """
+    fitting = {(one.name, one.target) for one in captures if one.launch.autotuning is not None and one.status == "ok"}
+    code = 0
+    for capture in captures:
+        failure = capture.failure
+        if failure is None:
+            continue
+        say(failure_text(capture))
+        passed_over = failure.kind == "fit" and capture.launch.autotuning is not None
+        if not (passed_over and (capture.name, capture.target) in fitting):
+            code = 1
+    return code
+
+
+def _is_said(line: str, text: str) -> bool:
+    """Whether a line of diagnostics says nothing that the text does not."""
+    said = _LABEL.split(line)[-1].strip()
+    return said[:_TELLING_COLUMNS] in text or said.startswith(_SAYS_NOTHING)
 
 
 def diagnostic_lines(diagnostics: str) -> list[str]:

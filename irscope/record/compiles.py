@@ -15,9 +15,11 @@ from typing import Any
 from irscope.record import triton_api
 from irscope.record.compiler_identity import code_variables, compiler_parts
 from irscope.record.device_watch import configuration_under_way
+from irscope.record.front_end import describe_compile_error
 from irscope.record.launch_arguments import GivenLaunches
-from irscope.record.launches import describe_launch, describe_traceback, with_constants
+from irscope.record.launches import describe_launch, with_constants
 from irscope.record.tap import replaced, tap
+from irscope.record.virtual_arguments import assumptions_under_way
 from irscope.record.watched_compile import Watch, WatchedCompile
 
 __all__ = ["Watch", "WatchedCompile", "finish_compile", "plain", "watch_compiles"]
@@ -86,6 +88,7 @@ def _one_compile(
     current = watch.begin(triton_api.target_of(target))
     launch = {**describe_launch(src), **plain(given)}
     launch["autotuning"] = configuration_under_way(launch["kernel"]["name"])
+    launch["assumptions"] = assumptions_under_way(launch)
     current.begins(launch)
     if isinstance(src, str):
         # Reading an IR file may end the process already.
@@ -94,7 +97,7 @@ def _one_compile(
         kernel = real(src, target=target, options=options, **keywords)
     except BaseException as error:
         _tell_missing_library(current, error, options)
-        current.emit("compile-failed", **describe_traceback(error), log="".join(current.printed))
+        current.failed(error, describe_compile_error(error))
         raise
     finally:
         watch.end()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,6 +15,7 @@ from irscope.capture import Autotuning, Target
 from irscope.errors import UsageError
 from irscope.record import triton_api
 from irscope.record.tap import replaced
+from irscope.record.virtual_arguments import assumptions_under_way
 
 Emit = Callable[..., None]
 
@@ -36,17 +37,27 @@ def is_timed_now() -> bool:
 
 
 @contextmanager
-def virtual_launches(target: Target, configs: str, emit: Emit) -> Iterator[None]:
-    """Run what follows on the virtual GPU for a target, and tell of its launches and tunings."""
+def virtual_launches(
+    target: Target, configs: str, emit: Emit, assume: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    """Run what follows on the virtual GPU for a target, and tell of its launches and tunings.
+
+    `assume`: what `--assume` says.
+    """
     from irscope.record.virtual_gpu import virtual_gpu
 
     def launched(kernel: Any, grid: tuple[int, int, int]) -> None:
-        emit("launch", hash=kernel.hash, grid=list(grid))
+        emit("launch", hash=kernel.hash, grid=list(grid), assumptions=assumptions_under_way())
 
-    with virtual_gpu(target, launched) as gpu:
+    with virtual_gpu(target, launched, assume) as gpu:
         gpu.autotune = config_policy(configs)
-        with _watched_tuning(emit, gpu.kept_by_pruning):
-            yield
+        try:
+            with _watched_tuning(emit, gpu.kept_by_pruning):
+                yield
+        finally:
+            for name in gpu.following.unused():
+                known = ", ".join(gpu.following.names()) or "none was read"
+                emit("note", text=f"--assume {name} set nothing. What could be set: {known}.")
 
 
 @contextmanager

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +26,13 @@ def compile_text(request: RecordRequest, watch: Watch, target: Target) -> None:
     if what.launch.set_options is not None:
         launch["set_options"] = sorted({**dict(what.launch.set_options), **dict(request.options)}.items())
     watched = watch.begin(target)
-    watched.emit("compile-begin", target=str(target), warp_size=target.warp_size, launch=launch)
+    watched.emit("compile-begin", target=str(target), warp_size=target.warp_size, launch=launch, log=watched.log_from)
     for note in what.notes:
         watch.emit("note", text=note)
     try:
         _run_stages(request, what, watched, target)
     except BaseException as error:
-        watched.emit("compile-failed", **describe_traceback(error), log="".join(watched.printed))
+        watched.failed(error, describe_traceback(error))
         raise
     finally:
         watch.end()
@@ -61,10 +63,10 @@ def _run_stages(request: RecordRequest, what: Retargeted, watched: WatchedCompil
     context = triton_api.new_context(backend)
     watched.starts_from("edited" if request.resume_stage else request.stage)
     if request.stage in ("source", "ttir", "glir", "ttgir"):
-        with tempfile.NamedTemporaryFile("w", suffix=f".{request.stage}", encoding="utf-8") as file:
-            file.write(what.text)
-            file.flush()
-            module: Any = triton_api.parse_module(Path(file.name), context)
+        watched.emit("parse-begin", stage=request.stage)
+        with _file_of(request, what.text) as file:
+            module: Any = triton_api.parse_module(file, context)
+        watched.emit("parse-end")
         restore_block_arguments(module, what.text)
         attributes = {
             "num_warps": module.get_int_attr("ttg.num-warps"),
@@ -89,6 +91,19 @@ def _run_stages(request: RecordRequest, what: Retargeted, watched: WatchedCompil
     backend.get_codegen_implementation(options)
     for _, compile_stage in list(stages.items())[_first_stage(request, stages) :]:
         module = compile_stage(module, metadata)
+
+
+@contextmanager
+def _file_of(request: RecordRequest, text: str) -> Iterator[Path]:
+    """A file that holds the text: the IR file itself, which the parser's errors and bare locations then name."""
+    path = Path(request.path)
+    if request.launch is None and path.is_file() and path.read_text("utf-8", "replace") == text:
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, f"{path.stem}.{request.stage}")
+        file.write_text(text, "utf-8", "surrogateescape")
+        yield file
 
 
 def _first_stage(request: RecordRequest, stages: dict[str, Any]) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
+from irscope.assumption import Assumption, Decision
 from irscope.capture import Autotuning, Kernel, Launch, SnapshotLevel
 from irscope.launch_record import Argument, LaunchRecord
 from irscope.store import tupled
@@ -38,6 +39,8 @@ class RecordRequest:
     constexprs: tuple[tuple[str, str], ...] = ()
     constants: tuple[tuple[str, str], ...] = ()
     """tl.constexpr values that replace a launch's own in what is recorded; what is launched keeps them."""
+    assume: tuple[tuple[str, str], ...] = ()
+    """Values of what the virtual GPU would assume, by name or FILE:LINE."""
     options: tuple[tuple[str, Any], ...] = ()
     """Compile options that replace the launch's own."""
     stage: str = ""
@@ -53,6 +56,8 @@ class RecordRequest:
     """How many passes of `resume_stage` are behind the text already."""
     log_path: str = ""
     """Where the process's standard error goes, so that diagnostics can be told apart."""
+    limit_s: float = 0.0
+    """Seconds after which a compile is ended; 0 where nothing ends it."""
     mlir_dump_path: str = ""
     """Where `MLIR_ENABLE_DUMP` prints to; with it, that stands in for the tap."""
     disassemble: bool = True
@@ -71,7 +76,7 @@ class RecordRequest:
         known = {item.name for item in fields(RecordRequest)}
         for name in ("arguments", "targets"):
             data[name] = tuple(data[name])
-        for name in ("constexprs", "constants", "options"):
+        for name in ("constexprs", "constants", "options", "assume"):
             data[name] = tuple((key, value) for key, value in data[name])
         return RecordRequest(**{key: value for key, value in data.items() if key in known})
 
@@ -82,13 +87,19 @@ def launch_of(data: Mapping[str, Any]) -> Launch:
     The recording process has the standard library alone; what comes from a file is checked where it is read.
     """
     tuning, chosen, record = (data.get(name) for name in ("autotuning", "set_options", "record"))
-    rows = {name: _pairs(data.get(name, ())) for name in ("signature", "constants", "attributes", "options")}
+    signature, constants, attributes, options = (
+        _pairs(data.get(name, ())) for name in ("signature", "constants", "attributes", "options")
+    )
     return Launch(
         kernel=Kernel(**data["kernel"]),
-        **rows,
+        signature=signature,
+        constants=constants,
+        attributes=attributes,
+        options=options,
         grid=tupled(data.get("grid")),
         language=data.get("language", "triton"),
         autotuning=None if tuning is None else Autotuning(**tuning),
+        assumptions=tuple(map(_assumption, data.get("assumptions", ()))),
         set_options=None if chosen is None else _pairs(chosen),
         record=None if record is None else LaunchRecord(tuple(_argument(row) for row in record["arguments"])),
     )
@@ -96,6 +107,10 @@ def launch_of(data: Mapping[str, Any]) -> Launch:
 
 def _pairs(rows: Any) -> tuple[tuple[str, Any], ...]:
     return tuple((key, tupled(value)) for key, value in rows)
+
+
+def _assumption(row: Mapping[str, Any]) -> Assumption:
+    return Assumption(**{**row, "decided": tuple(Decision(**one) for one in row["decided"])})
 
 
 def _argument(row: Mapping[str, Any]) -> Argument:

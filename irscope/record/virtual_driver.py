@@ -131,9 +131,9 @@ class VirtualLauncher:
             _allocator()(grid_x * grid_y * grid_z * self._ctas * self._scratch_bytes, self._scratch_align, stream)
         if enter_hook is not None:
             enter_hook(launch_metadata)
-        if self._driver.on_arguments is not None:
-            self._driver.on_arguments(arguments)
         kernel = self.kernel() if self.kernel is not None else None
+        if self._driver.on_arguments is not None:
+            self._driver.on_arguments(kernel, self.source, arguments)
         if self._driver.on_launch is not None and kernel is not None:
             self._driver.on_launch(kernel, (int(grid_x), int(grid_y), int(grid_z)))
         if exit_hook is not None:
@@ -151,8 +151,8 @@ class VirtualDriver:
         """
         self.part = part
         self.on_launch = on_launch
-        self.on_arguments: Callable[[tuple[Any, ...]], None] | None = None
-        """Called at each launch with the kernel's arguments."""
+        self.on_arguments: Callable[[Any, Any, tuple[Any, ...]], None] | None = None
+        """Called at each launch with the compiled kernel (None where it is gone), its source and the arguments."""
         self.utils = VirtualUtils(part)
         self.binary_ext = "cubin" if part.backend == "cuda" else "hsaco"
         self._target = target

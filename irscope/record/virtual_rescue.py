@@ -6,15 +6,18 @@ from typing import Any
 
 import torch
 
+from irscope.record import virtual_memory
+
 SMALL = 1 << 20
-"""Up to this many elements in all, a function is tried on zeros of the CPU, for the shapes of its results."""
+"""Up to this many elements in all, a function is tried on the CPU, for the shapes of its results."""
 
 
 def rescue(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Any:
     """A result for a call that failed on data-less tensors.
 
     In this order: the operands of the CPU joined to those of the device; the tensor itself, for a function that
-    writes to it; and what the function makes of zeros. Raises `error` where none of these will do.
+    writes to it; and what the function makes of the values, of zeros
+    where they are not known. Raises `error` where none of these will do.
     """
     tensors = _tensors((args, kwargs))
     if not any(tensor.is_meta for tensor in tensors):
@@ -72,8 +75,9 @@ def _on_cpu(value: Any) -> Any:
     def change(item: Any) -> Any:
         if isinstance(item, torch.device):
             return torch.device("cpu")
-        if not item.is_meta:
-            return item
+        found = virtual_memory.known(item)
+        if found is not None:
+            return found.values
         # One element, seen as often as needed: zeros of any size in no memory.
         return torch.zeros((), dtype=item.dtype, device="cpu").expand(item.shape)
 

@@ -93,6 +93,7 @@ def work(request: RecordRequest, sink: EventSink, folder: Path, around: AroundSc
             llvm_passes=request.llvm_passes,
             tap=not request.mlir_dump_path,
             log_path=request.log_path,
+            limit_s=request.limit_s,
             resume=(request.resume_stage, request.resume_after),
             constants=dict(request.constants),
             wanted=lambda name: not request.kernel or request.kernel == name,
@@ -109,16 +110,25 @@ def work(request: RecordRequest, sink: EventSink, folder: Path, around: AroundSc
 def _script(request: RecordRequest, watch: Watch, target: Target, real: bool, around: AroundScript | None) -> None:
     from irscope.record.device_watch import real_launches, virtual_launches
 
-    launches = real_launches(watch.emit) if real else virtual_launches(target, request.configs, watch.emit)
+    launches = (
+        real_launches(watch.emit)
+        if real
+        else virtual_launches(target, request.configs, watch.emit, dict(request.assume))
+    )
+    if real and request.assume:
+        watch.emit("note", text="--assume set nothing: the script ran on a GPU, where nothing is assumed.")
     try:
         with launches, around(watch) if around is not None else contextlib.nullcontext():
             run_script(Path(request.path), request.arguments)
+    except IrscopeError:
+        raise
     except SystemExit as stop:
         code = stop.code if isinstance(stop.code, int) else (0 if stop.code is None else 1)
         watch.emit("script-end", code=code, message="" if code == 0 else f"it exited with {stop.code!r}", frames="")
     except BaseException as error:
         described = describe_traceback(error)
-        watch.emit("script-end", code=1, message=described["message"], frames=described["frames"])
+        own = watch.last_error is not None and error is watch.last_error
+        watch.emit("script-end", code=1, message=described["message"], frames=described["frames"], of_compile=own)
     else:
         watch.emit("script-end", code=0, message="", frames="")
 
