@@ -286,8 +286,8 @@ def _check_numbers(value: object, where: str) -> None:
             _check_numbers(item, where)
     elif is_dataclass(value):
         for item in fields(value):
-            # Options may be of any kind: those that are read are checked by name.
-            if item.name not in ("options", "metadata", "layouts"):
+            # Options may be of any kind: those that are read are checked by name. A launch may be given any number.
+            if item.name not in ("options", "set_options", "metadata", "layouts", "value"):
                 _check_numbers(getattr(value, item.name), f"{where}.{item.name}".removeprefix("."))
 
 

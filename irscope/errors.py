@@ -17,8 +17,7 @@ IrscopeError                the base: every message names the value and the reme
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class IrscopeError(Exception):
@@ -77,15 +76,54 @@ class MissingTool(IrscopeError):
     """A program or package that this needs is not installed."""
 
 
-def did_you_mean(name: str, known: Iterable[str], limit: int = 3) -> str:
-    """The end of an error message: the nearest of the known names, or all of them where none is near.
+def did_you_mean(name: str, known: Iterable[str], limit: int = 3, *, or_all: bool = True) -> str:
+    """The end of an error message: the nearest of the known names, or where none is near all of them (`or_all`).
 
     Returns a text such as " Did you mean 'combine'?", starting with a blank.
     """
     names = sorted(set(known))
-    near = difflib.get_close_matches(name, names, n=limit, cutoff=0.5)
-    # A name that was cut short ("layout" of "remove_layout_conversions") is not close, but is meant.
-    near += [other for other in names if name and name in other and other not in near][: limit - len(near)]
+    near = _near(name, names)[:limit]
     if near:
         return f" Did you mean {' or '.join(repr(other) for other in near)}?"
-    return f" Known: {', '.join(names)}." if names else ""
+    return f" Known: {', '.join(names)}." if names and or_all else ""
+
+
+def _near(name: str, names: Sequence[str]) -> list[str]:
+    """The names that a mistyped, shortened or reordered one may mean, the nearest first."""
+    wanted = _folded(name)
+    if not wanted:
+        return []
+    by_distance = sorted((_distance(wanted, _folded(other)), other) for other in names)
+    near = [other for distance, other in by_distance if distance <= _allowed(wanted)]
+    return near + [other for other in names if other not in near and _is_part(wanted, _folded(other))]
+
+
+def _is_part(wanted: str, name: str) -> bool:
+    """Whether a name was cut short: its beginning, some of its words in any order, or four letters in a row of it."""
+    if len(wanted) > 1 and name.startswith(wanted):
+        return True
+    return set(wanted.split("_")) <= set(name.split("_")) or (len(wanted) > 3 and wanted in name)
+
+
+def _folded(name: str) -> str:
+    return name.replace("-", "_").lower()
+
+
+def _allowed(name: str) -> int:
+    """How many letters may be wrong: one of four, two of eight, three of twelve and more; none of three or fewer."""
+    return min(3, len(name) // 4)
+
+
+def _distance(name: str, other: str) -> int:
+    """How many letters must be put in, taken out, replaced or swapped with the next (Damerau and Levenshtein)."""
+    before: list[int] = []
+    last = list(range(len(other) + 1))
+    for row, letter in enumerate(name, 1):
+        now = [row]
+        for column, mate in enumerate(other, 1):
+            best = min(last[column] + 1, now[-1] + 1, last[column - 1] + (letter != mate))
+            if row > 1 and column > 1 and letter == other[column - 2] and name[row - 2] == mate:
+                best = min(best, before[column - 2] + 1)
+            now.append(best)
+        before, last = last, now
+    return last[-1]

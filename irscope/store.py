@@ -13,7 +13,7 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import MISSING, asdict, fields, replace
 from pathlib import Path
 from typing import IO, Any, cast
@@ -30,6 +30,9 @@ DEFAULT_STORE_LIMIT_BYTES = 1 << 30
 
 # On IR a file is a sixth smaller than at level 1, for 10 to 25 ms more of a capture with every snapshot.
 _COMPRESSION_LEVEL = 5
+_LONGEST_NAME_BYTES = 120
+_LEASE = ".recording-"
+_ABANDONED_S = 3600
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
@@ -115,9 +118,14 @@ def load(path: str | Path) -> Capture:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all: another name first, then a rename."""
+    """Write a file whole or not at all: another name first, then a rename. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except FileNotFoundError:
+        # The folder was deleted this moment.
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
@@ -140,29 +148,60 @@ class CaptureStore:
         self.limit_bytes = default if limit_bytes is None else limit_bytes
 
     def add(self, capture: Capture) -> Path:
-        """Store a capture, replacing one with the same id, and drop the oldest past the limit."""
+        """Store a capture, replacing one with the same id, and drop the oldest past the limit.
+
+        Raises OSError that names `IRSCOPE_HOME` where the folder cannot be written to.
+        """
         path = self.path_of(capture)
-        write_atomically(path, to_bytes(capture))
+        try:
+            write_atomically(path, to_bytes(capture))
+        except OSError as error:
+            reason = f"{error.strerror or error}. IRSCOPE_HOME=FOLDER names another place for captures"
+            raise OSError(error.errno, reason, str(self.folder)) from error
         self.mark_last(path)
         self._prune(keep=path)
         return path
 
+    @contextmanager
+    def recording(self) -> Generator[None]:
+        """Keep what is stored until the end of the block from being dropped, by this process or another.
+
+        A file in the store is held locked meanwhile: a process that is killed lets go of it.
+        """
+        file = _lease(self.folder)
+        try:
+            yield
+        finally:
+            if file is not None:
+                Path(file.name).unlink(missing_ok=True)
+                file.close()
+
     def mark_last(self, path: Path) -> None:
-        """Make a stored capture's file the one that `last` names."""
-        # The file system's clock ticks in milliseconds: two files of one tick would be in no order.
-        newest = max((other.stat().st_mtime_ns for other in self.paths()), default=0)
+        """Make a stored capture's file the one that `last` names; one that is gone stays so."""
+        # The file system's clock ticks in milliseconds, and may be set back: two files would be in no order.
+        newest = max((modified for _, modified, _ in self._files()), default=0)
         moment = max(time.time_ns(), newest + 1)
-        os.utime(path, ns=(moment, moment))
+        with suppress(FileNotFoundError):
+            os.utime(path, ns=(moment, moment))
 
     def path_of(self, capture: Capture) -> Path:
         """Where a capture is stored, or would be."""
-        return self.folder / f"{_safe(capture.name)[:80]}-{capture.id}{SUFFIX}"
+        # File systems count bytes.
+        name = _safe(capture.name).encode("utf-8", "replace")[:_LONGEST_NAME_BYTES].decode("utf-8", "ignore")
+        return self.folder / f"{name}-{capture.id}{SUFFIX}"
 
     def paths(self) -> list[Path]:
         """The stored captures' files, the newest first."""
-        if not self.folder.is_dir():
-            return []
-        return sorted(self.folder.glob(f"*{SUFFIX}"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
+        return [path for path, _, _ in self._files()]
+
+    def _files(self) -> list[tuple[Path, int, int]]:
+        """(file, time of its last change in nanoseconds, bytes), the newest first; other processes write and drop."""
+        rows: list[tuple[Path, int, int]] = []
+        for path in self.folder.glob(f"*{SUFFIX}") if self.folder.is_dir() else ():
+            with suppress(FileNotFoundError):
+                status = path.stat()
+                rows.append((path, status.st_mtime_ns, status.st_size))
+        return sorted(rows, key=lambda row: row[1], reverse=True)
 
     def summaries(self) -> Iterator[tuple[Path, Mapping[str, Any]]]:
         """(file, manifest) of every readable stored capture, the newest first, with no text unpacked."""
@@ -193,11 +232,55 @@ class CaptureStore:
         return load(self.find(text))
 
     def _prune(self, keep: Path) -> None:
-        total = 0
-        for path in self.paths():
-            total += path.stat().st_size
-            if total > self.limit_bytes and path != keep:
+        files, total = self._files(), 0
+        if sum(size for _, _, size in files) <= self.limit_bytes:
+            return
+        spared = min(_leases(self.folder), default=None)
+        for path, modified, size in files:
+            total += size
+            if total > self.limit_bytes and path != keep and (spared is None or modified < spared):
                 path.unlink(missing_ok=True)
+        # What a process that was killed left half-written.
+        for path in self.folder.glob(f".*{SUFFIX}.*"):
+            with suppress(OSError):
+                if time.time() - path.stat().st_mtime > _ABANDONED_S:
+                    path.unlink()
+
+
+def _lease(folder: Path) -> IO[bytes] | None:
+    """A new file in the store, locked; None where there are no locks, or nothing can be written there."""
+    try:
+        import fcntl
+
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=_LEASE, dir=folder)
+        file = open(name, "rb")  # noqa: SIM115
+        os.close(handle)
+        fcntl.flock(file, fcntl.LOCK_EX)
+        return file
+    except (ImportError, OSError):
+        return None
+
+
+def _leases(folder: Path) -> Iterator[int]:
+    """When each recording that is under way began, in nanoseconds; what ended without a word is cleared away."""
+    try:
+        import fcntl
+    except ImportError:
+        return
+    for path in folder.glob(f"{_LEASE}*"):
+        with suppress(OSError), path.open("rb") as file:
+            began = os.fstat(file.fileno()).st_mtime_ns
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                yield began
+            else:
+                # Nobody holds it; one that was made this moment is not locked yet.
+                if time.time_ns() - began > 10**9:
+                    path.unlink(missing_ok=True)
+                else:
+                    yield began
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
@@ -226,14 +309,23 @@ def _opened(file: IO[bytes], size: int, name: str) -> Generator[Members]:
 
 
 def default_folder() -> Path:
-    """Where irscope keeps things: `$IRSCOPE_HOME`, else the platform's cache folder."""
+    """Where irscope keeps things: `$IRSCOPE_HOME`, else the platform's cache folder.
+
+    Raises OSError where the user has no home folder.
+    """
     if home := os.environ.get("IRSCOPE_HOME"):
         return Path(home)
+    if cache := os.environ.get("XDG_CACHE_HOME"):
+        return Path(cache) / "irscope"
+    try:
+        user = Path.home()
+    except RuntimeError as error:
+        raise OSError(None, "there is no home folder to keep captures in: IRSCOPE_HOME=FOLDER names one") from error
     if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "irscope"
+        return user / "Library" / "Caches" / "irscope"
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "irscope" / "Cache"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "irscope"
+        return Path(os.environ.get("LOCALAPPDATA", user / "AppData" / "Local")) / "irscope" / "Cache"
+    return user / ".cache" / "irscope"
 
 
 def _capture(members: Members, manifest: Manifest) -> Capture:
@@ -273,7 +365,12 @@ def launch_from_json(data: Mapping[str, Any]) -> Launch:
 
 
 def _with_tuples(launch: Launch) -> Launch:
-    return replace(launch, options=tuple((key, tupled(value)) for key, value in launch.options))
+    chosen = launch.set_options
+    return replace(launch, options=_pairs(launch.options), set_options=None if chosen is None else _pairs(chosen))
+
+
+def _pairs(rows: Any) -> tuple[tuple[str, Any], ...]:
+    return tuple((key, tupled(value)) for key, value in rows)
 
 
 def _without_defaults(snapshot: PassSnapshot) -> dict[str, Any]:

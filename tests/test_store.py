@@ -77,7 +77,7 @@ captures = st.builds(
     ).map(tuple),
     snapshots=st.lists(snapshots, max_size=4, unique_by=lambda item: (item.group, item.index)).map(tuple),
     resources=st.builds(Resources, registers=st.none() | st.integers(0, 255)),
-    environment=st.builds(Environment, triton_version=words, tools=pairs),
+    environment=st.builds(Environment, triton_version=words, tools=pairs, parts=pairs, variables=pairs),
     status=st.sampled_from(["ok", "failed"]),
     failure=st.none() | st.builds(Failure, st.just("pass"), texts, words, words, texts),
     metadata=value_pairs,

@@ -68,6 +68,8 @@ class Bisection:
     judged; none where nothing was found."""
     is_steady: bool = True
     """Whether both sides were judged the same when they were asked again."""
+    fixed: tuple[str, ...] = ()
+    """What the plan switches off besides: these stay off on every side."""
     subject: str = ""
     """What names `base` in a command."""
     diff: GuiltyDiff | None = None

@@ -94,6 +94,11 @@ class Comparison:
         """Whether every stage that both sides have is the same, and neither has one that the other lacks."""
         return all(stage.state in ("identical", "same") for stage in self.stages)
 
+    @property
+    def is_same_compile(self) -> bool:
+        """Whether one thing is compared with itself: nothing that went in differs, and nothing that came out."""
+        return self.is_empty and not self.differences
+
     def diff(self, stage: str) -> TextDiff | None:
         """The comparison of one stage's texts; None where they are identical or one is missing."""
         return dict(self.diffs).get(stage)
@@ -166,7 +171,18 @@ def _changes(left: dict[str, Any] | Counter[str], right: dict[str, Any] | Counte
 
 
 def _differences(left: Capture, right: Capture) -> list[Change]:
-    return _changes(_inputs(left), _inputs(right))
+    return _changes(_inputs(left), _inputs(right)) + _compiler_changes(left, right)
+
+
+def _compiler_changes(left: Capture, right: Capture) -> list[Change]:
+    """The sources, libraries and tools that differ, by name; of two versions or backends everything does."""
+    ours, theirs = dict(left.environment.parts), dict(right.environment.parts)
+    if bool(ours) != bool(theirs) and left.environment.triton_version and right.environment.triton_version:
+        return [Change("compiler's contents", *("recorded" if parts else "not recorded" for parts in (ours, theirs)))]
+    same_version = left.environment.triton_version == right.environment.triton_version
+    if same_version and left.target.backend == right.target.backend:
+        return _changes(ours, theirs)
+    return []
 
 
 _ENVIRONMENT_OF_RESULTS = ("irscope_version", "triton_version", "torch_version", "python_version", "gpu")
@@ -188,11 +204,15 @@ def _inputs(capture: Capture) -> dict[str, Any]:
     rows |= dict(launch.options)
     rows |= {name.replace("_version", ""): environment[name] for name in _ENVIRONMENT_OF_RESULTS if environment[name]}
     rows |= {f"{tool} version": version for tool, version in capture.environment.tools}
+    rows |= dict(capture.environment.variables)
     options = dict(launch.options)
     rows |= {
         f"metadata {name}": value
         for name, value in capture.metadata
-        if options.get(name) != value and name != "extern_libs"
+        if options.get(name) != value
+        and name != "extern_libs"
+        # Triton notes the variables here too, those that only print among them.
+        and not (capture.environment.parts and name.isupper())
     }
     return rows
 

@@ -43,7 +43,7 @@ def resource_rows(capture: Capture) -> dict[str, int | float]:
         if value is not None:
             rows[field.name] = value
     if (found := occupancy_of(capture)) is not None:
-        rows["occupancy_percent"] = round(100 * found.fraction, 1)
+        rows["occupancy_percent"] = 100 * found.fraction
     return rows
 
 

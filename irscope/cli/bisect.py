@@ -31,7 +31,8 @@ def bisect(
             "--check",
             metavar="CMD",
             help="This shell command ends with 0. 125 means that it cannot be judged, as does the --timeout; 1 to 124 "
-            "is bad. In it {capture} is the variant's file, as is $IRSCOPE_CAPTURE; $IRSCOPE_PLAN is its plan. Stages: "
+            "is bad. In it {capture} is the variant's file, as is $IRSCOPE_CAPTURE; $IRSCOPE_PLAN is its plan, "
+            "$IRSCOPE_PASSES_OFF names each pass that is off. Stages: "
             "irscope show {capture} --stage ptx | grep -q wgmma",
             rich_help_panel=_CHECK,
             show_default=False,
@@ -130,7 +131,7 @@ def bisect(
 
     Passes are switched off by halves, so that few compiles are needed; those that the compile cannot do without stay
     on. With a plan (--disable-pass, --plan, or a capture's own) only the passes that it switches off are looked at:
-    which of them is it?
+    which of them is it? Those of other stages than --stage names stay off.
     """
     chosen = one_asked(
         check=check,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from irscope.analysis.ablation import count_capture
 from irscope.analysis.bisected import Verdict
 from irscope.analysis.bisection import Judgement
-from irscope.capture import Capture
+from irscope.capture import Capture, PassSnapshot
 from irscope.errors import RecordingError, UsageError
 from irscope.record.variant_measure import Session
 
@@ -24,14 +24,22 @@ Check = Callable[[Capture, Path], Verdict]
 """Judges a variant that compiled, given it and its file."""
 
 
-def command_check(command: str, timeout_s: float, echo: Callable[[str], None] | None) -> Check:
+def command_check(
+    command: str, passes: Sequence[PassSnapshot], timeout_s: float, echo: Callable[[str], None] | None
+) -> Check:
     """A shell command: 0 is good, 125 cannot be judged, up to 127 is bad, as `git bisect run` has it.
 
+    `passes` are those of the whole pipeline: the command is told which of them are off, besides the plan that says so.
     It may take `timeout_s` seconds, after which it cannot be judged. What it prints goes to `echo`, if anywhere.
     """
 
     def check(capture: Capture, path: Path) -> Verdict:
-        environment = {**os.environ, "IRSCOPE_CAPTURE": str(path), "IRSCOPE_PLAN": str(capture.plan)}
+        environment = {
+            **os.environ,
+            "IRSCOPE_CAPTURE": str(path),
+            "IRSCOPE_PLAN": str(capture.plan),
+            "IRSCOPE_PASSES_OFF": " ".join(one.label for one in passes if capture.plan.skips(one)),
+        }
         line = command.replace("{capture}", shlex.quote(str(path)))
         try:
             done = subprocess.run(

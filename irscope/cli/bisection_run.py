@@ -64,14 +64,14 @@ def run_bisection(
             timed = wanted.check == "--check-time"
             check = time_check(session, wanted.most, wanted.rounds) if timed else result_check(session)
         elif wanted.check == "--check":
-            check = command_check(wanted.command, asked.timeout_s, echo)
+            check = command_check(wanted.command, tuple(base.passes()), asked.timeout_s, echo)
         elif wanted.check == "--check-compiles":
             check = compiles_check()
         else:
             check = count_check("registers" if wanted.check == "--check-regs" else "spills", int(wanted.most))
         run = BisectionRun(variants, base, check, asked.plan or capture.plan, wanted, progress)
         found = run.run(_in_words(wanted))
-        return replace(found, subject=_subject(subject, capture, base), diff=_guilty_diff(pool, capture, found))
+        return replace(found, subject=_subject(subject, asked, capture, base), diff=_guilty_diff(pool, capture, found))
 
 
 def _in_words(wanted: Wanted) -> str:
@@ -85,10 +85,11 @@ def _in_words(wanted: Wanted) -> str:
     }[wanted.check]
 
 
-def _subject(subject: str | None, capture: Capture, base: Capture) -> str:
+def _subject(subject: str | None, asked: How, capture: Capture, base: Capture) -> str:
     """What names the capture with every pass on, in a command."""
     if not capture.plan:
-        return shlex.quote(subject) if subject and subject.endswith(SUFFIX) else capture.id
+        is_file = subject and subject.endswith(SUFFIX) and not (asked.targets or asked.options)
+        return shlex.quote(subject) if subject and is_file else capture.id
     store = CaptureStore()
     before = store.paths()[:1]
     store.add(base)
@@ -136,6 +137,7 @@ class BisectionRun:
         self._judges_compile = wanted.check == "--check-compiles"
         self._every = [snapshot.label for snapshot in every]
         self._passes = [snapshot.label for snapshot in every if self._is_asked_for(snapshot)]
+        self._fixed = [one.label for one in every if plan.skips(one) and one.label not in self._passes]
         if not self._passes:
             raise PlanError(f"the plan {str(plan)!r} switches off no pass of {', '.join(wanted.stages or ())}.")
         self._verdicts: dict[Off, Verdict] = {}
@@ -165,6 +167,7 @@ class BisectionRun:
             mode=self._wanted.mode,
             passes=tuple(self._passes),
             is_planned=bool(self._plan),
+            fixed=tuple(self._fixed),
             kept=self._labels(kept),
             tries=self._tries,
             steps=tuple(self._step(question.off) for question in judge.questions),
@@ -176,13 +179,13 @@ class BisectionRun:
         )
 
     def plan_of(self, off: Off) -> PassPlan:
-        """The shortest plan with these passes off."""
-        return short_plan({self._passes[number] for number in off}, self._every)
+        """The shortest plan with these passes off, and what the plan that was given has off elsewhere."""
+        return short_plan({*self._labels(off), *self._fixed}, self._every)
 
     def _compiles(self, off: Off) -> bool:
         self._progress(f"which passes does it need? {len(off)} of {len(self._passes)} off")
         self._tries += 1
-        return self._variants.compile(self.plan_of(off)).failure is None
+        return self._variants.compile(self.plan_of(off)).has_compiled
 
     def _ask(self, off: Off) -> Judgement:
         self._progress(f"step {len(self._verdicts) + 1}: {len(off)} of {len(self._passes)} passes off")
@@ -192,9 +195,8 @@ class BisectionRun:
     def _judge(self, off: Off) -> Verdict:
         plan = self.plan_of(off)
         capture = self._variants.compile(plan)
-        if capture.failure is not None and not self._wanted.partial:
-            where = capture.failure.pass_label or capture.failure.stage
-            return Verdict("bad" if self._judges_compile else "skip", f"fails in {where}")
+        if capture.failure is not None and not capture.has_compiled and not self._wanted.partial:
+            return Verdict("bad" if self._judges_compile else "skip", f"fails in {capture.failure.where}")
         path = self._variants.path_of(plan)
         if not path.is_file():
             raise RecordingError(f"the variant {str(path)!r} is gone: another irscope call dropped it. Try again.")

@@ -12,9 +12,10 @@ from irscope.capture import Capture
 from irscope.cli import app, options
 from irscope.cli.output import colored, emit, emit_json, width
 from irscope.cli.recording import recorded
-from irscope.cli.subject import How, captures_of, failure_text, say
+from irscope.cli.subject import How, captures_of, tell_failures
 from irscope.errors import PlanError
 from irscope.plan import PassRule
+from irscope.render.figures import milliseconds
 
 SLOW_FACTOR = 10
 """A pass that takes this many times the median of those that ran is marked as slow."""
@@ -62,10 +63,7 @@ def passes(
             output,
             painted=paint,
         )
-    failed = [capture for capture in captures if capture.status == "failed"]
-    for capture in failed:
-        say(failure_text(capture))
-    return 1 if failed else 0
+    return tell_failures(captures)
 
 
 def chosen_effects(capture: Capture, changed: bool, stages: list[str] | None, match: str | None) -> list[PassEffect]:
@@ -117,7 +115,7 @@ def _text(capture: Capture, effects: list[PassEffect], head: bool, color: bool) 
 
 def _footer(capture: Capture, effects: list[PassEffect]) -> str:
     ran = [effect.snapshot for effect in effects if effect.snapshot.outcome == "ran"]
-    total_ms = sum(snapshot.duration_us or 0 for snapshot in ran) / 1000
+    total = milliseconds(sum(snapshot.duration_us or 0 for snapshot in ran))
     parts = [f"{len(effects)} passes", f"{sum(1 for item in ran if item.changed)} changed the IR"]
     unknown = sum(1 for item in ran if item.changed is None)
     if unknown:
@@ -125,7 +123,7 @@ def _footer(capture: Capture, effects: list[PassEffect]) -> str:
     skipped = sum(1 for effect in effects if effect.snapshot.outcome == "skipped")
     if skipped:
         parts.append(f"{skipped} switched off")
-    return f"\n{', '.join(parts)}; {total_ms:.1f} ms.\n"
+    return f"\n{', '.join(parts)}; {total} ms.\n"
 
 
 def _cells(effect: PassEffect, slow_us: float | None) -> list[str]:
@@ -133,7 +131,7 @@ def _cells(effect: PassEffect, slow_us: float | None) -> list[str]:
     marks = {"skipped": "OFF", "failed": "FAILED"}
     mark = marks.get(snapshot.outcome) or {True: "changed", False: "", None: "?"}[snapshot.changed]
     duration = snapshot.duration_us
-    time = "" if duration is None else f"{duration / 1000:.2f}"
+    time = "" if duration is None else milliseconds(duration)
     if duration is not None and slow_us is not None and duration >= slow_us:
         time += " SLOW"
     name = snapshot.name + (f"#{snapshot.occurrence}" if snapshot.occurrence > 1 else "")

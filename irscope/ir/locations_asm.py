@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from irscope.ir.locations_known import KnownChains
 from irscope.ir.locations_llvm import joined
 from irscope.ir.locations_model import ChainTable, Frame, TextLocations, count, cut, text_lines
+from irscope.ir.quoted import unescape_assembly
 
 # 	.file	1 "/home/me" "kernel.py"        .file 3 "standard.py"
 FILE = re.compile(r'\s*\.file\s+(?P<id>\d+)\s+"(?P<first>(?:[^"\\]|\\.)*)"(?:\s+"(?P<second>(?:[^"\\]|\\.)*)")?')
@@ -47,6 +48,11 @@ def read_amdgcn(text: str, llir: str | None = None) -> TextLocations:
 
 def file_table(lines: Iterable[str]) -> dict[str, str]:
     """The paths that `.file` gives numbers."""
+    return {number: unescape_assembly(path) for number, path in written_paths(lines).items()}
+
+
+def written_paths(lines: Iterable[str]) -> dict[str, str]:
+    """The paths that `.file` gives numbers, with the escapes they are written with."""
     table: dict[str, str] = {}
     for line in lines:
         match = FILE.match(line) if ".file" in line else None

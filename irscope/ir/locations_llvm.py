@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from irscope.ir.locations_model import MAX_FRAMES, Chain, ChainTable, Frame, TextLocations, count, text_lines
+from irscope.ir.quoted import unescape_ir
 
 #   %9 = add i32 %8, 1, !dbg !14        define void @kernel(ptr %0) !dbg !6 {
 _ATTACHED = re.compile(r"!dbg !(?P<id>\d+)")
@@ -45,7 +46,7 @@ def read_nodes(lines: list[str]) -> dict[str, Node]:
             elif part["number"]:
                 numbers.setdefault(part["key"], count(part["number"]))
             else:
-                texts.setdefault(part["key"], part["text"])
+                texts.setdefault(part["key"], unescape_ir(part["text"]))
         nodes[match["id"]] = Node(match["kind"], ids, numbers, texts)
     return nodes
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from irscope.ir.locations_model import MAX_FRAMES, Chain, ChainTable, Frame, TextLocations, count, cut, text_lines
+from irscope.ir.quoted import unescape_ir
 
 # #loc12 = loc(callsite(#loc9 at #loc10))
 _ALIAS = re.compile(r"(#loc[\w.$-]*) = loc\((.*)\)\s*$")
@@ -219,26 +220,11 @@ def _read(text: str, aliases: dict[str, Chain]) -> Chain:
         elif match["alias"]:
             stack[-1].parts.append(aliases.get(match["alias"], ()))
         elif match["place"]:
-            frame = Frame(_unescaped(match["text"]), count(match["line"]), count(match["column"]))
+            frame = Frame(unescape_ir(match["text"]), count(match["line"]), count(match["column"]))
             stack[-1].parts.append(cut((frame,)))
         elif match["text"] is not None:
-            name = _unescaped(match["text"])
+            name = unescape_ir(match["text"])
     while len(stack) > 1:
         chain = stack.pop().chain()
         stack[-1].parts.append(chain)
     return _merged(stack[0].parts)
-
-
-def _unescaped(text: str) -> str:
-    r"""A string of MLIR without its escapes: `\"`, `\\`, `\n`, `\t` and two hex digits a byte."""
-    if "\\" not in text:
-        return text
-    raw = re.sub(
-        rb"\\([0-9A-Fa-f]{2}|.)",
-        lambda match: bytes.fromhex(match[1].decode()) if len(match[1]) == 2 else _ESCAPES.get(match[1], match[1]),
-        text.encode("utf-8", "surrogateescape"),
-    )
-    return raw.decode("utf-8", "replace")
-
-
-_ESCAPES = {b"n": b"\n", b"t": b"\t"}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
+from irscope.ir.locations_asm import written_paths
 from irscope.ir.locations_known import KnownChains
 from irscope.ir.locations_model import Chain, ChainTable, Frame, TextLocations, count, cut, text_lines
 from irscope.ir.locations_ptx import CountedLines
+from irscope.ir.quoted import SassPaths
 
 # 	//## File "kernel.py", line 216 inlined at "kernel.py", line 25
 _MARKER = re.compile(r'\s*//## File "(?P<file>[^"]*)", line (?P<line>\d+)')
@@ -47,6 +49,7 @@ def read_sass(text: str, llir: str | None = None, ptx: str | None = None) -> Tex
     """
     known = KnownChains(llir, columns=False)
     counted = CountedLines(ptx)
+    paths = SassPaths(written_paths(text_lines(ptx)).values() if ptx is not None else ())
     table = ChainTable()
     by_line: list[int] = []
     current: list[Frame] = []
@@ -59,7 +62,7 @@ def read_sass(text: str, llir: str | None = None, ptx: str | None = None) -> Tex
         marker = _MARKER.match(line) if "//## File" in line else None
         if marker is not None:
             sites = [marker, *_INLINED.finditer(line, marker.end())]
-            frames = [Frame(site["file"], count(site["line"]), 0) for site in sites]
+            frames = [Frame(paths.true(site["file"]), count(site["line"]), 0) for site in sites]
             current = [*current[:-1], *frames] if awaited == frames[0] else frames
             awaited = frames[-1] if len(frames) > 1 else None
             chain = None

@@ -8,6 +8,7 @@ from dataclasses import replace
 from irscope.ir.control import CONTROL, ControlInfo
 from irscope.ir.instructions import Label, OpaqueLine, split_operands
 from irscope.ir.locations_model import Chain, Frame
+from irscope.ir.quoted import without_padding
 from irscope.ir.sass import LiveRegisters, SassFunction, SassInstruction
 
 #         .target	sm_90a
@@ -117,7 +118,7 @@ class _Reader:
         mark = _MARK.match(line)
         if mark is None:
             return False
-        frame = Frame(mark["file"], int(mark["line"]), 0)
+        frame = Frame(without_padding(mark["file"]), int(mark["line"]), 0)
         continues = self.awaited == frame
         self.location = (*self.location, frame) if continues else (frame,)
         if frame == Frame("", 0, 0):

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from irscope.ir.quoted import unescape_ir
 from irscope.record import triton_api
 from irscope.record.events import Event, EventSink
 from irscope.record.request import RecordRequest
@@ -41,7 +42,7 @@ class BinarySteps:
             self._tell_file(str(event["launch"]["kernel"].get("file", "")))
         elif event.kind == "artifact" and event["stage"] == "source" and isinstance(event.data, str):
             for path in dict.fromkeys(_LOCATION_FILE.findall(event.data)):
-                self._tell_file(path)
+                self._tell_file(unescape_ir(path))
         elif self._is_to_disassemble(event) and isinstance(event.data, bytes):
             # Its readers take a while to import, and not every recording needs them.
             from irscope.record.binaries import Disassembly

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from irscope.target import architecture_rank
+
 KIB = 1024
 MIB = 1024 * KIB
 GIB = 1024 * MIB
@@ -332,18 +334,6 @@ def part_of(target_text: str) -> DevicePart:
     rows = [row for row in _ROWS if row.backend == target_text.partition(":")[0]]
     if not rows:
         raise KeyError(f"no part is known for {target_text!r}: its backend must be 'cuda' or 'hip'")
-    asked = _arch_rank(target_text.partition(":")[2])
-    older = [row for row in rows if _arch_rank(row.arch) <= asked]
-    return max(older, key=lambda row: _arch_rank(row.arch)) if older else rows[0]
-
-
-def _arch_rank(arch: str) -> tuple[int, int]:
-    """How far along its vendor's line an architecture is: `90` -> (9, 0), `gfx942` -> (9, 66), `gfx1100` -> (11, 0)."""
-    try:
-        if arch.startswith("gfx"):
-            digits = arch.removeprefix("gfx").partition("-")[0]
-            return int(digits[:-2]), int(digits[-2:], 16)
-        number = int(arch.rstrip("af"))
-        return number // 10, number % 10
-    except ValueError:
-        return 0, 0
+    asked = architecture_rank(target_text.partition(":")[2])
+    older = [row for row in rows if architecture_rank(row.arch) <= asked]
+    return max(older, key=lambda row: architecture_rank(row.arch)) if older else rows[0]

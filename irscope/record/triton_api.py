@@ -31,24 +31,6 @@ def triton_version() -> str:
     return str(getattr(module, "__version__", ""))
 
 
-def compiler_fingerprint() -> str:
-    """A text that changes where the installed compiler does, a rebuild of the same version included."""
-    import hashlib
-
-    import triton
-
-    folder = Path(triton.__file__).parent
-    files = sorted(path for part in ("_C", "backends") for path in (folder / part).rglob("*") if path.is_file())
-    rows = [
-        (str(path.relative_to(folder)), state.st_size, state.st_mtime_ns)
-        for path in files
-        if path.suffix != ".pyc"
-        for state in (path.stat(),)
-    ]
-    environment = sorted(cache_invalidating_environment().items())
-    return hashlib.sha256(repr((rows, environment)).encode()).hexdigest()[:16]
-
-
 def require_triton() -> ModuleType:
     """Import Triton; raises MissingTool where it is absent or older than irscope supports."""
     try:
@@ -187,6 +169,20 @@ def _device_files() -> bool:
     return any(dev.glob("nvidia[0-9]*")) or (dev / "kfd").exists() or (dev / "dxg").exists()
 
 
+def package_folder() -> Path:
+    """The folder that Triton is installed in."""
+    import triton
+
+    return Path(str(triton.__file__)).parent
+
+
+def dumping_changes_llvm_ir() -> bool:
+    """Whether TRITON_KERNEL_DUMP adds Triton's and LLVM's versions to the LLVM IR, as it does in 3.9."""
+    from triton._C.libtriton import llvm
+
+    return hasattr(llvm, "add_version_info")
+
+
 def backend_modules(backend: type) -> tuple[ModuleType, ...]:
     """The modules whose globals a backend's stage functions look up when they run."""
     names = [cls.__module__ for cls in backend.__mro__ if cls.__module__ not in ("builtins", "abc")]
@@ -249,11 +245,15 @@ def compiler_library() -> tuple[Path, str]:
     return Path(str(libtriton.__file__)), "PyInit_libtriton"
 
 
-def set_up_llvm() -> None:
-    """Register LLVM's code generators; what makes assembly ends the process without them."""
-    from triton._C.libtriton import llvm
+def set_up_llvm(target: Target) -> None:
+    """What the stage that makes LLVM IR leaves set up in the process, for the stage that makes assembly of it."""
+    from triton._C import libtriton
 
-    llvm.init_targets()
+    # What makes assembly ends the process without LLVM's code generators.
+    libtriton.llvm.init_targets()
+    # 3.6 to 3.8 set LLVM's flag nvptx-short-ptr for the process as they make LLVM IR; 3.9 hands it to both stages.
+    if target.backend == "cuda" and hasattr(libtriton.nvidia, "set_short_ptr"):
+        libtriton.nvidia.set_short_ptr()
 
 
 def cache_invalidating_environment() -> dict[str, str]:
@@ -276,6 +276,17 @@ def nvidia_tools() -> dict[str, Path]:
 
     folder = Path(triton.backends.__file__).parent / "nvidia" / "bin"
     return {path.name: path for path in sorted(folder.glob("*")) if os.access(path, os.X_OK)}
+
+
+def assembler(target: Target) -> Path | None:
+    """The ptxas that a target's binaries are made with, one that TRITON_PTXAS_PATH names included; None on AMD."""
+    if target.backend != "cuda":
+        return None
+    from triton.backends.nvidia import compiler
+
+    with contextlib.suppress(AttributeError, RuntimeError):
+        return Path(compiler.get_ptxas(int(target.arch)).path)
+    return None
 
 
 def tool_versions(target: Target) -> dict[str, str]:

@@ -1,68 +1,106 @@
-"""Refuses the launches that the real launcher refuses: a tensor of the host, a grid that is too large.
-
-Source: `extractPointer` (Triton 3.6: `getPointer`) and `_launch` in `triton/backends/{nvidia,amd}/driver.{c,py}`. A
-pointer argument may be None, a number, or have a method `data_ptr` whose result, unless 0, the driver must know: memory
-of the device, or memory of the host that it has pinned.
-"""
+"""Takes stand-ins out of a launch's arguments and grid before Triton sees them, and tells what they decide of it."""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Iterator
-from pathlib import Path
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
 from typing import Any
 
-IsHost = Callable[[Any], bool]
-"""Whether an object with a method `data_ptr` is a tensor in memory of the host that the driver does not know."""
+from irscope.assumption import Decision
+from irscope.record import triton_api
+from irscope.record.virtual_follow import Following, following
+from irscope.record.virtual_numbers import Read, carry, plain, reads_of
+from irscope.record.virtual_patches import Patches
 
-_LARGEST_GRID = (2**31 - 1, 65535, 65535)
-"""Source: CUDA C++ Programming Guide, Technical Specifications per Compute Capability; the same for all of them."""
+Decided = dict[Read, list[Decision]]
+
+_launch = threading.local()
 
 
-def check_arguments(source: Any, metadata: Any, arguments: tuple[Any, ...], backend_name: str, is_host: IsHost) -> None:
-    """Raise what Triton raises for a pointer argument that the GPU cannot reach.
+def install_arguments(patches: Patches) -> None:
+    """Watch what kernels are called with, until `patches` are restored."""
+    kernel_class = triton_api.jit_function_class()
+    run = kernel_class.run
 
-    Arguments:
-        source: what was compiled, Triton's `ASTSource`; another kind has no signature, and passes.
-        metadata: the compiled kernel's.
-        arguments: those of the launch, constants among them.
-        backend_name: `nvidia` or `amd`.
-        is_host: see `IsHost`.
+    def run_plain(function: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        one = following()
+        if one is None:
+            return run(function, *args, grid=grid, warmup=warmup, **kwargs)
+        before = getattr(_launch, "decided", None)
+        _launch.decided = decided = {}
+        names = [*function.arg_names, *([""] * len(args))]
+        constants = {parameter.name for parameter in function.params if parameter.is_constexpr}
+        held: dict[str, Any] = {}
+
+        def taken(name: str, value: Any) -> Any:
+            value = _assumed(one, name, value)
+            for read in reads_of(value):
+                # What is passed on as it is read has the parameter's name.
+                read = read if read.name else replace(read, name=name)
+                kind = "constexpr" if name in constants else "argument"
+                decided.setdefault(read, []).append(Decision(kind, name))
+                held[name] = value
+            return plain(value)
+
+        try:
+            args = tuple(taken(name, value) for name, value in zip(names, args, strict=False))
+            kwargs = {name: taken(name, value) for name, value in kwargs.items()}
+            return run(function, *args, grid=_watched_grid(grid, held, decided), warmup=warmup, **kwargs)
+        finally:
+            _launch.decided = before
+
+    patches.set(kernel_class, "run", run_plain)
+
+
+def _assumed(one: Following, name: str, value: Any) -> Any:
+    """An argument as `--assume` sets it by the parameter's name, where what was read has another name."""
+    reads = reads_of(value)
+    if not reads or isinstance(value, tuple | list) or any(read.given for read in reads):
+        return value
+    number = one.given_for(name, value)
+    if number is None:
+        return value
+    first = min(reads, key=lambda read: (read.file, read.line))
+    return carry(number, frozenset({Read(name, repr(number), first.file, first.line, first.expression, True)}))
+
+
+def _watched_grid(grid: Any, held: Mapping[str, Any], decided: Decided) -> Any:
+    def noted(chosen: Any) -> Any:
+        for index, size in enumerate(chosen if isinstance(chosen, tuple | list) else ()):
+            for read in reads_of(size):
+                decided.setdefault(read, []).append(Decision("grid", f"grid[{index}]={plain(size)}"))
+        return tuple(map(plain, chosen)) if reads_of(chosen) else chosen
+
+    if not callable(grid):
+        return noted(grid)
+    called: Callable[[dict[str, Any]], Any] = grid
+    # A grid sees the arguments as the program gave them.
+    return lambda bound: noted(called({**bound, **held} if held else bound))
+
+
+def assumptions_under_way(launch: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+    """What was assumed up to now, as JSON holds `irscope.assumption.Assumption`.
+
+    `launch`: what is compiled, as JSON holds it: with it, what the launch's arguments decided of its attributes and
+    constants is told too.
     """
-    signature = getattr(source, "signature", None)
-    if not isinstance(signature, dict):
-        return
-    by_address = bool(getattr(metadata, "tensordesc_meta", None))
-    for index, (kind, argument) in enumerate(_flat(tuple(signature.values()), arguments)):
-        pointer = argument
-        if kind.startswith("tensordesc"):
-            # Where the part has no hardware for descriptors, its pointer is an argument as any other.
-            pointer = None if by_address else getattr(argument, "base", None)
-        elif not kind.startswith("*"):
-            continue
-        if pointer is not None and not isinstance(pointer, int) and is_host(pointer):
-            raise ValueError(_words(backend_name).replace("%d", str(index)))
+    one = following()
+    if one is None:
+        return []
+    decided: Decided = getattr(_launch, "decided", None) or {}
+    if launch is not None:
+        decided = {read: [*_specialised(made, launch), *made] for read, made in decided.items()}
+    return [asdict(assumption) for assumption in one.assumptions(decided)]
 
 
-def check_grid(grid: tuple[int, int, int]) -> None:
-    """Raise what Triton raises where a CUDA driver takes no grid of that size."""
-    if 0 not in grid and any(size > largest for size, largest in zip(grid, _LARGEST_GRID, strict=True)):
-        raise RuntimeError("Triton Error [CUDA]: invalid argument")
-
-
-def _flat(kinds: tuple[Any, ...], arguments: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
-    for kind, argument in zip(kinds, arguments, strict=False):
-        if isinstance(kind, tuple):
-            yield from _flat(kind, tuple(argument))
-        else:
-            yield str(kind), argument
-
-
-def _words(backend_name: str) -> str:
-    """The message as the installed launcher has it: NVIDIA's of 3.7 and later does not count the arguments."""
-    driver = importlib.import_module(f"triton.backends.{backend_name}.driver")
-    folder = Path(str(driver.__file__)).parent
-    text = "".join(path.read_text("utf-8") for path in (folder / "driver.py", folder / "driver.c") if path.exists())
-    counted = "Pointer argument (at %d) cannot be"
-    begin = counted if counted in text else "Pointer argument cannot be"
-    return f"{begin} accessed from Triton (cpu tensor?)"
+def _specialised(made: list[Decision], launch: Mapping[str, Any]) -> list[Decision]:
+    names = {decision.what for decision in made if decision.kind == "argument"}
+    found: list[Decision] = []
+    for parameter, text in launch.get("attributes", ()):
+        if parameter.partition("[")[0] in names:
+            found.append(Decision("attribute", f"{parameter}: {text}"))
+    for parameter, text in launch.get("constants", ()):
+        if parameter.partition("[")[0] in names:
+            found.append(Decision("constexpr", f"{parameter}={text}"))
+    return found

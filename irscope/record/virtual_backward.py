@@ -7,6 +7,7 @@ from a dispatch mode, in which it is off.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
@@ -17,11 +18,15 @@ from irscope.record.virtual_rescue import EachOperator
 from irscope.record.virtual_torch import VirtualCuda
 
 
-def follow_backward(mode: VirtualCuda, patches: Patches) -> None:
-    """Let the function mode see the script's own code in backward passes, until `patches` are restored."""
+def follow_backward(mode: VirtualCuda, patches: Patches, before: Callable[[Any], None]) -> None:
+    """Let the function mode see the script's own code in backward passes, until `patches` are restored.
+
+    `before` is called with the outputs that a pass starts from.
+    """
     run = torch.autograd.graph._engine_run_backward
 
     def run_in_mode(*args: Any, **kwargs: Any) -> Any:
+        before(args[0] if args else kwargs.get("t_outputs", ()))
         with ExitStack() as stack:
             if not mode.is_on:
                 stack.enter_context(mode)

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from irscope.record.device_table import DevicePart
-from irscope.record.virtual_arguments import IsHost, check_arguments, check_grid
 from irscope.record.virtual_binary import binary_use
+from irscope.record.virtual_launch_checks import IsHost, check_arguments, check_grid
 from irscope.record.virtual_patches import Patches
 
 Launched = Callable[[Any, tuple[int, int, int]], None]
@@ -139,9 +139,9 @@ class VirtualLauncher:
         grid = int(grid_x), int(grid_y), int(grid_z)
         if self._driver.part.backend == "cuda":
             check_grid(grid)
-        if self._driver.on_arguments is not None:
-            self._driver.on_arguments(arguments)
         kernel = self.kernel() if self.kernel is not None else None
+        if self._driver.on_arguments is not None:
+            self._driver.on_arguments(kernel, self.source, arguments)
         if self._driver.on_launch is not None and kernel is not None:
             self._driver.on_launch(kernel, grid)
         if exit_hook is not None:
@@ -159,8 +159,8 @@ class VirtualDriver:
         """
         self.part = part
         self.on_launch = on_launch
-        self.on_arguments: Callable[[tuple[Any, ...]], None] | None = None
-        """Called at each launch with the kernel's arguments."""
+        self.on_arguments: Callable[[Any, Any, tuple[Any, ...]], None] | None = None
+        """Called at each launch with the compiled kernel (None where it is gone), its source and the arguments."""
         self.is_host_memory: IsHost = lambda argument: False
         """Whether an argument is a tensor that the GPU cannot reach; without torch, nobody can tell."""
         self.utils = VirtualUtils(part)

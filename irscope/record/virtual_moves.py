@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from irscope.record import virtual_memory
-from irscope.record.virtual_memory import CPU, CUDA, META, Known
+from irscope.record import virtual_memory, virtual_shapes
+from irscope.record.virtual_memory import CPU, CUDA, META
 from irscope.record.virtual_torch import VirtualCuda
 
 T = torch.Tensor
@@ -122,22 +122,26 @@ class Moves:
         found = virtual_memory.known(tensor)
         if tensor.is_meta:
             result = tensor.to(dtype, copy=True, **options)
+            virtual_shapes.carry_sizes([tensor], (), result)
         elif tensor.requires_grad and torch.is_grad_enabled():
             result = _Upload.apply(tensor, dtype)
         else:
             result = tensor.to(META, dtype, **options)
         if there.type == "meta":
             return self._memory.mark(result, META)
-        if found is not None and virtual_memory.worth_knowing(result, True):
-            virtual_memory.know(result, Known(found.values.detach().to(dtype, copy=True)))
+        if found is not None and tensor.numel() <= virtual_memory.KNOWN_ELEMENTS:
+            virtual_memory.know(result, found.values.detach().to(dtype), drawn=found.drawn)
         return result
 
     def _download(self, tensor: torch.Tensor, dtype: torch.dtype, options: dict[str, Any]) -> Any:
         found = virtual_memory.known(tensor)
-        if found is not None and not tensor.requires_grad:
+        if found is not None and not found.drawn and not tensor.requires_grad:
             return found.values.to(dtype, copy=True, **options)
         # Data that nobody has stays without: it reports the host's device, and costs none of its memory.
         result = self._memory.mark(tensor.to(dtype, copy=True, **options), CPU)
+        if found is not None:
+            virtual_memory.know(result, found.values.to(dtype), drawn=found.drawn)
+        virtual_shapes.carry_sizes([tensor], (), result)
         holds = virtual_memory.truth(tensor)
         return result if holds is None else virtual_memory.suppose(result, holds)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from irscope.record.virtual_rescue import OWN
+from irscope.record.virtual_shadow import OWN
 from irscope.record.virtual_torch import VirtualCuda
 
 KEYS = ("CUDA", "CompositeExplicitAutograd")

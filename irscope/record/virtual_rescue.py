@@ -8,11 +8,10 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
 from irscope.record import virtual_memory
+from irscope.record.virtual_shadow import OWN
 
 SMALL = 1 << 22
 """Up to this many elements in all, an operator is tried on the CPU, for the shapes of its results."""
-OWN = frozenset({"aten", "prim", "prims", "_prims", "quantized", "c10d", "_c10d_functional", "inductor"})
-"""The namespaces of torch's own operators, whose GPU code is compiled."""
 _BACKWARD = frozenset({torch.Tensor.backward, torch.autograd.backward, torch.autograd.grad})
 """Run the script's own code, which must not run twice."""
 

@@ -24,6 +24,7 @@ from typing import Any, NoReturn
 from irscope.capture import Target
 from irscope.errors import IrscopeError
 from irscope.record import triton_api
+from irscope.record.compiler_identity import compiler_fingerprint
 from irscope.record.events import Event, EventWriter
 from irscope.record.request import RecordRequest
 from irscope.record.worker import describe_environment, work
@@ -56,7 +57,7 @@ def _import_all() -> dict[str, Any]:
     triton_api.backend_classes()
     import irscope.record.recompile  # noqa: F401 - what a worker would import first
 
-    return {"triton_version": triton_api.triton_version(), "compiler": triton_api.compiler_fingerprint()}
+    return {"triton_version": triton_api.triton_version(), "compiler": compiler_fingerprint()}
 
 
 def _messages(control: socket.socket) -> Any:

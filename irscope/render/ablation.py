@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from irscope.analysis.ablation import COUNT_NAMES, Ablation, SortKey, Variant
+from irscope.render.figures import difference as signed
+from irscope.render.figures import percent
 from irscope.render.tables import display_width, shorten
 from irscope.render.terminal import table
 
@@ -45,10 +47,13 @@ def render_ablation(
     parts = [f"{head}: {about(ablation)}\n", _table(ablation, shown, width, color)]
     for what, names in idle(ablation):
         parts.append(_listed(what, names, every, width))
-    failures = [variant for variant in shown if not variant.compiles and variant.message]
+    failures = [variant for variant in (ablation.baseline, *shown) if variant.message]
     if failures:
         parts.append(
-            "".join(f"{variant.name}: {shorten(variant.message.splitlines()[0], _LONGEST)}\n" for variant in failures)
+            "".join(
+                f"{variant.name or 'every pass on'}: {shorten(variant.message.splitlines()[0], _LONGEST)}\n"
+                for variant in failures
+            )
         )
     if ablation.missing:
         parts.append(f"{ablation.missing} more were not compiled.\n")
@@ -90,19 +95,24 @@ def cell(ablation: Ablation, variant: Variant, name: str) -> Cell:
     if value is None:
         return Cell("–" if variant.compiles else "")
     difference = ablation.difference(variant, name)
-    unit = " %" if name == "occupancy" else ""
-    return Cell(f"{value:g}{unit}", f"{difference:+g}" if difference else "")
+    text = percent(value / 100) if name == "occupancy" else f"{value:g}"
+    return Cell(text, signed(difference) if difference else "")
 
 
 def outcome(ablation: Ablation, variant: Variant) -> str:
     """What came of it: where it fails, or from which stage on it differs."""
+    unfit = "" if variant.fits else "does not fit"
     if not variant.off:
-        return ""
+        return unfit
     if variant.failed_in:
         return f"fails in {variant.failed_in}"
     if not variant.differs_from:
-        return "identical"
-    return f"{variant.differs_from}, same binary" if ablation.same_program(variant) else f"from {variant.differs_from}"
+        told = "identical"
+    elif ablation.same_program(variant):
+        told = f"{variant.differs_from}, same binary"
+    else:
+        told = f"from {variant.differs_from}"
+    return ", ".join(filter(None, [told, unfit]))
 
 
 def measured(variant: Variant) -> tuple[str, str]:

@@ -68,8 +68,8 @@ def _table(ablation: Ablation, sort: SortKey | None) -> str:
         ]
         if on_gpu:
             result, time = measured(variant)
-            cells += [f'<td class="result">{escape(result)}</td>', f"<td>{escape(time)}</td>"]
-        cells += [_count(cell(ablation, variant, name), name, name in moving) for name in names]
+            cells += [f'<td class="result">{escape(result)}</td>', f"<td{_judged(variant)}>{escape(time)}</td>"]
+        cells += [_count(cell(ablation, variant, name), name in moving) for name in names]
         keys = _UNIT.join(_keys(ablation, variant, names, on_gpu))
         return f'<tr class="{_kind(ablation, variant)}" data-keys="{escape(keys)}">{"".join(cells)}</tr>'
 
@@ -88,11 +88,19 @@ def _kind(ablation: Ablation, variant: Variant) -> str:
     return "" if not variant.off or ablation.changes(variant) else "idle"
 
 
-def _count(one: Cell, name: str, moving: bool) -> str:
+def _judged(variant: Variant) -> str:
+    """The colour of a time that was measured, and lies beyond the noise; none for what computes something else."""
+    ratio = variant.ratio
+    if not variant.off or ratio is None or not ratio.different or variant.is_wrong:
+        return ""
+    return f' class="{"worse" if ratio.value > 1 else "better"}"'
+
+
+def _count(one: Cell, moving: bool) -> str:
     change = ""
     if one.difference:
-        is_worse = one.difference.startswith("+") != (name == "occupancy")
-        change = f'<span class="{"worse" if is_worse else "better"}">{escape(one.difference)}</span>'
+        # In no colour: fewer instructions are no gain by themselves, only a time says so.
+        change = f"<span>{escape(one.difference)}</span>"
     room = f'<span class="change">{change}</span>' if moving else ""
     return f'<td class="value">{escape(one.value)}{room}</td>'
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from irscope.analysis.measurement import Agreement, Ratio, Timing
 from irscope.render.agreement import error_text
+from irscope.render.figures import percent
 from irscope.render.tables import table
 
 _RATES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -141,7 +142,7 @@ def _rates(bench: Bench, timing: Timing | None) -> list[object]:
         if not amount:
             continue
         rate = _per_second(amount, timing)
-        share = f"{100 * rate / ceiling:.0f} %" if rate is not None and ceiling else "–"
+        share = percent(rate / ceiling) if rate is not None and ceiling else "–"
         cells += [rate_text(rate, unit) if rate is not None else "–", share]
     return cells
 

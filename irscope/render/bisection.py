@@ -58,6 +58,7 @@ def bisection_json(found: Bisection) -> dict[str, Any]:
         "right": _step_json(found, found.right),
         "passes": list(found.passes),
         "kept": list(found.kept),
+        "fixed": list(found.fixed),
         "tries": found.tries,
         "steps": [_step_json(found, step) for step in found.steps],
         "diff": found.diff and {"pass": found.diff.label, "unified": found.diff.text_diff.unified()},
@@ -87,6 +88,8 @@ def _scope(found: Bisection) -> str:
             f"; {len(found.kept)} stay on, without which it does not compile ({found.tries} tries): "
             f"{', '.join(found.kept)}"
         )
+    if found.fixed:
+        text += f"; {len(found.fixed)} more of the plan's, of other stages, stay off: {', '.join(found.fixed)}"
     return text
 
 
@@ -109,17 +112,18 @@ def _verdict(found: Bisection) -> str:
 def _sentences(found: Bisection) -> Iterator[str]:
     left, right = found.left.verdict, found.right.verdict
     guilty = " or ".join(found.guilty)
+    start = f"with {', '.join(found.fixed)} off" if found.fixed else "with every pass on"
     if not guilty:
         ends = "under the plan" if found.is_planned else "with all of them off" + (" but those" if found.kept else "")
         if "skip" in (left.judgement, right.judgement):
-            side = "with every pass on" if left.judgement == "skip" else ends
+            side = start if left.judgement == "skip" else ends
             saw = left.saw if left.judgement == "skip" else right.saw
             yield f"Nothing to bisect: {side} it cannot be judged ({saw})."
             if found.is_planned:
                 yield "--check-compiles finds which pass of the plan the compile cannot do without."
         else:
             saw = f"({left.saw}, {right.saw})"
-            yield f"Nothing to bisect: it is {left.judgement} with every pass on and {ends} too {saw}."
+            yield f"Nothing to bisect: it is {left.judgement} {start} and {ends} too {saw}."
             if found.kept:
                 yield "What decides it stays on, or is no pass; --check with --partial switches those off too."
         return
@@ -131,7 +135,7 @@ def _sentences(found: Bisection) -> Iterator[str]:
         together = ", ".join(found.left.off)
         yield f"{guilty}: its absence alone does not decide, only together with {together} off."
     else:
-        yield f"{guilty}: its absence alone decides."
+        yield f"{guilty}: its absence alone decides{', ' + start if found.fixed else ''}."
 
 
 def _sides(found: Bisection) -> str:

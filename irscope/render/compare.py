@@ -9,6 +9,7 @@ from typing import Any
 
 from irscope.analysis.compare import Change, Comparison
 from irscope.render.diff import render_side_by_side, render_unified
+from irscope.render.figures import difference, milliseconds, resource_title, resource_value
 from irscope.render.terminal import table, visible
 
 _LARGEST = 6
@@ -82,14 +83,16 @@ def _rows(title: str, changes: Sequence[Change], width: int, color: bool) -> lis
     if not changes:
         return []
     rows = [
-        [change.name.replace("_", " "), _value(change.left), "→", _value(change.right), _signed(change.difference)]
+        [
+            resource_title(change.name),
+            resource_value(change.name, change.left),
+            "→",
+            resource_value(change.name, change.right),
+            difference(change.difference),
+        ]
         for change in changes
     ]
     return [table([title, "before", "", "after", "±"], rows, width=width, color=color)]
-
-
-def _signed(value: float | None) -> str:
-    return "" if value is None else f"{value:+g}"
 
 
 def _line_table(comparison: Comparison) -> list[str]:
@@ -106,27 +109,32 @@ def _line_table(comparison: Comparison) -> list[str]:
 
 
 def _pass_table(comparison: Comparison, width: int, color: bool) -> list[str]:
-    """The passes that ran on one side only, and those whose time changed most, side by side."""
+    """The passes that ran on one side only, and those whose time changed most, side by side.
+
+    Two compiles of one thing take different times: where nothing else differs, times are no difference.
+    """
     rows = [row for row in comparison.passes if row.left_us is not None or row.right_us is not None]
-    if not rows or all(row.left_us == row.right_us for row in rows):
-        return []
     one_sided = [row for row in rows if row.outcome[0] != row.outcome[1]]
+    if not one_sided and (comparison.is_empty or all(row.left_us == row.right_us for row in rows)):
+        return []
     both = sorted(
         (row for row in rows if row not in one_sided),
         key=lambda row: -abs((row.right_us or 0) - (row.left_us or 0)),
     )
     cells = [
         [row.label, _time(row.left_us, row.outcome[0]), "→", _time(row.right_us, row.outcome[1])]
-        for row in (one_sided + both)[:_PASSES]
+        for row in (one_sided if comparison.is_empty else one_sided + both)[:_PASSES]
     ]
+    if comparison.is_empty:
+        return [table(["passes, ms", "before", "", "after"], cells, width=width, color=color)]
     totals = [sum(row.left_us or 0 for row in rows), sum(row.right_us or 0 for row in rows)]
-    cells.append([f"all {len(rows)}", f"{totals[0] / 1000:.1f}", "→", f"{totals[1] / 1000:.1f}"])
+    cells.append([f"all {len(rows)}", milliseconds(totals[0]), "→", milliseconds(totals[1])])
     return [table(["passes, ms", "before", "", "after"], cells, width=width, color=color)]
 
 
 def _time(duration_us: int | None, outcome: str) -> str:
     marks = {"skipped": "off", "failed": "failed", "absent": "–"}
-    return marks.get(outcome) or ("–" if duration_us is None else f"{duration_us / 1000:.2f}")
+    return marks.get(outcome) or ("–" if duration_us is None else milliseconds(duration_us))
 
 
 def _stage_diff(comparison: Comparison, stage: str, width: int, color: bool, side_by_side: bool, context: int) -> str:

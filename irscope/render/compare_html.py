@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from html import escape
-from typing import Any
 
 from irscope.analysis.compare import Change, Comparison
 from irscope.analysis.entries import DiffEntry, TextDiff
 from irscope.analysis.marks import Span
 from irscope.render.assets import read_asset
+from irscope.render.figures import difference, resource_title, resource_value
 
 _CONTEXT = 3
 
@@ -35,7 +35,7 @@ def _comparison(comparison: Comparison) -> str:
     parts = [
         f"<h1>{escape(left.name)} <small>{escape(str(left.target))} · {left.id[:8]}</small> → "
         f"{escape(right.name)} <small>{escape(str(right.target))} · {right.id[:8]}</small></h1>",
-        _changes("What went in", comparison.differences),
+        _changes("What went in", comparison.differences, counted=False),
         _stages(comparison),
         _changes("Resources", comparison.resources),
         _changes("Instructions", comparison.instructions),
@@ -47,11 +47,16 @@ def _comparison(comparison: Comparison) -> str:
     return "\n".join(filter(None, parts))
 
 
-def _changes(title: str, changes: Sequence[Change]) -> str:
+def _changes(title: str, changes: Sequence[Change], counted: bool = True) -> str:
     if not changes:
         return ""
     rows = [
-        [change.name.replace("_", " "), _value(change.left), _value(change.right), _signed(change.difference)]
+        [
+            resource_title(change.name) if counted else change.name,
+            resource_value(change.name, change.left),
+            resource_value(change.name, change.right),
+            difference(change.difference) if counted else "",
+        ]
         for change in changes
     ]
     return _table(title, ["", "before", "after", "±"], rows)
@@ -70,14 +75,6 @@ def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) ->
     head = "".join(f"<th>{escape(column)}</th>" for column in columns)
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<h2>{escape(title)}</h2>\n<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def _value(value: Any) -> str:
-    return "–" if value is None else str(value)
-
-
-def _signed(value: float | None) -> str:
-    return "" if value is None else f"{value:+g}"
 
 
 def _side_by_side(diff: TextDiff) -> str:

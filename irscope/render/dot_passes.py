@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from irscope.analysis.pass_effects import PassEffect
 from irscope.render.dot_graph import INK, SOFT, Drawing, new_drawing, text
+from irscope.render.figures import milliseconds
 
 _CHANGED, _IDLE, _UNKNOWN = "#bfe3d0", "#f6f7f9", "#fdf3cf"
 _IN_A_BOX = 3
@@ -20,8 +21,8 @@ def render_passes(effects: Sequence[PassEffect], *, title: str, notes: Iterable[
         notes: lines below the title.
     """
     changed = sum(1 for effect in effects if effect.snapshot.changed)
-    total_ms = sum(effect.snapshot.duration_us or 0 for effect in effects) / 1000
-    counts = f"{len(effects)} passes, {changed} changed the IR (green), {total_ms:.0f} ms"
+    total = milliseconds(sum(effect.snapshot.duration_us or 0 for effect in effects))
+    counts = f"{len(effects)} passes, {changed} changed the IR (green), {total} ms"
     summary = f"{counts}; grey boxes hold passes that changed nothing"
     graph = new_drawing("passes", title, (*notes, summary), rankdir="TB", newrank="true")
     stages = list(dict.fromkeys(_stage(effect) for effect in effects))
@@ -87,7 +88,7 @@ def _draw(graph: Drawing, name: str, group: list[PassEffect]) -> None:
     elif snapshot.changed is None:
         style |= {"fillcolor": _UNKNOWN, "color": "#b08900"}
         mark = "  not compared"
-    time = f"{snapshot.duration_us / 1000:.1f} ms" if snapshot.duration_us is not None else ""
+    time = f"{milliseconds(snapshot.duration_us)} ms" if snapshot.duration_us is not None else ""
     facts = [part for part in (time, *_changes(effect)) if part]
     rows = [f"<B>{text(_name(effect))}</B>{text(mark)}"]
     if facts:

@@ -11,6 +11,7 @@ from irscope.layout.described import DescribedLayout
 from irscope.layout.linear import LinearLayout, Preimage
 from irscope.layout.memory_map import MemoryMap
 from irscope.layout.thread_map import Owner, ThreadMap
+from irscope.render.figures import percent
 from irscope.render.layout_plane import Plane, Run, axes_of, make_runs, plane_of, sizes_of, unit_worth_showing
 
 ColorBy = Literal["warp", "lane", "register", "bank", "vector"]
@@ -97,7 +98,7 @@ class _Marks:
 def _share(share: float) -> str:
     if share in (0, 1):
         return "all" if share else "none"
-    return f"{share:.1%}" if not 0.01 < share < 0.99 else f"{share:.0%}"
+    return percent(share)
 
 
 def check_color(described: DescribedLayout, color_by: str | None) -> str:
@@ -127,7 +128,9 @@ def thread_facts(described: DescribedLayout) -> list[str]:
     copies = threads.replication
     if copies.total == 1:
         return [f"{sizes}; every element once"]
-    return [f"{sizes}; each element {copies.total} times ({copies}): {copies.wasted:.0%} of the registers hold copies"]
+    return [
+        f"{sizes}; each element {copies.total} times ({copies}): {percent(copies.wasted)} of the registers hold copies"
+    ]
 
 
 def counted(number: int, noun: str) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from irscope.analysis.fit import excesses_of
 from irscope.analysis.occupancy import occupancy_of
 from irscope.capture import Capture
 from irscope.errors import IrscopeError
 from irscope.layout.costs import as_json, costs_of
+from irscope.render.figures import percent
 
 _MOST = 8
 _SLOW_SHARE = 0.2
@@ -29,8 +31,8 @@ def _failure(capture: Capture) -> list[dict[str, Any]]:
     failure = capture.failure
     if failure is None:
         return []
-    where = failure.pass_label or failure.stage or "the front end"
-    return [{"level": "bad", "text": f"The compile failed in {where}.", "pass": failure.pass_label}]
+    text = f"The compile {failure.verdict}: {failure.headline}"
+    return [{"level": "bad", "text": text, "pass": failure.pass_label}]
 
 
 def _spills(capture: Capture) -> list[dict[str, Any]]:
@@ -43,12 +45,18 @@ def _spills(capture: Capture) -> list[dict[str, Any]]:
 
 
 def _occupancy(capture: Capture) -> list[dict[str, Any]]:
+    if excesses := excesses_of(capture):
+        # A failure of the capture, except in one that was recorded before that was judged.
+        told = [{"level": "bad", "text": f"It does not fit: {row}."} for row in excesses]
+        return [] if capture.failure is not None else told
     found = occupancy_of(capture)
     if found is None or found.fraction > _LOW_OCCUPANCY:
         return []
     causes = " and ".join(found.limited_by)
-    text = f"Occupancy is {found.fraction:.0%}: {found.warps_per_sm} of {found.max_warps} warps, limited by {causes}."
-    return [{"level": "warn" if found.runs else "bad", "text": text}]
+    text = (
+        f"Occupancy is {percent(found.fraction)}: {found.warps_per_sm} of {found.max_warps} warps, limited by {causes}."
+    )
+    return [{"level": "warn", "text": text}]
 
 
 def _costs(costs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -72,7 +80,7 @@ def _slow_passes(capture: Capture) -> list[dict[str, Any]]:
     timed = [(item.duration_us, item.label) for item in capture.passes() if item.duration_us]
     total = sum(duration for duration, _ in timed)
     return [
-        {"level": "note", "text": f"{label} takes {duration / total:.0%} of all passes' time.", "pass": label}
+        {"level": "note", "text": f"{label} takes {percent(duration / total)} of all passes' time.", "pass": label}
         for duration, label in sorted(timed, reverse=True)[:2]
         if duration > _SLOW_SHARE * total
     ]

@@ -8,6 +8,7 @@ from html import escape
 from irscope.analysis.metrics import resource_rows
 from irscope.analysis.occupancy import occupancy_of
 from irscope.capture import Capture
+from irscope.render.figures import milliseconds, resource_title, resource_value
 
 
 def summary_html(capture: Capture) -> str:
@@ -15,8 +16,7 @@ def summary_html(capture: Capture) -> str:
     launch = capture.launch
     parts = [f"<h2>{_text(capture.name)} <small>{_text(capture.target)} · {_text(capture.id[:8])}</small></h2>"]
     if capture.failure is not None:
-        where = capture.failure.pass_label or capture.failure.stage or "the front end"
-        parts.append(f"<p><strong>The compile failed in {_text(where)}:</strong></p>")
+        parts.append(f"<p><strong>The compile {_text(capture.failure.verdict)}:</strong></p>")
         parts.append(f"<pre>{_text(capture.failure.message)}</pre>")
     parts.append(_table("Compiled", _inputs(capture)))
     parts.append(_table("Resources", _resources(capture)))
@@ -42,12 +42,12 @@ def _inputs(capture: Capture) -> Iterable[tuple[str, object]]:
     yield "grid", " × ".join(map(str, launch.grid)) if launch.grid else ""
     yield "plan", str(capture.plan)
     yield "Triton", capture.environment.triton_version
-    yield "compile time", "" if capture.compile_us is None else f"{capture.compile_us / 1000:.0f} ms"
+    yield "compile time", "" if capture.compile_us is None else f"{milliseconds(capture.compile_us)} ms"
 
 
 def _resources(capture: Capture) -> Iterable[tuple[str, object]]:
     for name, value in resource_rows(capture).items():
-        yield name.replace("_", " "), value
+        yield resource_title(name), resource_value(name, value)
     if (found := occupancy_of(capture)) is not None:
         yield "limited by", " and ".join(found.limited_by)
 

@@ -17,7 +17,7 @@ from irscope.analysis.measurement import Agreement, Ratio, Timing
 from irscope.capture import Capture
 from irscope.plan import PassPlan
 from irscope.record.request import RecordRequest
-from irscope.store import CaptureStore
+from irscope.store import CaptureStore, save
 from tests.cli.product import KERNELS, ROOT, Run
 
 SHOW = f"PYTHONPATH={ROOT} {sys.executable} -m irscope show {{capture}} --stage"
@@ -217,3 +217,60 @@ def test_the_shorter_way_to_write_a_plan() -> None:
     assert str(short_plan({"ttgir:b#1", "ttgir:b#2", "ttgir:c#1"}, every)) == "+ttgir:d#1"
     assert str(short_plan(set(every), every)) == "-ttir:a#1 -ttgir:*"
     assert str(short_plan((), every)) == ""
+
+
+def judged_again(irscope: Run, step: dict[str, object]) -> Capture:
+    """What a printed command compiles."""
+    irscope(*shlex.split(str(step["command"]))[1:])
+    return CaptureStore().load("last")
+
+
+@pytest.mark.triton
+@pytest.mark.parametrize("stage", [["--stage", "ttgir"], ["--stage", "ttir"], []])
+def test_the_whole_plan_is_compiled_whatever_stage_is_searched(
+    irscope: Run, product: Capture, tmp_path: Path, stage: list[str]
+) -> None:
+    """Each variant that is judged has the passes off that are reported, and the printed commands make them again."""
+    off = ("ttir:cse", "ttir:combine", "ttgir:triton_licm", "ttgir:cse", "llir:cse")
+    plan = [word for name in off for word in ("-d", name)]
+    told = tmp_path / "told"
+    note = f'echo "$IRSCOPE_PLAN|$IRSCOPE_PASSES_OFF" >> {told}'
+    check = f'{note}; ! echo "$IRSCOPE_PASSES_OFF" | grep -qE "ttgir:triton_licm|ttir:combine"'
+    code, out, err = irscope("bisect", "last", *plan, *stage, "--check", check, "--json")
+    data = json.loads(out)
+    every = list(product.passes())
+    planned = {one.label for one in every if PassPlan.parse(" ".join(f"-{name}" for name in off)).skips(one)}
+    searched = {label for label in planned if not stage or label.startswith(stage[1])}
+    assert set(data["passes"]) == searched
+    assert set(data["fixed"]) == planned - searched
+    for line in told.read_text().splitlines():
+        text, _, labels = line.partition("|")
+        gone = {one.label for one in every if PassPlan.parse(text).skips(one)}
+        assert gone == set(labels.split()) >= planned - searched
+    for side in ("left", "right"):
+        again = judged_again(irscope, data[side])
+        gone = {one.label for one in again.passes() if one.outcome == "skipped"}
+        assert gone == {*data[side]["off"], *data["fixed"]}
+        is_good = not gone & {"ttgir:triton_licm#1", "ttir:combine#1"}
+        assert (data[side]["judgement"] == "good") == is_good
+    if not stage:
+        assert code == 0, err
+        assert set(data["guilty"]) <= {"ttgir:triton_licm#1", "ttir:combine#1"}
+    else:
+        # The pass of the other stage is off throughout, and it decides: there is nothing to find.
+        assert (code, data["guilty"]) == (1, [])
+
+
+@pytest.mark.triton
+def test_a_check_is_told_of_each_pass_that_is_off(irscope: Run, product: Capture, tmp_path: Path) -> None:
+    """Where most of a stage is off, its plan names what stays on; and a file's other target is the command's too."""
+    told, file = tmp_path / "told", save(product, tmp_path / "product.irscope")
+    check = f'echo "$IRSCOPE_PLAN|$IRSCOPE_PASSES_OFF" >> {told}; test -z "$IRSCOPE_PASSES_OFF"'
+    data = found(irscope, file, "-t", "cuda:80", "--stage", "ttir", "--check", check)
+    again = judged_again(irscope, data["right"])
+    assert str(again.target) == "cuda:80"
+    every = list(again.passes())
+    rows = [line.partition("|") for line in told.read_text().splitlines()]
+    assert any(plan.startswith("+") for plan, _, _ in rows)
+    for plan, _, labels in rows:
+        assert labels.split() == [one.label for one in every if PassPlan.parse(plan).skips(one)]

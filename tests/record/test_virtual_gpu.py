@@ -177,7 +177,7 @@ def test_what_the_launcher_refuses(ran: Ran) -> None:
 
 @pytest.mark.parametrize("backend", ["nvidia", "amd"])
 def test_a_refusal_is_in_the_words_of_the_installed_launcher(backend: str) -> None:
-    from irscope.record.virtual_arguments import _words
+    from irscope.record.virtual_launch_checks import _words
 
     folder = Path(str(import_module(f"triton.backends.{backend}").__file__)).parent
     text = "".join(path.read_text() for path in (folder / "driver.py", folder / "driver.c") if path.exists())

@@ -120,3 +120,26 @@ def test_the_page_holds_all_rows_and_fetches_nothing() -> None:
     assert policy is not None
     assert "default-src 'none'" in policy[1]
     assert "unsafe" not in policy[1]
+
+
+def classes_of(page: str, text: str) -> set[str]:
+    """The classes of the cell that holds a text, and of what is in it."""
+    cell = next(cell for cell in re.findall(r"<td[^>]*>.*?</td>", page) if text in cell)
+    return {name for names in re.findall(r'class="([^"]*)"', cell) for name in names.split()}
+
+
+def test_only_a_time_that_was_measured_has_a_colour() -> None:
+    """Fewer instructions without the pipeliner are no gain: the launch takes longer."""
+    fewer = replace(CHANGED, counts=replace(CHANGED.counts, instructions=40, registers=16, occupancy=75.0))
+    for variant in (fewer, CHANGED):
+        page = render_ablation_html(replace(ABLATION, variants=(variant,)))
+        rows = page.partition("<table")[2].partition("</table>")[0]
+        assert "better" not in rows
+        assert "worse" not in rows
+    for ratio, colour in ((1.5, {"worse"}), (0.7, {"better"}), (1.0, set[str]())):
+        page = render_ablation_html(replace(ABLATION, baseline=on_gpu(BASE, 1.0), variants=(on_gpu(fewer, ratio),)))
+        assert classes_of(page, f"{ratio:.2f}x") == colour
+        assert classes_of(page, ">40<") == {"value", "change"}
+    wrong = replace(on_gpu(fewer, 0.7), agreement=Agreement("different", max_abs_error=0.25))
+    page = render_ablation_html(replace(ABLATION, baseline=on_gpu(BASE, 1.0), variants=(wrong,)))
+    assert classes_of(page, "0.70x") == set()

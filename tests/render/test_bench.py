@@ -40,7 +40,7 @@ def test_a_bench_as_text() -> None:
     assert lines[2].split("  ")[0] == "baseline"
     assert "71.68 µs" in lines[2]
     assert "3.74 TB/s" in lines[2]
-    assert "94 %" in lines[2]
+    assert "93.6 %" in lines[2]
     assert "2.00x (1.90 to 2.10)" in lines[3]
     assert "identical, same binary" in lines[4]
     assert "1.00x, no difference" in lines[4]

@@ -212,7 +212,7 @@ def test_terminal_names_what_the_colour_would_say() -> None:
 def test_table_counts_copies() -> None:
     table = layout_table([LONG, SHARED, MISSING])
     assert "2 warps" in table
-    assert "50%" in table
+    assert "50 %" in table
     assert "16384 B shared" in table
     assert "no map: #x 4: no one knows" in table
 

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from irscope.analysis.diff import diff_texts
+from irscope.analysis.occupancy import occupancy_of
+from irscope.render.figures import percent
 from tests.report_browser.captures import HOSTILE, failed, hostile, softmax, without_a_pass
 from tests.report_browser.conftest import Open
 
@@ -40,6 +42,11 @@ def test_the_overview_says_what_was_compiled(open_report: Open) -> None:
         assert word in text, word
     assert "Occupancy" in text
     assert "limited by registers" in text
+    # The meter, the finding and the table of resources write it one way.
+    occupancy = percent(occupancy_of(softmax()).fraction)
+    shares = re.findall(r"occupancy[^\d]*([\d.]+ ?%)", text, re.IGNORECASE)
+    assert len(shares) >= 3
+    assert set(shares) == {occupancy}
 
 
 def test_passes_are_stepped_by_keyboard(open_report: Open) -> None:
@@ -178,7 +185,7 @@ def test_two_are_compared(open_report: Open) -> None:
     page.check("input[aria-label='pick 2']")
     page.click(".captures button:text-is('compare')")
     page.wait_for_selector(".compare .card")
-    assert "num warps" in page.inner_text(".compare")
+    assert "num_warps" in page.inner_text(".compare")
     page.wait_for_timeout(700)  # steps closer together are one entry of the history
     page.click(".compare button:has-text('llir')")
     page.wait_for_selector(".compare .cm-line.row-added, .compare .cm-line.row-removed")

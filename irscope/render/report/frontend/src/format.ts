@@ -20,8 +20,25 @@ export function bytes(value: number): string {
   return value < 10_000 ? `${COUNT.format(value)} B` : `${(value / 1024).toFixed(value < 102_400 ? 1 : 0)} KiB`;
 }
 
+/** As `irscope/render/figures.py` has it: one decimal where there is one. */
 export function percent(fraction: number): string {
-  return `${Math.round(100 * fraction)} %`;
+  const value = Math.round(1000 * fraction) / 10;
+  if (value === 0 && fraction > 0) return "< 0.1 %";
+  if (value === 100 && fraction < 1) return "> 99.9 %";
+  return `${value} %`;
+}
+
+const PERCENT = "_percent";
+
+/** A resource's name in words; a share goes without its unit, which stands beside the figure. */
+export function resourceTitle(name: string): string {
+  return (name.endsWith(PERCENT) ? name.slice(0, -PERCENT.length) : name).replaceAll("_", " ");
+}
+
+/** A resource; shares (`occupancy_percent`) as shares. */
+export function resourceValue(name: string, value: unknown): string {
+  if (typeof value !== "number") return shown(value);
+  return name.endsWith(PERCENT) ? percent(value / 100) : count(value);
 }
 
 export function fileName(path: string): string {

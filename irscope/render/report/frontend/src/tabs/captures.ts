@@ -2,7 +2,7 @@
 import { captureNumber, type App } from "../app";
 import type { Capture } from "../data/model";
 import { button, fill, h } from "../dom";
-import { count, milliseconds } from "../format";
+import { count, milliseconds, resourceValue } from "../format";
 import { state } from "../state";
 
 type Column = [string, (capture: Capture) => string | number | null, ((capture: Capture) => string)?];
@@ -12,6 +12,8 @@ const option = (name: string) => (capture: Capture) => {
   return typeof value === "number" ? value : null;
 };
 const resource = (name: string) => (capture: Capture) => capture.resources[name] ?? null;
+
+const OCCUPANCY = "occupancy_percent";
 
 const COLUMNS: Column[] = [
   ["kernel", (one) => one.kernel],
@@ -23,7 +25,7 @@ const COLUMNS: Column[] = [
   ["registers", resource("registers")],
   ["spill B", (one) => (one.resources["spill_store_bytes"] ?? 0) + (one.resources["spill_load_bytes"] ?? 0)],
   ["shared B", resource("shared_bytes")],
-  ["occupancy %", resource("occupancy_percent")],
+  ["occupancy", resource(OCCUPANCY), (one) => resourceValue(OCCUPANCY, one.resources[OCCUPANCY])],
   ["instructions", resource("instruction_count")],
   ["compile", (one) => one.compileUs, (one) => milliseconds(one.compileUs)],
   ["status", (one) => one.status],
@@ -35,7 +37,7 @@ const FIGURES = new Set([
   "registers",
   "spill B",
   "shared B",
-  "occupancy %",
+  "occupancy",
   "instructions",
   "compile",
 ]);

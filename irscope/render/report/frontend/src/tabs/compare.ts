@@ -5,7 +5,7 @@ import { command, copyButton } from "../copy";
 import type { Capture, Change, LineChange, Tables } from "../data/model";
 import { DiffView } from "../diff/view";
 import { button, fill, h, select, table, toggle } from "../dom";
-import { count, fileName, milliseconds, shown, signed } from "../format";
+import { count, fileName, milliseconds, resourceTitle, resourceValue, shown, signed } from "../format";
 import { state } from "../state";
 import { lineChanges, tablesOf } from "./compared";
 
@@ -254,11 +254,10 @@ function changes(rows: Change[], otherwise: string, counted = true): HTMLElement
       const [one, other] = [row.left ?? 0, row.right ?? 0];
       const areNumbers = counted && typeof one === "number" && typeof other === "number";
       return [
-        // "num_warps" reads as words; "attribute a_ptr" names something.
-        row.name.includes(" ") ? row.name : row.name.replaceAll("_", " "),
-        shown(row.left),
+        counted ? resourceTitle(row.name) : row.name,
+        counted ? resourceValue(row.name, row.left) : shown(row.left),
         "→",
-        shown(row.right),
+        counted ? resourceValue(row.name, row.right) : shown(row.right),
         areNumbers ? signed(Math.round(10 * (other - one)) / 10) : "",
       ];
     }),

@@ -14,7 +14,7 @@ const LIBRARY = /(?:^|[/\\])triton[/\\](?:language|experimental|runtime|compiler
 export function tablesOf(app: App, a: number, b: number, same: (stage: string) => boolean | undefined): Tables {
   const [left, right] = [app.data.captures[a]!, app.data.captures[b]!];
   return {
-    differences: changed(inputs(left), inputs(right)),
+    differences: [...changed(inputs(left), inputs(right)), ...compilerChanges(left, right)],
     resources: changed(left.resources, right.resources),
     instructions: changed(left.families, right.families),
     stages: stages(app.data, a, b, same),
@@ -64,10 +64,12 @@ function lineCounts(data: Payload, capture: number, stage: string, links: Links)
 
 function inputs(capture: Capture): Record<string, unknown> {
   const options = Object.fromEntries(capture.options);
-  const tools = (capture.environment["tools"] as [string, string][] | undefined) ?? [];
   const versions = VERSIONS.filter((name) => capture.environment[name]);
+  // Triton notes the variables in its metadata too, those that only print among them.
+  const isVariable = (name: string) => pairs(capture, "parts").length > 0 && name === name.toUpperCase();
   const metadata = capture.metadata.filter(
-    ([name, value]) => name !== "extern_libs" && JSON.stringify(options[name]) !== JSON.stringify(value),
+    ([name, value]) =>
+      name !== "extern_libs" && !isVariable(name) && JSON.stringify(options[name]) !== JSON.stringify(value),
   );
   return {
     kernel: capture.kernel,
@@ -80,9 +82,27 @@ function inputs(capture: Capture): Record<string, unknown> {
     ...Object.fromEntries(capture.attributes.map(([name, value]) => [`attribute ${name}`, value])),
     ...options,
     ...Object.fromEntries(versions.map((name) => [name.replace("_version", ""), capture.environment[name]])),
-    ...Object.fromEntries(tools.map(([name, version]) => [`${name} version`, version])),
+    ...Object.fromEntries(pairs(capture, "tools").map(([name, version]) => [`${name} version`, version])),
+    ...Object.fromEntries(pairs(capture, "variables")),
     ...Object.fromEntries(metadata.map(([name, value]) => [`metadata ${name}`, value])),
   };
+}
+
+function pairs(capture: Capture, name: string): [string, string][] {
+  return (capture.environment[name] as [string, string][] | undefined) ?? [];
+}
+
+/** The sources, libraries and tools that differ, by name; of two versions or backends everything does. */
+function compilerChanges(left: Capture, right: Capture): Change[] {
+  const [ours, theirs] = [pairs(left, "parts"), pairs(right, "parts")];
+  const [one, other] = [left, right].map((side) => side.environment["triton_version"]);
+  if (!ours.length !== !theirs.length && one && other) {
+    const told = [ours, theirs].map((parts) => (parts.length ? "recorded" : "not recorded"));
+    return [{ name: "compiler's contents", left: told[0], right: told[1] }];
+  }
+  const backends = [left, right].map((side) => side.target.split(":")[0]);
+  const alike = one === other && backends[0] === backends[1];
+  return alike ? changed(Object.fromEntries(ours), Object.fromEntries(theirs)) : [];
 }
 
 function changed(left: Record<string, unknown>, right: Record<string, unknown>): Change[] {

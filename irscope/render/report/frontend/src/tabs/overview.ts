@@ -4,7 +4,7 @@ import { copyButton, command } from "../copy";
 import type { Capture, Finding, Pair, Pass } from "../data/model";
 import { labelOf } from "../data/model";
 import { button, fill, h, table } from "../dom";
-import { bytes, count, fileName, milliseconds, percent, plural, shown } from "../format";
+import { bytes, count, fileName, milliseconds, percent, plural, resourceTitle, resourceValue, shown } from "../format";
 import { state } from "../state";
 import { captureTable } from "./captures";
 
@@ -82,11 +82,10 @@ function card(title: string, ...content: (Node | null)[]): HTMLElement {
 
 export function failureBox(capture: Capture): HTMLElement {
   const failure = capture.failure!;
-  const where = failure.pass_label || failure.stage || "the front end";
   return h(
     "div",
     { class: "failure", role: "alert" },
-    h("h2", null, `The compile failed in ${where}`),
+    h("h2", null, `The compile ${failure.verdict}`),
     h("pre", null, failure.message),
     failure.diagnostics
       ? h("details", { open: true }, h("summary", null, "Diagnostics"), h("pre", null, failure.diagnostics))
@@ -120,14 +119,11 @@ function finding(capture: Capture, one: Finding): Node | string {
   });
 }
 
-const UNITS: Record<string, string> = { bytes: "B", percent: "%" };
-
 function resources(capture: Capture): HTMLElement {
-  const rows = Object.entries(capture.resources).map(([name, value]) => {
-    const unit = Object.keys(UNITS).find((word) => name.endsWith(`_${word}`));
-    const title = (unit ? name.slice(0, -unit.length - 1) : name).replaceAll("_", " ");
-    return [title, `${count(value)}${unit ? ` ${UNITS[unit]}` : ""}`];
-  });
+  const rows = Object.entries(capture.resources).map(([name, value]) => [
+    resourceTitle(name.replace(/_bytes$/, "")),
+    `${resourceValue(name, value)}${name.endsWith("_bytes") ? " B" : ""}`,
+  ]);
   const families = Object.entries(capture.families).map(([name, value]) => [name, count(value)]);
   return h(
     "div",

@@ -141,7 +141,7 @@ export class PassList {
         "span",
         { class: "time" },
         bar(Math.sqrt((pass.us ?? 0) / longest)),
-        h("span", { class: "ms" }, pass.us === undefined ? "" : (pass.us / 1000).toFixed(1)),
+        h("span", { class: "ms" }, pass.us === undefined ? "" : milliseconds(pass.us).replace(" ms", "")),
       ),
     );
     return item;
