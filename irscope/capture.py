@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from irscope.assumption import Assumption, notes_of
 from irscope.callable_module import make_callable
 from irscope.errors import StageNotFound, did_you_mean
+from irscope.failure import Failure
+from irscope.launch_record import LaunchRecord
 from irscope.plan import PassPlan
 from irscope.target import Target
 
@@ -120,6 +123,17 @@ class Launch:
     language: str = "triton"
     """`triton` or `gluon`."""
     autotuning: Autotuning | None = None
+    set_options: tuple[tuple[str, Any], ...] | None = None
+    """The options that the script itself set, of `options`; None where that is not known."""
+    record: LaunchRecord | None = None
+    """What the first launch was given; None where there was none (a signature, an IR file). No part of the identity."""
+    assumptions: tuple[Assumption, ...] = ()
+    """What stood in, up to this launch, for data that the virtual GPU did not compute; not part of the identity."""
+
+    @property
+    def assumption_notes(self) -> tuple[str, ...]:
+        """The assumptions as sentences, all checks in one."""
+        return notes_of(self.assumptions)
 
     def option(self, name: str, default: Any = None) -> Any:
         """The value of one option, or `default`."""
@@ -182,24 +196,6 @@ class PassSnapshot:
     def label(self) -> str:
         """`ttgir:canonicalizer#2`, which a plan understands."""
         return f"{self.stage}:{self.name}#{self.occurrence}"
-
-
-FailureKind = Literal["python", "compile", "pass", "assembler", "abort", "timeout", "interrupt", "recorder"]
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Why a compile ended early."""
-
-    kind: FailureKind
-    message: str
-    """What the compiler, the assembler or Python said."""
-    stage: str = ""
-    """The stage that failed; empty where none had begun."""
-    pass_label: str = ""
-    """The pass that failed, as `PassSnapshot.label`."""
-    diagnostics: str = ""
-    """What MLIR, ptxas or the crashing process printed on stderr."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,6 +310,11 @@ class Capture:
         return hashlib.sha256(json.dumps(identity, default=str).encode()).hexdigest()[:16]
 
     @property
+    def has_compiled(self) -> bool:
+        """Whether there is a binary, one that asks for more than there is included."""
+        return self.failure is None or self.failure.kind == "fit"
+
+    @property
     def name(self) -> str:
         """The kernel's name."""
         return self.launch.kernel.name
@@ -330,7 +331,7 @@ class Capture:
                 return artifact
         why = ""
         if self.failure is not None:
-            why = f" The compile failed in {self.failure.pass_label or self.failure.stage or 'the front end'}."
+            why = f" The compile {self.failure.verdict}."
         elif stage in STAGE_NAMES and self.target.backend not in stage_named(stage).backends:
             why = f" The target {self.target} has no such stage."
         hint = "" if stage in STAGE_NAMES else did_you_mean(stage, self.stages)
@@ -356,7 +357,7 @@ class Capture:
 
     def text_before(self, snapshot: PassSnapshot) -> str | None:
         """The IR as a pass found it: the last text before it in its pipeline; None where that was left out."""
-        text = None if snapshot.group == "llvm" else self._text_of("source")
+        text = None if snapshot.group == "llvm" else self._text_before_passes()
         for other in self.passes(snapshot.group):
             if other.index >= snapshot.index:
                 break
@@ -369,9 +370,12 @@ class Capture:
             return snapshot.text
         return None if snapshot.text_left_out else self.text_before(snapshot)
 
-    def _text_of(self, stage: str) -> str | None:
-        data = next((artifact.data for artifact in self.artifacts if artifact.stage == stage), None)
-        return data if isinstance(data, str) else None
+    def _text_before_passes(self) -> str | None:
+        """What the first pass found: the front end's IR, or that of the file it began with."""
+        first, begun = next(self.passes(), None), next(iter(self.artifacts), None)
+        if first is None or begun is None or stage_rank(begun.stage) >= stage_rank(first.stage):
+            return None
+        return begun.data if isinstance(begun.data, str) else None
 
     def with_(self, **changes: Any) -> Capture:
         """A copy with some fields changed."""
@@ -384,7 +388,7 @@ class Capture:
 
     def __repr__(self) -> str:
         plan = f", plan={str(self.plan)!r}" if self.plan else ""
-        failed = f", failed in {self.failure.pass_label or self.failure.stage}" if self.failure else ""
+        failed = f", {self.failure.verdict}" if self.failure else ""
         return (
             f"<Capture {self.id[:8]} {self.name} {self.target}{plan}: {' '.join(self.stages)}; "
             f"{len(self.snapshots)} passes{failed}>"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -118,9 +118,14 @@ class PassPlan:
 
     def check(self, passes: Sequence[NamedPass]) -> None:
         """Raise PlanError for the first rule that names no pass of a pipeline that ran to its end."""
+        for rule in self.unmatched(passes):
+            raise PlanError(f"no pass is named '{rule}'.{_nearest(rule, passes)}")
+
+    def unmatched(self, passes: Sequence[NamedPass]) -> Iterator[PassRule]:
+        """The rules that name none of these passes."""
         for rule in (*self.disabled, *self.only):
             if not any(rule.matches(candidate) for candidate in passes):
-                raise PlanError(f"no pass is named '{rule}'.{_nearest(rule, passes)}")
+                yield rule
 
 
 def _nearest(rule: PassRule, passes: Iterable[NamedPass]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import combinations
@@ -14,7 +13,7 @@ from typing import Any, Literal
 from irscope.analysis.measurement import Agreement, Ratio, Timing
 from irscope.analysis.occupancy import occupancy_of
 from irscope.analysis.pass_effects import count_text
-from irscope.capture import Capture, Failure, stage_named
+from irscope.capture import Capture, stage_named
 from irscope.errors import ParseError
 from irscope.ir.elf import parse_elf
 from irscope.plan import PassPlan, PassRule
@@ -36,10 +35,6 @@ SORT_KEYS: tuple[SortKey, ...] = (
 
 # Of Triton's metadata, what a launch does not depend on: names and hashes of the compile itself.
 _NOT_LAUNCHED = ("hash", "triton_version", "extern_libs")
-
-# matmul.py:33:17: error: 'tt.load' op is …  |  FMA.cpp:28: …: Assertion `aElem.getType() == tgtTy' failed.
-# LLVM ERROR: Cannot select: …  |  ptxas fatal   : Unresolved extern function 'f'
-_TELLING = re.compile(r"(?P<said>(?:[\w./-]{1,200}:\d+:\d+: )?error: .*|Assertion .*|LLVM ERROR: .*|\bptxas .*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +73,9 @@ class Variant:
     failed_in: str = ""
     """The pass, else the stage, that the compile failed in."""
     message: str = ""
-    """What was said of the failure."""
+    """What was said of the failure, or what a block asks for beyond what it can have."""
+    fits: bool = True
+    """Whether a block of it can have what it asks for."""
     differs_from: str = ""
     """The first stage whose artifact is not byte for byte the baseline's, or `metadata`; empty where all are."""
     agreement: Agreement | None = None
@@ -229,8 +226,7 @@ def count_capture(capture: Capture) -> Counts:
 
 def measure_variant(capture: Capture, baseline: Capture, off: Sequence[str] = ()) -> Variant:
     """What became of a compile with the passes `off` switched off, against the baseline."""
-    failure = capture.failure
-    failed_in = (failure.pass_label or failure.stage or "the front end") if failure else ""
+    failure = None if capture.has_compiled else capture.failure
     counts = count_capture(capture)
     if failure:
         # What was counted of a part of a compile is no result of it.
@@ -240,16 +236,11 @@ def measure_variant(capture: Capture, baseline: Capture, off: Sequence[str] = ()
         plan=str(capture.plan),
         counts=counts,
         program="" if failure else program_of(capture),
-        failed_in=failed_in,
-        message=_reason(failure) if failure else "",
+        failed_in=failure.where if failure else "",
+        message=capture.failure.message if capture.failure else "",
+        fits=capture.failure is None or failure is not None,
         differs_from="" if capture is baseline else first_difference(capture, baseline),
     )
-
-
-def _reason(failure: Failure) -> str:
-    """What the compiler said, the line that says most first."""
-    telling = next(filter(None, map(_TELLING.search, failure.diagnostics.splitlines())), None)
-    return "\n".join(filter(None, [telling["said"] if telling else "", failure.message.strip()]))
 
 
 def first_difference(capture: Capture, baseline: Capture) -> str:
@@ -264,7 +255,7 @@ def first_difference(capture: Capture, baseline: Capture) -> str:
             told_otherwise = any(item.outcome == "skipped" for item in capture.passes() if item.stage == artifact.stage)
             if not stage_named(artifact.stage).is_binary or told_otherwise:
                 return artifact.stage
-    return "metadata" if capture.failure is None and _launched(capture) != _launched(baseline) else ""
+    return "metadata" if capture.has_compiled and _launched(capture) != _launched(baseline) else ""
 
 
 def _launched(capture: Capture) -> list[tuple[str, Any]]:

@@ -97,6 +97,11 @@ class Comparison:
         """Whether every stage that both sides have is the same, and neither has one that the other lacks."""
         return all(stage.state in ("identical", "same") for stage in self.stages)
 
+    @property
+    def is_same_compile(self) -> bool:
+        """Whether one thing is compared with itself: nothing that went in differs, and nothing that came out."""
+        return self.is_empty and not self.differences
+
     def diff(self, stage: str) -> TextDiff | None:
         """The comparison of one stage's texts; None where they are identical or one is missing."""
         return dict(self.diffs).get(stage)

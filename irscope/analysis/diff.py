@@ -3,15 +3,16 @@
 How names are shown. Left lines stand as they are in the text, without what is ignored. Right lines are renamed: a
 value, label, register or alias that plays the part of a left one takes its name; any other keeps its own, or takes a
 new one ("%new_12", "%acc_new") where its own would be mistaken for a left one. Alias definitions go in the order of the
-left text. So a line that did not change looks the same on both sides, and `TextDiff.unified` is a patch in the strict
-sense: applied to `left_lines` it gives `right_lines`. What is ignored reads on the right as it does on the left.
+left text, and so do operations that only changed places among independent ones of their block. So a line that did not
+change looks the same on both sides, and `TextDiff.unified` is a patch in the strict sense: applied to `left_lines` it
+gives `right_lines`. What is ignored reads on the right as it does on the left.
 """
 
 from __future__ import annotations
 
 from irscope.analysis.entries import DiffEntry, TextDiff, entries_of
-from irscope.analysis.matching import Matching
 from irscope.analysis.rename import renamed_right
+from irscope.analysis.reorder import matched
 from irscope.capture import StageKind
 from irscope.ir.body import Body, read_body
 from irscope.ir.clean import Ignored
@@ -41,7 +42,7 @@ def diff_texts(
     fallback = _unreadable(ours, theirs)
     if fallback is not None:
         ours, theirs = read_body(left, "binary", ignore), read_body(right, "binary", ignore)
-    matching = Matching(ours, theirs)
+    matching = matched(ours, theirs)
     display = renamed_right(matching)
     return TextDiff(
         entries=entries_of(matching, display),

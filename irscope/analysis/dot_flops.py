@@ -58,7 +58,7 @@ def count_dot_flops(text: str, scalars: Mapping[str, float], grid: tuple[int, in
     program or on memory, makes the answer None.
     """
     module = parse_mlir(text)
-    function = next((operation for operation in module.walk() if operation.name == "tt.func"), None)
+    function = module.kernel
     if function is None or not any(operation.name.startswith("tt.dot") for operation in function.walk()):
         return DotFlops(None, "it has no dot")
     if any(operation.name == "tt.dot_scaled" for operation in function.walk()):

@@ -105,11 +105,15 @@ def _cuda_causes(resources: Resources, limits: CudaLimits, num_warps: int) -> di
     return {cause: allowed for cause, allowed in causes.items() if allowed >= 0}
 
 
+def registers_of_block(registers: int, limits: CudaLimits, num_warps: int) -> int:
+    """What a block must have of the register file, at so many registers per thread."""
+    # The hardware checks a block as if all sub-partitions held as many of its warps as the fullest one.
+    return _round_up(registers * 32, limits.register_granule) * _round_up(num_warps, limits.sub_partitions)
+
+
 def _blocks_by_registers(registers: int, limits: CudaLimits, num_warps: int) -> int:
     a_warp = _round_up(registers * 32, limits.register_granule)
-    # The hardware checks a block as if all sub-partitions held as many of its warps as the fullest one.
-    assumed = a_warp * _round_up(num_warps, limits.sub_partitions)
-    if assumed > limits.registers or registers > limits.registers_per_thread:
+    if registers_of_block(registers, limits, num_warps) > limits.registers or registers > limits.registers_per_thread:
         return 0
     if not a_warp:
         return -1

@@ -94,13 +94,12 @@ class _Flow:
 
 
 def read_pointer_uses(text: str) -> PointerUses:
-    """What the kernel of a module of TTIR or TTGIR does with its pointers; of the first function.
+    """What the kernel of a module of TTIR or TTGIR does with its pointers.
 
     A pointer that goes where this cannot follow (a call, inline assembly, an integer) counts as read and written.
     """
-    module = parse_mlir(text)
-    function = next((operation for operation in module.walk() if operation.name == "tt.func"), None)
-    if function is None or not function.regions or not function.regions[0].blocks:
+    function = parse_mlir(text).kernel
+    if function is None or not function.regions[0].blocks:
         return PointerUses()
     types = _parameter_types(function.text)
     arguments = function.regions[0].blocks[0].arguments

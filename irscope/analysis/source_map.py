@@ -18,24 +18,9 @@ from irscope.analysis.source_operations import Operations, read_stage_operations
 from irscope.capture import STAGES, Capture, stage_named
 from irscope.errors import StageNotFound
 from irscope.ir.locations import Chain, TextLocations, read_locations
+from irscope.ir.locations_user import Place, place_of
 
 _MLIR_STAGES = frozenset(stage.name for stage in STAGES if stage.kind == "mlir")
-
-Place = tuple[tuple[str, int], ...]
-"""(file, 1-based line) of each frame outside of the library, innermost first."""
-
-# …/site-packages/triton/language/standard.py
-_LIBRARY = re.compile(r"(?:^|[/\\])triton[/\\](?:language|experimental|runtime|compiler|tools)[/\\]")
-
-
-def is_library(path: str) -> bool:
-    """Whether a file is Triton's own: its lines are shown as such, and count for the line that called them."""
-    return _LIBRARY.search(path) is not None
-
-
-def place_of(chain: Chain, kernel_file: str = "") -> Place:
-    """The frames of a chain that stand outside of the library; the kernel's own file always does."""
-    return tuple((frame.file, frame.line) for frame in chain if frame.file == kernel_file or not is_library(frame.file))
 
 
 def _places(chain: Chain, kernel_file: str, sites: CallSites) -> tuple[Place, ...]:

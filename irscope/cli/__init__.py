@@ -79,7 +79,7 @@ COMMANDS: dict[str, Command] = {
     "diff": Command(
         "irscope.cli.diff",
         "Compare",
-        "Compare two compilations, structurally: what renumbering, reordering or locations change is no difference.",
+        "Compare two compilations, structurally: names, locations and the order of independent operations don't count.",
     ),
     "run": Command(
         "irscope.cli.run",

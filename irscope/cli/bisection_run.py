@@ -185,7 +185,7 @@ class BisectionRun:
     def _compiles(self, off: Off) -> bool:
         self._progress(f"which passes does it need? {len(off)} of {len(self._passes)} off")
         self._tries += 1
-        return self._variants.compile(self.plan_of(off)).failure is None
+        return self._variants.compile(self.plan_of(off)).has_compiled
 
     def _ask(self, off: Off) -> Judgement:
         self._progress(f"step {len(self._verdicts) + 1}: {len(off)} of {len(self._passes)} passes off")
@@ -195,9 +195,8 @@ class BisectionRun:
     def _judge(self, off: Off) -> Verdict:
         plan = self.plan_of(off)
         capture = self._variants.compile(plan)
-        if capture.failure is not None and not self._wanted.partial:
-            where = capture.failure.pass_label or capture.failure.stage
-            return Verdict("bad" if self._judges_compile else "skip", f"fails in {where}")
+        if capture.failure is not None and not capture.has_compiled and not self._wanted.partial:
+            return Verdict("bad" if self._judges_compile else "skip", f"fails in {capture.failure.where}")
         path = self._variants.path_of(plan)
         if not path.is_file():
             raise RecordingError(f"the variant {str(path)!r} is gone: another irscope call dropped it. Try again.")

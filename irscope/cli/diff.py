@@ -92,7 +92,7 @@ def diff(
     *,
     asked: How,
 ) -> int:
-    """Compare two compilations, structurally: what renumbering, reordering or locations change is no difference.
+    """Compare two compilations, structurally: names, locations and the order of independent operations don't count.
 
     irscope diff --disable-pass combine compares the launch recorded last with the same one without that pass.
     """
@@ -120,7 +120,7 @@ def diff(
         return int(exit_code and differs)
 
     from irscope.analysis.compare import diff as compare
-    from irscope.cli.diff_sides import pairs_of, stages_shown
+    from irscope.cli.diff_sides import nothing_to_compare, pairs_of, stages_shown
     from irscope.render.compare import comparison_json, render_comparison
 
     pairs = pairs_of(left, right, asked, versus or [])
@@ -137,6 +137,12 @@ def diff(
             ][:1]
         )
         comparisons.append((comparison, shown))
+        if comparison.is_same_compile and (versus or asked.plan):
+            note = nothing_to_compare(one, versus or [], asked.plan)
+            texts.append(f"{note}\n")
+            if as_json or html is not None:
+                say(note)
+            continue
         texts.append(
             render_comparison(
                 comparison,

@@ -12,7 +12,7 @@ from irscope.capture import Capture
 from irscope.cli import app, options
 from irscope.cli.output import colored, emit, emit_json
 from irscope.cli.recording import recorded
-from irscope.cli.subject import How, captures_of, failure_text, say
+from irscope.cli.subject import How, captures_of, say, tell_failures
 from irscope.errors import StageNotFound, UsageError
 
 _SHOW = "Output"
@@ -114,11 +114,7 @@ def dump(
         as_json=as_json,
         color=color,
     )
-    for capture in captures:
-        if capture.status == "failed":
-            say(failure_text(capture))
-            code = 1
-    return code
+    return tell_failures(captures) or code
 
 
 def wanted_stages(texts: list[str] | None) -> list[str]:
@@ -234,7 +230,12 @@ def _resumed(subject: str | None, asked: How, from_pass: str, edited: Path) -> C
         raise UsageError(f"{subject} made {len(others) + 1} launches: choose one with --launch N.")
     snapshot = one_pass(capture, from_pass)
     request = request_resumed(
-        capture, snapshot, edited.read_text("utf-8"), plan=str(asked.plan), options=asked.options, targets=asked.targets
+        capture,
+        snapshot,
+        edited.read_text("utf-8"),
+        plan=str(asked.plan),
+        options=asked.options,
+        targets=asked.targets[:1],
     )
     (fresh,) = run_request(request, asked).captures
     note = f"Resumed after {snapshot.label} of capture {capture.id}, on an edited IR ({edited.name})."

@@ -9,7 +9,7 @@ import typer
 
 from irscope.cli import app, options
 from irscope.cli.recording import recorded
-from irscope.cli.subject import How, captures_of, failure_text, say
+from irscope.cli.subject import How, captures_of, say, tell_failures
 from irscope.errors import UsageError
 
 _PICTURE = "Picture"
@@ -134,10 +134,7 @@ def graph(
             for note in picture.notes:
                 say(note)
         write_pictures(pictures, output, _format(format_, output, several))
-    failed = [capture for capture in captures if capture.status == "failed"]
-    for capture in failed:
-        say(failure_text(capture))
-    return 1 if failed else 0
+    return tell_failures(captures)
 
 
 def _kind(

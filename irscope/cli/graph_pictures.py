@@ -15,13 +15,13 @@ from irscope.analysis.dataflow_llvm import read_llvm_dataflow
 from irscope.analysis.dataflow_select import around, on_lines
 from irscope.analysis.dataflow_view import structured
 from irscope.analysis.loop_stages import LoopSchedule, PipelinedLoop, read_pipelined, read_schedules
-from irscope.analysis.source_map import place_of
 from irscope.capture import Capture, StageKind, stage_named, stage_rank
 from irscope.cli.output import STANDARD_OUTPUT, emit_page, is_terminal, write_output
 from irscope.cli.stages import file_names, one_pass, parse_lines, snapshot_text
 from irscope.cli.subject import say
 from irscope.errors import IrscopeError, UsageError
 from irscope.ir.locations import TextLocations, lines_selected, read_locations
+from irscope.ir.locations_user import place_of
 from irscope.render.dot_graph import Drawing
 from irscope.store import write_atomically
 

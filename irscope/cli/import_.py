@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from irscope.analysis.fit import with_fit
 from irscope.capture import Capture, Environment, Resources
 from irscope.cli import app, options
 from irscope.cli.output import colored, emit, emit_json
@@ -76,7 +77,7 @@ def import_captures(
 
 def _read(path: Path, variant: str | None) -> list[Capture]:
     captures = _read_folder(path, variant) if path.is_dir() else _read_log(path, variant)
-    return [_with_resources(capture) for capture in captures]
+    return [with_fit(_with_resources(capture)) for capture in captures]
 
 
 def _read_folder(path: Path, variant: str | None) -> list[Capture]:

@@ -85,6 +85,12 @@ def layout(
             "--costs", help="Rank global and shared accesses and conversions by what they waste.", rich_help_panel=_SHOW
         ),
     ] = False,
+    callers: Annotated[
+        bool,
+        typer.Option(
+            "--callers", help="In tables, each line of Python with the lines that call it.", rich_help_panel=_SHOW
+        ),
+    ] = False,
     verify: Annotated[
         bool, typer.Option("--verify", help="Check the maps on the GPU, element by element.", rich_help_panel=_SHOW)
     ] = False,
@@ -132,10 +138,10 @@ def layout(
     if verify:
         return _verify(chosen or found, as_json, output)
     if costs:
-        return _show_costs(capture, as_json, output, color)
+        return _show_costs(capture, as_json, output, color, callers)
     picked = bool(chosen_names or value or operation or line is not None or (subject or "").startswith("#"))
     if not picked and form in ("terminal", "json"):
-        return _show_table(found, form, output, color)
+        return _show_table(found, form, output, color, callers)
     return _show_pictures(chosen, form, color_by, compare is not None, output, color)
 
 
@@ -221,7 +227,7 @@ def _choose(
     return choose_layouts(found, names=names, value=value, operation=operation, line=line)
 
 
-def _show_table(found: list[DescribedLayout], form: str, output: Path | None, color: bool | None) -> int:
+def _show_table(found: list[DescribedLayout], form: str, output: Path | None, color: bool | None, callers: bool) -> int:
     from irscope.layout.described import as_json
     from irscope.render.layout_table import layout_table
 
@@ -229,11 +235,11 @@ def _show_table(found: list[DescribedLayout], form: str, output: Path | None, co
         emit_json([as_json(item, full=False) for item in found], output)
     else:
         paint = colored(color) and output is None
-        emit(layout_table(found, width=width(), color=paint), output, painted=paint)
+        emit(layout_table(found, width=width(), color=paint, callers=callers), output, painted=paint)
     return 0
 
 
-def _show_costs(capture: Capture | None, as_json: bool, output: Path | None, color: bool | None) -> int:
+def _show_costs(capture: Capture | None, as_json: bool, output: Path | None, color: bool | None, callers: bool) -> int:
     from irscope.layout import costs
     from irscope.record.conflict_counts import with_compilers_count
     from irscope.render.layout_table import cost_table
@@ -250,7 +256,7 @@ def _show_costs(capture: Capture | None, as_json: bool, output: Path | None, col
         emit_json(costs.as_json(found), output)
     else:
         paint = colored(color) and output is None
-        emit(cost_table(found, width=width(), color=paint), output, painted=paint)
+        emit(cost_table(found, width=width(), color=paint, callers=callers), output, painted=paint)
     return 0
 
 

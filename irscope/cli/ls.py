@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -47,7 +47,7 @@ def list_captures(
             row["id"],
             row["kernel"],
             row["target"],
-            row["status"],
+            f"{row['status']} ({row['failure']})" if row["failure"] else row["status"],
             row["plan"],
             row["triton"],
             age(row["date"]),
@@ -65,6 +65,7 @@ def _row(path: Path, manifest: dict[str, Any] | Any) -> dict[str, Any]:
         "kernel": manifest.get("name", ""),
         "target": manifest.get("target", ""),
         "status": manifest.get("status", ""),
+        "failure": cast("dict[str, Any]", manifest.get("failure") or {}).get("kind", ""),
         "plan": manifest.get("plan", ""),
         "triton": environment.get("triton_version", ""),
         "date": environment.get("date", ""),

@@ -36,7 +36,13 @@ Targets = Annotated[
 ]
 LaunchNumber = Annotated[
     int | None,
-    typer.Option("--launch", metavar="N", min=1, help="Only the N-th launch, from 1.", rich_help_panel=_RECORD),
+    typer.Option(
+        "--launch",
+        metavar="N",
+        min=1,
+        help="Only the N-th launch, from 1; of several targets, each one's.",
+        rich_help_panel=_RECORD,
+    ),
 ]
 Virtual = Annotated[
     bool,
@@ -81,6 +87,17 @@ Config = Annotated[
         "--config",
         metavar="all|N|KEY=VALUE",
         help="Which configurations of an autotuned kernel the virtual GPU compiles; by default the first that fits.",
+        rich_help_panel=_RECORD,
+        show_default=False,
+    ),
+]
+Assume = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--assume",
+        metavar="NAME=VALUE",
+        help="What the virtual GPU takes a value to be that a GPU would compute, in place of 0. NAME is the variable "
+        "that the script assigns it to, FILE:LINE of the read, or the kernel's parameter; repeatable.",
         rich_help_panel=_RECORD,
         show_default=False,
     ),

@@ -12,7 +12,7 @@ from irscope.capture import Capture
 from irscope.cli import app, options
 from irscope.cli.output import colored, emit, emit_json, width
 from irscope.cli.recording import recorded
-from irscope.cli.subject import How, captures_of, failure_text, say
+from irscope.cli.subject import How, captures_of, tell_failures
 from irscope.errors import PlanError
 from irscope.plan import PassRule
 from irscope.render.figures import milliseconds
@@ -63,10 +63,7 @@ def passes(
             output,
             painted=paint,
         )
-    failed = [capture for capture in captures if capture.status == "failed"]
-    for capture in failed:
-        say(failure_text(capture))
-    return 1 if failed else 0
+    return tell_failures(captures)
 
 
 def chosen_effects(capture: Capture, changed: bool, stages: list[str] | None, match: str | None) -> list[PassEffect]:

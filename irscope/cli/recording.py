@@ -45,7 +45,9 @@ def recorded(
         @wraps(command)
         def with_recording(**values: Any) -> int:
             asked = how(**{name: values.pop(name) for name in shared})
-            return command(**values, asked=asked)
+            code = command(**values, asked=asked)
+            # A script that stopped half-way is a failure, whatever was made of the launches before.
+            return code or int(bool(asked.incomplete))
 
         seen = cast("Any", with_recording)
         seen.__signature__ = inspect.Signature(parameters, return_annotation=int)
@@ -68,6 +70,7 @@ def how(
     num_ctas: options.NumCtas = None,
     option: options.CompileOptions = None,
     config: options.Config = "first",
+    assume: options.Assume = None,
     disable_pass: options.DisablePass = None,
     enable_only: options.EnableOnly = None,
     plan: options.PlanFile = None,
@@ -89,6 +92,7 @@ def how(
         constexprs=tuple(constexpr or ()),
         options=chosen | {name: number for name, number in numbers.items() if number is not None},
         config=config,
+        assume=tuple(named_values(assume, "--assume")),
         plan=_plan(disable_pass or [], enable_only or [], plan),
         snapshots=snapshots,
         llvm_passes=llvm,

@@ -56,6 +56,8 @@ def show(
     for capture in loaded:
         if capture.status == "failed":
             say(failure_text(capture))
+        summed_up = () if stage or after or before or each or as_json else capture.launch.assumption_notes
         for note in capture.notes:
-            say(note)
+            if note not in summed_up:
+                say(note)
     return code

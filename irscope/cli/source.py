@@ -11,7 +11,7 @@ from irscope.capture import Capture
 from irscope.cli import app, options
 from irscope.cli.output import colored, emit, emit_json, width
 from irscope.cli.recording import recorded
-from irscope.cli.subject import How, captures_of, failure_text, say
+from irscope.cli.subject import How, captures_of, tell_failures
 from irscope.errors import UsageError
 
 
@@ -58,10 +58,7 @@ def source(
         emit(
             "\n".join(_text(capture, stage, pattern, lines, head, paint) for capture in captures), output, painted=paint
         )
-    failed = [capture for capture in captures if capture.status == "failed"]
-    for capture in failed:
-        say(failure_text(capture))
-    return 1 if failed else 0
+    return tell_failures(captures)
 
 
 def pattern_of(text: str | None) -> re.Pattern[str] | None:

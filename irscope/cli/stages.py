@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+from irscope.assumption import joined, notes_of
 from irscope.capture import Artifact, Capture, PassSnapshot, Resources, StageKind, stage_named
 from irscope.cli.output import STANDARD_OUTPUT, colored, paint_text, width, write_output
 from irscope.cli.subject import say
@@ -95,9 +98,12 @@ def resources_text(capture: Capture) -> str:
 
 def occupancy_text(capture: Capture) -> str:
     """`50 % (32 of 64 warps a multiprocessor, limited by registers)`, or nothing where it is not known."""
+    from irscope.analysis.fit import excesses_of
     from irscope.analysis.occupancy import occupancy_of
     from irscope.render.figures import percent
 
+    if excesses := excesses_of(capture):
+        return f"none (it does not fit: {'; '.join(map(str, excesses))})"
     occupancy = occupancy_of(capture)
     if occupancy is None:
         return ""
@@ -125,25 +131,47 @@ def summary(captures: Sequence[Capture], color: bool | None) -> str:
         "occupancy",
         "ms",
     ]
+    # As --launch counts them.
+    numbers: defaultdict[str, count[int]] = defaultdict(lambda: count(1))
     rows = [
         [
-            number,
+            next(numbers[str(capture.target)]),
             capture.id[:8],
             capture.name,
             str(capture.target),
             "×".join(map(str, capture.launch.grid)) if capture.launch.grid else "–",
             options_text(capture),
-            " ".join(capture.stages) if capture.status == "ok" else f"{' '.join(capture.stages)} FAILED",
+            " ".join([*capture.stages, *_outcome(capture)]),
             _cell(capture.resources.registers),
             _cell(_spilled(capture.resources)),
             _cell(capture.resources.shared_bytes),
             occupancy_text(capture).partition(" (")[0] or "–",
             "–" if capture.compile_us is None else milliseconds(capture.compile_us),
         ]
-        for number, capture in enumerate(captures, 1)
+        for capture in captures
     ]
+    if any(capture.launch.assumptions for capture in captures):
+        columns.append("assumed")
+        for row, capture in zip(rows, captures, strict=True):
+            row.append(_assumed(capture))
+    from irscope.render.tables import masked
+
     text = table(columns, rows, width=width(), color=colored(color))
+    notes = notes_of(joined(item for capture in captures for item in capture.launch.assumptions))
+    text += "".join(f"\n{masked(note)}" for note in notes) + ("\n" if notes else "")
     return text + "\nirscope show ID --stage ttgir (or any other) prints one; irscope passes ID its passes.\n"
+
+
+def _assumed(capture: Capture) -> str:
+    """`n=0, m=0`: what the virtual GPU took unknown values to be, checks left out."""
+    shown = (f"{item.name}={item.value}" for item in capture.launch.assumptions if not item.only_checked)
+    return ", ".join(dict.fromkeys(shown)) or "–"
+
+
+def _outcome(capture: Capture) -> list[str]:
+    if capture.failure is None:
+        return []
+    return ["DOES NOT FIT" if capture.failure.kind == "fit" else "FAILED"]
 
 
 def options_text(capture: Capture) -> str:
@@ -193,6 +221,7 @@ def as_json(capture: Capture, wanted: Sequence[str] = ()) -> dict[str, Any]:
         "environment": asdict(capture.environment),
         "metadata": dict(capture.metadata),
         "notes": list(capture.notes),
+        "assumptions": [asdict(item) for item in capture.launch.assumptions],
         "compile_us": capture.compile_us,
         "stages": [
             {"stage": item.stage, "duration_us": item.duration_us, "bytes": len(item.data)}

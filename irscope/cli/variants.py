@@ -39,7 +39,7 @@ def one_capture(subject: str | None, asked: How) -> tuple[Capture, int]:
 def baseline_of(variants: Variants, plan: PassPlan) -> Capture:
     """What the others are compared with; raises RecordingError where that fails to compile."""
     baseline = variants.compile(plan)
-    if baseline.failure is not None:
+    if not baseline.has_compiled:
         under = f" under the plan {str(plan)!r}" if plan else ""
         raise RecordingError(f"there is nothing to compare with{under}: {failure_text(baseline)}")
     return baseline

@@ -33,6 +33,7 @@ class _Frame:
     """Index of the line that opened it; -1 for the top."""
     arguments: tuple[Value, ...] = ()
     label: str = ""
+    header: str = ""
     operations: list[Operation] = field(default_factory=list[Operation])
     openers: list[int] = field(default_factory=list[int])
     """The line each of the operations begins at, as the reader counts."""
@@ -41,8 +42,8 @@ class _Frame:
 
     def end_block(self) -> None:
         if self.operations or self.label or self.arguments:
-            self.blocks.append(Block(self.label, self.arguments, tuple(self.operations)))
-        self.operations, self.openers, self.arguments, self.label = [], [], (), ""
+            self.blocks.append(Block(self.label, self.arguments, tuple(self.operations), self.header))
+        self.operations, self.openers, self.arguments, self.label, self.header = [], [], (), "", ""
 
     def end_region(self) -> None:
         self.end_block()
@@ -66,8 +67,6 @@ class _Builder:
         self.raw = text.replace("\r", "").split("\n")
         self.many: set[int] = set()
         """Values that stand for several results."""
-        self.definitions: dict[int, Operation] = {}
-        self.uses: dict[int, list[Operation]] = {}
         self.stack: list[_Frame] = [_Frame(-1)]
 
     def build(self) -> MlirModule:
@@ -81,8 +80,7 @@ class _Builder:
         top.end_block()
         operations = tuple(operation for block in top.blocks for operation in block.operations)
         aliases = {match[1]: match[2] for match in _DEFINITION.finditer(self.text)}
-        uses = {number: tuple(readers) for number, readers in self.uses.items()}
-        return MlirModule(aliases, operations, self.definitions, uses)
+        return MlirModule.of(aliases, operations)
 
     def _line(self, line: int) -> int:
         """Take in one line, or several that are one operation; returns the next."""
@@ -101,11 +99,12 @@ class _Builder:
             values = self._values(line)
             frame.label = self.body.names[self.body.values[line][0]]
             frame.arguments = tuple(values[place] for place in shape.defines[1:])
+            frame.header = self._text(line)
             return line + 1
         if shape.opens:
             if _MORE_REGIONS.match(shape.template) and self._reopen(line):
                 return line + 1
-            self.stack.append(_Frame(line, arguments=self._entry_arguments(line)))
+            self.stack.append(_Frame(line, arguments=self._entry_arguments(line), header=self._text(line)))
             return line + 1
         last = self._last_line(line)
         self._add(line, last, (), last)
@@ -119,7 +118,7 @@ class _Builder:
         before, opener = frame.operations.pop(), frame.openers.pop()
         values = self._values(line)
         arguments = tuple(values[place] for place in self.body.shapes[line].defines)
-        self.stack.append(_Frame(opener, arguments=arguments, regions=list(before.regions)))
+        self.stack.append(_Frame(opener, arguments=arguments, header=self._text(line), regions=list(before.regions)))
         return True
 
     def _number(self, line: int) -> int:
@@ -212,18 +211,14 @@ class _Builder:
             self._location(end),
             self._number(line),
             self._number(end),
-            "\n".join(text.strip() for text in self.body.lines[line : last + 1]),
+            "\n".join(map(self._text, range(line, last + 1))),
+            self._text(end) if regions else "",
         )
         self.stack[-1].operations.append(operation)
         self.stack[-1].openers.append(line)
-        for place in shape.defines:
-            self.definitions[self.body.values[line][place]] = operation
-        for region in regions:
-            for block in region.blocks:
-                for argument in block.arguments:
-                    self.definitions[argument.number] = operation
-        for number in {value.number for value in operands}:
-            self.uses.setdefault(number, []).append(operation)
+
+    def _text(self, line: int) -> str:
+        return self.body.lines[line].strip()
 
     def _carried(self, line: int, taken: int) -> list[tuple[Value, Value]]:
         shape = self.body.shapes[line]

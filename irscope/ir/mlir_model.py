@@ -9,15 +9,18 @@ from dataclasses import dataclass, field
 # "%cst = arith.constant 1 : i32" has its types behind the last " : " that stands outside of brackets.
 _BRACKETS = re.compile(r'"(?:[^"\\\n]|\\.)*"|->|[()\[\]{}<>]| : ')
 
+# tt.func public @matmul(      "tt.func"() <{sym_name = "matmul", sym_visibility = "public"}> ({
+_PUBLIC = re.compile(r'func public @|sym_visibility = "public"')
+
 
 @dataclass(frozen=True, slots=True)
 class Value:
     """An SSA value: a result of an operation, or an argument of a block."""
 
-    name: str
-    """As a use of it is written: `%0`, `%acc_69#1`."""
+    name: str = field(compare=False)
+    """As a use of it is written: `%0`, `%acc_69#1`. Regions side by side use one name for several values."""
     number: int
-    """Tells apart values of one name in regions side by side; the results of one operation `%0:2` share it."""
+    """Its own in the module, whatever it is called; the results of one operation `%0:2` share it."""
     index: int = 0
     """Which result of `%0:2`, 0-based."""
 
@@ -30,6 +33,8 @@ class Block:
     """`^bb0`; empty where the block has none."""
     arguments: tuple[Value, ...]
     operations: tuple[Operation, ...]
+    header: str = ""
+    """The line that names its arguments: that of its label, or the one that opens the region."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,8 @@ class Operation:
     """1-based; that of the closing brace, where it has regions."""
     text: str
     """Its first line (all its lines, where it has no region and takes several), without indentation and location."""
+    closing: str = ""
+    """The line that ends the last of its regions: `}) {axis = 1 : i32} : (i32) -> i32`; empty where it has none."""
 
     @property
     def dialect(self) -> str:
@@ -86,15 +93,17 @@ class Operation:
     def types(self) -> str:
         """What stands behind the last colon: the types of its operands and results; empty where nothing does."""
         depth, start = 0, -1
-        for match in _BRACKETS.finditer(self.text):
+        text = self.closing if " : " in self.closing else self.text
+        for match in _BRACKETS.finditer(text):
             part = match[0]
             if part in ("(", "[", "{", "<"):
                 depth += 1
             elif part in (")", "]", "}", ">"):
-                depth -= 1
+                # The line that closes a region begins with its brackets.
+                depth = max(depth - 1, 0)
             elif part == " : " and not depth:
                 start = match.end()
-        return self.text[start:].removesuffix("{").rstrip() if start >= 0 else ""
+        return text[start:].removesuffix("{").rstrip() if start >= 0 else ""
 
     def walk(self) -> Iterator[Operation]:
         """This operation and all within it, each before what it holds."""
@@ -122,7 +131,30 @@ class MlirModule:
     operations: tuple[Operation, ...]
     """Those at the top; as a rule, `module` alone."""
     _definitions: Mapping[int, Operation] = field(repr=False)
-    _uses: Mapping[int, tuple[Operation, ...]] = field(repr=False)
+    _uses: Mapping[int, list[Operation]] = field(repr=False)
+
+    @classmethod
+    def of(cls, aliases: Mapping[str, str], operations: tuple[Operation, ...]) -> MlirModule:
+        """The module of some operations, with who defines and who reads each value."""
+        definitions: dict[int, Operation] = {}
+        uses: dict[int, list[Operation]] = {}
+        module = cls(aliases, operations, definitions, uses)
+        for operation in module.walk():
+            for value in operation.results:
+                definitions[value.number] = operation
+            for region in operation.regions:
+                for block in region.blocks:
+                    for argument in block.arguments:
+                        definitions[argument.number] = operation
+            for number in {value.number for value in operation.operands}:
+                uses.setdefault(number, []).append(operation)
+        return module
+
+    @property
+    def kernel(self) -> Operation | None:
+        """The function that is launched: the public one, else the first; None where there is no function."""
+        functions = [one for one in self.walk() if one.name in ("tt.func", "llvm.func") and one.regions]
+        return next((one for one in functions if _PUBLIC.search(one.text)), functions[0] if functions else None)
 
     def walk(self) -> Iterator[Operation]:
         """All operations, each before what it holds."""

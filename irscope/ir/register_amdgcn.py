@@ -2,8 +2,8 @@
 
 The text states the width of each operand (`s[20:23]`); which operands are written, and what is used without being
 named (SCC, VCC, EXEC, M0), is the instruction's. Sources: AMD's instruction set documents of CDNA 3 and 4 and RDNA 3
-and 4, and, as the oracle for every row, the descriptions of LLVM's AMDGPU backend: definitions, tied operands and
-implicit registers of each opcode (`tests/ir/register_oracle.py`).
+and 4, and LLVM's AMDGPU backend: the definitions, tied operands and implicit registers of each opcode, with which the
+rows were compared (LLVM 19's descriptions, on the listings of the examples).
 """
 
 from __future__ import annotations

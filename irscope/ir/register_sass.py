@@ -2,7 +2,7 @@
 
 Sources: the instruction set tables of NVIDIA's "CUDA Binary Utilities" (the opcodes of Turing to Blackwell), the PTX
 ISA's fragment sizes for matrix instructions (an M by K fragment of b-bit elements takes M·K·b / 1024 registers a lane),
-and, as the oracle for every row, the live registers that `nvdisasm -plr` prints (`tests/ir/register_oracle.py`).
+and, as the oracle for every row, the live registers that `nvdisasm -plr` prints (`tests/ir/live_ranges.py`).
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from irscope.ir.mlir import Value
 from irscope.layout.uses import ModuleUses
 
 ENOUGH = 16
@@ -16,8 +17,6 @@ _DEEPEST = 64
 
 # %c128_i32 = arith.constant 128 : i32      %cst = arith.constant dense<32> : …
 _CONSTANT = re.compile(r"arith\.constant (?:dense<)?(-?\d+)\b")
-# %a = arith.muli %b, %c : i32
-_NAME = re.compile(r'= "?([a-z_]\w*\.\w+)')
 _SUMS = ("arith.addi", "arith.subi", "tt.addptr")
 _KEEPING = (
     "tt.splat", "tt.broadcast", "tt.expand_dims", "tt.trans", "ttg.convert_layout", "arith.extsi", "arith.extui",
@@ -25,66 +24,69 @@ _KEEPING = (
 )  # fmt: skip
 
 
-def unaligned_arguments(uses: ModuleUses, value: str) -> tuple[str, ...]:
+_Divisor = tuple[int, frozenset[Value]]
+
+
+def unaligned_arguments(uses: ModuleUses, value: Value) -> tuple[str, ...]:
     """The arguments that leave a value not known to be a multiple of 16, in the order of the kernel; empty for none."""
-    known: dict[str, tuple[int, frozenset[str]]] = {}
-    divisor, culprits = _divisor(uses, value, known, 0)
-    return tuple(name for name in uses.divisibility if name in culprits) if divisor < ENOUGH else ()
+    divisor, culprits = _divisor(uses, value, {}, 0)
+    return tuple(one.name for one in uses.divisibility if one in culprits) if divisor < ENOUGH else ()
 
 
-def _divisor(
-    uses: ModuleUses, value: str, known: dict[str, tuple[int, frozenset[str]]], depth: int
-) -> tuple[int, frozenset[str]]:
+def _divisor(uses: ModuleUses, value: Value, known: dict[Value, _Divisor], depth: int) -> _Divisor:
     """What a value is known to be a multiple of, no more than 16, and the arguments to blame where that is less."""
     if value in known:
         return known[value]
     if value in uses.divisibility:
         own = min(uses.divisibility[value] & -uses.divisibility[value] or ENOUGH, ENOUGH)
         return own, frozenset({value} if own < ENOUGH else ())
-    text = uses.makers.get(value, "")
-    operands = uses.inputs.get(value, ())
+    none: frozenset[Value] = frozenset()
     # A value that is being looked at, in a loop, decides nothing of itself.
-    known[value] = (ENOUGH, frozenset())
+    known[value] = (ENOUGH, none)
     if depth > _DEEPEST:
         return known[value]
-    match = _NAME.search(text)
-    name = match[1] if match else ""
-    if name == "arith.constant":
-        number = _CONSTANT.search(text)
-        found = (min(int(number[1]) & -int(number[1]) or ENOUGH, ENOUGH) if number else 1, frozenset[str]())
-    elif name == "tt.make_range" or not name:
-        # A range begins at a multiple of a lane's vector; an argument of a loop was looked at where it came from.
-        inner = [_divisor(uses, operand, known, depth + 1) for operand in operands[:1]] if not name else []
-        found = inner[0] if inner else (ENOUGH, frozenset[str]())
+    operation = uses.maker_of(value)
+    name = operation.name if operation is not None else ""
+    operands = operation.operands[:2] if operation is not None else ()
+    if operation is None:
+        # An argument of a loop is looked at where it comes from.
+        first = uses.first_values.get(value)
+        found = _divisor(uses, first, known, depth + 1) if first is not None else (ENOUGH, none)
+    elif name == "arith.constant":
+        number = _CONSTANT.search(operation.text)
+        found = (min(int(number[1]) & -int(number[1]) or ENOUGH, ENOUGH) if number else 1, none)
+    elif name == "tt.make_range":
+        # A range begins at a multiple of a lane's vector.
+        found = (ENOUGH, none)
     elif name == "arith.muli":
         # Each row is a stride apart: what a range counts off helps nothing, the stride alone must be a multiple.
-        factors = operands[:2] if len(operands) > 1 else operands[:1] * 2
         parts = [
-            (1, frozenset[str]()) if _counts(uses, operand, 0) else _divisor(uses, operand, known, depth + 1)
-            for operand in factors
+            (1, none) if _counts(uses, operand) else _divisor(uses, operand, known, depth + 1) for operand in operands
         ]
         product = 1
         for part, _ in parts:
             product *= part
         blamed = frozenset(culprit for _, culprits in parts for culprit in culprits)
-        found = (min(product, ENOUGH), blamed if product < ENOUGH else frozenset[str]())
+        found = (min(product, ENOUGH), blamed if product < ENOUGH else none)
     elif name in _SUMS or name in _KEEPING:
         count = 2 if name in _SUMS else 1
         parts = [_divisor(uses, operand, known, depth + 1) for operand in operands[:count]]
         blamed = frozenset(culprit for part, culprits in parts if part < ENOUGH for culprit in culprits)
         found = (min((part for part, _ in parts), default=1), blamed)
     else:
-        found = (1, frozenset[str]())
+        found = (1, none)
     known[value] = found
     return found
 
 
-def _counts(uses: ModuleUses, value: str, depth: int) -> bool:
+def _counts(uses: ModuleUses, value: Value) -> bool:
     """Whether a value counts off a range, perhaps from a multiple of something."""
-    match = _NAME.search(uses.makers.get(value, ""))
-    name = match[1] if match else ""
-    if name == "tt.make_range":
-        return True
-    if depth > _DEEPEST or name not in (*_SUMS, *_KEEPING):
-        return False
-    return any(_counts(uses, operand, depth + 1) for operand in uses.inputs.get(value, ())[:2])
+    waiting, seen = [value], {value}
+    while waiting:
+        operation = uses.maker_of(waiting.pop())
+        if operation is not None and operation.name == "tt.make_range":
+            return True
+        if operation is not None and operation.name in (*_SUMS, *_KEEPING):
+            waiting.extend(one for one in operation.operands[:2] if one not in seen)
+            seen.update(operation.operands[:2])
+    return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from irscope.errors import UsageError, did_you_mean
+from irscope.ir.locations_user import is_library
 from irscope.layout.described import DescribedLayout
 
 
@@ -24,7 +25,7 @@ def choose_layouts(
             one shape.
         value: a value's name, such as `%acc`.
         operation: an operation's name, such as `tt.dot`.
-        line: a Python line that uses it.
+        line: a Python line that uses it, or that calls one that does.
 
     Raises UsageError, with what there is, where a choice leaves none.
     """
@@ -40,7 +41,7 @@ def choose_layouts(
     if line is not None:
         ending = f":{line}"
         known = {place.rpartition(":")[2] for item in layouts for place in item.python_lines}
-        chosen = [item for item in chosen if any(place.endswith(ending) for place in item.python_lines)]
+        chosen = [item for item in chosen if any(place.endswith(ending) for place in _lines(item))]
         _check(chosen, f"no layout is used on line {line}", str(line), sorted(known, key=len))
     if not names:
         return chosen
@@ -51,6 +52,10 @@ def choose_layouts(
         # An alias stands for several shapes: the one with the most elements tells most.
         found.append(max(matching, key=lambda item: _elements(item)))
     return found
+
+
+def _lines(item: DescribedLayout) -> set[str]:
+    return {*item.python_lines, *(place for chain in item.chains for place in chain if not is_library(place))}
 
 
 def _same_operation(name: str, asked: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,6 +10,7 @@ from typing import Any, Literal
 
 from irscope.capture import Capture
 from irscope.ir.locations import Chain
+from irscope.ir.locations_user import chain_texts, line_text
 from irscope.layout.access import fastest_dimension, global_access
 from irscope.layout.alignment import unaligned_arguments
 from irscope.layout.conflicts import shared_access
@@ -38,7 +40,7 @@ class Cost:
     line: int
     """Of the TTGIR text, 1-based."""
     place: str
-    """`file:line` of the Python source, the kernel's own line."""
+    """`file:line` of the Python source: the innermost line that is not Triton's library."""
     layouts: tuple[str, ...]
     values: tuple[str, ...]
     excess: int
@@ -51,6 +53,8 @@ class Cost:
     figures: dict[str, Any] = field(default_factory=dict[str, Any])
     pair: tuple[str, str] | None = None
     """The types in registers and in shared memory that the compiler can be asked to count conflicts of."""
+    chain: tuple[str, ...] = ()
+    """`file:line` of every frame, innermost first: the library's, the user's own, and the lines that called them."""
 
 
 def costs_of(capture: Capture) -> list[Cost]:
@@ -68,7 +72,7 @@ class _CostReader:
         self.aliases = read_aliases(text)
         self.target = capture.target
         self._layouts = {(item.encoding.text, item.shape): item for item in describe(capture.layouts, capture.target)}
-        self._scratch = _scratch_lines(capture)
+        self._scratch = _scratch(capture, uses)
 
     def costs(self) -> Iterator[Cost]:
         for use in self.uses.operations:
@@ -86,13 +90,10 @@ class _CostReader:
     def _cost(
         self, kind: Literal["global", "shared", "conversion"], use: OperationUse, used: Sequence[DescribedLayout]
     ) -> Cost:
-        chain = self._chain(use)
-        place = f"{chain[-1].file}:{chain[-1].line}" if chain else ""
         names = tuple(item.name for item in used)
-        return Cost(kind, use.name, use.line, place, names, use.results or use.operands[:1], 0, use.loops, "")
-
-    def _chain(self, use: OperationUse) -> Chain:
-        return self.uses.locations.chain_at(use.line)
+        named = tuple(value.name for value in use.results or use.operands[:1])
+        place, chain = line_text(self.uses.place_of(use)), chain_texts(self.uses.chain_of(use))
+        return Cost(kind, use.name, use.line, place, names, named, 0, use.loops, "", chain=chain)
 
     # Global memory
 
@@ -109,7 +110,7 @@ class _CostReader:
         along = steps.index(1) if steps.count(1) == 1 else None
         possible = global_access(described.threads, bits, dimension=along)
         actions = ("global store",) if use.name in _STORES else ("global load", "async copy")
-        widths = self.machine.widths(self._chain(use), actions)
+        widths = self.machine.widths(self.uses.chain_of(use), actions)
         real = min((width for width in widths if width), default=0)
         access = (
             possible
@@ -152,13 +153,14 @@ class _CostReader:
         return f"the {self.machine.text_stage} has {real}, the layout allows {possible}; {self._cause(use)}"
 
     def _cause(self, use: OperationUse) -> str:
-        pointer = use.operands[0] if use.operands else ""
-        unknown = unaligned_arguments(self.uses, pointer)
+        unknown = unaligned_arguments(self.uses, use.operands[0]) if use.operands else ()
         if unknown:
             are = "is" if len(unknown) == 1 else "are"
             return f"likely because {', '.join(unknown)} {are} not known to be divisible by 16"
         if len(use.operands) > 1:
-            return f"likely because the mask {use.operands[1]} is not known to be the same for neighbouring elements"
+            return (
+                f"likely because the mask {use.operands[1].name} is not known to be the same for neighbouring elements"
+            )
         return "likely because the offsets are not known to be side by side"
 
     # Shared memory
@@ -175,7 +177,7 @@ class _CostReader:
         if memory is None or len(memory.shape) != len(registers.shape) or any(a > b for a, b in sizes):
             return
         stores = use.name in _SHARED_STORES
-        chain = self._chain(use)
+        chain = self.uses.chain_of(use)
         matrices = self.machine.count(chain, "matrix store" if stores else "matrix load") > 0
         access = shared_access(registers.threads, memory, matrices=matrices)
         how = ("stmatrix" if stores else "ldmatrix") if matrices else f"{access.bits_a_lane} bits a lane"
@@ -221,7 +223,7 @@ class _CostReader:
             return
         moves = what_moves(source.threads, destination.threads)
         share = moved_share(source.threads, destination.threads) if moves not in ("nothing", "registers") else 0.0
-        chain = self._chain(use)
+        chain = self.uses.chain_of(use)
         bits = use.types[0].element_bits
         done = self._what_is_done(use, chain)
         kibibytes = destination.threads.size * bits // 8
@@ -250,7 +252,7 @@ class _CostReader:
         for (action, _), number in found.items():
             if action in ("shuffle", "shared load", "shared store", "matrix load", "matrix store"):
                 counts[action] = counts.get(action, 0) + number
-        scratch = self._scratch.get(use.results[0] if use.results else "", "")
+        scratch = self._scratch.get(use.line, "")
         parts = [
             scratch,
             *(f"{number} {_plural(action, number)} on this line" for action, number in sorted(counts.items())),
@@ -264,7 +266,7 @@ class _CostReader:
                 user = self.uses.operations[index]
                 at = user.operands.index(result)
                 names.append(f"operand {at} of {user.name} (line {user.line})")
-        made = self.uses.producer_of(use.operands[0]) if use.operands else None
+        made = self.uses.maker_of(use.operands[0]) if use.operands else None
         origin = f"{made.name} makes {use.types[0].encoding}" if made is not None else ""
         wanted = f"{', '.join(names[:3])} want{'s' if len(names) == 1 else ''} {use.types[1].encoding}" if names else ""
         return "; ".join(filter(None, [wanted, origin]))
@@ -281,19 +283,38 @@ def _plural(noun: str, number: int) -> str:
     return noun if number == 1 else f"{noun}s"
 
 
-def _scratch_lines(capture: Capture) -> dict[str, str]:
-    """Result of a convert_layout → the scratch it was given, from the IR after shared memory was allocated."""
-    import re
+# %7 = ttg.convert_layout %6 {allocation.offset = 0 : i32, allocation.size = 4096 : i32} : …
+_SCRATCH_SIZE = re.compile(r"\ballocation\.size = (\d+)")
 
-    text = ""
-    for snapshot in capture.snapshots:
-        if snapshot.name.startswith("allocate_shared_memory") and snapshot.text:
-            text = snapshot.text
-    found: dict[str, str] = {}
-    # %7 = ttg.convert_layout %6 {allocation.offset = 0 : i32, allocation.size = 4096 : i32} : …
-    for match in re.finditer(r"(%[\w.$-]+) = ttg\.convert_layout %\S+ \{([^}]*allocation[^}]*)\}", text):
-        size = re.search(r"allocation\.size = (\d+)", match[2])
-        found[match[1]] = f"{size[1]} bytes of scratch" if size else "scratch in shared memory"
+
+def _scratch(capture: Capture, uses: ModuleUses) -> dict[int, str]:
+    """Line of a convert_layout → the scratch it was given, from the IR after shared memory was allocated.
+
+    Passes that run in between name values anew, so conversions are paired by their types and their place in Python,
+    in their order, and only where both texts have equally many of a kind.
+    """
+    allocated = [one.text for one in capture.snapshots if one.name.startswith("allocate_shared_memory")]
+    text = next(filter(None, reversed(allocated)), None)
+    if text is None:
+        return {}
+    after = read_uses(text)
+    ours, theirs = _conversions(uses), _conversions(after)
+    found: dict[int, str] = {}
+    for key, lines in ours.items():
+        for use, other in zip(lines, theirs.get(key, ()), strict=False):
+            if len(lines) == len(theirs[key]) and "allocation." in other.text:
+                size = _SCRATCH_SIZE.search(other.text)
+                found[use.line] = f"{size[1]} bytes of scratch" if size else "scratch in shared memory"
+    return found
+
+
+def _conversions(uses: ModuleUses) -> dict[object, list[OperationUse]]:
+    """The conversions of a module by their types, aliases resolved, and their place in Python."""
+    found: dict[object, list[OperationUse]] = {}
+    for use in uses.operations:
+        if use.name == "ttg.convert_layout":
+            types = tuple((str(kind), uses.module.resolve(kind.encoding)) for kind in use.types)
+            found.setdefault((types, uses.chain_of(use)), []).append(use)
     return found
 
 

@@ -107,8 +107,13 @@ class DescribedLayout:
 
     @property
     def python_lines(self) -> tuple[str, ...]:
-        """The Python lines that use it, `file:line`, in the order of the module."""
+        """The Python lines that use it, `file:line`, in the order of the module: the innermost of the user's own."""
         return tuple(dict.fromkeys(place for use in self.operations for place in use.get("python", ())))
+
+    @property
+    def chains(self) -> tuple[tuple[str, ...], ...]:
+        """The chains of calls that lead to these, `file:line` a frame, innermost first; none in an old capture."""
+        return tuple(dict.fromkeys(tuple(chain) for use in self.operations for chain in use.get("chains", ())))
 
 
 def describe(rows: Any, target: Target) -> list[DescribedLayout]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from irscope.ir.locations_user import chain_texts, line_text
 from irscope.layout.encoding import Encoding, Value, read_aliases, read_encoding, resolve_aliases
 from irscope.layout.types import LayoutType
 from irscope.layout.uses import ModuleUses, OperationUse, read_uses
@@ -129,13 +130,15 @@ def _add_use(row: Row, operation: OperationUse, kind: LayoutType, uses: ModuleUs
     operations: list[dict[str, Any]] = row["operations"]
     use: dict[str, Any] | None = next((item for item in operations if item["name"] == operation.name), None)
     if use is None:
-        use = {"name": operation.name, "lines": [], "values": [], "python": []}
+        use = {"name": operation.name, "lines": [], "values": [], "python": [], "chains": []}
         operations.append(use)
     use["lines"].append(operation.line)
     if len(operation.results) == len(operation.result_types):
         use["values"] += [
-            name for name, own in zip(operation.results, operation.result_types, strict=True) if own == kind
+            value.name for value, own in zip(operation.results, operation.result_types, strict=True) if own == kind
         ]
-    chain = uses.locations.chain_at(operation.line)
-    if chain and (place := f"{chain[-1].file}:{chain[-1].line}") not in use["python"]:
+    place, chain = line_text(uses.place_of(operation)), list(chain_texts(uses.chain_of(operation)))
+    if place and place not in use["python"]:
         use["python"].append(place)
+    if chain and chain not in use["chains"]:
+        use["chains"].append(chain)

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from irscope.ir.locations import TextLocations, read_locations
-from irscope.ir.locations_mlir import location_spans, read_operations
-from irscope.layout.types import LayoutType, read_types, types_with_positions
-
-# %a, %b:2 = "tt.reduce"(   %0 = tt.load   tt.store %a   scf.yield
-_HEAD = re.compile(r'(?:(?P<results>%[^=]*?) = )?"?(?P<name>[A-Za-z_]\w*(?:\.\w+)+|module)"?')
-# %largest_86:7   %acc   %12   %arg3#1
-_VALUE = re.compile(r"%[\w.$-]+(?:#\d+)?")
-# iter_args(%a = %b, %c = %d)
-_ITER_ARGS = re.compile(r"iter_args\(([^)]*)\)")
-# %x: tensor<…>, in the head of a function or a block
-_TYPED = re.compile(r"(%[\w.$-]+): !?(?:\w+\.)?(?=tensor<|memdesc<)")
+from irscope.ir.locations import Chain, TextLocations, read_locations
+from irscope.ir.locations_user import Place, place_of
+from irscope.ir.mlir import Block, MlirModule, Operation, Value, parse_mlir
+from irscope.layout.types import LayoutType, read_types, split_commas, types_with_positions
 
 # %stride: i32 {tt.divisibility = 16 : i32}    %q_ptr: !tt.ptr<f16> {…}
 _ARGUMENT = re.compile(r"(?P<name>%[\w.$-]+): (?:!tt\.ptr<[^>]*>|i\d+)(?: \{(?P<attributes>[^{}]*)\})?")
 # tt.divisibility = 16 : i32
 _DIVISIBILITY = re.compile(r"tt\.divisibility = (\d{1,9})")
-# %a = scf.for %i = …      scf.while (…
-_LOOP = re.compile(r"^(?:%[^=]*= )?scf\.(?:for|while)\b")
+# %x: tensor<…>, in the head of a function or a block
+_TYPED = re.compile(r"(%[\w.$-]+): !?(?:\w+\.)?(?=tensor<|memdesc<)")
 
+_LOOPS = ("scf.for", "scf.while")
 _GIVES_TOKEN = ("ttg.async_copy_global_to_local", "ttg.async_commit_group", "ttg.async_wait")
 
 
@@ -37,11 +30,10 @@ class OperationUse:
     """1-based, in the text."""
     name: str
     """`tt.load`."""
-    results: tuple[str, ...]
-    """Its values, with the sign; one of several is `%a#1`."""
+    results: tuple[Value, ...]
     result_types: tuple[LayoutType, ...]
     """Of the results that have a layout."""
-    operands: tuple[str, ...]
+    operands: tuple[Value, ...]
     types: tuple[LayoutType, ...]
     """Every type with a layout that its text names, in order."""
     text: str
@@ -54,120 +46,118 @@ class OperationUse:
 class ModuleUses:
     """The operations of a module that have to do with layouts, and the type of each value."""
 
+    module: MlirModule
     operations: tuple[OperationUse, ...] = ()
-    values: dict[str, LayoutType] = field(default_factory=dict[str, LayoutType])
-    """Value → type; a name that several functions use has its first."""
-    users: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
+    values: dict[Value, LayoutType] = field(default_factory=dict[Value, LayoutType])
+    """Value → type, of those that have a layout."""
+    users: dict[Value, tuple[int, ...]] = field(default_factory=dict[Value, tuple[int, ...]])
     """Value → indices of the operations that take it."""
     locations: TextLocations = field(default_factory=TextLocations)
-    inputs: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    """Value → the values it is made of, of every operation."""
-    makers: dict[str, str] = field(default_factory=dict[str, str])
-    """Value → the text of the operation that makes it; none for the argument of a loop."""
-    divisibility: dict[str, int] = field(default_factory=dict[str, int])
+    first_values: dict[Value, Value] = field(default_factory=dict[Value, Value])
+    """Argument of a loop → what it is in the first turn."""
+    divisibility: dict[Value, int] = field(default_factory=dict[Value, int])
     """Argument of a kernel → what it is known to be divisible by; 1 where nothing is known."""
 
-    def type_of(self, value: str) -> LayoutType | None:
-        """The type of a value, with or without its sign."""
-        name = value if value.startswith("%") else f"%{value}"
-        return self.values.get(name)
+    def chain_of(self, use: OperationUse) -> Chain:
+        """Where an operation comes from."""
+        return self.locations.chain_at(use.line)
 
-    def producer_of(self, value: str) -> OperationUse | None:
-        """The operation that makes a value."""
-        return next((operation for operation in self.operations if value in operation.results), None)
+    def place_of(self, use: OperationUse) -> Place:
+        """The user's lines that an operation comes from, innermost first."""
+        kernel = self.module.kernel
+        own = self.locations.chain_at(kernel.first_line) if kernel is not None else ()
+        return place_of(self.chain_of(use), own[0].file if own else "")
+
+    def maker_of(self, value: Value) -> Operation | None:
+        """The operation that a value is a result of; None for the argument of a block."""
+        operation = self.module.definition(value)
+        return operation if operation is not None and value in operation.results else None
 
 
 def read_uses(text: str) -> ModuleUses:
     """Read a module; what can't be read is passed over, nothing is raised."""
-    lines = text.split("\n")
-    locations = read_locations(text, "mlir")
+    module = parse_mlir(text)
     operations: list[OperationUse] = []
-    values: dict[str, LayoutType] = {}
-    inputs: dict[str, tuple[str, ...]] = {}
-    makers: dict[str, str] = {}
-    divisibility: dict[str, int] = {}
-    depths: list[int] = []
-    found = read_operations(lines)[0]
-    for operation in found:
-        own = " ".join(_without_location(lines[number]).strip() for number in operation.lines)
-        outer = depths[operation.parent] if operation.parent >= 0 else 0
-        depths.append(outer + bool(_LOOP.search(own)))
-        _read_inputs(own, inputs, makers)
-        if "tt.func " in own:
-            _read_arguments(own, divisibility)
-        use = _read_operation(own, operation.lines[0] + 1, outer)
-        if use is None:
-            continue
-        _name_values(use, own, values)
-        if use.types:
-            operations.append(use)
-    for line in lines:
-        if line.lstrip().startswith("^"):
-            _typed_names(_without_location(line), values)
-    users: dict[str, list[int]] = {}
+    values: dict[Value, LayoutType] = {}
+    first_values: dict[Value, Value] = {}
+    for operation, loops in _with_loops(module):
+        own = f"{operation.text} {operation.closing}".rstrip()
+        first_values.update(operation.carried)
+        use = _read_operation(operation, own, loops) if "<" in own else None
+        if use is not None:
+            values.update(_named(use, own))
+            if operation.name == "scf.for":
+                for (argument, _), result in zip(operation.carried, operation.results, strict=False):
+                    if result in values:
+                        values[argument] = values[result]
+            if use.types:
+                operations.append(use)
+        for region in operation.regions:
+            for block in region.blocks:
+                values.update(_argument_types(block))
+    users: dict[Value, list[int]] = {}
     for index, use in enumerate(operations):
         for operand in dict.fromkeys(use.operands):
             users.setdefault(operand, []).append(index)
     return ModuleUses(
+        module,
         tuple(operations),
         values,
-        {name: tuple(rows) for name, rows in users.items()},
-        locations,
-        inputs,
-        makers,
-        divisibility,
+        {value: tuple(rows) for value, rows in users.items()},
+        read_locations(text, "mlir"),
+        first_values,
+        dict(_divisibility(module.kernel)) if module.kernel is not None else {},
     )
 
 
-def _without_location(line: str) -> str:
-    if "loc(" not in line:
-        return line
-    kept, done = "", 0
-    for start, end in location_spans(line):
-        kept += line[done:start].rstrip()
-        done = end
-    return kept + line[done:]
+def _with_loops(module: MlirModule) -> Iterator[tuple[Operation, int]]:
+    """Every operation with the number of loops it stands in, each before what it holds."""
+    waiting = [(operation, 0) for operation in reversed(module.operations)]
+    while waiting:
+        operation, loops = waiting.pop()
+        yield operation, loops
+        inner = loops + (operation.name in _LOOPS)
+        waiting.extend(
+            (one, inner)
+            for region in reversed(operation.regions)
+            for block in reversed(region.blocks)
+            for one in reversed(block.operations)
+        )
 
 
-def _read_operation(own: str, line: int, loops: int) -> OperationUse | None:
-    match = _HEAD.match(own)
-    if match is None or "<" not in own:
-        return None
-    tail = own[match.end() :]
+def _read_operation(operation: Operation, own: str, loops: int) -> OperationUse:
+    tail = own.partition(" = ")[2] if operation.results else own
     types = tuple(read_types(tail))
-    results = tuple(_result_names(match["results"] or ""))
-    operands = tuple(found[0] for found in _VALUE.finditer(tail))
-    result_types = _result_types(match["name"], tail, types, len(results))
-    return OperationUse(line, match["name"], results, result_types, operands, types, own, loops)
+    return OperationUse(
+        operation.first_line,
+        operation.name,
+        operation.results,
+        _result_types(operation.name, tail, types, len(operation.results)),
+        operation.operands,
+        types,
+        own,
+        loops,
+    )
 
 
-def _read_inputs(own: str, inputs: dict[str, tuple[str, ...]], makers: dict[str, str]) -> None:
-    results, equals, rest = own.partition(" = ")
-    if not equals or not results.startswith("%"):
+def _divisibility(function: Operation) -> Iterator[tuple[Value, int]]:
+    arguments = {one.name: one for block in function.regions[0].blocks[:1] for one in block.arguments}
+    for match in _ARGUMENT.finditer(function.text):
+        if (argument := arguments.get(match["name"])) is not None:
+            known = _DIVISIBILITY.search(match["attributes"] or "")
+            yield argument, int(known[1]) if known else 1
+
+
+def _argument_types(block: Block) -> Iterator[tuple[Value, LayoutType]]:
+    """The types of a block's arguments that have a layout, where its header says them."""
+    if not block.arguments or "<" not in block.header:
         return
-    operands = tuple(dict.fromkeys(_VALUE.findall(rest)))
-    for name in _result_names(results):
-        inputs.setdefault(name, operands)
-        makers.setdefault(name, own)
-    if (arguments := _ITER_ARGS.search(own)) is not None:
-        for pair in arguments[1].split(","):
-            name, _, first = pair.partition("=")
-            inputs.setdefault(name.strip(), (first.strip(),))
-
-
-def _read_arguments(own: str, divisibility: dict[str, int]) -> None:
-    for match in _ARGUMENT.finditer(own):
-        known = _DIVISIBILITY.search(match["attributes"] or "")
-        divisibility.setdefault(match["name"], int(known[1]) if known else 1)
-
-
-def _result_names(text: str) -> Iterable[str]:
-    for part in text.split(","):
-        name, _, count = part.strip().partition(":")
-        if count.isdigit() and int(count) < 10_000:
-            yield from (f"{name}#{index}" for index in range(int(count)))
-        elif name:
-            yield name
+    kinds = list(types_with_positions(block.header))
+    arguments = {one.name: one for one in block.arguments}
+    for match in _TYPED.finditer(block.header):
+        kind = next((kind for at, kind in kinds if at >= match.end()), None)
+        if kind is not None and match[1] in arguments:
+            yield arguments[match[1]], kind
 
 
 def _result_types(name: str, tail: str, types: tuple[LayoutType, ...], results: int) -> tuple[LayoutType, ...]:
@@ -182,31 +172,18 @@ def _result_types(name: str, tail: str, types: tuple[LayoutType, ...], results: 
     return types[:1]
 
 
-def _name_values(use: OperationUse, own: str, values: dict[str, LayoutType]) -> None:
+def _named(use: OperationUse, own: str) -> dict[Value, LayoutType]:
+    """The types of the results, where they can be told."""
     if len(use.result_types) == len(use.results):
-        named = dict(zip(use.results, use.result_types, strict=True))
-    elif use.results:
-        named = _by_position(use, own)
-    else:
-        named = {}
-    for name, kind in named.items():
-        values.setdefault(name, kind)
-    if (arguments := _ITER_ARGS.search(own)) is not None:
-        for index, pair in enumerate(arguments[1].split(",")):
-            name = pair.partition("=")[0].strip()
-            result = use.results[index] if index < len(use.results) else ""
-            if name and result in values:
-                values.setdefault(name, values[result])
-    _typed_names(own, values)
+        return dict(zip(use.results, use.result_types, strict=True))
+    return _by_position(use, own) if use.results else {}
 
 
-def _by_position(use: OperationUse, own: str) -> dict[str, LayoutType]:
+def _by_position(use: OperationUse, own: str) -> dict[Value, LayoutType]:
     """Results of which only some have a layout: the list after the arrow says which."""
     arrow = own.rfind(" -> (")
     if arrow < 0:
         return {}
-    from irscope.layout.types import split_commas
-
     inside = own[arrow + 5 :]
     depth = 1
     for index, character in enumerate(inside):
@@ -214,19 +191,9 @@ def _by_position(use: OperationUse, own: str) -> dict[str, LayoutType]:
         if depth == 0:
             inside = inside[:index]
             break
-    named: dict[str, LayoutType] = {}
+    named: dict[Value, LayoutType] = {}
     for name, text in zip(use.results, split_commas(inside), strict=False):
         kinds = read_types(text)
         if kinds:
             named[name] = kinds[0]
     return named
-
-
-def _typed_names(text: str, values: dict[str, LayoutType]) -> None:
-    if ": " not in text or "%" not in text:
-        return
-    kinds = dict(types_with_positions(text))
-    for match in _TYPED.finditer(text):
-        kind = next((kinds[at] for at in sorted(kinds) if at >= match.end()), None)
-        if kind is not None:
-            values.setdefault(match[1], kind)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from irscope.analysis.fit import with_fit
+from irscope.assumption import Assumption, joined
 from irscope.capture import (
     STAGE_NAMES,
     Artifact,
     Autotuning,
     Capture,
     Environment,
-    Failure,
-    FailureKind,
     Kernel,
     Launch,
     PassSnapshot,
@@ -23,9 +24,13 @@ from irscope.capture import (
     Target,
     stage_rank,
 )
+from irscope.capture_schema import converted
+from irscope.failure import Failure, FailureKind
 from irscope.ir.quoted import unescape_ir
 from irscope.plan import PassPlan
+from irscope.record.assembler_errors import ASSEMBLED_FROM
 from irscope.record.binaries import read_resources
+from irscope.record.diagnosis import explained
 from irscope.record.events import Event
 from irscope.record.request import RecordRequest
 from irscope.store import launch_from_json, tupled
@@ -33,6 +38,7 @@ from irscope.store import launch_from_json, tupled
 # "/home/jos\C3\A9/matmul.py"
 _STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 _HIDDEN_METADATA = ("hash", "target", "triton_version")
+_DIAGNOSTICS_BYTES = 20_000
 
 
 @dataclass(slots=True)
@@ -45,7 +51,15 @@ class _OpenCapture:
     snapshots: dict[int, PassSnapshot] = field(default_factory=dict)
     llvm_snapshots: list[PassSnapshot] = field(default_factory=list)
     stage: str = ""
+    parsing: bool = False
+    """Whether the text it starts from is being read."""
     running: PassSnapshot | None = None
+    passing_texts: dict[int, str | None] = field(default_factory=dict)
+    """The last text that was told in passing, by the pass it came after, and the passes that left it alone (None)."""
+    log_from: int = 0
+    """Where what the pass or stage under way prints begins in the log, in bytes."""
+    began_s: float = field(default_factory=time.monotonic)
+    took_s: float = 0.0
     failure: Failure | None = None
     failed_stage: str = ""
     failed_diagnostics: str = ""
@@ -58,6 +72,20 @@ class _OpenCapture:
     compiler: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     """Of what Triton is for this target: parts, variables and tools, as `Environment` has them."""
 
+    def end(self) -> None:
+        """Nothing more of it comes."""
+        self.ended, self.took_s = True, time.monotonic() - self.began_s
+        self.parsing = False
+
+    def fail(self, failed: PassSnapshot | None) -> None:
+        """It failed: in that pass, if it was one, which is told of with the IR before it."""
+        for index, text in self.passing_texts.items():
+            if (snapshot := self.snapshots.get(index)) is not None and snapshot.text is None:
+                self.snapshots[index] = replace(snapshot, text=text, changed=text is not None)
+        if failed is not None:
+            self.snapshots[failed.index] = replace(failed, outcome="failed", changed=None)
+        self.running = None
+
 
 @dataclass(frozen=True, slots=True)
 class ScriptEnd:
@@ -66,6 +94,10 @@ class ScriptEnd:
     code: int
     message: str
     frames: str
+    of_compile: bool = False
+    """Whether it is the error of a compile, which that one's capture holds."""
+    target: str = ""
+    """What it ran for."""
 
     @property
     def stopped(self) -> bool:
@@ -119,15 +151,31 @@ class Assembly:
         """A capture for each compile, in the order they began."""
         return tuple(self._capture(item) for item in self._open.values())
 
-    def fail_open(self, kind: FailureKind, message: str, diagnostics: str) -> None:
+    @property
+    def longest_s(self) -> float:
+        """Seconds since the oldest compile under way began; 0 between compiles."""
+        return max((time.monotonic() - item.began_s for item in self._open.values() if not item.ended), default=0.0)
+
+    def seconds_of(self, index: int) -> float:
+        """Seconds that a compile took, from when it began until it ended; `index` counts as `captures()` does."""
+        return list(self._open.values())[index].took_s
+
+    def fail_open(self, kind: FailureKind, message: str, output: bytes) -> None:
         """The process ended with compiles still under way: they failed, in the pass or stage they were in."""
         for item in self._open.values():
             if not item.ended:
+                said = output[item.log_from :][-_DIAGNOSTICS_BYTES:].decode("utf-8", "replace").strip()
                 label = item.running.label if item.running else ""
-                item.failure = Failure(kind, message, item.stage, label, diagnostics)
-                if item.running is not None:
-                    item.snapshots[item.running.index] = replace(item.running, outcome="failed", changed=None)
-                item.ended = True
+                item.failure = self._failure(item, kind, message, item.stage, label, said)
+                item.fail(item.running)
+                item.end()
+
+    def _failure(
+        self, item: _OpenCapture, kind: FailureKind, message: str, stage: str, label: str, said: str
+    ) -> Failure:
+        texts = {name: artifact.data for name, artifact in item.artifacts.items() if isinstance(artifact.data, str)}
+        told = Failure(kind, message, stage, label, said)
+        return explained(told, self._request, texts, self._sources, item.launch.kernel.name)
 
     # What each event means
 
@@ -148,7 +196,8 @@ class Assembly:
     def _on_compile_begin(self, event: Event) -> None:
         launch = launch_from_json(event["launch"])
         backend, _, arch = event["target"].partition(":")
-        self._open[event["n"]] = _OpenCapture(Target(backend, arch, event["warp_size"]), launch)
+        target = Target(backend, arch, event["warp_size"])
+        self._open[event["n"]] = _OpenCapture(target, launch, log_from=event.fields.get("log", 0))
 
     def _on_options(self, event: Event) -> None:
         item = self._open[event["n"]]
@@ -165,6 +214,15 @@ class Assembly:
     def _on_stage_begin(self, event: Event) -> None:
         item = self._open[event["n"]]
         item.stage, item.running = event["stage"], None
+        item.log_from = event.fields.get("log", item.log_from)
+
+    def _on_parse_begin(self, event: Event) -> None:
+        item = self._open[event["n"]]
+        item.stage, item.parsing = event["stage"], True
+
+    def _on_parse_end(self, event: Event) -> None:
+        item = self._open[event["n"]]
+        item.stage, item.parsing = "", False
 
     def _on_stage_failed(self, event: Event) -> None:
         item = self._open[event["n"]]
@@ -179,7 +237,9 @@ class Assembly:
         item.running = None
 
     def _on_pass_begin(self, event: Event) -> None:
-        self._open[event["n"]].running = _snapshot(event)
+        item = self._open[event["n"]]
+        item.running = _snapshot(event)
+        item.log_from = event.fields.get("log", item.log_from)
 
     def _on_pass_skipped(self, event: Event) -> None:
         item = self._open[event["n"]]
@@ -196,6 +256,12 @@ class Assembly:
         )
         item.running = None
 
+    def _on_passing_text(self, event: Event) -> None:
+        item = self._open[event["n"]]
+        if isinstance(event.data, str):
+            item.passing_texts.clear()
+        item.passing_texts[event["index"]] = event.data if isinstance(event.data, str) else None
+
     def _on_pass_text(self, event: Event) -> None:
         item = self._open[event["n"]]
         if isinstance(event.data, str):
@@ -203,11 +269,9 @@ class Assembly:
 
     def _on_pass_failed(self, event: Event) -> None:
         item = self._open[event["n"]]
-        failed = replace(item.running or _snapshot(event), outcome="failed", changed=None)
-        item.snapshots[event["index"]] = failed
-        item.running = None
-        kind: FailureKind = "assembler" if failed.stage in ("cubin", "hsaco") else "pass"
-        item.failure = Failure(kind, event["message"], failed.stage, failed.label, event["diagnostics"])
+        failed = item.running or _snapshot(event)
+        item.failure = self._failure(item, "pass", event["message"], failed.stage, failed.label, event["diagnostics"])
+        item.fail(failed)
 
     def _on_llvm_dump(self, event: Event) -> None:
         from irscope.ir.dump import read_llvm_dump
@@ -218,22 +282,27 @@ class Assembly:
 
     def _on_compile_failed(self, event: Event) -> None:
         item = self._open[event["n"]]
-        item.ended = True
+        stage, parsing = item.failed_stage, item.parsing
+        item.fail(None)
+        item.end()
         item.log = event["log"]
         if item.failure is not None:
             # The pass that failed was told of; the error that went on from there adds nothing.
             return
         kind: FailureKind = "compile"
-        if event["error"] == "PTXASError" or item.failed_stage in ("cubin", "hsaco"):
+        if parsing:
+            kind, stage = "parse", item.stage
+        elif event["error"] == "PTXASError" or stage in ASSEMBLED_FROM:
             kind = "assembler"
-        elif item.failed_stage and event["error"] != "CompilationError":
+        elif stage and event["error"] != "CompilationError":
             kind = "pass"
         message = "\n".join(filter(None, [event["message"], event["frames"].rstrip()]))
-        item.failure = Failure(kind, message, item.failed_stage, "", item.failed_diagnostics or event["log"])
+        said = item.failed_diagnostics or event["diagnostics"] or event["log"]
+        item.failure = self._failure(item, kind, message, stage, "", said)
 
     def _on_compile_end(self, event: Event) -> None:
         item = self._open[event["n"]]
-        item.ended = True
+        item.end()
         item.hash = event["hash"]
         item.metadata = event["metadata"]
         item.log = event["log"]
@@ -253,7 +322,10 @@ class Assembly:
         for item in self._open.values():
             if item.hash and item.hash == event["hash"] and item.launch.grid is None:
                 x, y, z = event["grid"]
-                item.launch = replace(item.launch, grid=(x, y, z))
+                told = (converted(item, Assumption) for item in event.fields.get("assumptions", ()))
+                item.launch = replace(
+                    item.launch, grid=(x, y, z), assumptions=joined((*item.launch.assumptions, *told))
+                )
 
     def _on_timed(self, event: Event) -> None:
         # On the virtual GPU nothing was timed: no configuration won.
@@ -265,7 +337,25 @@ class Assembly:
             self._sources[event["path"]] = event.data
 
     def _on_script_end(self, event: Event) -> None:
-        self.script_end = ScriptEnd(event["code"], event["message"], event["frames"])
+        self.script_end = ScriptEnd(
+            event["code"],
+            event["message"],
+            event["frames"],
+            bool(event.fields.get("of_compile")),
+            " ".join(self._request.targets),
+        )
+
+    def _on_children(self, event: Event) -> None:
+        launched, started = event["launched"], event["started"]
+        if launched:
+            who = "1 forked process" if launched == 1 else f"{launched} forked processes"
+            self.notes.append(f"{who} of the script launched kernels, which were not recorded: only its own are.")
+        if started:
+            who = "1 other Python process" if len(started) == 1 else f"{len(started)} other Python processes"
+            commands = "; ".join(list(dict.fromkeys(started))[:3])
+            self.notes.append(
+                f"The script started {who} ({commands}): what they launched was not recorded. Record their scripts."
+            )
 
     def _on_error(self, event: Event) -> None:
         self.error = (event["error"], event["message"])
@@ -282,7 +372,7 @@ class Assembly:
         durations = [artifact.duration_us for artifact in artifacts if artifact.duration_us is not None]
         snapshots = tuple(snapshot for _, snapshot in sorted(item.snapshots.items()))
         failure = item.failure
-        return Capture(
+        capture = Capture(
             launch=replace(item.launch, autotuning=self._autotuning(item.launch)),
             target=item.target,
             plan=PassPlan.parse(self._request.plan),
@@ -295,10 +385,11 @@ class Assembly:
             failure=failure,
             metadata=tuple(sorted((key, tupled(value)) for key, value in metadata.items())),
             sources=self._sources_of(item.launch.kernel, stages),
-            notes=(*item.notes, *self.notes),
+            notes=(*item.notes, *item.launch.assumption_notes, *self.notes),
             snapshot_level=self._request.snapshots,
             compile_us=sum(durations) if durations else None,
         )
+        return with_fit(capture)
 
     def _autotuning(self, launch: Launch) -> Autotuning | None:
         tuning = launch.autotuning

@@ -9,22 +9,18 @@ every later stage comes out as in the first compile.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from irscope.ir.locations import read_locations
+from irscope.ir.mlir import Operation, Region, parse_mlir
 from irscope.record import triton_api
 
-# %acc_49 = scf.for %start = %0 to %1 step %2 iter_args(%acc_50 = %acc) -> (tensor<32x128xf32>)  : i32 {
-# %5:2 = scf.while (%i = %c0, %j = %x) : (i32, f32) -> (i32, f32) {
-_LOOP = re.compile(
-    r"^\s*(?:%[\w$.:, %-]+ = )?scf\.(?:for (?:unsigned )?(?P<induction>%[\w$.-]+) = |while )(?P<rest>.*)\{\s*$"
-)
-_BOUND = re.compile(r"(%[\w$.-]+) = ")
 # acc_50, as MLIR makes "acc" unique
 _NUMBERED = re.compile(r"^(?P<name>.*\D)_\d+$")
 
+_LOOPS = ("scf.for", "scf.while")
 _MADE_UP = re.compile(r"^(?:arg\d+|\d+)$")
 
 
@@ -54,7 +50,7 @@ def restore_block_arguments(module: Any, text: str) -> None:
     A text whose loops cannot be matched with the module's is left as it is: then only names differ.
     """
     loops = list(_loops(text))
-    nodes = [node for node in _in_print_order(module) if node.name in ("scf.for", "scf.while")]
+    nodes = [node for node in _in_print_order(module) if node.name in _LOOPS]
     if len(loops) != len(nodes):
         return
     builder = triton_api.location_builder(module)
@@ -74,21 +70,34 @@ def restore_block_arguments(module: Any, text: str) -> None:
 
 def _loops(text: str) -> Iterator[_Loop]:
     locations = read_locations(text, "mlir")
-    seen: set[str] = set()
-    for number, line in enumerate(text.split("\n"), 1):
-        if (match := _LOOP.match(line)) is not None:
-            rest = match["rest"]
-            bound = rest[rest.find("iter_args(") :] if match["induction"] else rest
-            names = [match["induction"]] if match["induction"] else []
-            if not match["induction"] or "iter_args(" in rest:
-                names += _BOUND.findall(bound.partition("->")[0])
-            chain = locations.chain_at(number)
-            if chain:
-                yield _Loop([_base(name[1:], seen) for name in names], chain[0].file, chain[0].line, chain[0].column)
-        seen.update(name[1:] for name in re.findall(r"%[\w$.-]+", line.partition(" = ")[0]))
+    module = parse_mlir(text)
+    waiting: list[tuple[Operation, frozenset[str]]] = [(one, frozenset()) for one in reversed(module.operations)]
+    while waiting:
+        operation, outer = waiting.pop()
+        first = next((block for region in operation.regions for block in region.blocks[:1]), None)
+        chain = locations.chain_at(operation.first_line)
+        if operation.name in _LOOPS and first is not None and chain:
+            seen, names = set(outer), list[str]()
+            for argument in first.arguments:
+                names.append(_base(argument.name[1:], seen))
+                seen.add(argument.name[1:])
+            yield _Loop(names, chain[0].file, chain[0].line, chain[0].column)
+        for region in reversed(operation.regions):
+            known = outer | _names_of(region)
+            waiting.extend((one, known) for block in reversed(region.blocks) for one in reversed(block.operations))
 
 
-def _base(name: str, seen: set[str]) -> str:
+def _names_of(region: Region) -> frozenset[str]:
+    """What the values of a region are called, those of regions within it left out: MLIR names these after them."""
+    values = (
+        value
+        for block in region.blocks
+        for value in (*block.arguments, *(result for operation in block.operations for result in operation.results))
+    )
+    return frozenset(value.name[1:].partition("#")[0] for value in values)
+
+
+def _base(name: str, seen: Container[str]) -> str:
     """The Python name behind an SSA name: MLIR numbers a name only where another value has it already."""
     match = _NUMBERED.match(name)
     return match["name"] if match is not None and match["name"] in seen else name

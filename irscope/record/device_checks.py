@@ -18,8 +18,8 @@ from irscope.record.device_kernels import SeenLaunch, launch, watched_launches
 from irscope.record.device_launch import Compiles, end_in_fault, first_line, is_broken, keep
 from irscope.record.device_watch import is_timed_now
 from irscope.record.events import Event, EventSink
-from irscope.record.recompile import chosen_options
 from irscope.record.request import RecordRequest
+from irscope.record.retarget import chosen_options
 from irscope.record.watched_compile import Watch
 from irscope.record.worker import work
 

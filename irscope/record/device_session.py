@@ -292,9 +292,7 @@ def _binary_of(capture: Capture) -> bytes | None:
 
 def _not_runnable(capture: Capture) -> str | None:
     if capture.failure is not None:
-        where = capture.failure.pass_label or capture.failure.stage or "the front end"
-        first = (capture.failure.message.strip().splitlines() or [""])[0]
-        return f"it does not compile: {where}: {first}".rstrip(": ")
+        return capture.failure.why_not_run
     return "it holds no binary" if _binary_of(capture) is None else None
 
 

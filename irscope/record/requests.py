@@ -30,6 +30,7 @@ def request_for(
     snapshots: SnapshotLevel = "triton",
     llvm_passes: bool = False,
     virtual: bool = False,
+    assume: Mapping[str, str] | None = None,
 ) -> RecordRequest:
     """The request for a script, a kernel with a signature, or an IR file; raises UsageError where they don't fit."""
     function = getattr(source, "fn", None)
@@ -53,6 +54,8 @@ def request_for(
         what = "is a folder" if path.is_dir() else "does not exist"
         raise RecordingError(f"{str(source)!r} {what}: give a Python file with Triton kernels, or an IR file.")
     suffix = path.suffix.removeprefix(".")
+    if assume and (signature is not None or suffix in IR_SUFFIXES):
+        raise UsageError("--assume is for scripts: nothing is assumed of a signature, or of IR.")
     if suffix in IR_SUFFIXES:
         if signature is not None or constexprs:
             raise UsageError(
@@ -72,7 +75,14 @@ def request_for(
         raise UsageError(
             f"{names} cannot be set for a script's launches: they bring their own. Record it, then change the capture."
         )
-    return RecordRequest(mode="script", arguments=tuple(arguments), configs=configs, virtual=virtual, **common)
+    return RecordRequest(
+        mode="script",
+        arguments=tuple(arguments),
+        configs=configs,
+        virtual=virtual,
+        assume=tuple((assume or {}).items()),
+        **common,
+    )
 
 
 def request_from_capture(

@@ -13,23 +13,22 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from irscope import errors
-from irscope.capture import Capture, Failure, stage_named
+from irscope.capture import Capture, stage_named
 from irscope.errors import IrscopeError, RecordingError
+from irscope.failure import Failure
 from irscope.record.assembly import Assembly, ScriptEnd
 from irscope.record.events import FrameReader
-from irscope.record.request import RecordRequest
+from irscope.record.request import RecordRequest, one_for_each_target
 
 DEFAULT_TIMEOUT_S = 300.0
 """How long one kernel's compile may take before it counts as hanging."""
 
 _LOG_TAIL_LINES = 20
-_DIAGNOSTICS_LIMIT = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +36,25 @@ class Recording:
     """All that one recording process gave."""
 
     captures: tuple[Capture, ...]
-    script_end: ScriptEnd | None
-    """How the script ended; None where none was run, or it never ended."""
+    """Those of the first target, then those of the next."""
+    script_ends: tuple[ScriptEnd, ...]
+    """How the script ended, for each target that it ran to an end for."""
     notes: tuple[str, ...]
     output: str
     """What the script and the compiler printed."""
     interrupted: bool = False
+    refusals: tuple[tuple[str, IrscopeError], ...] = ()
+    """(target, why) for each of several targets that nothing was recorded for."""
+
+    @property
+    def stopped(self) -> tuple[ScriptEnd, ...]:
+        """The ends that came before the script's own."""
+        return tuple(end for end in self.script_ends if end.stopped)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all that was asked for was done; compiles that failed count as done."""
+        return not self.stopped and not self.refusals
 
 
 Progress = Callable[[str], None]
@@ -56,40 +68,68 @@ def record_request(
     progress: Progress | None = None,
     echo: Callable[[str], None] | None = None,
 ) -> Recording:
-    """Do a request in a child process.
+    """Do a request in a child process, one for each of its targets: the script runs as on a machine that has it.
 
     `timeout_s`: seconds for one kernel's compile. `interpreter`: a Python with another Triton. `progress` is told what
     is under way; `echo` gets what the child prints, as it comes.
 
-    Raises the error that the child refused with, and RecordingError where it died before it began.
+    Raises the error that the child refused with, and RecordingError where it died before it began; of several targets,
+    where that happened for each.
     """
+    recordings: list[Recording] = []
+    refusals: list[tuple[str, IrscopeError]] = []
+    for one in one_for_each_target(request):
+        try:
+            recordings.append(_record_one(one, timeout_s, interpreter, progress, echo))
+        except IrscopeError as error:
+            refusals.append((" ".join(one.targets), error))
+            continue
+        if recordings[-1].interrupted:
+            break
+    if not recordings:
+        raise refusals[0][1]
+    return Recording(
+        tuple(capture for recording in recordings for capture in recording.captures),
+        tuple(end for recording in recordings for end in recording.script_ends),
+        tuple(dict.fromkeys(note for recording in recordings for note in recording.notes)),
+        "".join(recording.output for recording in recordings),
+        recordings[-1].interrupted,
+        tuple(refusals),
+    )
+
+
+def _record_one(
+    request: RecordRequest,
+    timeout_s: float,
+    interpreter: str | None,
+    progress: Progress | None,
+    echo: Callable[[str], None] | None,
+) -> Recording:
     command = os.environ.get("IRSCOPE_COMMAND_LINE") or " ".join(["irscope", *sys.argv[1:]])
     assembly = Assembly(request, command, datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"))
     with tempfile.TemporaryDirectory(prefix="irscope-log-") as folder:
         log = Path(folder) / "log"
         log.touch()
-        request = replace(request, log_path=str(log))
+        request = replace(request, log_path=str(log), limit_s=timeout_s)
         with _child(request, interpreter or sys.executable, log) as (process, stream):
             ending, interrupted = _follow(process, stream, assembly, timeout_s, progress, Tail(log, echo))
-        output = log.read_text("utf-8", "replace")
+        output = log.read_bytes()
     check_end(assembly, ending, process.returncode, output, timeout_s)
     captures = assembly.captures()
     if request.snapshots == "triton" and not interrupted:
-        captures = tuple(_with_text_before_failure(capture, timeout_s, interpreter) for capture in captures)
-    return Recording(
-        captures,
-        assembly.script_end,
-        tuple(assembly.notes),
-        output,
-        interrupted,
-    )
+        captures = tuple(
+            _with_text_before_failure(capture, timeout_s - assembly.seconds_of(index), interpreter)
+            for index, capture in enumerate(captures)
+        )
+    ends = () if assembly.script_end is None else (assembly.script_end,)
+    return Recording(captures, ends, tuple(assembly.notes), output.decode("utf-8", "replace"), interrupted)
 
 
-def _with_text_before_failure(capture: Capture, timeout_s: float, interpreter: str | None) -> Capture:
+def _with_text_before_failure(capture: Capture, left_s: float, interpreter: str | None) -> Capture:
     """A capture that failed in a pass, with that pass and the IR just before it.
 
     The passes on the LLVM dialect run together and are not printed; where one of them failed, the compile is made again
-    from the capture's own source, pass by pass, with every text kept.
+    from the capture's own source, pass by pass, with every text kept, in what is `left_s` of its time.
     """
     from irscope.record.requests import request_from_capture
 
@@ -100,16 +140,21 @@ def _with_text_before_failure(capture: Capture, timeout_s: float, interpreter: s
         return capture
     if failed is None and not _may_have_failed_in_a_pass(capture.failure):
         return capture
+    if left_s <= 0:
+        return capture
     request = request_from_capture(capture, plan=str(capture.plan), snapshots="all")
-    again = record_request(request, timeout_s=timeout_s, interpreter=interpreter).captures[0]
-    if again.failure is None or (failed is not None and again.failure.pass_label != failed.label):
+    again = record_request(request, timeout_s=left_s, interpreter=interpreter).captures[0]
+    if again.failure is None or again.failure.kind in ("timeout", "interrupt"):
+        # What ended it is not what ended this one.
+        return capture
+    if failed is not None and again.failure.pass_label != failed.label:
         return capture
     return replace(capture, snapshots=again.snapshots, failure=again.failure, snapshot_level="all")
 
 
 def _may_have_failed_in_a_pass(failure: Failure) -> bool:
     kind = stage_named(failure.stage).kind if failure.stage else "binary"
-    return kind in ("mlir", "llvm") and failure.kind in ("pass", "abort", "timeout") and not failure.pass_label
+    return kind in ("mlir", "llvm") and failure.kind in ("pass", "abort") and not failure.pass_label
 
 
 def child_environment() -> dict[str, str]:
@@ -170,7 +215,6 @@ def _follow(
 ) -> tuple[str, bool]:
     """Feed events until the stream ends; returns how it ended ("end", "timeout" or "interrupt") and whether by ^C."""
     frames = FrameReader()
-    deadline_from, compiling = time.monotonic(), 0
     ending = "end"
     try:
         with selectors.DefaultSelector() as selector:
@@ -185,9 +229,7 @@ def _follow(
                     if progress is not None:
                         progress(assembly.working_on)
                 tail.read()
-                if assembly.count != compiling or not assembly.compiling:
-                    deadline_from, compiling = time.monotonic(), assembly.count
-                if assembly.compiling and time.monotonic() - deadline_from > timeout_s:
+                if assembly.longest_s > timeout_s:
                     ending = "timeout"
                     break
         if ending == "end":
@@ -197,20 +239,30 @@ def _follow(
     except KeyboardInterrupt:
         ending = "interrupt"
     kill(process)
+    for chunk in _left_in(stream):
+        for event in frames.feed(chunk):
+            assembly.feed(event)
     tail.read()
     return ending, ending == "interrupt"
 
 
-def check_end(assembly: Assembly, ending: str, code: int, output: str, timeout_s: float) -> None:
+def _left_in(stream: int) -> Iterator[bytes]:
+    """What was written to a pipe before its writer ended, and not read yet."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(stream, selectors.EVENT_READ)
+        while selector.select(timeout=0) and (chunk := os.read(stream, 1 << 20)):
+            yield chunk
+
+
+def check_end(assembly: Assembly, ending: str, code: int, output: bytes, timeout_s: float) -> None:
     """Turn the end of a recording process into failures of what it was compiling; raises what it refused with.
 
     `ending`: "end", "timeout" or "interrupt". `code`: its exit code, a signal as a negative number.
     """
-    diagnostics = output[-_DIAGNOSTICS_LIMIT:]
     if ending == "timeout":
-        assembly.fail_open("timeout", f"the compile took longer than {timeout_s:g} s and was ended.", diagnostics)
+        assembly.fail_open("timeout", f"the compile took longer than {timeout_s:g} s and was ended.", output)
     elif ending == "interrupt":
-        assembly.fail_open("interrupt", "interrupted (Ctrl-C).", diagnostics)
+        assembly.fail_open("interrupt", "interrupted (Ctrl-C).", output)
     elif assembly.error is not None:
         name, message = assembly.error
         kind = getattr(errors, name, RecordingError)
@@ -218,11 +270,13 @@ def check_end(assembly: Assembly, ending: str, code: int, output: str, timeout_s
     elif not assembly.done:
         how = how_it_died(code)
         if not assembly.compiling:
-            tail = "\n".join(output.splitlines()[-_LOG_TAIL_LINES:])
+            tail = "\n".join(output.decode("utf-8", "replace").splitlines()[-_LOG_TAIL_LINES:])
             if not assembly.count:
                 raise RecordingError(f"the recording process {how} before any kernel was compiled.\n{tail}".rstrip())
             assembly.notes.append(f"The recording process {how} after this compile.")
-        assembly.fail_open("abort", f"the compiler {how}.", diagnostics)
+        if code == -signal.SIGKILL:
+            how += ", as the system does where memory runs out"
+        assembly.fail_open("abort", f"the compiler {how}.", output)
 
 
 def how_it_died(code: int) -> str:

@@ -21,7 +21,7 @@ from irscope.store import SUFFIX, default_folder, load, save
 LIMIT_BYTES = 256 << 20
 """What all kept variants may take before those of the kernels ablated longest ago are dropped."""
 
-_LASTING_FAILURES = ("pass", "compile", "assembler", "abort")
+_LASTING_FAILURES = ("pass", "compile", "assembler", "fit", "abort")
 
 
 class Variants:

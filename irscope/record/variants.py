@@ -198,10 +198,10 @@ class VariantPool:
 
     def _finish(self, job: _Job) -> Capture:
         code = self._reap(job)
-        output = (job.folder / "log").read_text("utf-8", "replace")
+        output = (job.folder / "log").read_bytes()
         check_end(job.assembly, job.ending, code, output, self._timeout_s)
         if not (captures := job.assembly.captures()):
-            raise RecordingError(f"a worker began no compile.\n{output[-2000:]}".rstrip())
+            raise RecordingError(f"a worker began no compile.\n{output[-2000:].decode('utf-8', 'replace')}".rstrip())
         return captures[0]
 
     def _reap(self, job: _Job) -> int:

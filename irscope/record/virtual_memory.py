@@ -1,12 +1,12 @@
 """What a virtual tensor says of itself: where it lives, at which address, and, where that is known, what it holds.
 
 All of it hangs on torch's own objects (on the storage, or on the tensor), so it dies with them and there is no table
-to leak.
+to leak. What a tensor holds hangs on its storage: views of one memory agree, however they were made.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -15,14 +15,14 @@ BASE = 0x7F00_0000_0000
 """Where the device's memory begins, as it does on a real one."""
 ALIGNMENT = 512
 """Of a fresh allocation, in bytes; torch's own allocator gives the same."""
-KNOWN_INTEGERS = 16384
-"""Tensors of integers up to this many elements are computed alongside: they hold lengths, offsets and indices."""
-KNOWN_FLOATS = 1024
-"""Likewise for other types, where the script gave the numbers itself."""
+KNOWN_ELEMENTS = 16384
+"""Tensors of up to this many elements are computed alongside: lengths, offsets, indices and small weights."""
+KNOWN_BYTES = 8 * KNOWN_ELEMENTS
 
 _ADDRESS = "_irscope_address"
 _DEVICE = "_irscope_device"
-_KNOWN = "_irscope_known"
+_PINNED = "_irscope_pinned"
+_SHADOW = "_irscope_shadow"
 _TRUTH = "_irscope_truth"
 
 CUDA = torch.device("cuda", 0)
@@ -31,32 +31,29 @@ META = torch.device("meta")
 
 
 @dataclass(slots=True, eq=False)
-class Origin:
-    """Where known values come from: one allocation of the script."""
+class Shadow:
+    """The bytes of a data-less storage, computed on the CPU."""
 
-    written: bool = False
-    """Whether a kernel was given it, and may have changed it."""
-    lost: bool = False
-    """Whether something unknown was written to it."""
+    data: torch.UntypedStorage
+    drawn: bool
+    """Whether they are not the program's own, but stand for them: random numbers of another generator, for example."""
+    epoch: int
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """The values of a virtual tensor, as far as torch alone computes them."""
+    """The values of a tensor, as far as torch alone computes them."""
 
     values: torch.Tensor
-    """On the CPU; a view of another tensor's values where the tensor is a view of that tensor."""
-    origins: frozenset[Origin] = field(default_factory=lambda: frozenset({Origin()}))
+    """On the CPU; a view of the storage's shadow, so that what is written to it is written for all views."""
+    drawn: bool = False
+    """Whether they stand for values that only a GPU has."""
 
-    @property
-    def lost(self) -> bool:
-        """Whether the values no longer hold."""
-        return any(origin.lost for origin in self.origins)
 
-    @property
-    def doubtful(self) -> bool:
-        """Whether a kernel may have changed what is compared here: then nothing can be said of the outcome."""
-        return len(self.origins) > 1 and any(origin.written for origin in self.origins)
+class _Epoch:
+    """Shadows made before the last time that anything in the memory may have been written hold no longer."""
+
+    now = 0
 
 
 class Memory:
@@ -89,6 +86,15 @@ class Memory:
         setattr(tensor.untyped_storage(), _DEVICE, device)
         return tensor
 
+    def pin(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Let a tensor of the host, and all that share its storage, say that the GPU can reach it."""
+        setattr(tensor.untyped_storage(), _PINNED, True)
+        return tensor
+
+    def is_pinned(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor is in memory of the host that the GPU can reach."""
+        return tensor.layout is torch.strided and _PINNED in tensor.untyped_storage().__dict__
+
     def device(self, tensor: torch.Tensor) -> torch.device:
         """The device that a tensor reports."""
         if not tensor.is_meta:
@@ -101,30 +107,66 @@ class Memory:
 def known(tensor: torch.Tensor) -> Known | None:
     """What is known of a tensor's values; for a real one, all."""
     if not tensor.is_meta:
-        return Known(tensor, frozenset())
-    found = tensor.__dict__.get(_KNOWN)
-    return None if found is None or found.lost else found
+        return Known(tensor)
+    shadow = _shadow(tensor)
+    return None if shadow is None else Known(_view(tensor, shadow.data), shadow.drawn)
 
 
-def know(tensor: torch.Tensor, values: Known) -> torch.Tensor:
-    """Remember a tensor's values."""
-    tensor.__dict__[_KNOWN] = values
+def is_known(tensor: torch.Tensor) -> bool:
+    """Whether `known` would give anything."""
+    return not tensor.is_meta or _shadow(tensor) is not None
+
+
+def know(tensor: torch.Tensor, values: torch.Tensor, *, drawn: bool = False) -> torch.Tensor:
+    """Remember the values of a tensor that has its memory for itself; too many of them are not remembered."""
+    room = make_known(tensor, drawn=drawn)
+    if room is not None:
+        with torch.no_grad():
+            room.copy_(values.detach())
     return tensor
+
+
+def make_known(tensor: torch.Tensor, *, drawn: bool = False) -> torch.Tensor | None:
+    """A place on the CPU for a tensor's values, all of which the caller writes at once; None for too many."""
+    if not has_shadow(tensor):
+        return None
+    storage = tensor.untyped_storage()
+    if storage.nbytes() > KNOWN_BYTES:
+        return None
+    data = torch.UntypedStorage(storage.nbytes(), device=CPU)
+    setattr(storage, _SHADOW, Shadow(data, drawn, _Epoch.now))
+    return _view(tensor, data)
 
 
 def lose(tensor: torch.Tensor) -> None:
     """Something unknown was written to a tensor: forget its values, and those of all that share its memory."""
     tensor.__dict__.pop(_TRUTH, None)
-    found = tensor.__dict__.pop(_KNOWN, None)
-    for origin in found.origins if found is not None else ():
-        origin.lost = True
+    if tensor.is_meta and tensor.layout is torch.strided:
+        tensor.untyped_storage().__dict__.pop(_SHADOW, None)
 
 
-def may_be_written(argument: object) -> None:
-    """A kernel was given this argument."""
-    found = getattr(argument, "__dict__", {}).get(_KNOWN)
-    for origin in found.origins if found is not None else ():
-        origin.written = True
+def lose_all() -> None:
+    """Something unknown was written somewhere: forget all values."""
+    _Epoch.now += 1
+
+
+def doubt(tensor: torch.Tensor) -> None:
+    """What was computed and written here stands for values that only a GPU has."""
+    shadow = _shadow(tensor)
+    if shadow is not None:
+        shadow.drawn = True
+
+
+def covers(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is all of its memory, so that writing it all leaves nothing of what was there."""
+    if not has_shadow(tensor) or not tensor.is_contiguous():
+        return False
+    return tensor.numel() * tensor.element_size() == tensor.untyped_storage().nbytes()
+
+
+def has_shadow(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is of a kind whose values can be known: strided memory, and no wrapper of other tensors."""
+    return tensor.is_meta and tensor.layout is torch.strided and not tensor.is_quantized
 
 
 def truth(tensor: torch.Tensor) -> bool | None:
@@ -139,8 +181,19 @@ def suppose(tensor: Any, holds: bool) -> Any:
     return tensor
 
 
-def worth_knowing(tensor: torch.Tensor, given: bool) -> bool:
-    """Whether a result's values are worth computing; `given` where the script spelled them out."""
-    if tensor.dtype.is_floating_point or tensor.dtype.is_complex:
-        return given and tensor.numel() <= KNOWN_FLOATS
-    return tensor.numel() <= KNOWN_INTEGERS
+def _shadow(tensor: torch.Tensor) -> Shadow | None:
+    if not has_shadow(tensor):
+        return None
+    storage = tensor.untyped_storage()
+    shadow = storage.__dict__.get(_SHADOW)
+    if shadow is None or shadow.epoch != _Epoch.now or shadow.data.nbytes() != storage.nbytes():
+        return None
+    return shadow
+
+
+def _view(tensor: torch.Tensor, data: torch.UntypedStorage) -> torch.Tensor:
+    values = torch.empty(0, dtype=tensor.dtype, device=CPU)
+    values.set_(data, tensor.storage_offset(), tensor.shape, tensor.stride())
+    if tensor.is_conj():
+        values = values.conj()
+    return values._neg_view() if tensor.is_neg() else values

@@ -6,12 +6,11 @@ from typing import Any
 
 import torch
 
-from irscope.record import virtual_memory
-from irscope.record.virtual_memory import CPU, CUDA, META, Known
+from irscope.record import virtual_memory, virtual_shapes
+from irscope.record.virtual_memory import CPU, CUDA, META
 from irscope.record.virtual_torch import VirtualCuda
 
 T = torch.Tensor
-_PINNED = "_irscope_pinned"
 
 _TYPE_NAMES = {
     torch.float32: "FloatTensor",
@@ -66,7 +65,7 @@ class Moves:
         handlers[T.copy_] = self.copy_
         handlers[T.data.__set__] = self.set_data
         handlers[T.pin_memory] = self.pin_memory
-        handlers[T.is_pinned] = lambda func, args, kwargs: _PINNED in args[0].__dict__
+        handlers[T.is_pinned] = lambda func, args, kwargs: memory.is_pinned(args[0])
         handlers[T.is_shared] = lambda func, args, kwargs: True if args[0].is_meta else func(*args, **kwargs)
         handlers[torch.device] = lambda func, args, kwargs: func(*args, **kwargs)
 
@@ -123,22 +122,26 @@ class Moves:
         found = virtual_memory.known(tensor)
         if tensor.is_meta:
             result = tensor.to(dtype, copy=True, **options)
+            virtual_shapes.carry_sizes([tensor], (), result)
         elif tensor.requires_grad and torch.is_grad_enabled():
             result = _Upload.apply(tensor, dtype)
         else:
             result = tensor.to(META, dtype, **options)
         if there.type == "meta":
             return self._memory.mark(result, META)
-        if found is not None and virtual_memory.worth_knowing(result, True):
-            virtual_memory.know(result, Known(found.values.detach().to(dtype, copy=True)))
+        if found is not None and tensor.numel() <= virtual_memory.KNOWN_ELEMENTS:
+            virtual_memory.know(result, found.values.detach().to(dtype), drawn=found.drawn)
         return result
 
     def _download(self, tensor: torch.Tensor, dtype: torch.dtype, options: dict[str, Any]) -> Any:
         found = virtual_memory.known(tensor)
-        if found is not None and not tensor.requires_grad:
+        if found is not None and not found.drawn and not tensor.requires_grad:
             return found.values.to(dtype, copy=True, **options)
         # Data that nobody has stays without: it reports the host's device, and costs none of its memory.
         result = self._memory.mark(tensor.to(dtype, copy=True, **options), CPU)
+        if found is not None:
+            virtual_memory.know(result, found.values.to(dtype), drawn=found.drawn)
+        virtual_shapes.carry_sizes([tensor], (), result)
         holds = virtual_memory.truth(tensor)
         return result if holds is None else virtual_memory.suppose(result, holds)
 
@@ -178,10 +181,10 @@ class Moves:
         torch.utils.swap_tensors(target, replacement)
 
     def pin_memory(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A copy that says that it is pinned."""
-        result = args[0].clone()
-        result.__dict__[_PINNED] = True
-        return result
+        """A copy that says that it is pinned; itself where it is."""
+        if self._memory.is_pinned(args[0]):
+            return args[0]
+        return self._memory.pin(self._mode.call(T.clone, (args[0],), {}))
 
 
 def type_names() -> dict[str, torch.dtype]:

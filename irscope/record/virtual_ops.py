@@ -11,10 +11,9 @@ from typing import Any
 
 import torch
 
+from irscope.record.virtual_shadow import OWN
 from irscope.record.virtual_torch import VirtualCuda
 
-OWN = frozenset({"aten", "prim", "prims", "_prims", "quantized", "c10d", "_c10d_functional", "inductor"})
-"""The namespaces of torch's own operators, whose GPU code is compiled."""
 KEYS = ("CUDA", "CompositeExplicitAutograd")
 """The dispatch keys under which a library's code for the GPU may be registered."""
 

@@ -12,7 +12,8 @@ from typing import Any
 import torch
 
 from irscope.record import virtual_memory
-from irscope.record.virtual_memory import Known
+from irscope.record.virtual_follow import following
+from irscope.record.virtual_shapes import install_shapes, set_sizes
 from irscope.record.virtual_torch import VirtualCuda
 
 T = torch.Tensor
@@ -29,6 +30,7 @@ class Reads:
     def install(self) -> None:
         """Give the mode its handlers."""
         handlers = self._mode.handlers
+        install_shapes(handlers)
         for func in (T.item, T.__float__, T.__int__, T.__index__, T.__complex__, T.__bool__, T.tolist):
             handlers[func] = self.scalar
         for func in (T.__repr__, T.__format__):
@@ -56,27 +58,37 @@ class Reads:
             handlers[func] = self.masked_select
         for func in (torch.repeat_interleave, T.repeat_interleave):
             handlers[func] = self.repeat_interleave
+        handlers[torch.combinations] = self.combinations
         handlers[T.__contains__] = lambda func, args, kwargs: True if args[0].is_meta else func(*args, **kwargs)
 
     def scalar(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The value itself where it is known, else 0, else whether a comparison is taken to hold."""
+        """The value itself where it is known, else a stand-in: 0, or whether a comparison is taken to hold."""
         tensor = args[0]
         if not tensor.is_meta:
             return func(*args, **kwargs)
         found = virtual_memory.known(tensor)
-        if found is not None:
+        if found is not None and not found.drawn:
             return func(found.values, *args[1:], **kwargs)
-        if func is T.tolist:
+        if found is None:
             holds = virtual_memory.truth(tensor)
-            filler = holds if holds is not None and tensor.dtype is torch.bool else _zero(tensor.dtype)
-            return torch.full(tensor.shape, filler, dtype=tensor.dtype, device="cpu").tolist()
-        if tensor.numel() != 1:
-            return func(torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu"), *args[1:], **kwargs)
-        holds = virtual_memory.truth(tensor)
-        if tensor.dtype is torch.bool:
-            holds = True if holds is None else holds
-            return func(torch.tensor(holds, device="cpu"))
-        return func(torch.zeros((), dtype=tensor.dtype, device="cpu"))
+            filler = (True if holds is None else holds) if tensor.dtype is torch.bool else 0
+            values = torch.full((), filler, dtype=tensor.dtype, device="cpu").expand(tensor.shape)
+        else:
+            values = found.values
+        # Raises what the GPU's own would, for a tensor that is no scalar.
+        value = func(values, *args[1:], **kwargs)
+        one = following()
+        if one is None:
+            return value
+        if isinstance(value, bool):
+            return one.question(value) if func in (T.__bool__, T.item) else value
+        if func in (T.item, T.tolist):
+            return one.read(value)
+        # What Python's own C code asks for must be a plain number.
+        if func is T.__bool__:
+            return one.question(value)
+        one.lost(value)
+        return value
 
     def text(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         """How the tensor prints: as on the GPU where its values are known, else with dots for them."""
@@ -102,8 +114,10 @@ class Reads:
         if not tensor.is_meta:
             return func(*args, **kwargs)
         found = virtual_memory.known(tensor)
+        if (found is None or found.drawn) and (one := following()) is not None:
+            one.lost([])
         if found is not None:
-            return func(found.values, *args[1:], **kwargs)
+            return func(found.values.clone(), *args[1:], **kwargs)
         from irscope.record.virtual_array import stand_in_array
 
         kind = torch.zeros((), dtype=tensor.dtype, device="cpu").numpy().dtype
@@ -118,10 +132,11 @@ class Reads:
             return False
         operands = virtual_memory.known(left), virtual_memory.known(right)
         if operands[0] is not None and operands[1] is not None:
-            both = Known(operands[0].values, operands[0].origins | operands[1].origins)
-            if not both.doubtful:
-                return func(operands[0].values, operands[1].values, *args[2:], **kwargs)
-        return True
+            answer = func(operands[0].values, operands[1].values, *args[2:], **kwargs)
+            if not operands[0].drawn and not operands[1].drawn:
+                return answer
+        one = following()
+        return True if one is None else one.question(True)
 
     def carry(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """`all`, `any`, … of a comparison hold as it does."""
@@ -143,7 +158,8 @@ class Reads:
         """How many elements a comparison holds for: all, or none."""
         result = self._mode.call(func, args, kwargs)
         if args[0].is_meta and virtual_memory.truth(args[0]) and result.dim() == 0 and not result.is_floating_point():
-            virtual_memory.know(result, Known(torch.tensor(args[0].numel(), dtype=result.dtype, device="cpu")))
+            count = torch.tensor(args[0].numel(), dtype=result.dtype, device="cpu")
+            virtual_memory.know(result, count, drawn=True)
         return result
 
     def index(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -154,8 +170,13 @@ class Reads:
         if not any(isinstance(item, T) for item in where):
             return self._mode.call(func, args, kwargs)
         indices: list[Any] = []
+        guessed = False
         for item in where:
-            if isinstance(item, T) and item.dtype in (torch.bool, torch.uint8) and (tensor.is_meta or item.is_meta):
+            if isinstance(item, T) and item.dim() == 0 and item.dtype is torch.bool and item.is_meta:
+                found = virtual_memory.known(item)
+                indices.append(virtual_memory.truth(item) is not False if found is None else bool(found.values))
+                guessed = guessed or found is None or found.drawn
+            elif isinstance(item, T) and item.dtype in (torch.bool, torch.uint8) and (tensor.is_meta or item.is_meta):
                 indices.extend(self._places(item))
             elif isinstance(item, T) and item.is_meta and not tensor.is_meta:
                 found = virtual_memory.known(item)
@@ -165,7 +186,10 @@ class Reads:
                 indices.append(item)
         if tensor.is_meta:
             indices = [item.to("meta") if isinstance(item, T) and not _has_values(item) else item for item in indices]
-        return self._mode.call(func, (tensor, tuple(indices), *args[2:]), kwargs)
+        result = self._mode.call(func, (tensor, tuple(indices), *args[2:]), kwargs)
+        if guessed:
+            virtual_memory.lose(tensor if func is T.__setitem__ else result)
+        return result
 
     def nonzero(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Where a tensor is not 0: everywhere, unless its values are known."""
@@ -198,16 +222,38 @@ class Reads:
             return self._mode.call(func, args, kwargs)
         found = virtual_memory.known(counts)
         size = int(found.values.sum()) if found is not None else counts.numel()
-        return self._mode.call(func, args, {**kwargs, "output_size": size})
+        result = self._mode.call(func, args, {**kwargs, "output_size": size})
+        one = following()
+        if one is not None and (found is None or found.drawn):
+            set_sizes(result, {0: one.read_of(size)}, told=True)
+        return result
+
+    def combinations(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The size follows from that of the tensor alone; torch finds it in the values of a mask."""
+        tensor, *rest = args
+        if not tensor.is_meta:
+            return func(*args, **kwargs)
+        places = func(torch.arange(len(tensor), device="cpu"), *rest, **kwargs)
+        return self._mode.call(T.__getitem__, (tensor, places.to("meta")), {}).view(places.shape)
 
     def _places(self, mask: torch.Tensor) -> list[torch.Tensor]:
         """The indices of the elements of a mask that are set, one tensor a dimension."""
         found = virtual_memory.known(mask)
         if found is not None:
             places = torch.nonzero(found.values, as_tuple=True)
-            return [virtual_memory.know(place.to("meta"), Known(place)) for place in places]
+            drawn = found.drawn
+            made = [virtual_memory.know(place.to("meta"), place, drawn=drawn) for place in places]
+            return [self._supposed_size(place) for place in made] if drawn else made
         selected = 0 if virtual_memory.truth(mask) is False else mask.numel()
-        return [torch.empty(selected, dtype=torch.int64, device="meta") for _ in range(mask.dim())]
+        places = [torch.empty(selected, dtype=torch.int64, device="meta") for _ in range(mask.dim())]
+        return [self._supposed_size(place) for place in places]
+
+    def _supposed_size(self, places: torch.Tensor) -> torch.Tensor:
+        """Mark how many elements were selected as a stand-in."""
+        one = following()
+        if one is None:
+            return places
+        return set_sizes(places, {0: one.read_of(places.shape[0])}, told=True)
 
 
 _COMPARISONS = {

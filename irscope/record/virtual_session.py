@@ -13,14 +13,18 @@ from torch.utils import _device as torch_default_device
 from irscope.record import virtual_memory
 from irscope.record.device_table import DevicePart
 from irscope.record.virtual_autocast import Autocast
+from irscope.record.virtual_backward import follow_backward
 from irscope.record.virtual_compile import Compiler
 from irscope.record.virtual_cuda import install_cuda
+from irscope.record.virtual_follow import following
 from irscope.record.virtual_moves import Moves
 from irscope.record.virtual_ops import Operators
 from irscope.record.virtual_patches import Patches
 from irscope.record.virtual_reads import Reads
+from irscope.record.virtual_streams import Graph
 from irscope.record.virtual_symbols import spare_symbols
 from irscope.record.virtual_torch import VirtualCuda
+from irscope.record.virtual_writes import written_arguments
 
 
 class TorchSession:
@@ -42,7 +46,7 @@ class TorchSession:
         self._device_before = torch_default_device.CURRENT_DEVICE
         install_cuda(self._part, self.mode.memory, self._patches)
         self._compiler.install(self._patches)
-        self._follow_backward()
+        follow_backward(self.mode, self._patches, _lose_gradients)
         self._follow_threads()
         self._spare_dynamo()
         spare_symbols(self._patches)
@@ -50,6 +54,8 @@ class TorchSession:
         self._accept_comparisons()
         # Not a handler of the mode: torch looks at the stream's type before it asks any mode.
         self._patches.set(torch.Tensor, "record_stream", lambda tensor, stream: None)
+        # What was captured writes again, no one knows where to.
+        self._patches.set(Graph, "replay", lambda graph: virtual_memory.lose_all())
         _push_mode(self.mode)
 
     def close(self) -> None:
@@ -61,10 +67,28 @@ class TorchSession:
         self._compiler.close()
         self._patches.restore()
 
-    def note_arguments(self, arguments: tuple[Any, ...]) -> None:
-        """A kernel was launched with these."""
-        for argument in arguments:
-            virtual_memory.may_be_written(argument)
+    def note_arguments(self, kernel: Any, source: Any, arguments: tuple[Any, ...]) -> None:
+        """A kernel was launched with these: what it may write to is no longer known."""
+        signature = getattr(source, "signature", None)
+        written: list[Any] | None = list(arguments)
+        if kernel is not None and signature is not None:
+            written = written_arguments(kernel, signature, arguments)
+        if written is None:
+            virtual_memory.lose_all()
+            return
+        for argument in written:
+            _lose(argument)
+
+    def is_host_memory(self, argument: Any) -> bool:
+        """Whether a kernel's argument is a tensor that a GPU cannot reach: of the host, and not pinned."""
+        while not isinstance(argument, torch.Tensor) and hasattr(argument, "base"):
+            # What `triton.reinterpret` makes.
+            argument = argument.base
+        if not isinstance(argument, torch.Tensor):
+            return False
+        with torch._C.DisableTorchFunction():
+            memory = self.mode.memory
+            return memory.device(argument).type == "cpu" and argument.numel() > 0 and not memory.is_pinned(argument)
 
     def _remove_mode(self) -> None:
         # Not a plain pop: the program may have left modes of its own above.
@@ -76,20 +100,6 @@ class TorchSession:
             above.append(mode)
         for mode in reversed(above):
             _push_mode(mode)
-
-    def _follow_backward(self) -> None:
-        """Within `backward()` torch has the mode switched off, as it has in all that it handles: switch it on again."""
-        run = torch.autograd.graph._engine_run_backward
-        mode = self.mode
-
-        def run_in_mode(*args: Any, **kwargs: Any) -> Any:
-            if mode.is_on:
-                return run(*args, **kwargs)
-            with mode:
-                return run(*args, **kwargs)
-
-        for module in (torch.autograd, torch.autograd.graph):
-            self._patches.set_known(module, {"_engine_run_backward": run_in_mode})
 
     def _follow_threads(self) -> None:
         """A mode belongs to one thread: enter it in those that the program starts."""
@@ -155,11 +165,58 @@ class TorchSession:
             if not _has_virtual(actual) and not _has_virtual(expected):
                 real(actual, expected, *args, **kwargs)
                 return
+            values = [_sure_values(value) for value in (actual, expected)]
+            if None not in values:
+                real(*values, *args, **kwargs)
+                return
             shapes = [getattr(value, "shape", None) for value in (actual, expected)]
             if None not in shapes and shapes[0] != shapes[1]:
                 raise AssertionError(f"The values for attribute 'shape' do not match: {shapes[0]} != {shapes[1]}.")
+            if (one := following()) is not None:
+                one.check()
 
         self._patches.set(torch.testing, "assert_close", assert_close)
+
+
+def _lose_gradients(outputs: Any) -> None:
+    """Forget the gradients that are there: the engine adds to them, and asks no mode."""
+    waiting = [tensor.grad_fn for tensor in outputs if isinstance(tensor, torch.Tensor)]
+    seen = set(waiting)
+    while waiting:
+        node = waiting.pop()
+        variable = getattr(node, "variable", None)
+        if isinstance(variable, torch.Tensor):
+            with torch._C.DisableTorchFunction():
+                if variable.grad is not None and variable.grad.is_meta:
+                    virtual_memory.lose(variable.grad)
+        for following_node, _ in getattr(node, "next_functions", ()):
+            if following_node is not None and following_node not in seen:
+                seen.add(following_node)
+                waiting.append(following_node)
+
+
+def _sure_values(value: Any) -> torch.Tensor | None:
+    """The values of a tensor where they are known, and are the program's own."""
+    if not isinstance(value, torch.Tensor):
+        return None
+    with torch._C.DisableTorchFunction():
+        found = virtual_memory.known(value)
+    return None if found is None or found.drawn else found.values
+
+
+def _lose(argument: Any) -> None:
+    """Forget the values of a launch's argument: a tensor, what wraps one, or a tuple of such."""
+    if isinstance(argument, list | tuple):
+        for item in argument:
+            _lose(item)
+    elif isinstance(argument, torch.Tensor):
+        with torch._C.DisableTorchFunction():
+            virtual_memory.lose(argument)
+    elif (base := getattr(argument, "base", None)) is not None:
+        # A tensor descriptor, or a tensor that is seen as another type.
+        _lose(base)
+    elif hasattr(argument, "data_ptr"):
+        virtual_memory.lose_all()
 
 
 def _has_virtual(value: Any) -> bool:

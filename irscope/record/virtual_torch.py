@@ -13,20 +13,12 @@ import torch
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 from torch.utils import _device as torch_default_device
 
-from irscope.record import virtual_memory
-from irscope.record.virtual_memory import CPU, CUDA, META, Known, Memory, Origin
+from irscope.record import virtual_shapes
+from irscope.record.virtual_memory import CUDA, META, Memory
+from irscope.record.virtual_numbers import StandIn, plain
+from irscope.record.virtual_shadow import Shadows
 
 Handler = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
-
-GIVEN = frozenset({torch.tensor, torch.as_tensor, torch.asarray, torch.scalar_tensor, torch.Tensor.new_tensor})
-"""Factories whose numbers the script spells out."""
-CONSTANT = frozenset(
-    {torch.arange, torch.zeros, torch.ones, torch.full, torch.eye, torch.linspace, torch.randint, torch.randperm}
-    | {torch.tril_indices, torch.triu_indices, torch.zeros_like, torch.ones_like, torch.full_like, torch.randint_like}
-    | {torch.Tensor.new_zeros, torch.Tensor.new_ones, torch.Tensor.new_full}
-)
-"""Factories whose values follow from their arguments, or are random integers as good as any others."""
-RANDOM = frozenset({torch.randint, torch.randperm})
 
 
 class VirtualCuda(TorchFunctionMode):
@@ -39,7 +31,7 @@ class VirtualCuda(TorchFunctionMode):
         """Functions with an answer of their own; all others go through `call`."""
         self.on_operator: Callable[[Any], None] | None = None
         """Called before an operator from a library's own registration is run."""
-        self._seeded = torch.Generator().manual_seed(0)
+        self._shadows = Shadows()
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -83,11 +75,12 @@ class VirtualCuda(TorchFunctionMode):
             if "device" in kwargs:
                 kwargs["device"], reported = self._device(kwargs["device"])
             if kwargs.get("pin_memory"):
-                kwargs["pin_memory"] = False
+                return self.memory.pin(self.call(func, args, {**kwargs, "pin_memory": False}))
         tensors: list[torch.Tensor] = []
-        args = tuple([self._argument(value, tensors) for value in args])
+        numbers: list[Any] = []
+        args = tuple([self._argument(value, tensors, numbers) for value in args])
         if kwargs:
-            kwargs = {name: self._argument(value, tensors) for name, value in kwargs.items()}
+            kwargs = {name: self._argument(value, tensors, numbers) for name, value in kwargs.items()}
         virtual = [tensor for tensor in tensors if tensor.is_meta]
         on_device = kwargs.get("device") is META or reported is not None or self._default_is_cuda(func, kwargs)
         if not virtual and not on_device:
@@ -95,12 +88,14 @@ class VirtualCuda(TorchFunctionMode):
         if "generator" in kwargs:
             # A generator of the CPU stands for one of the device; the tensors that it would fill have no data.
             kwargs.pop("generator")
+        versions = self._shadows.versions(virtual)
         result = self.run(func, args, kwargs, virtual)
         if reported is not None:
             self._each(result, lambda tensor: self.memory.mark(tensor, reported))
         elif self.memory.marks and virtual:
             self._inherit_device(result, virtual)
-        self._learn(func, args, kwargs, tensors, result)
+        self._shadows.learn(func, args, kwargs, tensors, versions, result, drawn=bool(numbers))
+        virtual_shapes.carry_sizes(virtual, numbers, result)
         return result
 
     def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], virtual: list[torch.Tensor]) -> Any:
@@ -114,14 +109,22 @@ class VirtualCuda(TorchFunctionMode):
         except (NotImplementedError, RuntimeError) as error:
             return virtual_rescue.rescue(func, args, kwargs, error)
 
-    def _argument(self, value: Any, tensors: list[torch.Tensor]) -> Any:
+    def _argument(self, value: Any, tensors: list[torch.Tensor], numbers: list[Any]) -> Any:
+        """A call's argument for torch; the tensors and the stand-in numbers in it are added to the lists."""
         if isinstance(value, torch.Tensor):
             tensors.append(value)
             return value
         kind = type(value)
         if kind is list or kind is tuple:
-            found = [self._argument(item, tensors) for item in value]
+            found = [self._argument(item, tensors, numbers) for item in value]
             return kind(found)
+        if isinstance(value, StandIn):
+            numbers.append(value)
+            return plain(value)
+        if kind is slice and any(isinstance(bound, StandIn) for bound in (value.start, value.stop, value.step)):
+            return slice(*(self._argument(bound, tensors, numbers) for bound in (value.start, value.stop, value.step)))
+        if kind is torch.Size and any(isinstance(size, StandIn) for size in value):
+            return tuple([self._argument(size, tensors, numbers) for size in value])
         if kind is torch.device:
             return META if value.type == "cuda" else value
         if kind is str and value.startswith("cuda") and self.wants_cuda(value):
@@ -148,94 +151,3 @@ class VirtualCuda(TorchFunctionMode):
         elif isinstance(result, list | tuple):
             for item in result:
                 self._each(item, action)
-
-    # ---- values
-
-    def _learn(
-        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[torch.Tensor], result: Any
-    ) -> None:
-        """Compute small results alongside, on the CPU, as far as all operands are known."""
-        if _writes(func, kwargs):
-            self._learn_write(func, args, kwargs, tensors)
-            return
-        given = func in GIVEN
-        if given or func in CONSTANT:
-            if isinstance(result, torch.Tensor) and result.is_meta and virtual_memory.worth_knowing(result, given):
-                self._learn_constant(func, args, kwargs, result)
-            return
-        if not tensors:
-            return
-        first = result[0] if isinstance(result, list | tuple) and len(result) else result
-        if not isinstance(first, torch.Tensor) or not virtual_memory.worth_knowing(first, True):
-            return
-        operands = [virtual_memory.known(tensor) for tensor in tensors]
-        if any(operand is None for operand in operands):
-            return
-        origins = frozenset().union(*(operand.origins for operand in operands if operand is not None))
-        try:
-            values = func(*_known_arguments(args), **_known_arguments(kwargs))
-        except Exception:  # whatever it is, the script did not ask for this computation
-            return
-        self._attach(result, values, origins or frozenset({Origin()}))
-
-    def _attach(self, result: Any, values: Any, origins: frozenset[Origin]) -> None:
-        if isinstance(result, torch.Tensor) and isinstance(values, torch.Tensor):
-            found = Known(values.detach(), origins)
-            if result.is_meta and result.shape == values.shape and not found.doubtful:
-                virtual_memory.know(result, found)
-        elif isinstance(result, list | tuple) and isinstance(values, list | tuple):
-            for one, value in zip(result, values, strict=False):
-                self._attach(one, value, origins)
-
-    def _learn_constant(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> None:
-        options = {**_known_arguments(kwargs), "device": CPU}
-        if func in RANDOM:
-            options["generator"] = self._seeded
-        try:
-            values = func(*_known_arguments(args), **options)
-        except Exception:  # for example `torch.tensor` of a tensor whose values are not known
-            return
-        self._attach(result, values, frozenset({Origin()}))
-
-    def _learn_write(
-        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[torch.Tensor]
-    ) -> None:
-        written = kwargs.get("out", args[0] if args else None)
-        if not isinstance(written, torch.Tensor):
-            return
-        found = virtual_memory.known(written)
-        if found is None or not written.is_meta:
-            return
-        try:
-            if any(virtual_memory.known(tensor) is None for tensor in tensors):
-                raise ValueError("an operand is not known")
-            func(*_known_arguments(args), **_known_arguments(kwargs))
-        except Exception:  # as above; but what was known holds no longer
-            virtual_memory.lose(written)
-
-
-def _known_arguments(values: Any) -> Any:
-    """Arguments with every tensor replaced by its values, and the device by the CPU."""
-    if isinstance(values, torch.Tensor):
-        found = virtual_memory.known(values)
-        return values if found is None else found.values
-    if isinstance(values, list | tuple):
-        return type(values)(_known_arguments(value) for value in values) if type(values) in (list, tuple) else values
-    if isinstance(values, dict):
-        return {name: _known_arguments(value) for name, value in values.items()}
-    return CPU if values is META else values
-
-
-def _writes(func: Any, kwargs: dict[str, Any]) -> bool:
-    """Whether a function writes to its first argument, or to `out`: `add_`, `__iadd__`, `__setitem__`."""
-    if kwargs.get("out") is not None:
-        return True
-    name = getattr(func, "__name__", "")
-    if name.endswith("__"):
-        return name == "__setitem__" or (name.startswith("__i") and name[3:-2] in _IN_PLACE)
-    return name.endswith("_") and not name.startswith("_")
-
-
-_IN_PLACE = frozenset(
-    {"add", "sub", "mul", "div", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift"}
-)

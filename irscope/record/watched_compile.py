@@ -27,6 +27,11 @@ PTXAS_OPTIMISER = "ptxas-opt"
 
 _STAGES_OF_LLVM = ("llir", "ptx", "amdgcn")
 
+_SLOW_S = 2.0
+_SLOW_SHARE = 1 / 20
+"""How long a compile may take, at most and of its limit, before its passes on the LLVM dialect run one by one, each
+with the IR before it told: one of them may be where the limit ends it. That costs such a compile 7 to 25 %."""
+
 
 @dataclass(slots=True)
 class Watch:
@@ -39,14 +44,18 @@ class Watch:
     tap: bool = True
     """Whether passes are watched one by one."""
     log_path: str = ""
-    extra_targets: tuple[Target, ...] = ()
-    """Every compile is made again for each of these, told of, and thrown away."""
+    limit_s: float = 0.0
+    """Seconds after which a compile is ended; 0 where nothing ends it."""
     resume: tuple[str, int] = ("", 0)
     """A stage that is resumed, and how many of its passes are behind the text it starts from."""
     constants: dict[str, str] = field(default_factory=dict)
     """tl.constexpr values that replace a launch's own in what is recorded; what is launched keeps them."""
     wanted: Callable[[str], bool] = lambda name: True
     """Whether a kernel of that name is recorded."""
+    told: set[str] = field(default_factory=set[str])
+    """The keys in Triton's cache of the compiles that were told of."""
+    last_error: BaseException | None = None
+    """What the last compile that failed raised."""
     _numbers: Iterator[int] = field(default_factory=itertools.count)
     _local: threading.local = field(default_factory=threading.local)
 
@@ -80,6 +89,7 @@ class WatchedCompile:
         self.metadata: dict[str, Any] | None = None
         self.printed: list[str] = []
         """What the backend printed: ptxas's log, or its error."""
+        self._waiting: dict[str, Any] | None = None
         self._began = False
         self._counts: dict[tuple[str, str], int] = {}
         self._next_index = 0
@@ -87,11 +97,32 @@ class WatchedCompile:
         self._last_index: int | None = None
         self._indices: dict[tuple[str, str, int], int] = {}
         self._overhead_ns = 0
-        self._log_offset = 0
+        self.log_from = self._log_size()
+        """Where what the pass, the stage or the compile under way prints begins in the log of the process."""
+        self._began_ns = time.perf_counter_ns()
+        self._untold = False
+        """Whether there is a text after the last pass that is no snapshot's."""
 
     def emit(self, kind: str, data: str | bytes | None = None, **fields: Any) -> None:
         """Tell of something about this compile."""
+        self.tell_begin()
         self.watch.emit(kind, data, n=self.number, **fields)
+
+    def begins(self, launch: dict[str, Any]) -> None:
+        """A launch's compile begins: told with the next thing, since what Triton's cache holds is no compile."""
+        self._waiting = {"launch": launch, "log": self.log_from}
+
+    def tell_begin(self) -> None:
+        """Tell that it begins, where that was not told yet."""
+        if (waiting := self._waiting) is not None:
+            self._waiting = None
+            self.emit("compile-begin", target=str(self.target), warp_size=self.target.warp_size, **waiting)
+
+    def failed(self, error: BaseException, described: dict[str, str]) -> None:
+        """Tell that the compile raised; before its first stage, with what the front end or the parser printed."""
+        self.watch.last_error = error
+        diagnostics = "" if self.stage else self.diagnostics(error)
+        self.emit("compile-failed", **described, diagnostics=diagnostics, log="".join(self.printed))
 
     # Stages
 
@@ -107,14 +138,14 @@ class WatchedCompile:
                 self._tell_source(source)
             self.stage = name
             self.metadata = metadata
-            self.emit("stage-begin", stage=name)
-            self._log_offset = self._log_size()
+            self.log_from = self._log_size()
+            self.emit("stage-begin", stage=name, log=self.log_from)
             started, overhead = time.perf_counter_ns(), self._overhead_ns
             try:
                 with self._switches(name):
                     result = function(source, metadata)
             except BaseException as error:
-                self.emit("stage-failed", stage=name, message=str(error), diagnostics=self._diagnostics())
+                self.emit("stage-failed", stage=name, diagnostics=self.diagnostics(error))
                 raise
             duration_ns = time.perf_counter_ns() - started - (self._overhead_ns - overhead)
             self._tell_artifact(name, result, duration_ns // 1000)
@@ -134,18 +165,17 @@ class WatchedCompile:
             step = None
             if stage == "cubin":
                 step = self.pass_added(PTXAS_OPTIMISER, "")
-                if not self.pass_begins(step):
+                if self.watch.plan.skips(step):
+                    self.pass_begins(step)
                     stack.enter_context(triton_api.knob("nvidia", "disable_ptxas_opt", True))
                     step = None
             started = time.perf_counter_ns()
-            try:
-                yield
-            except BaseException as error:
-                if step is not None:
-                    self.pass_failed(step, error)
-                raise
+            yield
             if step is not None:
-                self.pass_ended(step, None, (time.perf_counter_ns() - started) // 1000)
+                # Told of when it went well: where ptxas fails, that is not its optimiser's fault.
+                duration_us = (time.perf_counter_ns() - started) // 1000
+                self.pass_begins(step)
+                self.pass_ended(step, None, duration_us)
 
     @contextmanager
     def _llvm_dump(self, stage: str) -> Iterator[None]:
@@ -192,11 +222,13 @@ class WatchedCompile:
 
     def pass_begins(self, step: PassStep) -> bool:
         """Tell of it before it runs, so that one that never returns is known; whether the plan lets it run."""
-        skipped = self.watch.plan.skips(step) or self._is_behind(step)
-        self._tell_pass("pass-skipped" if skipped else "pass-begin", step, argument=step.argument, options=step.options)
-        if not skipped:
-            self._log_offset = self._log_size()
-        return not skipped
+        told = {"argument": step.argument, "options": step.options}
+        if self.watch.plan.skips(step) or self._is_behind(step):
+            self._tell_pass("pass-skipped", step, **told)
+            return False
+        self.log_from = self._log_size()
+        self._tell_pass("pass-begin", step, log=self.log_from, **told)
+        return True
 
     def _is_behind(self, step: PassStep) -> bool:
         stage, passes = self.watch.resume
@@ -208,32 +240,47 @@ class WatchedCompile:
         changed: bool | None = None
         text: str | None = None
         if module is not None:
-            if self._prints(module):
+            self._untold = not self._prints(module)
+            if not self._untold:
                 before = self._latest.text
                 text = self._latest.of(module)
                 changed = None if before is None else text != before
-            else:
+            elif not self._is_slow():
                 self._latest.miss()
             self._last_index = self._index(step)
         self._tell_pass("pass-end", step, None if changed is False else text, changed=changed, duration_us=duration_us)
+        if module is not None and self._untold and self._is_slow():
+            self._tell_in_passing(module, step)
         self._overhead_ns += time.perf_counter_ns() - started
+
+    def _tell_in_passing(self, module: Any, step: PassStep) -> None:
+        # Kept only until the next pass has ended well: a snapshot does not depend on how fast this machine is.
+        before = self._latest.text
+        text = self._latest.of(module)
+        self.emit("passing-text", None if text == before else text, index=self._index(step))
+
+    def _is_slow(self) -> bool:
+        watch = self.watch
+        may_end = watch.snapshots == "triton" and watch.limit_s > 0
+        return may_end and time.perf_counter_ns() - self._began_ns > 1e9 * min(_SLOW_S, _SLOW_SHARE * watch.limit_s)
 
     def pass_failed(self, step: PassStep, error: BaseException) -> None:
         """Tell of the error and of what MLIR said."""
-        self._tell_pass("pass-failed", step, message=str(error), diagnostics=self._diagnostics())
+        self._tell_pass("pass-failed", step, message=str(error), diagnostics=self.diagnostics(error))
 
     def lets_passes_run_together(self, module: Any) -> bool:
         """On the LLVM dialect by default, in a process whose standard error is ours: no text is printed, none left out.
 
-        Where one of them fails, which one it was is found by compiling again, one by one (`record.session`).
+        Where one of them fails, which one it was is found by compiling again, one by one (`record.session`). Not so
+        in a compile that is slow already: it might not end in time.
         """
         watch = self.watch
-        plain = watch.snapshots == "triton" and not watch.plan and not watch.resume[0]
+        plain = watch.snapshots == "triton" and not watch.plan and not watch.resume[0] and not self._is_slow()
         return plain and bool(watch.log_path) and not triton_api.holds_triton_dialects(module)
 
     def module_leaves_mlir(self, module: Any) -> None:
         """Print the LLVM dialect at its end, where the passes that worked on it were not printed."""
-        if self._latest.text is None and self._last_index is not None and self.watch.snapshots != "none":
+        if self._untold and self._last_index is not None and self.watch.snapshots != "none":
             self.emit("pass-text", self._print(module), index=self._last_index)
 
     def _tell_pass(self, kind: str, step: PassStep, data: str | None = None, **fields: Any) -> None:
@@ -267,8 +314,13 @@ class WatchedCompile:
             return file.read().decode("utf-8", "replace")
         return ""
 
-    def _diagnostics(self) -> str:
-        return "\n".join(filter(None, [self._log_since(self._log_offset), *self.printed])).strip()
+    def diagnostics(self, error: BaseException) -> str:
+        """What was printed since the pass, the stage or the compile that failed began."""
+        printed = list(self.printed)
+        if "`ptxas` stderr" in str(error):
+            # Triton prints the whole PTX beside it, which is an artifact already; the error holds the log.
+            printed = [text for text in printed if "`ptxas` stderr" not in text]
+        return "\n".join(filter(None, [self._log_since(self.log_from), *printed])).strip()
 
 
 # any(tritongpu-pipeline{num-stages=3})  |  any(llvm.func(canonicalize-llvm-ir))  |  any(a,b{x=1})

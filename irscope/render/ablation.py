@@ -47,10 +47,13 @@ def render_ablation(
     parts = [f"{head}: {about(ablation)}\n", _table(ablation, shown, width, color)]
     for what, names in idle(ablation):
         parts.append(_listed(what, names, every, width))
-    failures = [variant for variant in shown if not variant.compiles and variant.message]
+    failures = [variant for variant in (ablation.baseline, *shown) if variant.message]
     if failures:
         parts.append(
-            "".join(f"{variant.name}: {shorten(variant.message.splitlines()[0], _LONGEST)}\n" for variant in failures)
+            "".join(
+                f"{variant.name or 'every pass on'}: {shorten(variant.message.splitlines()[0], _LONGEST)}\n"
+                for variant in failures
+            )
         )
     if ablation.missing:
         parts.append(f"{ablation.missing} more were not compiled.\n")
@@ -98,13 +101,18 @@ def cell(ablation: Ablation, variant: Variant, name: str) -> Cell:
 
 def outcome(ablation: Ablation, variant: Variant) -> str:
     """What came of it: where it fails, or from which stage on it differs."""
+    unfit = "" if variant.fits else "does not fit"
     if not variant.off:
-        return ""
+        return unfit
     if variant.failed_in:
         return f"fails in {variant.failed_in}"
     if not variant.differs_from:
-        return "identical"
-    return f"{variant.differs_from}, same binary" if ablation.same_program(variant) else f"from {variant.differs_from}"
+        told = "identical"
+    elif ablation.same_program(variant):
+        told = f"{variant.differs_from}, same binary"
+    else:
+        told = f"from {variant.differs_from}"
+    return ", ".join(filter(None, [told, unfit]))
 
 
 def measured(variant: Variant) -> tuple[str, str]:

@@ -119,19 +119,24 @@ def _line_table(comparison: Comparison) -> list[str]:
 
 
 def _pass_table(comparison: Comparison, width: int, color: bool) -> list[str]:
-    """The passes that ran on one side only, and those whose time changed most, side by side."""
+    """The passes that ran on one side only, and those whose time changed most, side by side.
+
+    Two compiles of one thing take different times: where nothing else differs, times are no difference.
+    """
     rows = [row for row in comparison.passes if row.left_us is not None or row.right_us is not None]
-    if not rows or all(row.left_us == row.right_us for row in rows):
-        return []
     one_sided = [row for row in rows if row.outcome[0] != row.outcome[1]]
+    if not one_sided and (comparison.is_empty or all(row.left_us == row.right_us for row in rows)):
+        return []
     both = sorted(
         (row for row in rows if row not in one_sided),
         key=lambda row: -abs((row.right_us or 0) - (row.left_us or 0)),
     )
     cells = [
         [row.label, _time(row.left_us, row.outcome[0]), "→", _time(row.right_us, row.outcome[1])]
-        for row in (one_sided + both)[:_PASSES]
+        for row in (one_sided if comparison.is_empty else one_sided + both)[:_PASSES]
     ]
+    if comparison.is_empty:
+        return [table(["passes, ms", "before", "", "after"], cells, width=width, color=color)]
     totals = [sum(row.left_us or 0 for row in rows), sum(row.right_us or 0 for row in rows)]
     cells.append([f"all {len(rows)}", milliseconds(totals[0]), "→", milliseconds(totals[1])])
     return [table(["passes, ms", "before", "", "after"], cells, width=width, color=color)]

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from irscope.layout.costs import Cost
 from irscope.layout.described import DescribedLayout
 from irscope.render.figures import percent
+from irscope.render.source import short_name
 from irscope.render.tables import table
 
 _COLUMNS = ("#", "layout", "kind", "shape", "types", "a thread", "copies", "wasted", "operations", "lines")
 
 
-def layout_table(layouts: Sequence[DescribedLayout], *, width: int | None = None, color: bool = False) -> str:
-    """A row a layout: alias, kind, shape, elements a thread, copies and what they waste, operations, Python lines."""
-    rows = [[number, *_row(item)] for number, item in enumerate(layouts, 1)]
+def layout_table(
+    layouts: Sequence[DescribedLayout], *, width: int | None = None, color: bool = False, callers: bool = False
+) -> str:
+    """A row a layout: alias, kind, shape, elements a thread, copies and what they waste, operations, Python lines.
+
+    A line without a file is of the file that most lines are of. `callers` names each line with those that called it.
+    """
+    files = Counter(place.rpartition(":")[0] for item in layouts for place in item.python_lines)
+    usual = files.most_common(1)[0][0] if files else ""
+    rows = [[number, *_row(item), _lines(item, usual, callers)] for number, item in enumerate(layouts, 1)]
     text = table(_COLUMNS, rows, width=width, color=color)
     reasons = [f"{item.name} {item.shape_text}: {item.reason}" for item in layouts if item.layout is None]
     return text + "".join(f"no map: {reason}\n" for reason in reasons)
@@ -34,7 +43,6 @@ def _row(item: DescribedLayout) -> list[Any]:
         held = f"{memory.size_bytes} B shared"
     elif item.encoding.space == "tensor":
         held = "tensor memory"
-    lines = sorted({place.rpartition(":")[2] for place in item.python_lines}, key=lambda number: (len(number), number))
     return [
         item.name,
         item.encoding.title if item.encoding.title != item.name else "",
@@ -44,8 +52,20 @@ def _row(item: DescribedLayout) -> list[Any]:
         copies,
         wasted,
         " ".join(_counted(use["name"], len(use["lines"])) for use in item.operations),
-        " ".join(lines),
     ]
+
+
+def _lines(item: DescribedLayout, usual: str, callers: bool) -> str:
+    chains = item.chains if callers and item.chains else [(place,) for place in item.python_lines]
+    places = [[_place(frame, usual) for frame in chain] for chain in chains]
+    places.sort(key=lambda chain: [(len(frame), frame) for frame in chain])
+    return (", " if callers else " ").join(" < ".join(chain) for chain in places)
+
+
+def _place(frame: str, usual: str) -> str:
+    """`92`, or `helpers.py:12` where the file is not the usual one."""
+    file, _, line = frame.rpartition(":")
+    return line if file == usual else f"{short_name(file)}:{line}"
 
 
 def _short(element: str) -> str:
@@ -57,8 +77,11 @@ def _counted(name: str, count: int) -> str:
     return f"{short}×{count}" if count > 1 else short
 
 
-def cost_table(costs: Iterable[Cost], *, width: int | None = None, color: bool = False) -> str:
-    """A line a cost, the worst first, and under it what the assembly does otherwise, or why it is there."""
+def cost_table(costs: Iterable[Cost], *, width: int | None = None, color: bool = False, callers: bool = False) -> str:
+    """A line a cost, the worst first, and under it what the assembly does otherwise, or why it is there.
+
+    `callers` says by which calls its line of Python is reached, where there are any.
+    """
     lines: list[str] = []
     rows = list(costs)
     if not rows:
@@ -82,6 +105,8 @@ def cost_table(costs: Iterable[Cost], *, width: int | None = None, color: bool =
         lines.append(line)
         if cost.hint:
             lines.append(f"{'':13}{cost.hint}")
+        if callers and len(cost.chain) > 1:
+            lines.append(f"{'':13}{' < '.join(_place(frame, '') for frame in cost.chain)}")
     lines += [
         "",
         "above least: 32-byte sectors (global) or wavefronts (shared, conversions) of one warp, each time it runs.",

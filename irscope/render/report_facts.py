@@ -30,7 +30,7 @@ def facts_of(capture: Capture, costs: Sequence[dict[str, Any]]) -> dict[str, Any
         "target": str(capture.target),
         "warpSize": capture.target.warp_size,
         "status": capture.status,
-        "failure": asdict(capture.failure) if capture.failure else None,
+        "failure": asdict(capture.failure) | {"verdict": capture.failure.verdict} if capture.failure else None,
         "plan": str(capture.plan),
         "language": launch.language,
         "signature": list(launch.signature),

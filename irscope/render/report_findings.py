@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from irscope.analysis.fit import excesses_of
 from irscope.analysis.occupancy import occupancy_of
 from irscope.capture import Capture
 from irscope.errors import IrscopeError
@@ -30,8 +31,8 @@ def _failure(capture: Capture) -> list[dict[str, Any]]:
     failure = capture.failure
     if failure is None:
         return []
-    where = failure.pass_label or failure.stage or "the front end"
-    return [{"level": "bad", "text": f"The compile failed in {where}.", "pass": failure.pass_label}]
+    text = f"The compile {failure.verdict}: {failure.headline}"
+    return [{"level": "bad", "text": text, "pass": failure.pass_label}]
 
 
 def _spills(capture: Capture) -> list[dict[str, Any]]:
@@ -44,6 +45,10 @@ def _spills(capture: Capture) -> list[dict[str, Any]]:
 
 
 def _occupancy(capture: Capture) -> list[dict[str, Any]]:
+    if excesses := excesses_of(capture):
+        # A failure of the capture, except in one that was recorded before that was judged.
+        told = [{"level": "bad", "text": f"It does not fit: {row}."} for row in excesses]
+        return [] if capture.failure is not None else told
     found = occupancy_of(capture)
     if found is None or found.fraction > _LOW_OCCUPANCY:
         return []
@@ -51,7 +56,7 @@ def _occupancy(capture: Capture) -> list[dict[str, Any]]:
     text = (
         f"Occupancy is {percent(found.fraction)}: {found.warps_per_sm} of {found.max_warps} warps, limited by {causes}."
     )
-    return [{"level": "warn" if found.runs else "bad", "text": text}]
+    return [{"level": "warn", "text": text}]
 
 
 def _costs(costs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -16,8 +16,7 @@ def summary_html(capture: Capture) -> str:
     launch = capture.launch
     parts = [f"<h2>{_text(capture.name)} <small>{_text(capture.target)} · {_text(capture.id[:8])}</small></h2>"]
     if capture.failure is not None:
-        where = capture.failure.pass_label or capture.failure.stage or "the front end"
-        parts.append(f"<p><strong>The compile failed in {_text(where)}:</strong></p>")
+        parts.append(f"<p><strong>The compile {_text(capture.failure.verdict)}:</strong></p>")
         parts.append(f"<pre>{_text(capture.failure.message)}</pre>")
     parts.append(_table("Compiled", _inputs(capture)))
     parts.append(_table("Resources", _resources(capture)))

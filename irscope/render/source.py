@@ -8,10 +8,11 @@ from typing import Any
 
 from irscope.analysis.metrics import KEY_FAMILIES
 from irscope.analysis.source_blocks import function_blocks
-from irscope.analysis.source_map import SourceMap, StageCount, StageMap, is_library
+from irscope.analysis.source_map import SourceMap, StageCount, StageMap
 from irscope.capture import Capture, stage_named
 from irscope.ir.locations import strip_locations
 from irscope.ir.locations_model import text_lines
+from irscope.ir.locations_user import is_library
 from irscope.render.tables import display_width, shorten, visible
 from irscope.render.terminal import highlight as highlight_stage
 

@@ -112,21 +112,22 @@ def _removed(lines: list[str], index: int, rng: random.Random) -> Change | None:
 
 
 def _moved(lines: list[str], index: int, rng: random.Random) -> Change | None:
+    """Out of its region: within a block, the order of independent operations is no difference."""
     own = lines[index]
     names = set(VALUE.findall(own))
-    target = index
-    while target > 0:
-        above = lines[target - 1]
-        result = RESULT.match(above)
-        if not is_plain(above) or (result and result[1] in names) or _same_operation(above, own):
-            break
-        target -= 1
-    if index - target < 3:
-        return None
-    target = rng.randint(target, index - 3)
-    lines.pop(index)
-    lines.insert(target, own)
-    return lines, own.strip(), own.strip()
+    for target in range(index - 1, 0, -1):
+        above = lines[target]
+        opens = above.rstrip().endswith("{")
+        made = set(VALUE.findall(above if opens else above.partition(" = ")[0]))
+        if above.lstrip().startswith(("}", "^")) or names & made or _same_operation(above, own):
+            return None
+        if opens and ("func" in above or "module" in above):
+            return None
+        if opens:
+            lines.pop(index)
+            lines.insert(target, own)
+            return lines, own.strip(), own.strip()
+    return None
 
 
 def _same_operation(one: str, other: str) -> bool:

@@ -167,10 +167,8 @@ def test_a_program_is_its_code_and_how_it_is_launched() -> None:
     assert program_of(compiled(artifacts=base.artifacts[:2])) == ""
 
 
-def test_a_failure_says_what_the_compiler_said_first() -> None:
-    failure = Failure(
-        "pass", "PassManager::run failed", "llir", "llir:membar#1", "noise\nk.py:3:4: error: not legal\nmore"
-    )
+def test_a_failure_says_what_the_capture_says() -> None:
+    failure = Failure("pass", "k.py:3:4: error: not legal\nPassManager::run failed", "llir", "llir:membar#1")
     row = measure_variant(compiled(status="failed", failure=failure), compiled(), ["ttgir:cse#1"])
     assert row.failed_in == "llir:membar#1"
     assert row.message == "k.py:3:4: error: not legal\nPassManager::run failed"
@@ -178,20 +176,14 @@ def test_a_failure_says_what_the_compiler_said_first() -> None:
     assert row.counts == Counts(convert_layouts=2)
 
 
-@pytest.mark.parametrize(
-    ("diagnostics", "telling"),
-    [
-        ("python: /a/FMA.cpp:28: f(): Assertion `x == y' failed.\n#0 0x1", "Assertion `x == y' failed."),
-        ("LLVM ERROR: Cannot select: f\n", "LLVM ERROR: Cannot select: f"),
-        ("ptxas fatal   : Unresolved extern function 'f'", "ptxas fatal   : Unresolved extern function 'f'"),
-        ("loc(callsite(very long at long)): error: LLVM Translation failed", "error: LLVM Translation failed"),
-        ("nothing of note", ""),
-    ],
-)
-def test_the_telling_line(diagnostics: str, telling: str) -> None:
-    failure = Failure("pass", "failed", "llir", "", diagnostics)
+def test_what_does_not_fit_was_compiled_and_is_counted() -> None:
+    failure = Failure("fit", "shared memory: 2 bytes a block needed, 1 there are: 1 too many", "cubin")
+    fits = measure_variant(compiled(), compiled(), ["ttgir:cse#1"])
     row = measure_variant(compiled(status="failed", failure=failure), compiled(), ["ttgir:cse#1"])
-    assert row.message == f"{telling}\nfailed".lstrip("\n")
+    assert row.compiles
+    assert (row.counts, row.program) == (fits.counts, fits.program)
+    assert (fits.fits, row.fits) == (True, False)
+    assert row.message == failure.message
 
 
 def test_the_passes_to_switch_off() -> None:

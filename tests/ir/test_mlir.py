@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from irscope.ir.body import read_body
 from irscope.ir.mlir import MlirModule, Operation, parse_mlir
 from tests.analysis.snapshots import DUMPS, distinct_modules, snapshots
 
@@ -192,3 +193,84 @@ def operations_of_triton(text: str, path: Path) -> Counter[tuple[str, int, int]]
         )
     )
     return found
+
+
+SCOPES = """module {
+  tt.func public @k(%a: i32, %b: i32) {
+    %0 = arith.addi %a, %b : i32
+    scf.if %b {
+      %x = arith.addi %0, %a : i32
+      "use.one"(%x) : (i32) -> ()
+    } else {
+      %x = arith.muli %0, %b : i32
+      "use.two"(%x) : (i32) -> ()
+    }
+    scf.execute_region {
+      cf.br ^bb1(%0 : i32)
+    ^bb1(%y: i32):
+      scf.execute_region {
+        cf.br ^bb1
+      ^bb1:
+        "use.inner"() [^bb1] : () -> ()
+      }
+      "use.three"(%y, %later) [^bb1] : (i32, i32) -> ()
+    }
+    scf.execute_region {
+      cf.br ^bb1(%a : i32)
+    ^bb1(%y: i32):
+      "use.four"(%y) [^bb1] : (i32) -> ()
+    }
+    %later = arith.constant 1 : i32
+    ttg.warp_specialize(%0, %a)
+    default {
+      "use.five"(%0) : (i32) -> ()
+      ttg.warp_yield
+    }
+    partition0(%b: i32, %0: i32) num_warps(4) {
+      "use.six"(%b, %0, %ahead) : (i32, i32, i32) -> ()
+      %ahead = arith.constant 2 : i32
+    } : (i32, i32) -> ()
+    "use.seven"(%b, %0, %x) : (i32, i32, i32) -> ()
+    tt.return
+  }
+  module @inner {
+    tt.func private @k(%a: i32) {
+      "use.eight"(%a, %0, %0) : (i32, i32, i32) -> ()
+      %0 = arith.constant 3 : i32
+    }
+  }
+}
+"""
+
+
+def test_names_mean_what_their_scope_says() -> None:
+    module = parse_mlir(SCOPES)
+
+    def makers(name: str) -> list[str]:
+        found = [module.definition(value) for value in one(module, name).operands]
+        return [f"{maker.name} {maker.first_line}" if maker else "nothing" for maker in found]
+
+    assert makers("use.one") == ["arith.addi 5"]
+    assert makers("use.two") == ["arith.muli 8"]
+    assert makers("use.three") == ["scf.execute_region 11", "arith.constant 26"]
+    assert makers("use.four") == ["scf.execute_region 21"]
+    assert makers("use.five") == ["arith.addi 3"]
+    assert makers("use.six") == ["ttg.warp_specialize 27", "ttg.warp_specialize 27", "arith.constant 34"]
+    assert makers("use.seven") == ["tt.func 2", "arith.addi 3", "nothing"]
+    assert makers("use.eight") == ["tt.func 40", "arith.constant 42", "arith.constant 42"]
+    outer = one(module, "use.five").operands[0]
+    assert [operation.name for operation in module.uses(outer)] == [
+        "arith.addi", "arith.muli", "cf.br", "ttg.warp_specialize", "use.five", "use.seven",
+    ]  # fmt: skip
+
+
+def test_labels_are_their_region_s_own() -> None:
+    body = read_body(SCOPES, "mlir", frozenset({"locations"}))
+    labels = {
+        shape.name: body.definers[value]
+        for shape, used in zip(body.shapes, body.uses, strict=True)
+        for value in used
+        if body.names[value] == "^bb1" and shape.name.startswith("use.")
+    }
+    lines = {name: body.numbers[line] for name, line in labels.items()}
+    assert lines == {"use.inner": 16, "use.three": 13, "use.four": 23}

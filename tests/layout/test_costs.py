@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from irscope.analysis.source_map import source_map
 from irscope.capture import Artifact, Capture
+from irscope.ir.mlir import Value
 from irscope.layout.costs import costs_of
 from irscope.layout.machine import read_action
+from irscope.layout.rows import layout_rows
 from irscope.layout.strides import strides_of
 from irscope.layout.uses import read_uses
 from irscope.store import load
@@ -29,7 +32,8 @@ def test_the_conversion_before_a_store_is_the_worst() -> None:
     assert "arith.truncf makes #mma" in first.hint
     assert "16 matrix loads" in first.summary
     assert all(cost.excess <= first.excess for cost in rest)
-    assert first.place.endswith(":92")
+    assert first.place.endswith(":45")
+    assert first.chain[-1].endswith(":92")
 
 
 def test_operands_come_by_ldmatrix_without_conflicts() -> None:
@@ -83,7 +87,7 @@ def test_strides_tell_the_fast_dimension() -> None:
     uses = read_uses(capture("flash_attention-cuda-90").text("ttgir"))
     load_ = next(use for use in uses.operations if use.name == "tt.load")
     assert strides_of(uses, load_.operands[0]) == (None, 1)
-    assert strides_of(uses, "%nothing") == ()
+    assert strides_of(uses, Value("%nothing", -1)) == ()
 
 
 @pytest.mark.parametrize(
@@ -107,3 +111,24 @@ def test_strides_tell_the_fast_dimension() -> None:
 )
 def test_instructions(opcode: str, operands: str, stage: str, action: tuple | None) -> None:
     assert read_action(opcode, operands, stage) == action
+
+
+@pytest.mark.parametrize("name", ["flash_attention-cuda-90", "matmul-cuda-80", "matmul-hip-gfx942"])
+def test_costs_and_layouts_name_the_line_that_the_source_map_names(name: str) -> None:
+    whole = capture(name)
+    found = source_map(whole, ["ttgir"])
+
+    def line_of(number: int) -> str:
+        (place,) = found.stage("ttgir").places_at(number)
+        return "{}:{}".format(*found.places[place][0])
+
+    costs = costs_of(whole)
+    assert costs
+    assert [cost.place for cost in costs] == [line_of(cost.line) for cost in costs]
+    assert all(cost.place in cost.chain for cost in costs)
+    assert any(cost.chain[-1] != cost.place for cost in costs)
+    for row in layout_rows(whole.text("ttgir")):
+        for use in row["operations"]:
+            lines = [number for number in use["lines"] if found.stage("ttgir").places_at(number)]
+            assert use["python"] == list(dict.fromkeys(map(line_of, lines)))
+            assert all(place in {frame for chain in use["chains"] for frame in chain} for place in use["python"])

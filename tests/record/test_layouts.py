@@ -52,7 +52,10 @@ def test_every_layout_of_a_module(fork: bool) -> None:
     assert found["#one"]["bases"] == {"offset": [], "block": []}
     assert "vendor.thing" in found["#odd"]["reason"]
     (use, *_) = found["#shared"]["operations"]
-    assert use == {"name": "ttg.local_alloc", "lines": [10, 11], "values": ["%a", "%b"], "python": ["kernel.py:7"]}
+    assert use == {
+        "name": "ttg.local_alloc", "lines": [10, 11], "values": ["%a", "%b"], "python": ["kernel.py:7"],
+        "chains": [["kernel.py:7"]],
+    }  # fmt: skip
     json.dumps(rows)
 
 

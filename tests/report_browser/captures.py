@@ -29,7 +29,9 @@ BLOCKED_MAP: dict[str, Any] = {
     "shape": [32, 16],
     "elements": ["f32"],
     "buffers": 1,
-    "operations": [{"name": "tt.load", "lines": [3], "values": ["%x"], "python": ["softmax.py:5"]}],
+    "operations": [
+        {"name": "tt.load", "lines": [3], "values": ["%x"], "python": ["softmax.py:5"], "chains": [["softmax.py:5"]]}
+    ],
     "bases": {
         "register": [[0, 1], [0, 2]],
         "lane": [[0, 4], [0, 8], [1, 0], [2, 0], [4, 0]],

@@ -16,8 +16,12 @@ import pytest
 from irscope.analysis.diff import TextDiff, diff_texts
 from irscope.analysis.marks import word_marks
 from irscope.capture import Capture, StageKind, stage_named
+from irscope.ir.body import read_body
 from irscope.ir.counts import operation_counts
 from tests.analysis.mutations import changeable, changed
+from tests.analysis.test_reorder import BLOCK, LLVM, PTX, moved, shuffled
+from tests.ir.renaming import WAYS, renamed
+from tests.ir.test_mlir import LOOP, SCOPES
 from tests.report_browser.captures import hostile, softmax
 
 REPORT = Path(__file__).parents[2] / "irscope" / "render" / "report"
@@ -122,7 +126,12 @@ def cases() -> list[tuple[str, str, str]]:
     odd = [(evil.text("source"), evil.text("ttgir"), "mlir"), (evil.text("ptx"), "", "ptx"), ("", "", "llvm")]
     text = one.text("ttgir")
     cut = [(text, text[: len(text) // 2], "mlir"), (text[len(text) // 3 :], text, "mlir"), (text, text, "binary")]
-    return [*pairs_of(one), *stages, *assembly(), *odd, *cut, (one.text("ptx"), one.text("llir"), "llvm")]
+    names = [(text, renamed(text, way), "mlir") for text in (text, SCOPES) for way in WAYS]
+    orders = [(text, shuffled(text, seed), "mlir") for seed, text in enumerate((one.text("ttir"), text, BLOCK))]
+    orders += [(BLOCK, moved(BLOCK, *pair), "mlir") for pair in ((6, 8), (9, 10), (5, 12))]
+    orders += [(PTX, moved(PTX, 6, 7), "ptx"), (PTX, moved(PTX, 10, 11), "ptx"), (LLVM, moved(LLVM, 4, 7), "llvm")]
+    others = [*assembly(), *odd, *cut, *names, *orders]
+    return [*pairs_of(one), *stages, *others, (one.text("ptx"), one.text("llir"), "llvm")]
 
 
 def assembly() -> list[tuple[str, str, str]]:
@@ -194,3 +203,34 @@ def test_the_page_marks_the_words_that_the_analysis_marks(installed: Path) -> No
     assert len(pairs) > 50
     for pair, marks in zip(pairs, called(installed, "data/marks.ts", "wordMarks", pairs), strict=True):
         assert [[tuple(span) for span in side] for side in marks] == [list(side) for side in word_marks(*pair)], pair
+
+
+@pytest.mark.slow
+def test_the_page_finds_values_by_their_scopes(installed: Path) -> None:
+    body = read_body(SCOPES, "mlir", frozenset({"locations"}))
+    rows, expected = list[list[Any]](), list[dict[str, Any]]()
+    for line, values in enumerate(body.values):
+        for value in dict.fromkeys(values):
+            rows.append([SCOPES.split("\n"), body.names[value], "mlir", body.numbers[line]])
+            definer = body.definers[value]
+            uses = [body.numbers[other] for other, used in enumerate(body.uses) if value in used]
+            definitions = [body.numbers[definer]] if definer >= 0 else []
+            expected.append({"name": body.names[value], "definitions": definitions, "uses": uses})
+    assert called(installed, "code/values.ts", "valueIn", rows) == expected
+
+
+@pytest.mark.slow
+def test_the_page_s_graphs_do_not_change_with_names(installed: Path) -> None:
+    texts = [softmax().text("ttgir"), LOOP]
+    rows = [[text.split("\n"), "mlir", True] for one in texts for text in (one, *(renamed(one, way) for way in WAYS))]
+    graphs = called(installed, "graph/model.ts", "graphOf", rows)
+    for at in range(0, len(graphs), 3):
+        shapes = [
+            (
+                [(node["line"], node["group"], node["style"]) for node in graph["nodes"]],
+                [(edge["from"], edge["to"]) for edge in graph["edges"]],
+            )
+            for graph in graphs[at : at + 3]
+        ]
+        assert shapes[0][1]
+        assert shapes[0] == shapes[1] == shapes[2]

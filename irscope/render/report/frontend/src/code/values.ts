@@ -1,5 +1,6 @@
 // Values, registers and aliases in a text: where one is defined, and where it is used.
 import type { Kind } from "../data/model";
+import { bodyOf } from "../structure/bodies";
 
 const NAMES: Partial<Record<Kind, RegExp>> = {
   mlir: /[%@^][\w$.-]+|[#!][A-Za-z_$][\w$]*/g,
@@ -34,8 +35,26 @@ export function placesOf(line: string, name: string, kind: Kind): number[] {
   return [...line.matchAll(pattern)].filter((match) => match[0] === name).map((match) => match.index);
 }
 
-/** Where a name of a text is defined and used; in MLIR and LLVM IR within the function that it stands in. */
+/** Where the value, register or alias that a name stands for at a line is defined and used. */
 export function valueIn(lines: string[], name: string, kind: Kind, row: number): Value {
+  return (kind === "mlir" ? scopedValue(lines, name, row) : undefined) ?? namedValue(lines, name, kind, row);
+}
+
+/** By the scopes of MLIR, in which regions side by side use one name for several values. */
+function scopedValue(lines: string[], name: string, row: number): Value | undefined {
+  const body = bodyOf(lines, "mlir");
+  const own = body.values[body.numbers.indexOf(row)]?.find((value) => body.names[value] === name);
+  if (own === undefined) return undefined;
+  const definer = body.definers[own]!;
+  return {
+    name,
+    definitions: definer < 0 ? [] : [body.numbers[definer]!],
+    uses: body.numbers.filter((_, line) => body.uses[line]!.includes(own)),
+  };
+}
+
+/** By the name alone, in LLVM IR and PTX within the function that it stands in. */
+function namedValue(lines: string[], name: string, kind: Kind, row: number): Value {
   const [from, to] = /^[@#!]/.test(name) ? [0, lines.length] : scope(lines, kind, row - 1);
   const value: Value = { name, definitions: [], uses: [] };
   for (let at = from; at < to; at++) {
@@ -48,7 +67,6 @@ export function valueIn(lines: string[], name: string, kind: Kind, row: number):
 }
 
 const FUNCTION: Partial<Record<Kind, RegExp>> = {
-  mlir: /^\s*(?:tt|llvm|func)\.func\b/,
   llvm: /^define\b/,
   ptx: /\.(?:entry|func)\b/,
 };
@@ -66,21 +84,7 @@ function scope(lines: string[], kind: Kind, index: number): [number, number] {
 function defines(line: string, place: number, name: string, kind: Kind): boolean {
   const before = line.slice(0, place);
   const after = line.slice(place + name.length);
-  if (kind === "mlir") {
-    const results =
-      /^(?::\d+)?(?:, %[\w$.-]+(?::\d+)?)* = /.test(after) && /^\s*(?:%[\w$.-]+(?::\d+)?, )*$/.test(before);
-    const argument =
-      /^(?:: | = )/.test(after) &&
-      !results &&
-      /[(,]\s*$/.test(before) &&
-      /func\b|iter_args|scf\.for|^\s*\^/.test(before);
-    return (
-      results ||
-      argument ||
-      (name[0] === "^" && !before.trim()) ||
-      (/^[#!]/.test(name) && !before && after.startsWith(" ="))
-    );
-  }
+  if (kind === "mlir") return /^[#!]/.test(name) && !before && after.startsWith(" =");
   if (kind === "llvm") return !before.trim() ? /^ = |^:/.test(after) : /^define\b/.test(before) && name[0] === "%";
   if (kind === "ptx" || kind === "amdgcn")
     return (

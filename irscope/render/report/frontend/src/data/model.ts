@@ -54,6 +54,7 @@ export type CaptureRow = Omit<Capture, "passes"> & { passes: Place };
 
 export interface Failure {
   kind: string;
+  verdict: string;
   message: string;
   stage: string;
   pass_label: string;
@@ -149,6 +150,8 @@ export interface Cost {
   operation: string;
   line: number;
   place: string;
+  /** Every frame of it, innermost first. */
+  chain: string[];
   layouts: string[];
   values: string[];
   excess: number;
@@ -170,7 +173,7 @@ export interface LayoutRow {
   reason?: string;
   note?: string;
   bases?: Record<string, number[][]> | [string, number[][]][];
-  operations?: { name?: string; lines?: number[]; values?: string[]; python?: string }[];
+  operations?: { name?: string; lines?: number[]; values?: string[]; python?: string; chains?: string[][] }[];
   [other: string]: unknown;
 }
 

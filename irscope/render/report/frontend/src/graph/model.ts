@@ -1,5 +1,6 @@
 // Graphs of a stage's text: of values in MLIR, of basic blocks in assembly and LLVM IR.
 import type { Kind } from "../data/model";
+import { bodyOf } from "../structure/bodies";
 
 export interface Node {
   label: string;
@@ -43,82 +44,54 @@ export function graphOf(lines: string[], kind: Kind, withConstants: boolean): Gr
   return { ...graph, nodes, edges, note: `The first ${MOST_NODES} of ${graph.nodes.length} nodes.` };
 }
 
-const RESULTS = /^\s*((?:%[\w$.-]+(?::\d+)?(?:, )?)+) = /;
 const OPERATION = /^\s*(?:%.*? = )?"?([A-Za-z_][\w.]*\.[\w.]+|module)"?/;
-const VALUE = /%[\w$.-]+/g;
-const DEFINED_INSIDE = /%[\w$.-]+(?=: | = )/g;
 const TYPE = /: ([^:]*)$/;
 
 function valuesOf(lines: string[], withConstants: boolean): Graph {
   const graph: Graph = { nodes: [], edges: [], groups: [], note: "" };
-  let scope = new Map<string, number>();
+  const body = bodyOf(lines, "mlir");
+  /** Value -> the node that makes it, or whose block it is an argument of. */
+  const makers = new Map<number, number>();
+  const readers: [number, number][] = [];
   const stack: { group: number; node: number }[] = [];
-  lines.forEach((line, index) => {
+  body.lines.forEach((line, at) => {
     const text = line.trim();
-    if (!text || text[0] === "#" || text[0] === "!" || text.startsWith("//")) return;
-    if (text[0] === "}") {
+    const number = body.numbers[at]!;
+    const shape = body.shapes[at]!;
+    const begin = (label: string, parent: number, node: number) =>
+      stack.push({ group: graph.groups.push({ label, parent, line: number }) - 1, node });
+    if (shape.closes) {
       const closed = stack.pop();
-      if (!text.endsWith("{")) return;
-      stack.push({
-        group:
-          graph.groups.push({
-            label: text.replace(/[{}]/g, "").trim(),
-            parent: closed ? graph.groups[closed.group]!.parent : -1,
-            line: index + 1,
-          }) - 1,
-        node: closed?.node ?? -1,
-      });
+      const parent = closed ? graph.groups[closed.group]!.parent : -1;
+      if (shape.opens) begin(text.replace(/[{}]/g, "").trim(), parent, closed?.node ?? -1);
       return;
     }
     const operation = OPERATION.exec(line)?.[1];
-    const opens = text.endsWith("{");
     const group = stack.at(-1)?.group ?? -1;
-    if (!operation && !opens) return;
-    const results: string[] = RESULTS.exec(line)?.[1]?.match(VALUE) ?? [];
-    const isFunction = /func$/.test(operation ?? "");
-    if (isFunction) scope = new Map();
+    if (!operation && !shape.opens) return;
     const isConstant = operation?.endsWith(".constant") ?? false;
     if (isConstant && !withConstants) return;
+    const made = shape.defines.map((place) => body.values[at]![place]!);
+    const place = { line: number, end: number };
     let node = -1;
-    if (operation && operation !== "module" && !isFunction) {
-      node =
-        graph.nodes.push({
-          label: operation,
-          detail: typeOf(text),
-          line: index + 1,
-          end: index + 1,
-          group,
-          style: styleOf(operation),
-        }) - 1;
-      const own = new Set([...results, ...(opens ? (line.match(DEFINED_INSIDE) ?? []) : [])]);
-      for (const name of new Set(line.match(VALUE) ?? [])) {
-        if (results.includes(name)) continue;
-        const from = scope.get(name);
-        if (from !== undefined && from !== node && (!own.has(name) || /yield|condition/.test(operation)))
-          graph.edges.push({ from, to: node, label: name });
+    if (shape.isFunction) {
+      for (const value of made) {
+        const label = body.names[value]!;
+        const row = { label, detail: "argument", ...place, group: -1, style: "argument" };
+        makers.set(value, graph.nodes.push(row) - 1);
       }
+    } else if (operation && operation !== "module") {
+      node =
+        graph.nodes.push({ label: operation, detail: typeOf(text), ...place, group, style: styleOf(operation) }) - 1;
+      for (const value of made) makers.set(value, node);
+      for (const value of new Set(body.uses[at])) readers.push([value, node]);
     }
-    if (isFunction) {
-      for (const name of line.match(DEFINED_INSIDE) ?? [])
-        scope.set(
-          name,
-          graph.nodes.push({
-            label: name,
-            detail: "argument",
-            line: index + 1,
-            end: index + 1,
-            group: -1,
-            style: "argument",
-          }) - 1,
-        );
-    } else if (node >= 0) {
-      for (const name of results) scope.set(name, node);
-      if (opens)
-        for (const name of line.match(DEFINED_INSIDE) ?? []) if (!results.includes(name)) scope.set(name, node);
-    }
-    if (opens)
-      stack.push({ group: graph.groups.push({ label: operation ?? text, parent: group, line: index + 1 }) - 1, node });
+    if (shape.opens) begin(operation ?? text, group, node);
   });
+  for (const [value, to] of readers) {
+    const from = makers.get(value);
+    if (from !== undefined && from !== to) graph.edges.push({ from, to, label: body.names[value]! });
+  }
   const used = new Set(graph.edges.flatMap((edge) => [edge.from, edge.to]));
   return pruned(graph, (node, number) => node.style !== "argument" || used.has(number));
 }

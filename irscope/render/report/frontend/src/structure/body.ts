@@ -62,6 +62,31 @@ export type Columns = Pick<
 
 const NONE: number[] = [];
 
+/** A region that is still open, and what its end gives back to the text around. */
+interface Region {
+  opener: number;
+  isIsolated: boolean;
+  /** The names of the text around; of a region that is not isolated from it, they are the region's too. */
+  outer: Map<string, number>;
+  /** The first value that is named within. */
+  first: number;
+  /** Names of the text around that stand for something else within. */
+  hidden: [string, number][];
+  /** Labels of the region's own blocks: a branch names no others. */
+  labels: string[];
+}
+
+// What stands in these sees no value of the text around, so its names say nothing of that; functions are such too.
+const ISOLATED = new Set(["builtin.module", "gpu.module", "ttg.warp_specialize.partitions"]);
+// "partition0(%a: i32) num_warps(4) {"
+const PARTITION = /^partition\d+$/;
+
+/** How many results the operation of a line has. */
+function resultsOf(template: string): number {
+  const end = template.startsWith(VALUE) ? template.indexOf(" = ") : -1;
+  return template.slice(0, Math.max(end, 0)).split(VALUE).length - 1;
+}
+
 /** Walks the templates once. */
 function read(lines: string[], kind: Kind, syntax: Syntax, resolver: Resolver): Columns {
   const joined = lines.join("\n");
@@ -86,8 +111,9 @@ function read(lines: string[], kind: Kind, syntax: Syntax, resolver: Resolver): 
   const { shapes, keys, deepKeys, values, uses, parents, openers, names, definers } = columns;
   const valueKeys: number[] = [];
   const known = new Map<string, [Shape, number]>();
+  const isMlir = kind === "mlir";
   let scope = new Map<string, number>();
-  const stack: number[] = [];
+  const regions: Region[] = [{ opener: -1, isIsolated: true, outer: scope, first: 0, hidden: [], labels: [] }];
   let position = 0;
 
   const named = (name: string, line: number, key: number): number => {
@@ -96,7 +122,48 @@ function read(lines: string[], kind: Kind, syntax: Syntax, resolver: Resolver): 
     names.push(name);
     definers.push(line);
     valueKeys.push(key);
+    if (name[0] === "^") regions.at(-1)!.labels.push(name);
     return value;
+  };
+
+  /** Begins a region; `before` is the one that the same line ended. */
+  const open = (line: number, shape: Shape, before: Region | undefined): void => {
+    const region: Region = {
+      opener: line,
+      isIsolated: false,
+      outer: scope,
+      first: names.length,
+      hidden: [],
+      labels: [],
+    };
+    if (isMlir) {
+      region.isIsolated =
+        before?.isIsolated ?? (shape.isFunction || ISOLATED.has(shape.name) || PARTITION.test(shape.name));
+      if (region.isIsolated) scope = new Map();
+      else
+        for (const label of regions.at(-1)!.labels) {
+          const value = scope.get(label);
+          if (value !== undefined) region.hidden.push([label, value]);
+          scope.delete(label);
+        }
+    }
+    regions.push(region);
+  };
+
+  /** Ends the innermost region: its names are forgotten. */
+  const close = (): Region => {
+    const region = regions.pop()!;
+    if (region.isIsolated) {
+      scope = region.outer;
+    } else if (isMlir) {
+      for (let value = region.first; value < names.length; value++) {
+        const name = names[value]!;
+        // What was used and not defined may be defined further on, in the text around.
+        if (scope.get(name) === value && (definers[value]! >= 0 || name[0] === "^")) scope.delete(name);
+      }
+      for (const [name, value] of region.hidden) scope.set(name, value);
+    }
+    return region;
   };
 
   templates.forEach((whole, line) => {
@@ -109,14 +176,15 @@ function read(lines: string[], kind: Kind, syntax: Syntax, resolver: Resolver): 
     const [shape, key] = entry;
     shapes.push(shape);
     keys.push(key);
-    if (shape.isFunction) scope = new Map();
-    openers.push((shape.closes ? stack.pop() : undefined) ?? -1);
-    parents.push(stack.at(-1) ?? -1);
-    if (shape.opens) stack.push(line);
+    const closed = shape.closes && regions.length > 1 ? close() : undefined;
+    if (shape.isFunction && !isMlir) scope = new Map();
+    openers.push(closed?.opener ?? -1);
+    parents.push(regions.at(-1)!.opener);
     if (!shape.holes) {
       deepKeys.push(key);
       values.push(NONE);
       uses.push(NONE);
+      if (shape.opens) open(line, shape, closed);
       return;
     }
     const { defines, holes } = shape;
@@ -137,12 +205,17 @@ function read(lines: string[], kind: Kind, syntax: Syntax, resolver: Resolver): 
       row.push(valueKeys[value]!);
     }
     const deep = rowHash(row);
+    // "%r:2 = scf.for %i = … iter_args(%a = …) {": the results belong to the text around, the others within.
+    const results = shape.opens ? resultsOf(shape.template) : defines.length;
     defines.forEach((index, place) => {
+      if (place === results) open(line, shape, closed);
       const name = nameAt(position + index);
       const value = scope.get(name);
       // A label may be named before it stands.
       const isNew = value === undefined || (definers[value]! >= 0 && hasVersions);
       if (value === undefined || isNew) {
+        const region = regions.at(-1)!;
+        if (value !== undefined && value < region.first) region.hidden.push([name, value]);
         slots[index] = named(name, line, deep + place);
         return;
       }
@@ -150,6 +223,7 @@ function read(lines: string[], kind: Kind, syntax: Syntax, resolver: Resolver): 
       valueKeys[value] = deep + place;
       slots[index] = value;
     });
+    if (shape.opens && results >= defines.length) open(line, shape, closed);
     deepKeys.push(deep);
     values.push(slots);
     uses.push(used);

@@ -5,7 +5,7 @@ import type { Kind } from "../data/model";
 import { bodyOf } from "./bodies";
 import type { Body } from "./body";
 import { entriesOf } from "./entries";
-import { Matching } from "./matching";
+import { matched } from "./reorder";
 import { renamedRight } from "./rename";
 
 const TITLES: Partial<Record<Kind, string>> = {
@@ -21,7 +21,7 @@ export function diffTexts(left: string[], right: string[], kind: Kind): Diff {
   let [ours, theirs] = [bodyOf(left, kind), bodyOf(right, kind)];
   const fallback = unreadable(ours, theirs);
   if (fallback !== null) [ours, theirs] = [bodyOf(left, "binary"), bodyOf(right, "binary")];
-  const matching = new Matching(ours, theirs);
+  const matching = matched(ours, theirs);
   const display = renamedRight(matching);
   const entries = entriesOf(matching, display);
   return {

@@ -137,7 +137,11 @@ function uses(row: LayoutRow): HTMLElement | null {
       (use.lines ?? [])
         .slice(0, 12)
         .map((line) => [button(String(line), "Open the line", () => openLine(line), { class: "link" }), " "]),
-      [use.python ?? []].flat().slice(0, 4).join(", "),
+      h(
+        "span",
+        { title: (use.chains ?? []).map(callers).join("\n") },
+        [use.python ?? []].flat().slice(0, 4).join(", "),
+      ),
     ]);
   return rows.length
     ? h(
@@ -149,6 +153,9 @@ function uses(row: LayoutRow): HTMLElement | null {
     : null;
 }
 
+/** A place with the calls that lead to it. */
+const callers = (chain: string[]): string => chain.join(" called from ");
+
 function openLine(line: number): void {
   state.set({ tab: "stages", panes: "py0,ttgir", at: `ttgir:${line}` });
 }
@@ -159,7 +166,7 @@ function costTable(costs: Cost[]): HTMLElement {
     .map((cost) => [
       button(`ttgir:${cost.line}`, "Open the line", () => openLine(cost.line), { class: "link" }),
       cost.operation,
-      cost.place.slice(cost.place.lastIndexOf("/") + 1),
+      h("span", { title: callers(cost.chain) }, cost.place.slice(cost.place.lastIndexOf("/") + 1)),
       cost.layouts.join(" → "),
       [cost.summary, cost.hint ? h("span", { class: "faint" }, ` ${cost.hint}`) : null],
     ]);

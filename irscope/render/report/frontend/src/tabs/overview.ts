@@ -82,11 +82,10 @@ function card(title: string, ...content: (Node | null)[]): HTMLElement {
 
 export function failureBox(capture: Capture): HTMLElement {
   const failure = capture.failure!;
-  const where = failure.pass_label || failure.stage || "the front end";
   return h(
     "div",
     { class: "failure", role: "alert" },
-    h("h2", null, `The compile failed in ${where}`),
+    h("h2", null, `The compile ${failure.verdict}`),
     h("pre", null, failure.message),
     failure.diagnostics
       ? h("details", { open: true }, h("summary", null, "Diagnostics"), h("pre", null, failure.diagnostics))

@@ -184,7 +184,10 @@ export class StagePane {
   private marksOf(row: number): Mark[] {
     const value = this.value;
     if (!value) return [];
-    const style = value.definitions.includes(this.lineOf(row)) ? "value-definition" : "value-use";
+    const at = this.lineOf(row);
+    const isDefinition = value.definitions.includes(at);
+    if (!isDefinition && !value.uses.includes(at)) return [];
+    const style = isDefinition ? "value-definition" : "value-use";
     const line = this.rows[row - 1]!;
     return placesOf(line, value.name, this.source.kind).map((from) => ({ from, to: from + value.name.length, style }));
   }
