@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,7 +41,7 @@ def record_all(
     Args:
         source: a script's path, an IR file's (`.ttir`, `.ttgir`, `.llir`, `.ptx`), or a `@triton.jit` function.
         kernel: only this kernel; needed with `signature`.
-        target: `cuda:90`, or several; by default the GPU that is there, else cuda:90.
+        target: `cuda:90`, or several, each with a run of the script; by default the GPU that is there, else cuda:90.
         plan: passes to switch off, such as `-combine`.
         signature: `*fp16:16, i32, 64`, in the syntax of `triton.tools.compile`; the file is imported, not run.
         constexprs: values of `tl.constexpr` parameters, with `signature`.
@@ -55,7 +56,8 @@ def record_all(
         assume: what the virtual GPU takes values to be that a GPU would compute: by the variable that the script
             assigns them to, FILE:LINE of the read, or the kernel's parameter.
 
-    Returns the captures, failed ones included. Raises RecordingError where nothing was compiled.
+    Returns the captures, failed ones included, those of one target after those of another. Raises RecordingError where
+    nothing was compiled; where that is so for some of several targets, it warns.
     """
     from irscope.record.requests import request_for
     from irscope.record.session import record_request
@@ -80,9 +82,10 @@ def record_all(
     )
     recording = record_request(request, timeout_s=timeout_s, interpreter=interpreter)
     if not recording.captures:
-        end = recording.script_end
-        why = f": it stopped: {end.message}" if end is not None and end.stopped else " compiled no kernel"
+        why = f": it stopped: {recording.stopped[0].message}" if recording.stopped else " compiled no kernel"
         raise RecordingError(f"{source!s}{why}.")
+    for name, error in recording.refusals:
+        warnings.warn(f"nothing was recorded for {name}: {error}", stacklevel=2)
     return recording.captures
 
 

@@ -12,6 +12,7 @@ from irscope.assumption import Assumption, notes_of
 from irscope.callable_module import make_callable
 from irscope.errors import StageNotFound, did_you_mean
 from irscope.failure import Failure
+from irscope.launch_record import LaunchRecord
 from irscope.plan import PassPlan
 from irscope.target import Target
 
@@ -122,6 +123,10 @@ class Launch:
     language: str = "triton"
     """`triton` or `gluon`."""
     autotuning: Autotuning | None = None
+    set_options: tuple[tuple[str, Any], ...] | None = None
+    """The options that the script itself set, of `options`; None where that is not known."""
+    record: LaunchRecord | None = None
+    """What the first launch was given; None where there was none (a signature, an IR file). No part of the identity."""
     assumptions: tuple[Assumption, ...] = ()
     """What stood in, up to this launch, for data that the virtual GPU did not compute; not part of the identity."""
 

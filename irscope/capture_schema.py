@@ -47,7 +47,7 @@ _LARGEST_NUMBER = 1 << 53
 _STAGE = re.compile(r"[A-Za-z_][\w.-]{0,39}")
 
 # cuda:90    hip:gfx942    a dump that names none is of "unknown:"
-_TARGET = re.compile(r"[\w-]{0,40}:[\w.+-]{0,40}")
+_TARGET = re.compile(r"[\w.+-]{1,40}:[\w.+-]{1,40}")
 
 _Value = TypeVar("_Value")
 
@@ -286,8 +286,8 @@ def _check_numbers(value: object, where: str) -> None:
             _check_numbers(item, where)
     elif is_dataclass(value):
         for item in fields(value):
-            # Options may be of any kind: those that are read are checked by name.
-            if item.name not in ("options", "metadata", "layouts"):
+            # Options may be of any kind: those that are read are checked by name. A launch may be given any number.
+            if item.name not in ("options", "set_options", "metadata", "layouts", "value"):
                 _check_numbers(getattr(value, item.name), f"{where}.{item.name}".removeprefix("."))
 
 

@@ -365,7 +365,12 @@ def launch_from_json(data: Mapping[str, Any]) -> Launch:
 
 
 def _with_tuples(launch: Launch) -> Launch:
-    return replace(launch, options=tuple((key, tupled(value)) for key, value in launch.options))
+    chosen = launch.set_options
+    return replace(launch, options=_pairs(launch.options), set_options=None if chosen is None else _pairs(chosen))
+
+
+def _pairs(rows: Any) -> tuple[tuple[str, Any], ...]:
+    return tuple((key, tupled(value)) for key, value in rows)
 
 
 def _without_defaults(snapshot: PassSnapshot) -> dict[str, Any]:

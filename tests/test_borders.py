@@ -14,7 +14,20 @@ PACKAGE = Path(__file__).parent.parent / "irscope"
 # A part may import those to its left, and itself.
 # The one exception: a notebook asks the value itself for its HTML, which is imported when it does.
 NOTEBOOK = ("capture", "irscope.render.report_summary")
-ORDER = ["errors", "plan", "target", "assumption", "failure", "capture", "store", "ir", "layout", "analysis", "render"]
+ORDER = [
+    "errors",
+    "plan",
+    "target",
+    "assumption",
+    "failure",
+    "launch_record",
+    "capture",
+    "store",
+    "ir",
+    "layout",
+    "analysis",
+    "render",
+]
 BLOCK = """
 import sys
 class Blocked:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from irscope.analysis.diff import Ignored, TextDiff, diff_texts
 from irscope.analysis.metrics import instruction_families, resource_rows, stage_operations
+from irscope.analysis.schedule import ScheduleDiff, diff_schedules
 from irscope.analysis.source_map import source_map
 from irscope.capture import Capture, stage_named, stage_rank
 
@@ -88,6 +89,8 @@ class Comparison:
     passes: tuple[PassTime, ...]
     diffs: tuple[tuple[str, TextDiff], ...]
     """(stage, its text's comparison) of every text stage that both hold and that is not identical."""
+    schedule: ScheduleDiff | None = None
+    """How the schedules of both SASS texts differ; None where a side has none, or they were not compared."""
 
     @property
     def is_empty(self) -> bool:
@@ -125,6 +128,8 @@ def diff(
         counts[name] = count
         if text_diff is not None:
             diffs.append((name, text_diff))
+    texts = dict(diffs)
+    schedule = _schedule(left, right, texts.get("sass"))
     return Comparison(
         left=left,
         right=right,
@@ -135,6 +140,7 @@ def diff(
         lines=_lines(left, right, [change.stage for change in changes if change.state == "differs"]),
         passes=tuple(_pass_times(left, right)),
         diffs=tuple(diffs),
+        schedule=schedule,
     )
 
 
@@ -163,6 +169,15 @@ def _stage(
     text_diff = diff_texts(ours.data, theirs.data, stage_named(name).kind, ignore=ignore)
     same = "same" if text_diff.is_empty else "differs"
     return StageChange(name, same, totals, tuple(largest), text_diff.summary), text_diff, (before, after)
+
+
+def _schedule(left: Capture, right: Capture, text_diff: TextDiff | None) -> ScheduleDiff | None:
+    if "sass" not in left.stages or "sass" not in right.stages:
+        return None
+    ours, theirs = left.text("sass"), right.text("sass")
+    if ours != theirs and text_diff is None:
+        return None
+    return diff_schedules(ours, theirs, text_diff)
 
 
 def _changes(left: dict[str, Any] | Counter[str], right: dict[str, Any] | Counter[str]) -> list[Change]:

@@ -39,7 +39,10 @@ class Matching:
         if self.left.keys[left_line] != self.right.keys[right_line]:
             return False
         value_of = self._roles.value_of
-        return [value_of[value] for value in self.right.values[right_line]] == [*self.left.values[left_line]]
+        ours, theirs = self.left.values[left_line], self.right.values[right_line]
+        if [value_of[value] for value in theirs] == [*ours]:
+            return True
+        return len(ours) == len(theirs) and all(map(self._roles.is_same, ours, theirs))
 
     def is_rewired(self, left_line: int, right_line: int) -> bool:
         """Whether partners differ only in which of several equal computations they read."""
@@ -47,6 +50,8 @@ class Matching:
 
     def _settle(self) -> None:
         # The one place where equality is decided for good.
+        if not self.left.syntax.is_virtual:
+            self._roles.blame_writers()
         self.equal = [
             left_line >= 0 and self.is_equal(left_line, right_line) for right_line, left_line in enumerate(self.to_left)
         ]

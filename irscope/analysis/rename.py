@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import islice
 
 from irscope.analysis.matching import Matching
 from irscope.ir.aliases import Definition
 from irscope.ir.body import Body
+from irscope.ir.registers import joined_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,14 +152,15 @@ class _Names:
         if not renamed and not (self._renames_aliases and ("#" in own or "!" in own)):
             return own
         rest = iter(values)
+        spans = iter(right.shapes[number].spans)
 
         def replace(match: re.Match[str]) -> str:
             if match["alias"] is not None:
                 return self._alias_names.get(match[0], match[0])
-            value = next(rest, None)
-            if value is None:
+            names = tuple([self._value(value) for value in islice(rest, next(spans, 0))])
+            if not names:
                 return match[0]
-            name = self._value(value)
+            name = names[0] if self.syntax.is_virtual else joined_name(names, match[0])
             # In LLVM IR a label stands without the sign where it is defined.
             return name if match[0][0] == name[0] or name[0] != "%" else name[1:]
 

@@ -21,12 +21,15 @@ class Roles:
         """Per right value, the left one whose part it plays; -1 for none."""
         self.role_of: list[int] = []
         """Per left value, the right one that plays its part; -1 for none."""
+        self._exposed: set[int] = set()
+        """Left values of physical registers whose writer stands in for the readers that lost it."""
 
     def match(self) -> None:
         """Match all values anew, by the present partners of lines."""
         left, right = self.left, self.right
         value_of = self.value_of = [-1] * len(right.names)
         role_of = self.role_of = [-1] * len(left.names)
+        self._exposed = set()
         left_values, right_values = left.values, right.values
         left_shapes, right_shapes = left.shapes, right.shapes
         for right_line, left_line in enumerate(self._aligner.to_left):
@@ -59,6 +62,39 @@ class Roles:
             for value, definer in enumerate(right.definers):
                 if definer < 0 and value_of[value] < 0 and (named := loose.get(right.names[value])):
                     self._pair(named.pop(), value)
+
+    def blame_writers(self) -> None:
+        """Where readers of one register read different values, part the values that moved to another register.
+
+        `s_mov_b32 s23` became `s_mov_b32 s99`: the instruction that changed is that one, not what reads s23. Only for
+        physical registers, and only what makes a difference elsewhere makes readers the same.
+        """
+        left, right = self.left, self.right
+        value_of, role_of = self.value_of, self.role_of
+        parted: set[tuple[int, int]] = set()
+        blamed: list[tuple[int, int]] = []
+        for right_line, left_line in enumerate(self._aligner.to_left):
+            if left_line < 0 or left.keys[left_line] != right.keys[right_line]:
+                continue
+            for one, other in zip(left.values[left_line], right.values[right_line], strict=False):
+                if value_of[other] == one or left.names[one] != right.names[other]:
+                    continue
+                moved = [(one, role_of[one]), (value_of[other], other)]
+                moved = [(a, b) for a, b in moved if a >= 0 <= b and left.names[a] != right.names[b]]
+                if any(right.definers[b] >= 0 for _, b in moved):
+                    parted.update(moved)
+                    blamed.append((one, other))
+        for one, other in parted:
+            role_of[one] = value_of[other] = -1
+        for one, other in blamed:
+            self._pair(one, other)
+            self._exposed.add(one)
+
+    def is_same(self, one: int, other: int) -> bool:
+        """Whether a right value plays the part of a left one, or the writer of either shows that it does not."""
+        if self.value_of[other] == one:
+            return True
+        return one in self._exposed and self.left.names[one] == self.right.names[other]
 
     def _pair(self, left_value: int, right_value: int) -> None:
         if left_value >= 0 and self.value_of[right_value] < 0 and self.role_of[left_value] < 0:

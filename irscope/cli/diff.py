@@ -64,6 +64,14 @@ def diff(
             rich_help_panel=_COMPARE,
         ),
     ] = None,
+    schedule: Annotated[
+        bool,
+        typer.Option(
+            "--schedule",
+            help="How the SASS is scheduled on both sides: stall, yield, barriers, waits, reuse.",
+            rich_help_panel=_COMPARE,
+        ),
+    ] = False,
     side_by_side: Annotated[bool, typer.Option("--side-by-side", "-y", rich_help_panel=_COMPARE)] = False,
     stat: Annotated[bool, typer.Option("--stat", help="Tables only.", rich_help_panel=_COMPARE)] = False,
     context: Annotated[
@@ -103,6 +111,8 @@ def diff(
             raise UsageError("--pass and --between do not go together: ask for one.")
         if right is not None:
             raise UsageError("--pass and --between look into one capture: give one.")
+        if schedule:
+            raise UsageError("--schedule compares machine code, --pass and --between compare IR: ask for one.")
         text, differs = diff_around_passes(
             left, asked, one_pass, between, cast("Any", ignored), side_by_side, context, paint
         )
@@ -118,9 +128,8 @@ def diff(
     texts: list[str] = []
     for one, other in pairs:
         shown = stages_shown(one, other, stages)
-        comparison = compare(
-            one, other, ignore=cast("Any", ignored), stages=None if stages == ["all"] else (shown or None)
-        )
+        wanted = None if stages == ["all"] or not shown else [*shown, *(["sass"] if schedule else [])]
+        comparison = compare(one, other, ignore=cast("Any", ignored), stages=wanted)
         shown = (
             shown
             or [
@@ -143,6 +152,7 @@ def diff(
                 side_by_side=side_by_side,
                 stat=stat,
                 context=context,
+                schedule=schedule,
             )
         )
     if html is not None:
@@ -156,5 +166,8 @@ def diff(
     failed = [capture for pair in pairs for capture in pair if capture.status == "failed"]
     for capture in failed:
         say(failure_text(capture))
-    differs = any(not comparison.is_empty for comparison, _ in comparisons)
+    differs = any(
+        not comparison.is_empty or (schedule and comparison.schedule is not None and not comparison.schedule.is_empty)
+        for comparison, _ in comparisons
+    )
     return 1 if failed or (exit_code and differs) else 0

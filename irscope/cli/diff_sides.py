@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from irscope.capture import Artifact, Capture, Kernel, Launch, Target, stage_named
-from irscope.cli.subject import How, captures_of, compiled_again, option_value, say
+from irscope.cli.subject import How, captures_of, compiled_again, is_capture, option_value, say
 from irscope.errors import RecordingError, UsageError
 from irscope.plan import PassPlan, PassRule
+from irscope.store import CaptureStore
 from irscope.target import KNOWN_TARGETS
 
 Pair = tuple[Capture, Capture]
@@ -42,12 +43,18 @@ def pairs_of(left: str | None, right: str | None, asked: How, versus: Sequence[s
     constexprs = _constexprs(captures, variant)
     if constexprs:
         return _with_other_constexprs(left, base, captures, constexprs)
-    how = replace(
-        base,
-        plan=asked.plan,
-        targets=(variant["target"],) if "target" in variant else (),
-        options={key: option_value(value) for key, value in variant.items() if key != "target"},
-    )
+    options = {key: option_value(value) for key, value in variant.items() if key != "target"}
+    targets = (variant["target"],) if "target" in variant else ()
+    if targets and left is not None and not is_capture(left.partition("::")[0]):
+        # What a program does there is known where it runs as there.
+        others = captures_of(left, replace(base, targets=targets, plan=asked.plan))
+        if options:
+            how = replace(base, plan=asked.plan, options=options)
+            others = [compiled_again(other, how, becomes_last=False) for other in others]
+        store = CaptureStore()
+        store.mark_last(store.path_of(captures[-1]))
+        return _paired(captures, others)
+    how = replace(base, plan=asked.plan, targets=targets, options=options)
     return [
         (capture, compiled_again(capture, replace(how, plan=_joined(capture.plan, asked.plan)), becomes_last=False))
         for capture in captures

@@ -230,7 +230,12 @@ def _resumed(subject: str | None, asked: How, from_pass: str, edited: Path) -> C
         raise UsageError(f"{subject} made {len(others) + 1} launches: choose one with --launch N.")
     snapshot = one_pass(capture, from_pass)
     request = request_resumed(
-        capture, snapshot, edited.read_text("utf-8"), plan=str(asked.plan), options=asked.options, targets=asked.targets
+        capture,
+        snapshot,
+        edited.read_text("utf-8"),
+        plan=str(asked.plan),
+        options=asked.options,
+        targets=asked.targets[:1],
     )
     (fresh,) = run_request(request, asked).captures
     note = f"Resumed after {snapshot.label} of capture {capture.id}, on an edited IR ({edited.name})."

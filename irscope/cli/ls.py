@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -65,7 +65,7 @@ def _row(path: Path, manifest: dict[str, Any] | Any) -> dict[str, Any]:
         "kernel": manifest.get("name", ""),
         "target": manifest.get("target", ""),
         "status": manifest.get("status", ""),
-        "failure": (manifest.get("failure") or {}).get("kind", ""),
+        "failure": cast("dict[str, Any]", manifest.get("failure") or {}).get("kind", ""),
         "plan": manifest.get("plan", ""),
         "triton": environment.get("triton_version", ""),
         "date": environment.get("date", ""),

@@ -36,7 +36,13 @@ Targets = Annotated[
 ]
 LaunchNumber = Annotated[
     int | None,
-    typer.Option("--launch", metavar="N", min=1, help="Only the N-th launch, from 1.", rich_help_panel=_RECORD),
+    typer.Option(
+        "--launch",
+        metavar="N",
+        min=1,
+        help="Only the N-th launch, from 1; of several targets, each one's.",
+        rich_help_panel=_RECORD,
+    ),
 ]
 Virtual = Annotated[
     bool,

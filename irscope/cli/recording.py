@@ -45,7 +45,9 @@ def recorded(
         @wraps(command)
         def with_recording(**values: Any) -> int:
             asked = how(**{name: values.pop(name) for name in shared})
-            return command(**values, asked=asked)
+            code = command(**values, asked=asked)
+            # A script that stopped half-way is a failure, whatever was made of the launches before.
+            return code or int(bool(asked.incomplete))
 
         seen = cast("Any", with_recording)
         seen.__signature__ = inspect.Signature(parameters, return_annotation=int)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -129,9 +131,11 @@ def summary(captures: Sequence[Capture], color: bool | None) -> str:
         "occupancy",
         "ms",
     ]
+    # As --launch counts them.
+    numbers: defaultdict[str, count[int]] = defaultdict(lambda: count(1))
     rows = [
         [
-            number,
+            next(numbers[str(capture.target)]),
             capture.id[:8],
             capture.name,
             str(capture.target),
@@ -144,7 +148,7 @@ def summary(captures: Sequence[Capture], color: bool | None) -> str:
             occupancy_text(capture).partition(" (")[0] or "–",
             "–" if capture.compile_us is None else milliseconds(capture.compile_us),
         ]
-        for number, capture in enumerate(captures, 1)
+        for capture in captures
     ]
     if any(capture.launch.assumptions for capture in captures):
         columns.append("assumed")

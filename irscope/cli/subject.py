@@ -58,6 +58,8 @@ class How:
     """Whether the captures shall hold their SASS; nvdisasm takes half a second."""
     constants: tuple[tuple[str, str], ...] = ()
     """tl.constexpr values that replace a launch's own, where it has them."""
+    incomplete: list[str] = field(default_factory=list[str])
+    """What was named and not recorded to its end: filled in as the command goes, whose exit code it makes 1."""
 
     @property
     def changes_a_capture(self) -> bool:
@@ -92,7 +94,7 @@ def option_value(text: str) -> Any:
 def captures_of(subject: str | None, asked: How) -> list[Capture]:
     """The captures that a subject names, recorded and stored where they are new; never empty."""
     file, _, kernel = (subject or "last").partition("::")
-    captures = [_again(_stored(file), asked)] if _is_capture(file) else _recorded(file, kernel, asked)
+    captures = _again(_stored(file), asked) if is_capture(file) else _recorded(file, kernel, asked)
     if kernel:
         named = [capture for capture in captures if capture.name == kernel]
         if not named:
@@ -100,10 +102,8 @@ def captures_of(subject: str | None, asked: How) -> list[Capture]:
             raise RecordingError(f"{file} launched no kernel {kernel!r}.{did_you_mean(kernel, names)}")
         captures = named
     if asked.launch is not None:
-        if asked.launch > len(captures):
-            raise UsageError(f"--launch {asked.launch}: there are {len(captures)}.")
-        captures = [captures[asked.launch - 1]]
-    if not _is_capture(file):
+        captures = nth_launch(captures, asked)
+    if not is_capture(file):
         # What was chosen of several launches is what a command without a subject means next.
         store = CaptureStore()
         store.mark_last(store.path_of(captures[-1]))
@@ -132,7 +132,8 @@ def with_sass(capture: Capture) -> Capture:
     return full
 
 
-def _is_capture(file: str) -> bool:
+def is_capture(file: str) -> bool:
+    """Whether a subject's file is a capture: one's file, its id, or `last`."""
     path = Path(file)
     if path.suffix == SUFFIX:
         return True
@@ -149,37 +150,66 @@ def _stored(text: str) -> Capture:
         raise CaptureNotFound(str(error)) from None
 
 
-def _again(capture: Capture, asked: How) -> Capture:
+def _again(capture: Capture, asked: How) -> list[Capture]:
     if not asked.changes_a_capture:
-        return capture
-    return compiled_again(capture, asked)
+        return [capture]
+    return compiled_for_each(capture, asked)
 
 
 def compiled_again(capture: Capture, asked: How, *, becomes_last: bool = True) -> Capture:
-    """A capture's own source compiled again under other passes, options or another target; stored.
+    """A capture's own source compiled again under other passes, options or one other target; stored.
 
     `becomes_last`: whether `last` names it from now on; a variant made for a comparison does not.
     """
+    asked = replace(asked, targets=asked.targets[:1])
+    return compiled_for_each(capture, asked, becomes_last=becomes_last)[0]
+
+
+def compiled_for_each(capture: Capture, asked: How, *, becomes_last: bool = True) -> list[Capture]:
+    """As `compiled_again`, for each of the targets."""
     from irscope.record.requests import request_from_capture
 
     request = request_from_capture(
         capture,
-        targets=asked.targets[:1],
+        targets=asked.targets,
         plan=str(asked.plan),
         options=asked.options,
         snapshots=cast("Any", asked.snapshots),
         llvm_passes=asked.llvm_passes,
     )
-    (fresh,) = run_request(replace(request, disassemble=asked.disassemble), asked).captures
-    fresh = replace(fresh, sources=capture.sources, launch=replace(fresh.launch, grid=capture.launch.grid))
-    check_plan(asked.plan, [fresh])
+    recording = run_request(replace(request, disassemble=asked.disassemble), asked)
+    _tell_refusals(recording, asked)
+    for note in recording.notes:
+        say(note)
+    captures = [
+        replace(fresh, sources=capture.sources, launch=replace(fresh.launch, grid=capture.launch.grid))
+        for fresh in recording.captures
+    ]
+    check_plan(asked.plan, captures)
     store = CaptureStore()
     before = store.paths()[:1]
-    store.add(fresh)
+    for fresh in captures:
+        store.add(fresh)
     if not becomes_last:
         for path in before:
             store.mark_last(path)
-    return fresh
+    return captures
+
+
+def nth_launch(captures: Sequence[Capture], asked: How) -> list[Capture]:
+    """The launch that `--launch` names, for each target; raises UsageError where there is none."""
+    number = asked.launch or 1
+    by_target: dict[str, list[Capture]] = {}
+    for capture in captures:
+        by_target.setdefault(str(capture.target), []).append(capture)
+    chosen = [rows[number - 1] for rows in by_target.values() if number <= len(rows)]
+    missing = {target: len(rows) for target, rows in by_target.items() if number > len(rows)}
+    if not chosen:
+        raise UsageError(f"--launch {number}: there are {max(missing.values())}.")
+    for target, count in missing.items():
+        say(f"--launch {number}: there are {count} on {target}.")
+        asked.incomplete.append(target)
+    return chosen
 
 
 def _recorded(file: str, kernel: str, asked: How) -> list[Capture]:
@@ -239,30 +269,46 @@ def check_plan(plan: PassPlan, captures: Sequence[Capture]) -> None:
 
 
 def _tell_end(file: str, recording: Recording, asked: How) -> None:
-    end = recording.script_end
-    if end is not None and end.stopped:
-        kept = sum(capture.has_compiled for capture in recording.captures)
-        taken = f"; the {kept} compiled so far {'is' if kept == 1 else 'are'} kept" if kept else ""
-        if end.of_compile:
-            # Why that failed is told of with its capture.
-            say(f"{file} stopped at the launch whose compile failed{taken}.")
-        else:
-            say(f"{file} stopped: {end.message}{taken}.")
-            if end.frames:
-                say(end.frames.rstrip())
-        if not end.of_compile and not asked.verbose and recording.output.strip():
-            say("It printed last:")
-            for line in recording.output.rstrip().splitlines()[-_FRAMES_OF_OUTPUT:]:
-                say(f"  {line}")
+    tell_stops(file, recording, asked)
+    stopped = [end for end in recording.stopped if not end.of_compile]
+    if stopped and not asked.verbose and recording.output.strip():
+        say("It printed last:")
+        for line in recording.output.rstrip().splitlines()[-_FRAMES_OF_OUTPUT:]:
+            say(f"  {line}")
     for note in recording.notes:
         say(note)
     for note in autotuning_notes(recording.captures, asked.config):
         say(note)
 
 
+def tell_stops(file: str, recording: Recording, asked: How) -> None:
+    """Say why a script stopped, and for which targets, and what was refused; the command's exit code is 1 then."""
+    kept = sum(capture.has_compiled for capture in recording.captures)
+    taken = f"; the {kept} compiled so far {'is' if kept == 1 else 'are'} kept" if kept else ""
+    ends = {(end.message, end.frames): end for end in recording.stopped}
+    for (message, frames), end in ends.items():
+        where = [one.target for one in recording.stopped if (one.message, one.frames) == (message, frames)]
+        several = len(recording.script_ends) + len(recording.refusals) > 1
+        on = f" on {', '.join(where)}" if several else ""
+        if end.of_compile:
+            # Why that failed is told of with its capture.
+            say(f"{file} stopped{on} at the launch whose compile failed{taken}.")
+        else:
+            say(f"{file} stopped{on}: {message}{taken}.")
+            if frames:
+                say(frames.rstrip())
+        asked.incomplete.append(end.message)
+    _tell_refusals(recording, asked)
+
+
+def _tell_refusals(recording: Recording, asked: How) -> None:
+    for target, error in recording.refusals:
+        say(f"nothing was recorded for {target}: {error}")
+        asked.incomplete.append(target)
+
+
 def _nothing(file: str, kernel: str, recording: Recording) -> str:
-    end = recording.script_end
-    if end is not None and end.stopped:
+    if recording.stopped:
         return f"nothing was recorded: {file} stopped before its first launch."
     which = f"kernel {kernel!r}" if kernel else "any kernel"
     return (

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from irscope.capture import Capture, stage_named
-from irscope.cli.subject import How, run_request, say
+from irscope.cli.subject import How, nth_launch, run_request, say, tell_stops
 from irscope.errors import RecordingError, UsageError, did_you_mean
 from irscope.store import SUFFIX, CaptureStore
 
@@ -28,28 +28,29 @@ def captures_via_mlir_dump(subject: str | None, asked: How) -> list[Capture]:
     """
     if asked.plan:
         raise UsageError("--via mlir-dump watches only: leave out --disable-pass, --enable-only and --plan.")
+    from irscope.record.request import one_for_each_target
+
     file, _, kernel = (subject or "last").partition("::")
-    with tempfile.TemporaryDirectory(prefix="irscope-dump-") as folder:
-        log = Path(folder) / "mlir.log"
-        recording = run_request(replace(_request(file, kernel, asked), mlir_dump_path=str(log)), asked)
-        text = log.read_text("utf-8", "replace") if log.exists() else ""
-    if recording.script_end is not None and recording.script_end.stopped:
-        say(f"{file} stopped: {recording.script_end.message}.")
-    for note in recording.notes:
-        say(note)
-    captures = [capture for capture in _joined(recording.captures, text) if not kernel or capture.name == kernel]
+    captures: list[Capture] = []
+    # MLIR's dump is one file a process.
+    for request in one_for_each_target(_request(file, kernel, asked)):
+        with tempfile.TemporaryDirectory(prefix="irscope-dump-") as folder:
+            log = Path(folder) / "mlir.log"
+            recording = run_request(replace(request, mlir_dump_path=str(log)), asked)
+            text = log.read_text("utf-8", "replace") if log.exists() else ""
+        tell_stops(file, recording, asked)
+        for note in recording.notes:
+            say(note)
+        captures += _joined(recording.captures, text)
+    made = {capture.name for capture in captures}
+    captures = [capture for capture in captures if not kernel or capture.name == kernel]
     if not captures:
-        names = {capture.name for capture in recording.captures}
         which = f"kernel {kernel!r}" if kernel else "kernel"
-        raise RecordingError(f"{file} compiled no {which}.{did_you_mean(kernel, names)}")
+        raise RecordingError(f"{file} compiled no {which}.{did_you_mean(kernel, made)}")
     store = CaptureStore()
     for capture in captures:
         store.add(capture)
-    if asked.launch is None:
-        return captures
-    if asked.launch > len(captures):
-        raise UsageError(f"--launch {asked.launch}: there are {len(captures)}.")
-    return [captures[asked.launch - 1]]
+    return captures if asked.launch is None else nth_launch(captures, asked)
 
 
 def _request(file: str, kernel: str, asked: How) -> RecordRequest:
@@ -60,7 +61,7 @@ def _request(file: str, kernel: str, asked: How) -> RecordRequest:
     if path.suffix == SUFFIX or (not path.exists() and not path.suffix and "/" not in file):
         return request_from_capture(
             CaptureStore().load(file),
-            targets=asked.targets[:1],
+            targets=asked.targets,
             options=asked.options,
             snapshots=level,
             llvm_passes=asked.llvm_passes,

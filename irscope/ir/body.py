@@ -9,6 +9,7 @@ from typing import cast
 
 from irscope.capture import StageKind
 from irscope.ir.aliases import Definition, Resolver, split_definitions
+from irscope.ir.body_registers import RegisterReader, register_templates
 from irscope.ir.clean import Ignored, clean
 from irscope.ir.tokens import LABEL, VALUE, Shape, Syntax, shape_of, syntax_of
 
@@ -38,7 +39,7 @@ class Body:
     deep_keys: list[int]
     """Of the line and all that its operands come from."""
     values: list[tuple[int, ...]]
-    """The values in the line's holes; a value is its index in `names`."""
+    """The values in the line's holes, then those of registers it does not name; a value is its index in `names`."""
     uses: list[tuple[int, ...]]
     """Those that the line does not define."""
     parents: list[int]
@@ -48,7 +49,7 @@ class Body:
     names: list[str]
     """One item a value: how it is written."""
     definers: list[int]
-    """One item a value: the line that defines it; -1 where none does."""
+    """One item a value: the first line that defines it; -1 where none does."""
     entries: dict[int, int]
     """LLVM IR: line of a function -> the value that is its entry block, which has a number but no label."""
     resolver: Resolver
@@ -72,8 +73,8 @@ def read_body(text: str, kind: StageKind, ignore: frozenset[Ignored]) -> Body:
     if len(rest) != len(lines):
         lines, numbers = [lines[index] for index in rest], [numbers[index] for index in rest]
     resolver = Resolver(kind, (*head, *tail), ignore)
-    templates, found = _templates(lines, syntax)
-    reader = _Reader(syntax, kind, resolver, found)
+    templates, found = _templates(lines, syntax, kind)
+    reader = _Reader(syntax, kind, resolver, found) if syntax.is_virtual else RegisterReader(kind, resolver, found)
     reader.read(templates)
     # Triton prints aliases that nothing names; without locations, those of locations are of that kind.
     used = resolver.used() if "locations" in ignore else None
@@ -106,11 +107,11 @@ def _without_holes(text: str) -> str:
     return text
 
 
-def _templates(lines: list[str], syntax: Syntax) -> tuple[list[str], list[str]]:
+def _templates(lines: list[str], syntax: Syntax, kind: StageKind) -> tuple[list[str], list[str]]:
     # All lines at once: three passes of the regex engine are many times faster than a loop in Python.
     joined = "\n".join(lines)
     found = syntax.name.findall(joined)
-    template = syntax.value.sub(VALUE, joined)
+    template = syntax.value.sub(VALUE, joined) if syntax.is_virtual else register_templates(joined, kind)
     if syntax.label is not None:
         template = syntax.label.sub(LABEL, template)
     return template.split("\n") if lines else [], found
@@ -187,7 +188,7 @@ class _Reader:
         found, names, definers = self.found, self.names, self.definers
         shapes, keys, deep_keys, values, uses = self.shapes, self.keys, self.deep_keys, self.values, self.uses
         parents, openers, regions, is_mlir = self.parents, self.openers, self.regions, self.is_mlir
-        is_virtual, has_versions = self.syntax.is_virtual, self.syntax.has_versions
+        has_versions = self.syntax.has_versions
         value_keys: list[int] = []
         scope = self.scope
         position = 0
@@ -266,7 +267,7 @@ class _Reader:
                     is_new = True
                 elif definers[value] < 0:
                     # A label may be named before it stands; a register that was read held something else.
-                    is_new = not is_virtual and name[0] != "."
+                    is_new = False
                 else:
                     is_new = has_versions
                 if value is None or is_new:

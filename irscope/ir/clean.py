@@ -27,14 +27,14 @@ _SECTION = re.compile(r'^\s*\.section\s+"?(?P<name>[.\w$]+)')
 # "        /*0010*/                   S2R R13, SR_TID.X ;        /* 0x00000000000d7919 */"
 _SASS_COMMENT = re.compile(r"/\*.*?\*/|//.*$")
 # "        0000  B-1----:R-:W0:Y:S01  G001:P0:U00:Q0  LDC R1, c[0x0][0x28]": address, control, live registers
-_SASS_COLUMNS = re.compile(r"^ *[0-9a-f]{4,}  B[0-9-]{6}:R[0-9-]:W[0-9-]:[Y-]:S\d\d(?:  G\d+:P\d+:U\d+:Q\d+)?  ")
+_SASS_COLUMNS = re.compile(r"^ *[0-9a-f]{4,}  (?:B[0-9-]{6}:R[0-9-]:W[0-9-]:[Y-]:S\d\d|-)(?:  G\d+(?::[PUQ]\d+)*)?  ")
 
 
 def clean(text: str, kind: StageKind, ignore: frozenset[Ignored]) -> tuple[list[str], list[int]]:
     """The lines of a text that count, with the 1-based number of each in the text.
 
     Blank lines and comments never count; locations and debug information do only where `ignore` does not name them.
-    SASS loses its addresses, encodings, control columns and live registers.
+    SASS loses its addresses, encodings, live registers and its schedule: the control columns, `.reuse` of operands.
     """
     without_locations = "locations" in ignore
     if kind == "mlir":
@@ -48,8 +48,13 @@ def clean(text: str, kind: StageKind, ignore: frozenset[Ignored]) -> tuple[list[
         if not without_locations:
             # A line of "//## File" says where the next instructions come from: it counts here.
             lines = [line.replace("//##", "##") for line in lines]
-        return _numbered([_respaced(_SASS_COMMENT.sub("", _SASS_COLUMNS.sub("        ", line))) for line in lines])
+        return _numbered([_respaced(_without_schedule(line)) for line in lines])
     return _clean_assembly(text, kind, without_locations)
+
+
+def _without_schedule(line: str) -> str:
+    line = _SASS_COMMENT.sub("", _SASS_COLUMNS.sub("        ", line))
+    return line.replace(".reuse", "") if ".reuse" in line else line
 
 
 def _without_comment(match: re.Match[str]) -> str:

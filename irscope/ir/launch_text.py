@@ -69,11 +69,14 @@ def target_of_module(text: str, warp_size: int = 0) -> Target | None:
 
 def target_named(name: str, warp_size: int = 0) -> Target:
     """The target of a text such as `cuda:90`; one that irscope does not know keeps its name."""
+    warp_size = warp_size if warp_size <= 128 else 0
     try:
         target = Target.parse(name)
     except TargetError:
         backend, _, arch = name.partition(":")
-        target = Target(backend or "unknown", arch or "unknown", warp_size or 32)
+        # A capture holds no other texts as a target.
+        backend, arch = (re.sub(r"[^\w.+-]", "", text)[:40] or "unknown" for text in (backend, arch))
+        target = Target(backend, arch, warp_size or 32)
     return Target(target.backend, target.arch, warp_size or target.warp_size)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 from irscope.capture import StageKind
 from irscope.ir.aliases import REGISTER_COUNT, Definition, Resolver, without_attributes
@@ -35,12 +36,13 @@ def _line(body: Body, index: int, names: _Names) -> str:
     if body.shapes[index].is_function:
         names.begin_function()
     values = iter(body.values[index])
+    spans = iter(body.shapes[index].spans)
 
     def replace(match: re.Match[str]) -> str:
         if match["alias"] is not None:
             return names.alias(match[0])
-        value = next(values, None)
-        return match[0] if value is None else names.value(value, match[0])
+        own = tuple(islice(values, next(spans, 0)))
+        return names.value(own[0], match[0]) if own else match[0]
 
     if body.kind == "ptx" and body.shapes[index].name == ".reg":
         return REGISTER_COUNT.sub("<>", body.lines[index])

@@ -31,7 +31,7 @@ _WORD = re.compile(r"/\*\s*0x(?P<word>[0-9a-f]{16})\s*\*/")
 #         0010  B------:R-:W0:-:S07  G002:P0:U00  S2R R0, SR_TID.X  /* 0x0000000000007919 0x000e2e0000002100 */
 _NORMAL = re.compile(
     r"\s*(?P<offset>[0-9a-f]{4,16})  (?P<control>" + CONTROL.pattern + r"|-)  "
-    r"(?:(?P<live>G\d{1,4}(?::[PUQ]\d{1,4})*)  )?(?P<text>\S.*)$"
+    r"(?:(?P<live>G\d{1,9}(?::[PUQ]\d{1,9})*)  )?(?P<text>\S.*)$"
 )
 # (the end of such a line)  /* 0x0000000000007919 0x000e2e0000002100 */
 _ENCODING = re.compile(r"/\* 0x(?P<low>[0-9a-f]{16}) 0x(?P<high>[0-9a-f]{16}) \*/$")

@@ -6,6 +6,9 @@ import re
 from dataclasses import dataclass
 
 from irscope.capture import StageKind
+from irscope.ir.register_amdgcn import read_amdgcn
+from irscope.ir.register_sass import read_sass
+from irscope.ir.registers import Access
 
 VALUE = "\x01"
 """Stands for a value (an SSA value, a register) in a template."""
@@ -88,9 +91,11 @@ _SYNTAXES: dict[StageKind, Syntax] = {
     # %r12   %rd3   %p1, but neither %tid.x nor %clock64     $L__BB0_2
     "ptx": _syntax(r"%(?!clock|envreg|pm\d|reserved)[a-z]+\d+\b(?!\.)", r"\$L\w+"),
     # R12   UR4   P0   UP1   B0             .L_x_3
-    "sass": _syntax(r"\b(?:U?[RP]|S?B)\d+\b", r"\.L_\w+", is_virtual=False, has_versions=True),
+    "sass": _syntax(r"\b(?:U?[RP]|B)\d+\b", r"\.L_\w+", is_virtual=False, has_versions=True, keeps_unknown=True),
     # v12   s[4:7]   a3                     .LBB0_2
-    "amdgcn": _syntax(r"\b[vas](?:\d+\b|\[\d+:\d+\])", r"\.L\w+", is_virtual=False, has_versions=True),
+    "amdgcn": _syntax(
+        r"\b[vas](?:\d+\b|\[\d+:\d+\])", r"\.L\w+", is_virtual=False, has_versions=True, keeps_unknown=True
+    ),
 }
 
 
@@ -114,6 +119,13 @@ class Shape:
     closes: bool
     is_function: bool
     """Whether value names begin anew here."""
+    access: Access | None = None
+    """Of an instruction on physical registers: what it does with them. A hole may then stand for several values."""
+
+    @property
+    def spans(self) -> tuple[int, ...]:
+        """How many of a line's values each hole stands for; behind them come those that have no hole."""
+        return self.access.spans if self.access is not None else (1,) * self.holes
 
 
 def shape_of(template: str, kind: StageKind) -> Shape:
@@ -126,7 +138,10 @@ def shape_of(template: str, kind: StageKind) -> Shape:
         name, defines, is_function = _llvm(template, holes)
     else:
         name, defines, is_function = _assembly(template, holes, kind)
-    braces = kind not in ("sass", "amdgcn")
+    braces = kind not in _READERS
+    access = _READERS[kind](template) if not braces and name and name[0] not in ".^}" else None
+    if access is not None:
+        defines = access.defines
     return Shape(
         template,
         name,
@@ -135,6 +150,7 @@ def shape_of(template: str, kind: StageKind) -> Shape:
         braces and bare.endswith("{"),
         braces and bare.startswith("}"),
         is_function,
+        access,
     )
 
 
@@ -188,8 +204,8 @@ def _llvm(template: str, holes: list[int]) -> tuple[str, tuple[int, ...], bool]:
     return name, (0,) if start else (), False
 
 
-# "@\1 bra \2;"   "@!\1 mov.b32 \1, \1;"
-_PREDICATE = re.compile("@!?(?:\x01|U?PT) *")
+# "@\1 bra \2;"   "@!\1 mov.b32 \1, \1;"   "@!\1UP BRA \2"
+_PREDICATE = re.compile("@!?(?:\x01(?:U?P)?|U?PT) *")
 # "softmax:"   "amdhsa.target:   amdgcn-amd-amdhsa"
 _NAME_LINE = re.compile(r"[\w.$-]+:(?: |$)")
 _MNEMONIC = re.compile(r"[A-Za-z_.][\w.]*")
@@ -197,25 +213,33 @@ _MNEMONIC = re.compile(r"[A-Za-z_.][\w.]*")
 _DESTINATION = re.compile(" *(?:\\{[^}]*\\}|\x01(?:\\|\x01)?)")
 
 
-def _words(*lines: str) -> frozenset[str]:
-    return frozenset(word for line in lines for word in line.split())
-
-
-_NO_RESULT: dict[StageKind, frozenset[str]] = {
-    "ptx": _words(
-        "st red bra brx ret exit trap bar barrier membar fence cp prefetch prefetchu mbarrier wgmma call stmatrix",
-        "setmaxnreg griddepcontrol nanosleep pragma",
-    ),
-    "sass": _words(
-        "ST STG STS STL STSM RED REDG BRA BRX JMP EXIT RET BAR MEMBAR NOP DEPBAR LDGDEPBAR LDGSTS WARPSYNC BSYNC",
-        "ERRBAR CCTL UTMASTG UTMALDG UTMAREDG SYNCS WARPGROUP FENCE CALL KILL NANOSLEEP BPT",
-    ),
-    "amdgcn": frozenset(),
-}
-# "global_store_dwordx4 \1, \1, off"   "s_cmp_lt_i32 \1, \1"   "s_waitcnt vmcnt(0)"
-_AMD_NO_RESULT = re.compile(
-    r".*_(?:store|write)|ds_(?:write|store)|s_(?:cmp|bitcmp|branch|cbranch|waitcnt|barrier|endpgm|nop|set|sleep)"
+_PTX_NO_RESULT = frozenset(
+    [
+        "st",
+        "red",
+        "bra",
+        "brx",
+        "ret",
+        "exit",
+        "trap",
+        "bar",
+        "barrier",
+        "membar",
+        "fence",
+        "cp",
+        "prefetch",
+        "prefetchu",
+        "mbarrier",
+        "wgmma",
+        "call",
+        "stmatrix",
+        "setmaxnreg",
+        "griddepcontrol",
+        "nanosleep",
+        "pragma",
+    ]
 )
+_READERS = {"sass": read_sass, "amdgcn": read_amdgcn}
 
 
 def _assembly(template: str, holes: list[int], kind: StageKind) -> tuple[str, tuple[int, ...], bool]:
@@ -235,7 +259,7 @@ def _assembly(template: str, holes: list[int], kind: StageKind) -> tuple[str, tu
         # ".reg", ".param", ".visible .entry softmax("
         return name, (), ".entry" in template or ".func" in template or name == ".type"
     base = name.partition(".")[0]
-    if base in _NO_RESULT.get(kind, ()) or (kind == "amdgcn" and _AMD_NO_RESULT.match(name)):
+    if base in _PTX_NO_RESULT or kind in _READERS:
         return name, (), False
     destination = _DESTINATION.match(template, mnemonic.end())
     if destination is None:

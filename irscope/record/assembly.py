@@ -96,6 +96,8 @@ class ScriptEnd:
     frames: str
     of_compile: bool = False
     """Whether it is the error of a compile, which that one's capture holds."""
+    target: str = ""
+    """What it ran for."""
 
     @property
     def stopped(self) -> bool:
@@ -336,8 +338,24 @@ class Assembly:
 
     def _on_script_end(self, event: Event) -> None:
         self.script_end = ScriptEnd(
-            event["code"], event["message"], event["frames"], bool(event.fields.get("of_compile"))
+            event["code"],
+            event["message"],
+            event["frames"],
+            bool(event.fields.get("of_compile")),
+            " ".join(self._request.targets),
         )
+
+    def _on_children(self, event: Event) -> None:
+        launched, started = event["launched"], event["started"]
+        if launched:
+            who = "1 forked process" if launched == 1 else f"{launched} forked processes"
+            self.notes.append(f"{who} of the script launched kernels, which were not recorded: only its own are.")
+        if started:
+            who = "1 other Python process" if len(started) == 1 else f"{len(started)} other Python processes"
+            commands = "; ".join(list(dict.fromkeys(started))[:3])
+            self.notes.append(
+                f"The script started {who} ({commands}): what they launched was not recorded. Record their scripts."
+            )
 
     def _on_error(self, event: Event) -> None:
         self.error = (event["error"], event["message"])

@@ -16,6 +16,7 @@ from irscope.record import triton_api
 from irscope.record.compiler_identity import code_variables, compiler_parts
 from irscope.record.device_watch import configuration_under_way
 from irscope.record.front_end import describe_compile_error
+from irscope.record.launch_arguments import GivenLaunches
 from irscope.record.launches import describe_launch, with_constants
 from irscope.record.tap import replaced, tap
 from irscope.record.virtual_arguments import assumptions_under_way
@@ -30,18 +31,21 @@ def watch_compiles(watch: Watch) -> Iterator[None]:
     triton_api.require_triton()
     backends = triton_api.backend_classes()
     real = triton_api.compile_function()
+    given = GivenLaunches()
 
     def compile(src: Any, target: Any = None, options: Any = None, **keywords: Any) -> Any:
-        return _watched_compile(watch, real, src, target, options, keywords)
+        return _watched_compile(watch, real, src, target, options, keywords, given.take(src, options))
 
     with ExitStack() as stack:
         if watch.tap:
             stack.enter_context(tap(backends, lambda: watch.current))
         for owner in triton_api.compile_owners():
             stack.enter_context(replaced(owner, "compile", compile))
+        kernels = triton_api.jit_function_class()
+        stack.enter_context(replaced(kernels, "_pack_args", given.stand_in(kernels._pack_args)))
         # A kernel that was launched before holds the compile of then; a property of its class comes before that.
         keep_real = property(lambda _: compile, lambda self, _: vars(self).__setitem__("compile", real))
-        stack.enter_context(replaced(triton_api.jit_function_class(), "compile", keep_real))
+        stack.enter_context(replaced(kernels, "compile", keep_real))
         for backend in backends:
             stack.enter_context(replaced(backend, "add_stages", _add_stages_stand_in(backend, watch)))
             stack.enter_context(replaced(backend, "hash", _hash_stand_in(backend, watch)))
@@ -52,59 +56,79 @@ def watch_compiles(watch: Watch) -> Iterator[None]:
 
 
 def _watched_compile(
-    watch: Watch, real: Callable[..., Any], src: Any, target: Any, options: Any, keywords: dict[str, Any]
+    watch: Watch,
+    real: Callable[..., Any],
+    src: Any,
+    target: Any,
+    options: Any,
+    keywords: dict[str, Any],
+    given: dict[str, Any],
 ) -> Any:
-    if watch.current is not None:
-        return real(src, target=target, options=options, **keywords)
     name = kernel_name_of(src)
-    if not watch.wanted(name):
+    if watch.current is not None or not watch.wanted(name):
         return real(src, target=target, options=options, **keywords)
     if target is None:
         target = triton_api.active_gpu_target()
     if watch.constants:
         with contextlib.suppress(Exception):
-            _one_compile(watch, real, with_constants(src, watch.constants), target, options, keywords)
+            _one_compile(watch, real, with_constants(src, watch.constants), target, options, keywords, given)
         return real(src, target=target, options=options, **keywords)
-    result = _one_compile(watch, real, src, target, options, keywords)
-    for extra in watch.extra_targets:
-        if extra != triton_api.target_of(target):
-            # Told of as a failure of its own; the script goes on with the first target's kernel.
-            with contextlib.suppress(Exception):
-                _one_compile(watch, real, src, triton_api.gpu_target(extra), _portable(options), keywords)
-    return result
+    return _one_compile(watch, real, src, target, options, keywords, given)
 
 
 def _one_compile(
-    watch: Watch, real: Callable[..., Any], src: Any, target: Any, options: Any, keywords: dict[str, Any]
+    watch: Watch,
+    real: Callable[..., Any],
+    src: Any,
+    target: Any,
+    options: Any,
+    keywords: dict[str, Any],
+    given: dict[str, Any],
 ) -> Any:
     current = watch.begin(triton_api.target_of(target))
-    launch = describe_launch(src)
+    launch = {**describe_launch(src), **plain(given)}
     launch["autotuning"] = configuration_under_way(launch["kernel"]["name"])
     launch["assumptions"] = assumptions_under_way(launch)
-    current.emit(
-        "compile-begin",
-        target=str(current.target),
-        warp_size=current.target.warp_size,
-        launch=launch,
-        log=current.log_from,
-    )
+    current.begins(launch)
+    if isinstance(src, str):
+        # Reading an IR file may end the process already.
+        current.tell_begin()
     try:
         kernel = real(src, target=target, options=options, **keywords)
     except BaseException as error:
+        _tell_missing_library(current, error, options)
         current.failed(error, describe_compile_error(error))
         raise
     finally:
         watch.end()
-    finish_compile(current, getattr(kernel, "hash", ""), kernel if current.metadata is None else None)
+    key = getattr(kernel, "hash", "")
+    if current.metadata is None and key in watch.told:
+        # From Triton's cache: the same compile, which was told of before.
+        return kernel
+    finish_compile(current, key, kernel if current.metadata is None else None)
     return kernel
+
+
+def _tell_missing_library(current: WatchedCompile, error: BaseException, options: Any) -> None:
+    """A library of device functions is linked where LLVM IR is made, but Triton reads it before the first stage."""
+    if not isinstance(error, OSError) or error.filename is None:
+        return
+    parsed = vars(triton_api.make_backend(current.target).parse_options(dict(options or {})))
+    if str(error.filename) in [str(path) for _, path in parsed.get("extern_libs") or ()]:
+        current.emit("options", options=plain(parsed))
+        current.emit("stage-failed", stage="llir", message=str(error), diagnostics="")
 
 
 def finish_compile(current: WatchedCompile, key: str, cached: Any = None) -> None:
     """Tell that a compile went through; `cached` is the kernel where it came from a cache, with no stage run."""
+    current.watch.told.add(key)
     if cached is not None:
+        known = vars(triton_api.make_backend(current.target).parse_options({}))
+        held = cached.metadata._asdict()
+        current.emit("options", options=plain({name: held[name] for name in known if name in held}))
         for stage, data in cached.asm.items():
             current.emit("artifact", data, stage=stage)
-        metadata = {**cached.metadata._asdict()}
+        metadata = held
     else:
         metadata = dict(current.metadata or {})
     metadata.pop("target", None)
@@ -127,14 +151,6 @@ def plain(value: Any) -> Any:
 def kernel_name_of(src: Any) -> str:
     """The name of what `triton.compile` was given: a source, or the path of an IR file."""
     return Path(src).stem if isinstance(src, str) else str(getattr(src, "name", ""))
-
-
-_OPTIONS_OF_ANY_TARGET = ("num_warps", "num_ctas", "num_stages", "debug", "enable_fp_fusion", "sanitize_overflow")
-
-
-def _portable(options: Any) -> dict[str, Any]:
-    # Options parsed for one backend hold its defaults too, which another does not share.
-    return {name: value for name, value in dict(options or {}).items() if name in _OPTIONS_OF_ANY_TARGET}
 
 
 def _add_stages_stand_in(backend: type, watch: Watch) -> Callable[..., Any]:

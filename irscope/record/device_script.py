@@ -146,7 +146,7 @@ class _Follower:
             self._add(self._launching, "timeout", f"no end after {self._launch_timeout_s:g} s")
         else:
             message = f"the compile took longer than {self._timeout_s:g} s and was ended."
-            self._child.assembly.fail_open("timeout", message, "")
+            self._child.assembly.fail_open("timeout", message, b"")
         return self._made("it was ended")
 
     def _ended(self, early: bool) -> ScriptCheck:
@@ -157,7 +157,7 @@ class _Follower:
             raise RecordingError(f"{how} before any kernel was compiled.\n{last_lines(self._log)}".rstrip())
         if self._launching is not None:
             self._add(self._launching, "fault", how)
-        self._child.assembly.fail_open("abort", f"the compiler's process ended: {how}.", last_lines(self._log))
+        self._child.assembly.fail_open("abort", f"the compiler's process ended: {how}.", self._log.read_bytes())
         return self._made(how)
 
     def _made(self, ended: str) -> ScriptCheck:

@@ -24,8 +24,11 @@ _tuned = threading.local()
 
 def configuration_under_way(kernel: str) -> dict[str, Any] | None:
     """Which configuration of `@triton.autotune` this thread compiles a kernel for, as JSON holds `Autotuning`."""
-    row = getattr(_tuned, "row", None)
-    return {key: row[key] for key in ("index", "count", "config", "kept")} if row and row["kernel"] == kernel else None
+    under_way: list[Callable[[], dict[str, Any] | None]] = getattr(_tuned, "under_way", [])
+    for row in (described() for described in reversed(under_way)):
+        if row is not None and row["kernel"] == kernel:
+            return {key: row[key] for key in ("index", "count", "config", "kept")}
+    return None
 
 
 def is_timed_now() -> bool:
@@ -79,15 +82,25 @@ def config_policy(text: str) -> Any:
 @contextmanager
 def _watched_tuning(emit: Emit, kept_by_pruning: Callable[[Any], int] | None = None) -> Iterator[None]:
     autotuner_class = triton_api.autotuner_class()
-    bench, prune = autotuner_class._bench, autotuner_class.prune_configs
+    run, bench, prune = autotuner_class.run, autotuner_class._bench, autotuner_class.prune_configs
+
+    def watched_run(autotuner: Any, *args: Any, **keywords: Any) -> Any:
+        def chosen() -> dict[str, Any] | None:
+            # Chosen now, or for an earlier launch: either way Triton sets it just before it launches.
+            config = getattr(autotuner, "best_config", None) if len(autotuner.configs) > 1 else None
+            return _row(autotuner, config, kept.get(id(autotuner))) if config is not None else None
+
+        with _under_way(chosen):
+            return run(autotuner, *args, **keywords)
 
     def watched_bench(autotuner: Any, *args: Any, config: Any, **meta: Any) -> Any:
-        _tuned.row = row = _row(autotuner, config, kept.get(id(autotuner)))
+        row = _row(autotuner, config, kept.get(id(autotuner)))
         _tuned.timing = True
         try:
-            times = bench(autotuner, *args, config=config, **meta)
+            with _under_way(lambda: row):
+                times = bench(autotuner, *args, config=config, **meta)
         finally:
-            _tuned.row, _tuned.timing = None, False
+            _tuned.timing = False
         emit("timed", tuning=tunings.get(id(autotuner), 0), times_ms=[float(time) for time in times], **row)
         return times
 
@@ -96,19 +109,28 @@ def _watched_tuning(emit: Emit, kept_by_pruning: Callable[[Any], int] | None = N
         tunings[id(autotuner)] = next(numbers)
         # On the virtual GPU `left` holds no more than --config asks for.
         kept[id(autotuner)] = kept_by_pruning(autotuner) if kept_by_pruning is not None else len(left)
-        if len(left) == 1:
-            # 3.7 and later do not time the only one that is left; 3.6 does, and sets this again.
-            _tuned.row = _row(autotuner, left[0], kept[id(autotuner)])
         return left
 
     numbers = itertools.count(1)
     tunings: dict[int, int] = {}
     kept: dict[int, int] = {}
-    with replaced(autotuner_class, "_bench", watched_bench), replaced(autotuner_class, "prune_configs", watched_prune):
-        try:
-            yield
-        finally:
-            _tuned.row = None
+    with (
+        replaced(autotuner_class, "run", watched_run),
+        replaced(autotuner_class, "_bench", watched_bench),
+        replaced(autotuner_class, "prune_configs", watched_prune),
+    ):
+        yield
+
+
+@contextmanager
+def _under_way(described: Callable[[], dict[str, Any] | None]) -> Iterator[None]:
+    """Let this thread's compiles be for the configuration that `described` tells, until the end of the block."""
+    before: list[Callable[[], dict[str, Any] | None]] = getattr(_tuned, "under_way", [])
+    _tuned.under_way = [*before, described]
+    try:
+        yield
+    finally:
+        _tuned.under_way = before
 
 
 def _row(autotuner: Any, config: Any, kept: int | None) -> dict[str, Any]:

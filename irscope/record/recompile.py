@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
+import dataclasses
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from irscope.capture import Target
+from irscope.capture import Kernel, Launch, Target
 from irscope.errors import RecordingError, did_you_mean
 from irscope.record import triton_api
 from irscope.record.block_arguments import restore_block_arguments
-from irscope.record.compiles import Watch, WatchedCompile, finish_compile, plain
+from irscope.record.compiles import Watch, WatchedCompile, finish_compile
 from irscope.record.launches import describe_traceback
-from irscope.record.request import RecordRequest
-from irscope.store import tupled
-
-# What a backend fills in by itself, from the target or from the machine.
-_BACKENDS_OWN = ("arch", "backend_name", "warp_size", "extern_libs", "ir_override")
+from irscope.record.request import RecordRequest, launch_of
+from irscope.record.retarget import Retargeted, for_its_own_target, for_target
 
 
 def compile_text(request: RecordRequest, watch: Watch, target: Target) -> None:
     """Compile on from `request.text`, an artifact of `request.stage`, for a target; tells of it as of any compile."""
-    launch = request.launch or {"kernel": {"name": Path(request.path).stem, "file": request.path}}
+    what = _what(request, target)
+    launch = dataclasses.asdict(what.launch)
+    if what.launch.set_options is not None:
+        launch["set_options"] = sorted({**dict(what.launch.set_options), **dict(request.options)}.items())
     watched = watch.begin(target)
     watched.emit("compile-begin", target=str(target), warp_size=target.warp_size, launch=launch, log=watched.log_from)
+    for note in what.notes:
+        watch.emit("note", text=note)
     try:
-        _run_stages(request, watched, target)
+        _run_stages(request, what, watched, target)
     except BaseException as error:
         watched.failed(error, describe_traceback(error))
         raise
@@ -36,28 +39,47 @@ def compile_text(request: RecordRequest, watch: Watch, target: Target) -> None:
     finish_compile(watched, "")
 
 
-def _run_stages(request: RecordRequest, watched: WatchedCompile, target: Target) -> None:
+def _what(request: RecordRequest, target: Target) -> Retargeted:
+    if request.launch is None:
+        kernel = Kernel(Path(request.path).stem, request.path)
+        return Retargeted(request.text, Launch(kernel, set_options=()), {}, _assumed(request, target))
+    launch = launch_of(request.launch)
+    origin = Target.parse(request.launch_target) if request.launch_target else target
+    if origin == target or not launch.options:
+        return for_its_own_target(request.text, launch)
+    return for_target(request.text, request.stage, launch, origin, target)
+
+
+def _assumed(request: RecordRequest, target: Target) -> tuple[str, ...]:
+    if request.stage not in ("ttir", "ttgir", "glir", "llir"):
+        return ()
+    given = ", ".join(f"{name}={value}" for name, value in request.options)
+    said = f"Compiled from the text of a {request.stage}, which does not tell the launch's options: "
+    return (f"{said}{f'{given} are given, ' if given else ''}what is not in the text is {target}'s default.",)
+
+
+def _run_stages(request: RecordRequest, what: Retargeted, watched: WatchedCompile, target: Target) -> None:
     backend = triton_api.make_backend(target)
     context = triton_api.new_context(backend)
-    language = (request.launch or {}).get("language", "triton")
     watched.starts_from("edited" if request.resume_stage else request.stage)
     if request.stage in ("source", "ttir", "glir", "ttgir"):
         watched.emit("parse-begin", stage=request.stage)
-        with _file_of(request) as file:
+        with _file_of(request, what.text) as file:
             module: Any = triton_api.parse_module(file, context)
         watched.emit("parse-end")
-        restore_block_arguments(module, request.text)
+        restore_block_arguments(module, what.text)
         attributes = {
             "num_warps": module.get_int_attr("ttg.num-warps"),
             "num_ctas": module.get_int_attr("ttg.num-ctas"),
         }
     else:
         # The stage that makes LLVM IR sets LLVM up; it is behind this text.
-        triton_api.set_up_llvm()
-        module, attributes = request.text, {}
-    options = _options(request, backend, target, {key: value for key, value in attributes.items() if value is not None})
+        triton_api.set_up_llvm(target)
+        module, attributes = what.text, {}
+    held = {key: value for key, value in attributes.items() if value is not None}
+    options = _options(request, what, backend, target, held)
     stages: dict[str, Any] = {}
-    backend.add_stages(stages, options, triton_api.language_of(language))
+    backend.add_stages(stages, options, triton_api.language_of(what.launch.language))
     metadata: dict[str, Any] = {
         "hash": "",
         "target": triton_api.gpu_target(target),
@@ -72,15 +94,15 @@ def _run_stages(request: RecordRequest, watched: WatchedCompile, target: Target)
 
 
 @contextmanager
-def _file_of(request: RecordRequest) -> Iterator[Path]:
+def _file_of(request: RecordRequest, text: str) -> Iterator[Path]:
     """A file that holds the text: the IR file itself, which the parser's errors and bare locations then name."""
     path = Path(request.path)
-    if request.launch is None and path.is_file() and path.read_text("utf-8", "replace") == request.text:
+    if request.launch is None and path.is_file() and path.read_text("utf-8", "replace") == text:
         yield path
         return
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, f"{path.stem}.{request.stage}")
-        file.write_text(request.text, "utf-8", "surrogateescape")
+        file.write_text(text, "utf-8", "surrogateescape")
         yield file
 
 
@@ -98,26 +120,8 @@ def _first_stage(request: RecordRequest, stages: dict[str, Any]) -> int:
     return names.index(request.stage) + 1
 
 
-def chosen_options(recorded: Mapping[str, Any]) -> dict[str, Any]:
-    """Recorded options as the backend they are of takes them, without what it fills in by itself."""
-    return {key: tupled(value) for key, value in recorded.items() if key not in _BACKENDS_OWN}
-
-
-def _options(request: RecordRequest, backend: Any, target: Target, attributes: dict[str, Any]) -> Any:
+def _options(request: RecordRequest, what: Retargeted, backend: Any, target: Target, attributes: dict[str, Any]) -> Any:
     """The launch's own options as far as they were chosen, not filled in, and the request's over them."""
-    chosen: dict[str, Any] = {}
-    recorded = {key: tupled(value) for key, value in (request.launch or {}).get("options", ())}
-    if recorded:
-        origin = Target.parse(request.launch_target) if request.launch_target else target
-        if origin == target:
-            chosen = chosen_options(recorded)
-        else:
-            filled_in = plain(vars(triton_api.make_backend(origin).parse_options({})))
-            chosen = {
-                key: value
-                for key, value in recorded.items()
-                if key not in _BACKENDS_OWN and key in filled_in and plain(value) != filled_in[key]
-            }
     replaced = dict(request.options)
     triton_api.check_options(backend, target, replaced)
     for name, value in attributes.items():
@@ -126,4 +130,4 @@ def _options(request: RecordRequest, backend: Any, target: Target, attributes: d
                 f"{name}={replaced[name]} cannot be changed here: the IR is laid out for {name}={value} already. "
                 "Record the script again with that value."
             )
-    return backend.parse_options({**chosen, **attributes, **replaced})
+    return backend.parse_options({**what.options, **attributes, **replaced})

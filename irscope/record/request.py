@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
-from irscope.capture import SnapshotLevel
+from irscope.assumption import Assumption, Decision
+from irscope.capture import Autotuning, Kernel, Launch, SnapshotLevel
+from irscope.launch_record import Argument, LaunchRecord
+from irscope.store import tupled
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +24,7 @@ class RecordRequest:
     arguments: tuple[str, ...] = ()
     """The script's own arguments."""
     targets: tuple[str, ...] = ()
-    """Empty: the GPU that is there, else cuda:90."""
+    """Empty: the GPU that is there, else cuda:90. A recording process takes one: `one_for_each_target`."""
     plan: str = ""
     snapshots: SnapshotLevel = "triton"
     llvm_passes: bool = False
@@ -75,3 +79,48 @@ class RecordRequest:
         for name in ("constexprs", "constants", "options", "assume"):
             data[name] = tuple((key, value) for key, value in data[name])
         return RecordRequest(**{key: value for key, value in data.items() if key in known})
+
+
+def launch_of(data: Mapping[str, Any]) -> Launch:
+    """The launch of a request, of the values that `dataclasses.asdict` made of it.
+
+    The recording process has the standard library alone; what comes from a file is checked where it is read.
+    """
+    tuning, chosen, record = (data.get(name) for name in ("autotuning", "set_options", "record"))
+    signature, constants, attributes, options = (
+        _pairs(data.get(name, ())) for name in ("signature", "constants", "attributes", "options")
+    )
+    return Launch(
+        kernel=Kernel(**data["kernel"]),
+        signature=signature,
+        constants=constants,
+        attributes=attributes,
+        options=options,
+        grid=tupled(data.get("grid")),
+        language=data.get("language", "triton"),
+        autotuning=None if tuning is None else Autotuning(**tuning),
+        assumptions=tuple(map(_assumption, data.get("assumptions", ()))),
+        set_options=None if chosen is None else _pairs(chosen),
+        record=None if record is None else LaunchRecord(tuple(_argument(row) for row in record["arguments"])),
+    )
+
+
+def _pairs(rows: Any) -> tuple[tuple[str, Any], ...]:
+    return tuple((key, tupled(value)) for key, value in rows)
+
+
+def _assumption(row: Mapping[str, Any]) -> Assumption:
+    return Assumption(**{**row, "decided": tuple(Decision(**one) for one in row["decided"])})
+
+
+def _argument(row: Mapping[str, Any]) -> Argument:
+    return Argument(**{name: tupled(value) for name, value in row.items()})
+
+
+def one_for_each_target(request: RecordRequest) -> tuple[RecordRequest, ...]:
+    """The requests, each for a process of its own, that a request for several targets stands for.
+
+    A program may ask which GPU it is on, Triton specialises a launch for one backend, and LLVM's flags are the
+    process's: nothing of one target's compile is there in another's.
+    """
+    return tuple(replace(request, targets=(target,)) for target in dict.fromkeys(request.targets)) or (request,)

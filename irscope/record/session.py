@@ -23,7 +23,7 @@ from irscope.errors import IrscopeError, RecordingError
 from irscope.failure import Failure
 from irscope.record.assembly import Assembly, ScriptEnd
 from irscope.record.events import FrameReader
-from irscope.record.request import RecordRequest
+from irscope.record.request import RecordRequest, one_for_each_target
 
 DEFAULT_TIMEOUT_S = 300.0
 """How long one kernel's compile may take before it counts as hanging."""
@@ -36,12 +36,25 @@ class Recording:
     """All that one recording process gave."""
 
     captures: tuple[Capture, ...]
-    script_end: ScriptEnd | None
-    """How the script ended; None where none was run, or it never ended."""
+    """Those of the first target, then those of the next."""
+    script_ends: tuple[ScriptEnd, ...]
+    """How the script ended, for each target that it ran to an end for."""
     notes: tuple[str, ...]
     output: str
     """What the script and the compiler printed."""
     interrupted: bool = False
+    refusals: tuple[tuple[str, IrscopeError], ...] = ()
+    """(target, why) for each of several targets that nothing was recorded for."""
+
+    @property
+    def stopped(self) -> tuple[ScriptEnd, ...]:
+        """The ends that came before the script's own."""
+        return tuple(end for end in self.script_ends if end.stopped)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all that was asked for was done; compiles that failed count as done."""
+        return not self.stopped and not self.refusals
 
 
 Progress = Callable[[str], None]
@@ -55,13 +68,43 @@ def record_request(
     progress: Progress | None = None,
     echo: Callable[[str], None] | None = None,
 ) -> Recording:
-    """Do a request in a child process.
+    """Do a request in a child process, one for each of its targets: the script runs as on a machine that has it.
 
     `timeout_s`: seconds for one kernel's compile. `interpreter`: a Python with another Triton. `progress` is told what
     is under way; `echo` gets what the child prints, as it comes.
 
-    Raises the error that the child refused with, and RecordingError where it died before it began.
+    Raises the error that the child refused with, and RecordingError where it died before it began; of several targets,
+    where that happened for each.
     """
+    recordings: list[Recording] = []
+    refusals: list[tuple[str, IrscopeError]] = []
+    for one in one_for_each_target(request):
+        try:
+            recordings.append(_record_one(one, timeout_s, interpreter, progress, echo))
+        except IrscopeError as error:
+            refusals.append((" ".join(one.targets), error))
+            continue
+        if recordings[-1].interrupted:
+            break
+    if not recordings:
+        raise refusals[0][1]
+    return Recording(
+        tuple(capture for recording in recordings for capture in recording.captures),
+        tuple(end for recording in recordings for end in recording.script_ends),
+        tuple(dict.fromkeys(note for recording in recordings for note in recording.notes)),
+        "".join(recording.output for recording in recordings),
+        recordings[-1].interrupted,
+        tuple(refusals),
+    )
+
+
+def _record_one(
+    request: RecordRequest,
+    timeout_s: float,
+    interpreter: str | None,
+    progress: Progress | None,
+    echo: Callable[[str], None] | None,
+) -> Recording:
     command = os.environ.get("IRSCOPE_COMMAND_LINE") or " ".join(["irscope", *sys.argv[1:]])
     assembly = Assembly(request, command, datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"))
     with tempfile.TemporaryDirectory(prefix="irscope-log-") as folder:
@@ -78,13 +121,8 @@ def record_request(
             _with_text_before_failure(capture, timeout_s - assembly.seconds_of(index), interpreter)
             for index, capture in enumerate(captures)
         )
-    return Recording(
-        captures,
-        assembly.script_end,
-        tuple(assembly.notes),
-        output.decode("utf-8", "replace"),
-        interrupted,
-    )
+    ends = () if assembly.script_end is None else (assembly.script_end,)
+    return Recording(captures, ends, tuple(assembly.notes), output.decode("utf-8", "replace"), interrupted)
 
 
 def _with_text_before_failure(capture: Capture, left_s: float, interpreter: str | None) -> Capture:

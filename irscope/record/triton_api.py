@@ -245,11 +245,15 @@ def compiler_library() -> tuple[Path, str]:
     return Path(str(libtriton.__file__)), "PyInit_libtriton"
 
 
-def set_up_llvm() -> None:
-    """Register LLVM's code generators; what makes assembly ends the process without them."""
-    from triton._C.libtriton import llvm
+def set_up_llvm(target: Target) -> None:
+    """What the stage that makes LLVM IR leaves set up in the process, for the stage that makes assembly of it."""
+    from triton._C import libtriton
 
-    llvm.init_targets()
+    # What makes assembly ends the process without LLVM's code generators.
+    libtriton.llvm.init_targets()
+    # 3.6 to 3.8 set LLVM's flag nvptx-short-ptr for the process as they make LLVM IR; 3.9 hands it to both stages.
+    if target.backend == "cuda" and hasattr(libtriton.nvidia, "set_short_ptr"):
+        libtriton.nvidia.set_short_ptr()
 
 
 def cache_invalidating_environment() -> dict[str, str]:

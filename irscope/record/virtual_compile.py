@@ -8,8 +8,10 @@ written only.
 
 from __future__ import annotations
 
+import functools
 import os
 import tempfile
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -65,7 +67,9 @@ class Compiler:
             os.environ[_CACHE] = self._cache_before
 
     def wrap(self, model: Any, module: torch.nn.Module | None = None) -> Any:
-        """The stand-in for a compiled function; a module is wrapped in place, and stays a module."""
+        """The stand-in for a compiled function; a module or a class is wrapped in place, and stays what it is."""
+        if isinstance(model, type):
+            return self._wrap_class(model)
         if isinstance(model, torch.nn.Module):
             model.forward = self.wrap(model.forward, model)
             return model
@@ -90,6 +94,24 @@ class Compiler:
 
         compiled.__wrapped__ = model  # type: ignore[attr-defined]
         return compiled
+
+    def _wrap_class(self, kind: type) -> type:
+        """A class of modules whose instances are compiled when first called; any other class runs as it is written."""
+        if not issubclass(kind, torch.nn.Module):
+            return kind
+        forward = kind.forward
+        wrapped: weakref.WeakKeyDictionary[torch.nn.Module, Any] = weakref.WeakKeyDictionary()
+
+        @functools.wraps(forward)
+        def compiled_forward(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+            if module not in wrapped:
+                # Not the bound method: it would keep its module alive.
+                own = weakref.ref(module)
+                wrapped[module] = self.wrap(lambda *args, **kwargs: forward(own(), *args, **kwargs), module)
+            return wrapped[module](*args, **kwargs)
+
+        kind.forward = compiled_forward  # type: ignore[method-assign]
+        return kind
 
     def _compile(self, model: Any, module: torch.nn.Module | None, leaves: list[Any], layout: Any) -> Any:
         """A function of the tensors in `leaves` that launches what TorchInductor made, None where it made nothing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,7 @@ from irscope.record.device_table import DevicePart
 from irscope.record.virtual_memory import CUDA, META, Memory
 from irscope.record.virtual_moves import type_names
 from irscope.record.virtual_patches import Patches
+from irscope.record.virtual_random import install_random
 from irscope.record.virtual_streams import Event, Graph, Nothing, Stream
 
 CUDA_VERSION = "12.8"
@@ -78,12 +80,9 @@ def install_cuda(part: DevicePart, memory: Memory, patches: Patches) -> None:
         "get_stream_from_external": _always(stream),
         "is_current_stream_capturing": _always(False),
         "mem_get_info": _always((part.memory_bytes, part.memory_bytes)),
-        "memory_stats": _always({}),
+        "memory_stats": lambda *_: Counter(),
         "memory_summary": _always(""),
         "memory_snapshot": _always([]),
-        "get_rng_state": lambda *_, **__: torch.get_rng_state(),
-        "get_rng_state_all": lambda: [torch.get_rng_state()],
-        "initial_seed": torch.initial_seed,
         "graph_pool_handle": _always((0, 0)),
         "make_graphed_callables": lambda callables, *_, **__: callables,
         "cudart": lambda: SimpleNamespace(cudaProfilerStart=_always(0), cudaProfilerStop=_always(0)),
@@ -97,24 +96,23 @@ def install_cuda(part: DevicePart, memory: Memory, patches: Patches) -> None:
         "device": Device,
         "device_of": Device,
         "_DeviceGuard": Device,
-        "default_generators": (torch.default_generator,),
         "clock_rate": lambda *_: part.clock_khz // 1000,
         "utilization": _always(0),
         "get_sync_debug_mode": _always(0),
     }
     quiet = (
         "init _lazy_init _lazy_call synchronize ipc_collect empty_cache set_device set_stream reset_peak_memory_stats "
-        "reset_max_memory_allocated reset_max_memory_cached reset_accumulated_memory_stats manual_seed manual_seed_all "
-        "seed seed_all set_rng_state set_rng_state_all set_per_process_memory_fraction set_sync_debug_mode _sleep "
-        "_set_stream_by_id _check_capability"
+        "reset_max_memory_allocated reset_max_memory_cached reset_accumulated_memory_stats "
+        "set_per_process_memory_fraction set_sync_debug_mode _sleep _set_stream_by_id _check_capability"
     )
     answers.update({name: _always(None) for name in quiet.split()})
     amounts = (
         "memory_allocated max_memory_allocated memory_reserved max_memory_reserved memory_cached max_memory_cached"
     )
     answers.update({name: _always(0) for name in amounts.split()})
-    for module in (cuda, cuda.memory, cuda.random, cuda.graphs, cuda.streams):
+    for module in (cuda, cuda.memory, cuda.graphs, cuda.streams):
         patches.set_known(module, answers)
+    install_random(patches)
     patches.set(torch.version, "cuda", CUDA_VERSION if part.backend == "cuda" else None)
     patches.set(torch.version, "hip", HIP_VERSION if part.backend == "hip" else None)
     patches.set(torch._C, "_cuda_getCurrentRawStream", _always(0))
@@ -167,7 +165,7 @@ def _install_accelerator(part: DevicePart, stream: Stream, patches: Patches) -> 
         "current_device_index": _always(0),
         "current_device_idx": _always(0),
         "current_stream": _always(stream),
-        "memory_stats": _always({}),
+        "memory_stats": lambda *_: Counter(),
         "get_memory_info": _always((part.memory_bytes, part.memory_bytes)),
         "device_index": Device,
     }
@@ -182,28 +180,7 @@ def _install_accelerator(part: DevicePart, stream: Stream, patches: Patches) -> 
 
 
 def _install_types(patches: Patches) -> None:
-    """Generators of the device, and the legacy types such as `torch.cuda.FloatTensor`."""
-    real = torch.Generator
-
-    class Kind(type(real)):  # type: ignore[misc]
-        def __instancecheck__(cls, instance: object) -> bool:
-            return type.__instancecheck__(real, instance)
-
-    class Generator(real, metaclass=Kind):  # type: ignore[misc, valid-type]
-        def __new__(cls, device: Any = "cpu") -> Any:
-            wanted = torch.device(device)
-            made = real.__new__(cls, "cpu" if wanted.type == "cuda" else wanted)
-            made._device = CUDA if wanted.type == "cuda" else wanted
-            return made
-
-        def __init__(self, device: Any = "cpu") -> None:
-            super().__init__()
-
-        @property
-        def device(self) -> torch.device:
-            return self._device
-
-    patches.set(torch, "Generator", Generator)
+    """The legacy types such as `torch.cuda.FloatTensor`."""
     for name, dtype in type_names().items():
         patches.set(torch.cuda, name, _legacy_type(name, dtype))
     patches.set(torch, "set_default_tensor_type", _default_tensor_type(torch.set_default_tensor_type))

@@ -13,6 +13,7 @@ from typing import Any
 
 from irscope.record.device_table import DevicePart
 from irscope.record.virtual_binary import binary_use
+from irscope.record.virtual_launch_checks import IsHost, check_arguments, check_grid
 from irscope.record.virtual_patches import Patches
 
 Launched = Callable[[Any, tuple[int, int, int]], None]
@@ -108,6 +109,7 @@ class VirtualLauncher:
         self.source = source
         self.kernel: weakref.ref[Any] | None = None
         """The compiled kernel, once it knows its launcher."""
+        self._metadata = metadata
         self._scratch_bytes = getattr(metadata, "global_scratch_size", 0) or 0
         self._scratch_align = getattr(metadata, "global_scratch_align", 1) or 1
         self._ctas = getattr(metadata, "num_ctas", 1) or 1
@@ -131,11 +133,17 @@ class VirtualLauncher:
             _allocator()(grid_x * grid_y * grid_z * self._ctas * self._scratch_bytes, self._scratch_align, stream)
         if enter_hook is not None:
             enter_hook(launch_metadata)
+        check_arguments(
+            self.source, self._metadata, arguments, _backend_name(self._driver.part), self._driver.is_host_memory
+        )
+        grid = int(grid_x), int(grid_y), int(grid_z)
+        if self._driver.part.backend == "cuda":
+            check_grid(grid)
         kernel = self.kernel() if self.kernel is not None else None
         if self._driver.on_arguments is not None:
             self._driver.on_arguments(kernel, self.source, arguments)
         if self._driver.on_launch is not None and kernel is not None:
-            self._driver.on_launch(kernel, (int(grid_x), int(grid_y), int(grid_z)))
+            self._driver.on_launch(kernel, grid)
         if exit_hook is not None:
             exit_hook(launch_metadata)
 
@@ -153,6 +161,8 @@ class VirtualDriver:
         self.on_launch = on_launch
         self.on_arguments: Callable[[Any, Any, tuple[Any, ...]], None] | None = None
         """Called at each launch with the compiled kernel (None where it is gone), its source and the arguments."""
+        self.is_host_memory: IsHost = lambda argument: False
+        """Whether an argument is a tensor that the GPU cannot reach; without torch, nobody can tell."""
         self.utils = VirtualUtils(part)
         self.binary_ext = "cubin" if part.backend == "cuda" else "hsaco"
         self._target = target
@@ -225,11 +235,10 @@ class VirtualDriver:
     def adopt(self, kernel: Any) -> None:
         """Take note of a kernel that was loaded, so that its launches can name it and it can be let go of."""
         launcher = getattr(kernel, "_run", None)
-        if not isinstance(launcher, VirtualLauncher):
-            return
-        launcher.kernel = weakref.ref(kernel)
+        if isinstance(launcher, VirtualLauncher):
+            launcher.kernel = weakref.ref(kernel)
         self._kernels.add(kernel)
-        function = getattr(launcher.source, "fn", None)
+        function = getattr(kernel.src, "fn", None)
         if hasattr(function, "device_caches"):
             self._functions.add(function)
 
@@ -273,8 +282,11 @@ def install_driver(part: DevicePart, arch: str, on_launch: Launched | None, patc
     load = CompiledKernel._init_handles
 
     def load_and_adopt(kernel: Any) -> None:
-        load(kernel)
-        driver.adopt(kernel)
+        try:
+            load(kernel)
+        finally:
+            # Triton looks at how many threads a block may have once the kernel is loaded, and may refuse it then.
+            driver.adopt(kernel)
 
     patches.set(CompiledKernel, "_init_handles", load_and_adopt)
     return driver

@@ -18,6 +18,7 @@ from irscope.record.virtual_arguments import install_arguments
 from irscope.record.virtual_driver import Launched, VirtualDriver, install_driver
 from irscope.record.virtual_follow import Following, follow
 from irscope.record.virtual_import import AfterImport
+from irscope.record.virtual_libraries import Libraries
 from irscope.record.virtual_patches import Patches
 from irscope.record.virtual_rewrite import install_rewriting
 from irscope.record.virtual_tuning import AutotuneRecord, ConfigPolicy, Tuning, TuningStep
@@ -44,6 +45,8 @@ class VirtualGpu:
         self._driver: VirtualDriver = install_driver(self.part, target.arch, on_launch, self._patches)
         self._tuning = Tuning(self._driver)
         self._tuning.install(self._patches)
+        self._libraries = Libraries("nvidia" if target.backend == "cuda" else "amd", self._patches)
+        self._libraries.install()
         self._torch: Any = None
         self._watch = AfterImport("torch", self._open_torch)
         self._closed = False
@@ -87,6 +90,7 @@ class VirtualGpu:
             return
         self._closed = True
         self._watch.remove()
+        self._libraries.remove()
         if self._torch is not None:
             self._torch.close()
         self._tuning.forget()
@@ -101,6 +105,7 @@ class VirtualGpu:
         self._torch = TorchSession(self.part)
         self._torch.open()
         self._driver.on_arguments = self._torch.note_arguments
+        self._driver.is_host_memory = self._torch.is_host_memory
 
 
 @contextmanager

@@ -21,6 +21,7 @@ KNOWN_BYTES = 8 * KNOWN_ELEMENTS
 
 _ADDRESS = "_irscope_address"
 _DEVICE = "_irscope_device"
+_PINNED = "_irscope_pinned"
 _SHADOW = "_irscope_shadow"
 _TRUTH = "_irscope_truth"
 
@@ -84,6 +85,15 @@ class Memory:
         self.marks = True
         setattr(tensor.untyped_storage(), _DEVICE, device)
         return tensor
+
+    def pin(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Let a tensor of the host, and all that share its storage, say that the GPU can reach it."""
+        setattr(tensor.untyped_storage(), _PINNED, True)
+        return tensor
+
+    def is_pinned(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor is in memory of the host that the GPU can reach."""
+        return tensor.layout is torch.strided and _PINNED in tensor.untyped_storage().__dict__
 
     def device(self, tensor: torch.Tensor) -> torch.device:
         """The device that a tensor reports."""

@@ -11,7 +11,6 @@ from irscope.record.virtual_memory import CPU, CUDA, META
 from irscope.record.virtual_torch import VirtualCuda
 
 T = torch.Tensor
-_PINNED = "_irscope_pinned"
 
 _TYPE_NAMES = {
     torch.float32: "FloatTensor",
@@ -66,7 +65,7 @@ class Moves:
         handlers[T.copy_] = self.copy_
         handlers[T.data.__set__] = self.set_data
         handlers[T.pin_memory] = self.pin_memory
-        handlers[T.is_pinned] = lambda func, args, kwargs: _PINNED in args[0].__dict__
+        handlers[T.is_pinned] = lambda func, args, kwargs: memory.is_pinned(args[0])
         handlers[T.is_shared] = lambda func, args, kwargs: True if args[0].is_meta else func(*args, **kwargs)
         handlers[torch.device] = lambda func, args, kwargs: func(*args, **kwargs)
 
@@ -182,10 +181,10 @@ class Moves:
         torch.utils.swap_tensors(target, replacement)
 
     def pin_memory(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A copy that says that it is pinned."""
-        result = args[0].clone()
-        result.__dict__[_PINNED] = True
-        return result
+        """A copy that says that it is pinned; itself where it is."""
+        if self._memory.is_pinned(args[0]):
+            return args[0]
+        return self._memory.pin(self._mode.call(T.clone, (args[0],), {}))
 
 
 def type_names() -> dict[str, torch.dtype]:

@@ -58,6 +58,7 @@ class Reads:
             handlers[func] = self.masked_select
         for func in (torch.repeat_interleave, T.repeat_interleave):
             handlers[func] = self.repeat_interleave
+        handlers[torch.combinations] = self.combinations
         handlers[T.__contains__] = lambda func, args, kwargs: True if args[0].is_meta else func(*args, **kwargs)
 
     def scalar(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -226,6 +227,14 @@ class Reads:
         if one is not None and (found is None or found.drawn):
             set_sizes(result, {0: one.read_of(size)}, told=True)
         return result
+
+    def combinations(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The size follows from that of the tensor alone; torch finds it in the values of a mask."""
+        tensor, *rest = args
+        if not tensor.is_meta:
+            return func(*args, **kwargs)
+        places = func(torch.arange(len(tensor), device="cpu"), *rest, **kwargs)
+        return self._mode.call(T.__getitem__, (tensor, places.to("meta")), {}).view(places.shape)
 
     def _places(self, mask: torch.Tensor) -> list[torch.Tensor]:
         """The indices of the elements of a mask that are set, one tensor a dimension."""

@@ -13,6 +13,7 @@ from torch.utils import _device as torch_default_device
 from irscope.record import virtual_memory
 from irscope.record.device_table import DevicePart
 from irscope.record.virtual_autocast import Autocast
+from irscope.record.virtual_backward import follow_backward
 from irscope.record.virtual_compile import Compiler
 from irscope.record.virtual_cuda import install_cuda
 from irscope.record.virtual_follow import following
@@ -45,7 +46,7 @@ class TorchSession:
         self._device_before = torch_default_device.CURRENT_DEVICE
         install_cuda(self._part, self.mode.memory, self._patches)
         self._compiler.install(self._patches)
-        self._follow_backward()
+        follow_backward(self.mode, self._patches, _lose_gradients)
         self._follow_threads()
         self._spare_dynamo()
         spare_symbols(self._patches)
@@ -78,6 +79,17 @@ class TorchSession:
         for argument in written:
             _lose(argument)
 
+    def is_host_memory(self, argument: Any) -> bool:
+        """Whether a kernel's argument is a tensor that a GPU cannot reach: of the host, and not pinned."""
+        while not isinstance(argument, torch.Tensor) and hasattr(argument, "base"):
+            # What `triton.reinterpret` makes.
+            argument = argument.base
+        if not isinstance(argument, torch.Tensor):
+            return False
+        with torch._C.DisableTorchFunction():
+            memory = self.mode.memory
+            return memory.device(argument).type == "cpu" and argument.numel() > 0 and not memory.is_pinned(argument)
+
     def _remove_mode(self) -> None:
         # Not a plain pop: the program may have left modes of its own above.
         above = []
@@ -88,21 +100,6 @@ class TorchSession:
             above.append(mode)
         for mode in reversed(above):
             _push_mode(mode)
-
-    def _follow_backward(self) -> None:
-        """Within `backward()` torch has the mode switched off, as it has in all that it handles: switch it on again."""
-        run = torch.autograd.graph._engine_run_backward
-        mode = self.mode
-
-        def run_in_mode(*args: Any, **kwargs: Any) -> Any:
-            _lose_gradients(args[0] if args else kwargs.get("t_outputs", ()))
-            if mode.is_on:
-                return run(*args, **kwargs)
-            with mode:
-                return run(*args, **kwargs)
-
-        for module in (torch.autograd, torch.autograd.graph):
-            self._patches.set_known(module, {"_engine_run_backward": run_in_mode})
 
     def _follow_threads(self) -> None:
         """A mode belongs to one thread: enter it in those that the program starts."""

@@ -75,7 +75,7 @@ class VirtualCuda(TorchFunctionMode):
             if "device" in kwargs:
                 kwargs["device"], reported = self._device(kwargs["device"])
             if kwargs.get("pin_memory"):
-                kwargs["pin_memory"] = False
+                return self.memory.pin(self.call(func, args, {**kwargs, "pin_memory": False}))
         tensors: list[torch.Tensor] = []
         numbers: list[Any] = []
         args = tuple([self._argument(value, tensors, numbers) for value in args])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -63,8 +64,8 @@ class Tuning:
         self._driver = driver
         self._open: dict[int, AutotuneRecord] = {}
         """The record being written, by the identity of its autotuner."""
-        self._before: dict[int, tuple[Any, dict[Any, Any]]] = {}
-        """Each autotuner met, with the choices that it held before."""
+        self._before: dict[int, tuple[Any, Any]] = {}
+        """Each autotuner met, with the choices that it held before: its own mapping, which may be a file."""
         self._running: list[tuple[Any, Any]] = []
         """The autotuners at work, innermost last, each with the configuration being tried (None: the chosen one)."""
 
@@ -118,8 +119,7 @@ class Tuning:
     def forget(self) -> None:
         """Take back the choices that were made, so that a real GPU makes its own."""
         for autotuner, held in self._before.values():
-            autotuner.cache.clear()
-            autotuner.cache.update(held)
+            autotuner.cache = held
         self._before.clear()
         self._open.clear()
 
@@ -128,7 +128,11 @@ class Tuning:
         return self._open[id(autotuner)].pruned
 
     def _begin(self, autotuner: Any, left: list[Any]) -> list[Any]:
-        self._before.setdefault(id(autotuner), (autotuner, dict(autotuner.cache)))
+        if id(autotuner) not in self._before:
+            held = autotuner.cache
+            self._before[id(autotuner)] = autotuner, held
+            # What is chosen here was not timed: it must not reach a mapping of the program's own, nor stay.
+            autotuner.cache = dict(held) if type(held) is dict else ChainMap({}, held)
         record = AutotuneRecord(_kernel_name(autotuner), len(autotuner.configs), len(left))
         self.records.append(record)
         self._open[id(autotuner)] = record

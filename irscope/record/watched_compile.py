@@ -46,14 +46,14 @@ class Watch:
     log_path: str = ""
     limit_s: float = 0.0
     """Seconds after which a compile is ended; 0 where nothing ends it."""
-    extra_targets: tuple[Target, ...] = ()
-    """Every compile is made again for each of these, told of, and thrown away."""
     resume: tuple[str, int] = ("", 0)
     """A stage that is resumed, and how many of its passes are behind the text it starts from."""
     constants: dict[str, str] = field(default_factory=dict)
     """tl.constexpr values that replace a launch's own in what is recorded; what is launched keeps them."""
     wanted: Callable[[str], bool] = lambda name: True
     """Whether a kernel of that name is recorded."""
+    told: set[str] = field(default_factory=set[str])
+    """The keys in Triton's cache of the compiles that were told of."""
     last_error: BaseException | None = None
     """What the last compile that failed raised."""
     _numbers: Iterator[int] = field(default_factory=itertools.count)
@@ -89,6 +89,7 @@ class WatchedCompile:
         self.metadata: dict[str, Any] | None = None
         self.printed: list[str] = []
         """What the backend printed: ptxas's log, or its error."""
+        self._waiting: dict[str, Any] | None = None
         self._began = False
         self._counts: dict[tuple[str, str], int] = {}
         self._next_index = 0
@@ -104,7 +105,18 @@ class WatchedCompile:
 
     def emit(self, kind: str, data: str | bytes | None = None, **fields: Any) -> None:
         """Tell of something about this compile."""
+        self.tell_begin()
         self.watch.emit(kind, data, n=self.number, **fields)
+
+    def begins(self, launch: dict[str, Any]) -> None:
+        """A launch's compile begins: told with the next thing, since what Triton's cache holds is no compile."""
+        self._waiting = {"launch": launch, "log": self.log_from}
+
+    def tell_begin(self) -> None:
+        """Tell that it begins, where that was not told yet."""
+        if (waiting := self._waiting) is not None:
+            self._waiting = None
+            self.emit("compile-begin", target=str(self.target), warp_size=self.target.warp_size, **waiting)
 
     def failed(self, error: BaseException, described: dict[str, str]) -> None:
         """Tell that the compile raised; before its first stage, with what the front end or the parser printed."""

@@ -75,15 +75,14 @@ def work(request: RecordRequest, sink: EventSink, folder: Path, around: AroundSc
     if request.mlir_dump_path:
         os.environ.update(MLIR_ENABLE_DUMP="1", MLIR_DUMP_PATH=request.mlir_dump_path)
     triton_api.require_triton()
-    targets = tuple(Target.parse(text) for text in request.targets)
     present = None if request.virtual or request.mode != "script" else triton_api.present_gpu()
-    first = targets[0] if targets else (present or _target_without_request(request))
-    for target in {first, *targets}:
-        triton_api.make_backend(target)
-    for target in targets:
-        check_architecture(target)
-    real = present is not None and present == first
-    sink(Event("begin", {**describe_environment(first), "gpu": _gpu_name() if real else "", "real": real}))
+    asked = Target.parse(request.targets[0]) if request.targets else None
+    target = asked or present or Target.parse(request.launch_target or DEFAULT_TARGET)
+    triton_api.make_backend(target)
+    if asked is not None:
+        check_architecture(asked)
+    real = present is not None and present == target
+    sink(Event("begin", {**describe_environment(target), "gpu": _gpu_name() if real else "", "real": real}))
 
     layout_steps = LayoutSteps(sink) if request.layouts else contextlib.nullcontext(sink)
     with layout_steps as layout_sink, BinarySteps(layout_sink, request) as watched_sink:
@@ -97,23 +96,19 @@ def work(request: RecordRequest, sink: EventSink, folder: Path, around: AroundSc
             limit_s=request.limit_s,
             resume=(request.resume_stage, request.resume_after),
             constants=dict(request.constants),
-            extra_targets=tuple(target for target in targets if target != first),
             wanted=lambda name: not request.kernel or request.kernel == name,
         )
         with triton_api.private_cache(folder / "triton"), watch_compiles(watch):
             if request.mode == "script":
-                _script(request, watch, first, real, around)
+                _script(request, watch, target, real, around)
             elif request.mode == "signature":
-                _signature(request, watch, first)
+                _signature(request, watch, target)
             else:
-                _text(request, watch, first)
-
-
-def _target_without_request(request: RecordRequest) -> Target:
-    return Target.parse(request.launch_target or DEFAULT_TARGET)
+                _text(request, watch, target)
 
 
 def _script(request: RecordRequest, watch: Watch, target: Target, real: bool, around: AroundScript | None) -> None:
+    from irscope.record.child_processes import watched_children
     from irscope.record.device_watch import real_launches, virtual_launches
 
     launches = (
@@ -124,7 +119,7 @@ def _script(request: RecordRequest, watch: Watch, target: Target, real: bool, ar
     if real and request.assume:
         watch.emit("note", text="--assume set nothing: the script ran on a GPU, where nothing is assumed.")
     try:
-        with launches, around(watch) if around is not None else contextlib.nullcontext():
+        with launches, watched_children(watch), around(watch) if around is not None else contextlib.nullcontext():
             run_script(Path(request.path), request.arguments)
     except IrscopeError:
         raise
@@ -141,9 +136,11 @@ def _script(request: RecordRequest, watch: Watch, target: Target, real: bool, ar
 
 def _signature(request: RecordRequest, watch: Watch, target: Target) -> None:
     from irscope.record.device_watch import virtual_launches
+    from irscope.record.retarget import left_out_of_pointers
 
     path = Path(request.path)
-    triton_api.check_options(triton_api.make_backend(target), target, dict(request.options))
+    backend = triton_api.make_backend(target)
+    triton_api.check_options(backend, target, dict(request.options))
     with virtual_launches(target, "first", lambda *_, **__: None):
         try:
             namespace = import_file(path)
@@ -155,6 +152,10 @@ def _signature(request: RecordRequest, watch: Watch, target: Target) -> None:
             return
         function = find_kernel(namespace, request.kernel, path)
         signature, constants, attributes = parse_signature(function, request.signature, dict(request.constexprs))
+        attributes = {path: backend.parse_attr("D") for path in attributes}
+        named = {function.arg_names[path[0]]: tuple(map(tuple, rows)) for path, rows in attributes.items()}
+        if lost := left_out_of_pointers(backend, signature, named):
+            watch.emit("note", text=f"Compiled from a signature: {lost}.")
         src = triton_api.ast_source(function, signature, constants, attributes)
         # A compile that fails is told of as one: nothing is left to do here.
         with contextlib.suppress(Exception):
@@ -164,14 +165,13 @@ def _signature(request: RecordRequest, watch: Watch, target: Target) -> None:
 def _text(request: RecordRequest, watch: Watch, target: Target) -> None:
     from irscope.record.recompile import compile_text
 
-    for one in (target, *watch.extra_targets):
-        try:
-            compile_text(request, watch, one)
-        except IrscopeError:
-            raise
-        except Exception:
-            # Told of as a failed compile.
-            continue
+    try:
+        compile_text(request, watch, target)
+    except IrscopeError:
+        raise
+    except Exception:
+        # Told of as a failed compile.
+        return
 
 
 def describe_environment(target: Target) -> dict[str, Any]:

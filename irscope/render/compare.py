@@ -10,6 +10,7 @@ from typing import Any
 from irscope.analysis.compare import Change, Comparison
 from irscope.render.diff import render_side_by_side, render_unified
 from irscope.render.figures import difference, milliseconds, resource_title, resource_value
+from irscope.render.schedule import render_schedule, schedule_json, schedule_note
 from irscope.render.terminal import table, visible
 
 _LARGEST = 6
@@ -26,13 +27,19 @@ def render_comparison(
     side_by_side: bool = False,
     stat: bool = False,
     context: int = 3,
+    schedule: bool = False,
 ) -> str:
-    """A comparison as text: who is compared, in what they differ, tables, then the diffs of `stages`."""
+    """A comparison as text: who is compared, in what they differ, tables, then the diffs of `stages`.
+
+    `schedule` adds how the SASS of both sides is scheduled.
+    """
     parts = [_header(comparison), _stage_table(comparison, width, color)]
     parts += _rows("resources", comparison.resources, width, color)
     parts += _rows("instructions", comparison.instructions, width, color)
     parts += _line_table(comparison)
     parts += _pass_table(comparison, width, color)
+    if schedule:
+        parts.append(render_schedule(comparison.schedule, width=width, color=color))
     if not stat:
         for stage in stages:
             parts.append(_stage_diff(comparison, stage, width, color, side_by_side, context))
@@ -53,6 +60,9 @@ def _header(comparison: Comparison) -> str:
         lines.append("  nothing that went in differs")
     if comparison.is_empty:
         lines.append("  every stage is the same")
+    sass = next((stage.state for stage in comparison.stages if stage.stage == "sass"), "")
+    if sass == "same" and comparison.schedule is not None and not comparison.schedule.is_empty:
+        lines.append(f"  sass: {schedule_note(comparison.schedule)}")
     return "\n".join(lines) + "\n"
 
 
@@ -170,6 +180,7 @@ def comparison_json(comparison: Comparison, stages: Sequence[str]) -> dict[str, 
         "instructions": [asdict(change) for change in comparison.instructions],
         "lines": [{"file": row.file, "line": row.line, "stages": dict(row.stages)} for row in comparison.lines],
         "passes": [asdict(row) for row in comparison.passes],
+        "schedule": schedule_json(comparison.schedule),
         "diffs": {stage: _diff_json(comparison, stage) for stage in stages if comparison.diff(stage) is not None},
     }
 

@@ -11,13 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irscope.analysis.source_blocks import function_blocks
-from irscope.analysis.source_map import SourceMap, is_library, place_of, source_map
+from irscope.analysis.source_map import SourceMap, source_map
 from irscope.analysis.source_operations import read_stage_operations
 from irscope.capture import Capture, StageKind, stage_named
 from irscope.errors import StageNotFound
 from irscope.ir.asm import parse_functions
 from irscope.ir.counts import operation_counts
 from irscope.ir.locations import Frame
+from irscope.ir.locations_user import is_library, place_of
 from irscope.render.source_json import map_json
 from tests.analysis.recorded import example, stored, without_sources
 

@@ -202,7 +202,7 @@ instructions = st.builds(
     predicate=st.sampled_from(["", "@P0", "@!UP1", "@!PT"]),
     control=st.none() | controls,
     location=st.lists(frames, max_size=3).map(tuple),
-    live=st.none() | st.builds(LiveRegisters, *[st.integers(0, 300)] * 4),
+    live=st.none() | st.builds(LiveRegisters, *[st.integers(0, 300) | st.integers(0, 999_999_999)] * 4),
     encoding=st.none() | st.tuples(words, words),
 )
 

@@ -202,13 +202,11 @@ def test_where_a_script_stops_the_launches_so_far_are_kept() -> None:
 
     recording = record_request(request_for(KERNELS / "hostile.py", arguments=["raise"]))
     assert [capture.name for capture in recording.captures] == ["fine"]
-    assert recording.script_end is not None
-    assert "RuntimeError: no such luck" in recording.script_end.message
-    assert "hostile.py" in recording.script_end.frames
-    assert "irscope" not in recording.script_end.frames
+    assert "RuntimeError: no such luck" in recording.stopped[0].message
+    assert "hostile.py" in recording.stopped[0].frames
+    assert "irscope" not in recording.stopped[0].frames
     recording = record_request(request_for(KERNELS / "hostile.py", arguments=["exit"]))
-    assert recording.script_end is not None
-    assert "the user asked for it" in recording.script_end.message
+    assert "the user asked for it" in recording.stopped[0].message
 
 
 @pytest.mark.newest

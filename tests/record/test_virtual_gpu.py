@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -40,6 +42,8 @@ JOBS = (
     ("cuda:90", "descriptors.py", "first"),
     ("hip:gfx942", "descriptors.py", "first"),
     ("hip:gfx942", "addresses.py", "first"),
+    ("cuda:90", "refused.py", "first"),
+    ("cuda:90", "programs.py", "first"),
     # Last, for it imports much more of torch.
     ("cuda:90", "compiled.py", "first"),
 )
@@ -163,6 +167,30 @@ def test_tensor_descriptors(ran: Ran, target: str) -> None:
 def test_streams_events_graphs_and_threads(ran: Ran) -> None:
     grids = [launch["grid"][0] for launch in ran("cuda:90", "streams.py")["launches"]]
     assert grids == [1, 2, 3, 4, 5, 5]
+
+
+@NEEDS_TORCH
+def test_what_the_launcher_refuses(ran: Ran) -> None:
+    # What was refused was not launched: three with pinned memory, an empty tensor, two pointers, a large grid.
+    assert kernels_of(ran("cuda:90", "refused.py")) == ["copy_kernel"] * 4 + ["first_of_two_kernel", "copy_kernel"]
+
+
+@pytest.mark.parametrize("backend", ["nvidia", "amd"])
+def test_a_refusal_is_in_the_words_of_the_installed_launcher(backend: str) -> None:
+    from irscope.record.virtual_launch_checks import _words
+
+    folder = Path(str(import_module(f"triton.backends.{backend}").__file__)).parent
+    text = "".join(path.read_text() for path in (folder / "driver.py", folder / "driver.c") if path.exists())
+    # Adjacent literals of C are one.
+    assert _words(backend) in re.sub(r'"\s*"', "", text)
+
+
+@NEEDS_TORCH
+def test_generators_profiles_graphs_and_mappings_of_choices(ran: Ran) -> None:
+    result = ran("cuda:90", "programs.py")
+    assert kernels_of(result).count("scale_kernel") == len(kernels_of(result))
+    # Two launches of the tuned kernel; one under the profiler; three of benchmarks; two around a graph.
+    assert [launch["grid"][0] for launch in result["launches"]] == [1, 1, 1, 2, 2, 2, 3, 3]
 
 
 @NEEDS_TORCH

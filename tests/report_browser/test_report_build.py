@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import shutil
 import subprocess
@@ -17,12 +18,14 @@ from irscope.analysis.marks import word_marks
 from irscope.capture import Capture, StageKind, stage_named
 from irscope.ir.body import read_body
 from irscope.ir.counts import operation_counts
+from tests.analysis.mutations import changeable, changed
 from tests.analysis.test_reorder import BLOCK, LLVM, PTX, moved, shuffled
 from tests.ir.renaming import WAYS, renamed
 from tests.ir.test_mlir import LOOP, SCOPES
 from tests.report_browser.captures import hostile, softmax
 
 REPORT = Path(__file__).parents[2] / "irscope" / "render" / "report"
+DATA = Path(__file__).parents[1] / "data"
 ASSETS = ("loader.js", "viewer.js.deflate", "graphs.js.deflate", "viewer.css", "digests.json", "THIRD_PARTY.md")
 
 
@@ -127,8 +130,26 @@ def cases() -> list[tuple[str, str, str]]:
     orders = [(text, shuffled(text, seed), "mlir") for seed, text in enumerate((one.text("ttir"), text, BLOCK))]
     orders += [(BLOCK, moved(BLOCK, *pair), "mlir") for pair in ((6, 8), (9, 10), (5, 12))]
     orders += [(PTX, moved(PTX, 6, 7), "ptx"), (PTX, moved(PTX, 10, 11), "ptx"), (LLVM, moved(LLVM, 4, 7), "llvm")]
-    others = [*odd, *cut, *names, *orders]
+    others = [*assembly(), *odd, *cut, *names, *orders]
     return [*pairs_of(one), *stages, *others, (one.text("ptx"), one.text("llir"), "llvm")]
+
+
+def assembly() -> list[tuple[str, str, str]]:
+    """Two kernels of each physical assembly against each other, and each with a few registers changed."""
+    found: list[tuple[str, str, str]] = []
+    for kind, names in (
+        ("amdgcn", ("softmax_gfx1100.amdgcn", "matmul_gfx942.amdgcn", "add_gfx1201.amdgcn")),
+        ("sass", ("softmax_90.nvdisasm.txt", "add_120.nvdisasm.txt", "add_75.nvdisasm.txt")),
+    ):
+        texts = [(DATA / "asm" / name).read_text() for name in names]
+        found += [(one, other, kind) for one, other in zip(texts, [*texts[1:], texts[0]], strict=True)]
+        for text in texts:
+            rng, lines = random.Random(7), changeable(text.split("\n"), cast(StageKind, kind))
+            changes = [changed(text, cast(StageKind, kind), rng, lines, []) for _ in range(12)]
+            found += [(text, change.text, kind) for change in changes if change is not None]
+        unknown = [re.sub(r"\b(?:v_add\w*|LDC|FADD)", "NEWOP" if kind == "sass" else "x_new", text) for text in texts]
+        found += [(one, other, kind) for one, other in zip(texts, unknown, strict=True)]
+    return found
 
 
 def diffs_of(rows: list[tuple[str, str, str]]) -> list[TextDiff]:

@@ -5,6 +5,7 @@ Triton was installed in is written as /usr/local/lib.
 """
 
 import json
+import lzma
 import subprocess
 import sys
 from pathlib import Path
@@ -86,6 +87,9 @@ def main():
     for name, arch in [("add", "75"), ("add", "80"), ("add", "120"), ("softmax", "90")]:
         keep(f"{name}_{arch}.cubin", compiled(name, arch).asm["cubin"])
         keep(f"{name}_{arch}.nvdisasm.txt", ran("nvdisasm", "-c", "-g", "-gi", "-hex", f"{name}_{arch}.cubin"))
+    for name in ("softmax_90", "add_120"):
+        listing = ran("nvdisasm", "-c", "-plr", f"{name}.cubin")
+        (HERE / f"{name}.plr.txt.xz").write_bytes(lzma.compress(listing, preset=9 | lzma.PRESET_EXTREME))
     keep("softmax_90.live.txt", ran("nvdisasm", "-c", "-lrm", "count", "softmax_90.cubin"))
     keep("softmax_90.usage.txt", ran("cuobjdump", "-res-usage", "softmax_90.cubin"))
     for name, arch in [("softmax", "90"), ("matmul", "100")]:

@@ -3,6 +3,7 @@ import type { Kind } from "../data/model";
 import { Resolver, splitDefinitions, type Definition } from "./aliases";
 import { clean } from "./clean";
 import { rowHash } from "./hash";
+import { readRegisters, registerTemplates } from "./physical";
 import { LABEL, shapeOf, syntaxOf, VALUE, type Shape, type Syntax } from "./tokens";
 
 /** One side of a comparison, column by column; every list has one item a line, unless said otherwise. */
@@ -18,7 +19,7 @@ export interface Body {
   keys: number[];
   /** Of the line and all that its operands come from. */
   deepKeys: number[];
-  /** The values in the line's holes; a value is its index in `names`. */
+  /** The values in the line's holes, then those of registers it does not name; a value is its index in `names`. */
   values: number[][];
   /** Those that the line does not define. */
   uses: number[][];
@@ -28,7 +29,7 @@ export interface Body {
   openers: number[];
   /** One item a value: how it is written. */
   names: string[];
-  /** One item a value: the line that defines it; -1 where none does. */
+  /** One item a value: the first line that defines it; -1 where none does. */
   definers: number[];
   resolver: Resolver;
   syntax: Syntax;
@@ -54,7 +55,7 @@ export function readBody(text: string, kind: Kind): Body {
   return { kind, lines, numbers, head: kept(head), tail: kept(tail), resolver, syntax, ...columns };
 }
 
-type Columns = Pick<
+export type Columns = Pick<
   Body,
   "shapes" | "keys" | "deepKeys" | "values" | "uses" | "parents" | "openers" | "names" | "definers"
 >;
@@ -90,11 +91,12 @@ function resultsOf(template: string): number {
 function read(lines: string[], kind: Kind, syntax: Syntax, resolver: Resolver): Columns {
   const joined = lines.join("\n");
   const found = joined.match(syntax.name) ?? [];
-  let template = joined.replace(syntax.value, VALUE);
+  let template = syntax.isVirtual ? joined.replace(syntax.value, VALUE) : registerTemplates(joined, kind);
   if (syntax.label) template = template.replace(syntax.label, LABEL);
   const templates = lines.length ? template.split("\n") : [];
   const isLlvm = kind === "llvm";
-  const { isVirtual, hasVersions } = syntax;
+  const { hasVersions } = syntax;
+  if (!syntax.isVirtual) return readRegisters(templates, found, kind, resolver);
   const columns: Columns = {
     shapes: [],
     keys: [],
@@ -209,8 +211,8 @@ function read(lines: string[], kind: Kind, syntax: Syntax, resolver: Resolver): 
       if (place === results) open(line, shape, closed);
       const name = nameAt(position + index);
       const value = scope.get(name);
-      // A label may be named before it stands; a register that was read held something else.
-      const isNew = value === undefined || (definers[value]! < 0 ? !isVirtual && name[0] !== "." : hasVersions);
+      // A label may be named before it stands.
+      const isNew = value === undefined || (definers[value]! >= 0 && hasVersions);
       if (value === undefined || isNew) {
         const region = regions.at(-1)!;
         if (value !== undefined && value < region.first) region.hidden.push([name, value]);

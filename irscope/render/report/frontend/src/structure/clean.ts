@@ -23,7 +23,7 @@ const SECTION = /^\s*\.section\s+"?(?<name>[.\w$]+)/;
 // "        /*0010*/                   S2R R13, SR_TID.X ;        /* 0x00000000000d7919 */"
 const SASS_COMMENT = /\/\*.*?\*\/|\/\/.*$/g;
 // "        0000  B-1----:R-:W0:Y:S01  G001:P0:U00:Q0  LDC R1, c[0x0][0x28]"
-const SASS_COLUMNS = /^ *[0-9a-f]{4,}  B[0-9-]{6}:R[0-9-]:W[0-9-]:[Y-]:S\d\d(?:  G\d+:P\d+:U\d+:Q\d+)?  /;
+const SASS_COLUMNS = /^ *[0-9a-f]{4,}  (?:B[0-9-]{6}:R[0-9-]:W[0-9-]:[Y-]:S\d\d|-)(?:  G\d+(?::[PUQ]\d+)*)?  /;
 
 export interface Cleaned {
   lines: string[];
@@ -40,7 +40,8 @@ export function clean(text: string, kind: Kind): Cleaned {
   }
   if (kind === "llvm") return cleanLlvm(text);
   if (kind === "sass") {
-    const bare = (line: string) => respaced(line.replace(SASS_COLUMNS, "        ").replace(SASS_COMMENT, ""));
+    const bare = (line: string) =>
+      respaced(line.replace(SASS_COLUMNS, "        ").replace(SASS_COMMENT, "").replaceAll(".reuse", ""));
     return numbered(text.split("\n").map(bare));
   }
   return cleanAssembly(text, kind);

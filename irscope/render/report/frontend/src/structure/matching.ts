@@ -30,6 +30,7 @@ export class Matching {
     this.moved = this.aligner.moved;
     this.roles = new Roles(this.aligner);
     this.compare();
+    if (!left.syntax.isVirtual) this.roles.blameWriters();
     this.equal = this.toLeft.map((one, other) => one >= 0 && this.isEqual(one, other));
   }
 
@@ -47,8 +48,7 @@ export class Matching {
   private isEqual(leftLine: number, rightLine: number): boolean {
     if (this.left.keys[leftLine] !== this.right.keys[rightLine]) return false;
     const [ours, theirs] = [this.left.values[leftLine]!, this.right.values[rightLine]!];
-    const { valueOf } = this.roles;
-    return ours.length === theirs.length && theirs.every((value, place) => valueOf[value] === ours[place]);
+    return ours.length === theirs.length && theirs.every((value, place) => this.roles.isSame(ours[place]!, value));
   }
 
   private compare(): void {

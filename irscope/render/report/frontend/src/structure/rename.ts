@@ -3,6 +3,7 @@ import type { Definition } from "./aliases";
 import { append, type Pair } from "./anchors";
 import type { Body } from "./body";
 import type { Matching } from "./matching";
+import { joinedName } from "./registers";
 
 /** The lines of both sides as they are shown: alias definitions, the body, and the definitions behind it. */
 export interface Display {
@@ -107,12 +108,15 @@ class Names {
     const values = right.values[number]!;
     const renamed = values.some((value) => this.value(value) !== right.names[value]);
     if (!renamed && !(this.renamesAliases && (own.includes("#") || own.includes("!")))) return own;
+    const spans = right.shapes[number]!.spans;
     let next = 0;
+    let hole = 0;
     return own.replace(right.syntax.any, (found) => {
       if (right.syntax.alias && (found[0] === "#" || found[0] === "!")) return this.aliasNames.get(found) ?? found;
-      const value = values[next++];
-      if (value === undefined) return found;
-      const name = this.value(value);
+      const span = spans[hole++] ?? 0;
+      const names = values.slice(next, (next += span)).map((value) => this.value(value));
+      if (!names.length) return found;
+      const name = right.syntax.isVirtual ? names[0]! : joinedName(names, found);
       // In LLVM IR a label stands without the sign where it is defined.
       return found[0] === name[0] || name[0] !== "%" ? name : name.slice(1);
     });

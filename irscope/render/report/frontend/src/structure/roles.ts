@@ -9,6 +9,8 @@ export class Roles {
   valueOf: number[] = [];
   /** Per left value, the right one that plays its part; -1 for none. */
   private roleOf: number[] = [];
+  /** Left values of physical registers whose writer stands in for the readers that lost it. */
+  private exposed = new Set<number>();
   private readonly left: Body;
   private readonly right: Body;
 
@@ -23,6 +25,7 @@ export class Roles {
     const { toLeft } = this.aligner;
     this.valueOf = new Array<number>(right.names.length).fill(-1);
     this.roleOf = new Array<number>(left.names.length).fill(-1);
+    this.exposed = new Set();
     toLeft.forEach((leftLine, rightLine) => {
       if (leftLine >= 0 && right.shapes[rightLine]!.defines.length) this.byDefinitions(leftLine, rightLine);
     });
@@ -44,6 +47,40 @@ export class Roles {
       const named = loose.get(right.names[value]!)?.pop();
       if (named !== undefined) this.pair(named, value);
     });
+  }
+
+  /** Where readers of one register read different values, parts the values that moved to another register. */
+  blameWriters(): void {
+    const { left, right, valueOf, roleOf } = this;
+    const parted: [number, number][] = [];
+    const blamed: [number, number][] = [];
+    this.aligner.toLeft.forEach((leftLine, rightLine) => {
+      if (leftLine < 0 || left.keys[leftLine] !== right.keys[rightLine]) return;
+      const theirs = right.values[rightLine]!;
+      left.values[leftLine]!.forEach((one, place) => {
+        const other = theirs[place];
+        if (other === undefined || valueOf[other] === one || left.names[one] !== right.names[other]) return;
+        const pairs: [number, number][] = [
+          [one, roleOf[one]!],
+          [valueOf[other]!, other],
+        ];
+        const moved = pairs.filter(([a, b]) => a >= 0 && b >= 0 && left.names[a] !== right.names[b]);
+        if (!moved.some(([, b]) => right.definers[b]! >= 0)) return;
+        parted.push(...moved);
+        blamed.push([one, other]);
+      });
+    });
+    for (const [one, other] of parted) roleOf[one] = valueOf[other] = -1;
+    for (const [one, other] of blamed) {
+      this.pair(one, other);
+      this.exposed.add(one);
+    }
+  }
+
+  /** Whether a right value plays the part of a left one, or the writer of either shows that it does not. */
+  isSame(one: number, other: number): boolean {
+    if (this.valueOf[other] === one) return true;
+    return this.exposed.has(one) && this.left.names[one] === this.right.names[other];
   }
 
   private pair(left: number, right: number): void {

@@ -1,5 +1,8 @@
 // What a line of each kind of text is made of; as irscope/ir/tokens.py has it.
 import type { Kind } from "../data/model";
+import { readAmdgcn } from "./amdgcn";
+import { definesOf, spansOf, type Access } from "./registers";
+import { readSass } from "./sass";
 
 /** Stands for a value (an SSA value, a register) in a template. */
 export const VALUE = "\x01";
@@ -81,13 +84,13 @@ const SYNTAXES: Partial<Record<Kind, Syntax>> = {
   ptx: syntax({ value: String.raw`%(?!clock|envreg|pm\d|reserved)[a-z]+\d+\b(?!\.)`, label: String.raw`\$L\w+` }),
   // R12   UR4   P0   UP1   B0             .L_x_3
   sass: syntax(
-    { value: String.raw`\b(?:U?[RP]|S?B)\d+\b`, label: String.raw`\.L_\w+` },
-    { isVirtual: false, hasVersions: true },
+    { value: String.raw`\b(?:U?[RP]|B)\d+\b`, label: String.raw`\.L_\w+` },
+    { isVirtual: false, hasVersions: true, keepsUnknown: true },
   ),
   // v12   s[4:7]   a3                     .LBB0_2
   amdgcn: syntax(
     { value: String.raw`\b[vas](?:\d+\b|\[\d+:\d+\])`, label: String.raw`\.L\w+` },
-    { isVirtual: false, hasVersions: true },
+    { isVirtual: false, hasVersions: true, keepsUnknown: true },
   ),
 };
 
@@ -108,6 +111,10 @@ export interface Shape {
   closes: boolean;
   /** Whether value names begin anew here. */
   isFunction: boolean;
+  /** Of an instruction on physical registers: what it does with them. */
+  access: Access | null;
+  /** How many of a line's values each hole stands for; behind them come those that have no hole. */
+  spans: number[];
 }
 
 type Reading = [name: string, defines: number[], isFunction: boolean];
@@ -122,15 +129,19 @@ export function shapeOf(template: string, kind: Kind): Shape {
   }
   const read = kind === "mlir" ? mlir : kind === "llvm" ? llvm : assembly;
   const [name, defines, isFunction] = read(template, holes, kind);
-  const braces = kind !== "sass" && kind !== "amdgcn";
+  const readAccess = kind === "sass" ? readSass : kind === "amdgcn" ? readAmdgcn : null;
+  const braces = !readAccess;
+  const access = readAccess && name && !".^}".includes(name[0]!) ? readAccess(template) : null;
   return {
     template,
     name,
     holes: holes.length,
-    defines,
+    defines: access ? definesOf(access) : defines,
     opens: braces && bare.endsWith("{"),
     closes: braces && bare.startsWith("}"),
     isFunction,
+    access,
+    spans: access ? spansOf(access) : holes.map(() => 1),
   };
 }
 
@@ -185,28 +196,20 @@ function llvm(template: string, holes: number[]): Reading {
   return [name, start ? [0] : [], false];
 }
 
-// "@\1 bra \2;"   "@!\1 mov.b32 \1, \1;"
-const PREDICATE = /^@!?(?:\x01|U?PT) */;
+// "@\1 bra \2;"   "@!\1 mov.b32 \1, \1;"   "@!\1UP BRA \2"
+const PREDICATE = /^@!?(?:\x01(?:U?P)?|U?PT) */;
 // "softmax:"   "amdhsa.target:   amdgcn-amd-amdhsa"
 const NAME_LINE = /^[\w.$-]+:(?: |$)/;
 const MNEMONIC = /[A-Za-z_.][\w.]*/y;
 // "{\1, \1}, [\1];"   "\1|\1, \1"   "\1, \1"   "-\1" is no destination.
 const DESTINATION = / *(?:\{[^}]*\}|\x01(?:\|\x01)?)/y;
 
-const words = (...lines: string[]) => new Set(lines.flatMap((line) => line.split(" ")));
-const NO_RESULT: Partial<Record<Kind, Set<string>>> = {
-  ptx: words(
-    "st red bra brx ret exit trap bar barrier membar fence cp prefetch prefetchu mbarrier wgmma call stmatrix",
-    "setmaxnreg griddepcontrol nanosleep pragma",
-  ),
-  sass: words(
-    "ST STG STS STL STSM RED REDG BRA BRX JMP EXIT RET BAR MEMBAR NOP DEPBAR LDGDEPBAR LDGSTS WARPSYNC BSYNC",
-    "ERRBAR CCTL UTMASTG UTMALDG UTMAREDG SYNCS WARPGROUP FENCE CALL KILL NANOSLEEP BPT",
-  ),
-};
-// "global_store_dwordx4 \1, \1, off"   "s_cmp_lt_i32 \1, \1"   "s_waitcnt vmcnt(0)"
-const AMD_NO_RESULT =
-  /^(?:.*_(?:store|write)|ds_(?:write|store)|s_(?:cmp|bitcmp|branch|cbranch|waitcnt|barrier|endpgm|nop|set|sleep))/;
+const PTX_NO_RESULT = new Set(
+  (
+    "st red bra brx ret exit trap bar barrier membar fence cp prefetch prefetchu mbarrier wgmma call stmatrix setmaxnreg" +
+    " griddepcontrol nanosleep pragma"
+  ).split(" "),
+);
 
 function assembly(template: string, holes: number[], kind: Kind): Reading {
   if (template.startsWith("}")) return ["}", [], false];
@@ -220,7 +223,7 @@ function assembly(template: string, holes: number[], kind: Kind): Reading {
     return [name, [], template.includes(".entry") || template.includes(".func") || name === ".type"];
   }
   const base = name.split(".", 1)[0]!;
-  if (NO_RESULT[kind]?.has(base) || (kind === "amdgcn" && AMD_NO_RESULT.test(name))) return [name, [], false];
+  if (PTX_NO_RESULT.has(base) || kind === "sass" || kind === "amdgcn") return [name, [], false];
   const destination = at(DESTINATION, template, mnemonic.index + name.length);
   if (!destination) return [name, [], false];
   const [from, to] = [destination.index, destination.index + destination[0].length];

@@ -1,0 +1,48 @@
+"""What a kernel's first launch was given: each argument as far as it can be written down, without its data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+ArgumentKind = Literal["tensor", "scalar", "descriptor"]
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of a launch, or one element of an argument that is a tuple."""
+
+    path: str
+    """The parameter, or the path of an element: `x_ptr`, `sizes[0]`."""
+    kind: ArgumentKind
+    dtype: str = ""
+    """The element type as torch names it (`float16`); of a scalar Python's type: int, float or bool."""
+    value: bool | int | float | str | None = None
+    """A scalar's value; inf and nan as text."""
+    shape: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
+    """In elements."""
+    storage_offset: int | None = None
+    """Elements between the beginning of the storage and the tensor's first; None where that is not known."""
+    storage_bytes: int | None = None
+    """The size of the whole storage; None where that is not known."""
+    alignment_bytes: int | None = None
+    """The greatest power of two, up to 512, that divides the address of the first element; None for a scalar."""
+    block_shape: tuple[int, ...] = ()
+    """A descriptor's block."""
+    specializes: bool = True
+    """Whether Triton may specialise on it (`do_not_specialize` forbids it)."""
+    specializes_on_alignment: bool = True
+    """Whether it may specialise on its divisibility by 16 (`do_not_specialize_on_alignment` forbids it)."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchRecord:
+    """The arguments of the launch that a kernel was compiled for; its grid is the Launch's own."""
+
+    arguments: tuple[Argument, ...] = ()
+    """Tensors, scalars and descriptors in the kernel's order; constants and None are among the Launch's constants."""
+
+    def argument(self, path: str) -> Argument | None:
+        """The argument of that path, or None."""
+        return next((argument for argument in self.arguments if argument.path == path), None)
