@@ -10,7 +10,7 @@ from typing import Any
 
 from irscope.record import triton_api
 from irscope.record.device_kernels import with_binary
-from irscope.record.recompile import chosen_options
+from irscope.record.retarget import chosen_options
 
 Compile = Callable[[dict[str, Any]], Any]
 """Compiles the kernel's source under the empty plan with other options; gives a CompiledKernel."""

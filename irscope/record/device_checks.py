@@ -19,7 +19,6 @@ from irscope.record.device_launch import Compiles, compile_again, end_in_fault, 
 from irscope.record.device_watch import is_timed_now
 from irscope.record.events import Event, EventSink
 from irscope.record.request import RecordRequest
-from irscope.record.retarget import chosen_options
 from irscope.record.watched_compile import Watch
 from irscope.record.worker import work
 

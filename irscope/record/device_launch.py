@@ -19,8 +19,8 @@ from irscope.record.device_kernels import SeenLaunch, launch, pointer_uses_of, w
 from irscope.record.device_memory import KeptLaunch
 from irscope.record.device_watch import is_timed_now
 from irscope.record.events import Event, EventSink
-from irscope.record.recompile import chosen_options
 from irscope.record.request import RecordRequest
+from irscope.record.retarget import chosen_options
 from irscope.record.watched_compile import Watch
 from irscope.record.worker import work
 
