@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import gc
 import os
 import sys
@@ -62,6 +63,8 @@ def run(arguments: list[str]) -> int:
         if debug:
             raise
         told = [str(part) for part in (error.filename, error.strerror or error) if part]
+        if error.filename is None and error.errno == errno.ENOENT and not _has_working_folder():
+            told = ["the working folder is gone: change to one that exists"]
         print(f"irscope: {': '.join(told)}", file=sys.stderr)
         return 1
     except Exception as error:
@@ -79,6 +82,14 @@ def run(arguments: list[str]) -> int:
             file=sys.stderr,
         )
         return 1
+
+
+def _has_working_folder() -> bool:
+    try:
+        os.getcwd()
+    except OSError:
+        return False
+    return True
 
 
 def _split(arguments: list[str]) -> tuple[list[str], list[str], list[str]]:

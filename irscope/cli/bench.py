@@ -13,7 +13,7 @@ from irscope.cli import app, options
 from irscope.cli.output import colored, emit, emit_json, width
 from irscope.cli.recording import recorded
 from irscope.cli.run import LaunchTimeout, Script, script_of
-from irscope.cli.subject import How, check_plan, failure_text, option_value, progress, say
+from irscope.cli.subject import How, check_plan, failure_text, option_value, progress, say, tell_origin
 from irscope.errors import CaptureNotFound, UsageError
 from irscope.plan import PassPlan
 from irscope.store import SUFFIX, CaptureStore, load
@@ -174,6 +174,7 @@ def _compiled(baseline: Capture, variant: Variant, timeout_s: float, tell: Calla
                 f"--vs {name}=…: {name} is a tl.constexpr, and the launch's grid and inputs go with its value. Change "
                 "it in the script."
             )
+    tell_origin(baseline)
     request = request_from_capture(
         baseline, plan=str(variant.plan or ""), options=dict(variant.options), snapshots="none"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from irscope.capture import Capture
-from irscope.cli.subject import How, run_request, say
+from irscope.cli.subject import How, run_request, say, tell_origin
 from irscope.errors import IrscopeError, StageNotFound
 
 
@@ -12,6 +12,7 @@ def capture_with_all_texts(capture: Capture) -> Capture:
     from irscope.record.requests import request_from_capture
 
     say("The recording left this IR out (--snapshots all keeps it); compiling it again from the capture's source.")
+    tell_origin(capture)
     request = request_from_capture(
         capture, plan=str(capture.plan), snapshots="all", options=None, targets=(str(capture.target),)
     )

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -169,6 +170,7 @@ def compiled_for_each(capture: Capture, asked: How, *, becomes_last: bool = True
     """As `compiled_again`, for each of the targets."""
     from irscope.record.requests import request_from_capture
 
+    tell_origin(capture)
     request = request_from_capture(
         capture,
         targets=asked.targets,
@@ -194,6 +196,20 @@ def compiled_for_each(capture: Capture, asked: How, *, becomes_last: bool = True
         for path in before:
             store.mark_last(path)
     return captures
+
+
+def tell_origin(capture: Capture) -> None:
+    """Say, once a process, that a capture that is compiled again is not one that was recorded here."""
+    if not CaptureStore().path_of(capture).is_file():
+        _tell_foreign(capture.name, capture.id[:8])
+
+
+@cache
+def _tell_foreign(name: str, id_: str) -> None:
+    say(
+        f"{name} ({id_}) is not among the captures that were recorded here: compiling it again runs Triton, LLVM and "
+        "the assembler on text that somebody else may have written (docs/security.md)."
+    )
 
 
 def nth_launch(captures: Sequence[Capture], asked: How) -> list[Capture]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from irscope.capture import Capture
 from irscope.cli.streams import raw_stderr
-from irscope.cli.subject import How, captures_of, failure_text, say
+from irscope.cli.subject import How, captures_of, failure_text, say, tell_origin
 from irscope.errors import PlanError, RecordingError
 from irscope.plan import PassPlan, PassRule
 from irscope.render.tables import visible
@@ -33,6 +33,7 @@ def one_capture(subject: str | None, asked: How) -> tuple[Capture, int]:
             f"{len(captures)} launches: this is number {index + 1}, {captures[index].name}. --launch N takes another, "
             "FILE::KERNEL another kernel."
         )
+    tell_origin(captures[index])
     return captures[index], asked.launch or index + 1
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from irscope.capture import Capture, stage_named
-from irscope.cli.subject import How, nth_launch, run_request, say, tell_stops
+from irscope.cli.subject import How, nth_launch, run_request, say, tell_origin, tell_stops
 from irscope.errors import RecordingError, UsageError, did_you_mean
 from irscope.store import SUFFIX, CaptureStore
 
@@ -59,8 +59,10 @@ def _request(file: str, kernel: str, asked: How) -> RecordRequest:
     path = Path(file)
     level = cast("Any", asked.snapshots)
     if path.suffix == SUFFIX or (not path.exists() and not path.suffix and "/" not in file):
+        capture = CaptureStore().load(file)
+        tell_origin(capture)
         return request_from_capture(
-            CaptureStore().load(file),
+            capture,
             targets=asked.targets,
             options=asked.options,
             snapshots=level,

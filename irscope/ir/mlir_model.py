@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from irscope.ir.alias_table import AliasTable
+
 # "%cst = arith.constant 1 : i32" has its types behind the last " : " that stands outside of brackets.
 _BRACKETS = re.compile(r'"(?:[^"\\\n]|\\.)*"|->|[()\[\]{}<>]| : ')
 
@@ -132,13 +134,14 @@ class MlirModule:
     """Those at the top; as a rule, `module` alone."""
     _definitions: Mapping[int, Operation] = field(repr=False)
     _uses: Mapping[int, list[Operation]] = field(repr=False)
+    _table: AliasTable = field(repr=False, compare=False)
 
     @classmethod
     def of(cls, aliases: Mapping[str, str], operations: tuple[Operation, ...]) -> MlirModule:
         """The module of some operations, with who defines and who reads each value."""
         definitions: dict[int, Operation] = {}
         uses: dict[int, list[Operation]] = {}
-        module = cls(aliases, operations, definitions, uses)
+        module = cls(aliases, operations, definitions, uses, AliasTable(aliases, _ALIAS))
         for operation in module.walk():
             for value in operation.results:
                 definitions[value.number] = operation
@@ -171,12 +174,7 @@ class MlirModule:
 
     def resolve(self, text: str) -> str:
         """A text with its attribute and type aliases replaced by what they stand for."""
-        for _ in range(40):
-            fresh = _ALIAS.sub(lambda match: self.aliases.get(match[0], match[0]), text)
-            if fresh == text:
-                break
-            text = fresh
-        return text
+        return self._table.expand(text)
 
 
 # #blocked1, but neither #ttg.blocked<…> nor #loc3

@@ -142,8 +142,18 @@ def import_file(path: Path) -> dict[str, Any]:
         return vars(module)
 
 
+def _refuse_interpreter() -> None:
+    """Raise RecordingError where kernels would run in Triton's interpreter: nothing is compiled then."""
+    if os.environ.get("TRITON_INTERPRET", "").lower() in ("1", "true", "on", "yes", "y"):
+        raise RecordingError(
+            f"TRITON_INTERPRET={os.environ['TRITON_INTERPRET']} is set: kernels run in Triton's interpreter, and "
+            "nothing is compiled. Record without it: env -u TRITON_INTERPRET irscope …"
+        )
+
+
 @contextmanager
 def _as_python_would(path: Path, arguments: tuple[str, ...]) -> Iterator[None]:
+    _refuse_interpreter()
     argv, search = sys.argv[:], sys.path[:]
     sys.argv = [str(path), *arguments]
     sys.path.insert(0, str(path.resolve().parent))

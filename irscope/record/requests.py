@@ -33,6 +33,12 @@ def request_for(
     assume: Mapping[str, str] | None = None,
 ) -> RecordRequest:
     """The request for a script, a kernel with a signature, or an IR file; raises UsageError where they don't fit."""
+    try:
+        os.getcwd()
+    except FileNotFoundError as error:
+        raise RecordingError(
+            "the working folder, in which a script runs, is gone: change to one that exists."
+        ) from error
     function = getattr(source, "fn", None)
     if function is not None:
         kernel = kernel or function.__name__

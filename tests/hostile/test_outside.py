@@ -71,6 +71,30 @@ def test_a_stream_that_takes_nothing(file: Path, redirection: str, code: int, to
     assert "Exception ignored" not in done.stderr
 
 
+@pytest.mark.triton
+@pytest.mark.parametrize(
+    "words", [["examples/vector_add.py"], ["examples/vector_add.py::add_kernel", "--signature", "i32"]]
+)
+def test_the_interpreter_is_named(words: list[str]) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TRITON_INTERPRET": "1"}
+    command = [sys.executable, "-m", "irscope", "dump", *words]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "TRITON_INTERPRET=1 is set" in done.stderr
+
+
+@pytest.mark.parametrize("script", ["vector_add.py", str(ROOT / "examples" / "vector_add.py")])
+def test_a_working_folder_that_is_gone(tmp_path: Path, script: str) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = f"rmdir {tmp_path}; {sys.executable} -m irscope dump {script}"
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "the working folder" in done.stderr
+    assert "is gone" in done.stderr
+
+
 def test_a_dumb_terminal_has_no_pager(monkeypatch: pytest.MonkeyPatch) -> None:
     from irscope.render.terminal import page
 
