@@ -83,6 +83,9 @@ class PassPlan:
                 raise PlanError(
                     f"'+{rule}' must name its stage, such as ttgir:{rule}: it switches the others off there."
                 )
+        # A rule that is named twice is one: the plan's text decides a capture's identity.
+        object.__setattr__(self, "disabled", tuple(dict.fromkeys(self.disabled)))
+        object.__setattr__(self, "only", tuple(dict.fromkeys(self.only)))
 
     @staticmethod
     def parse(text: str) -> PassPlan:
@@ -114,7 +117,7 @@ class PassPlan:
 
     def without(self, *rules: PassRule) -> PassPlan:
         """The plan with more passes off."""
-        return PassPlan(self.disabled + tuple(rule for rule in rules if rule not in self.disabled), self.only)
+        return PassPlan(self.disabled + rules, self.only)
 
     def check(self, passes: Sequence[NamedPass]) -> None:
         """Raise PlanError for the first rule that names no pass of a pipeline that ran to its end."""

@@ -104,3 +104,7 @@ def test_a_rule_that_matches_nothing_names_the_nearest() -> None:
     ):
         PassPlan.parse("-canonicalizer#3").check(pipeline)
     PassPlan.parse("-canonicalizer#2").check(pipeline)
+
+
+def test_a_rule_that_is_named_twice_is_one() -> None:
+    assert str(PassPlan.parse("-combine -coalesce -combine +ttgir:cse +ttgir:cse")) == "-combine -coalesce +ttgir:cse"
