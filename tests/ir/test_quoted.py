@@ -128,7 +128,10 @@ def test_what_is_escaped_is_unescaped(path: str) -> None:
     assert unescape_ir(in_ir(path).replace("\\5C", "\\\\")) == path
 
 
-@given(st.text(max_size=12), st.text(st.characters(exclude_characters="/"), min_size=1, max_size=12))
+SIGNS = st.characters(codec="utf-8", exclude_characters="/")
+
+
+@given(st.text(SIGNS, max_size=12), st.text(SIGNS, min_size=1, max_size=12))
 def test_a_path_of_a_cubin_is_found_with_the_ptx_and_guessed_without(folder: str, name: str) -> None:
     path = f"/{folder}/{name}.py"
     written = in_assembly(path)

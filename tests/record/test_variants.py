@@ -90,11 +90,11 @@ def planted(folder: Path, code: str) -> str:
 import os, runpy, subprocess, sys
 from irscope.record import recompile
 real = recompile._run_stages
-def run_stages(request, watched, target):
+def run_stages(request, *given):
     plan = request.plan
-    watched.emit("stage-begin", stage="ttir")
+    given[-2].emit("stage-begin", stage="ttir")
 {code}
-    return real(request, watched, target)
+    return real(request, *given)
 recompile._run_stages = run_stages
 sys.argv = ["zygote", sys.argv[3]]
 runpy.run_module("irscope.record.zygote", run_name="__main__")
