@@ -29,6 +29,9 @@ __all__ = ["watched_children"]
 _PID = struct.Struct("<i")
 # `/usr/bin/env python3.12`, `cd x && python -m y`
 _PYTHON = re.compile(r"(?:^|[\s/;&|(])(?:python|pypy)[\d.]*(?=\s|$)")
+_RUNNERS = frozenset(
+    {"env", "sh", "bash", "dash", "zsh", "nice", "nohup", "setsid", "timeout", "taskset", "numactl", "time"}
+)
 _OWN = "irscope.record"
 
 
@@ -116,8 +119,24 @@ def _note(command: Any, started: list[str]) -> None:
     """Remember a command that runs Python, other than irscope's own."""
     words = [command] if isinstance(command, str | bytes | os.PathLike) else list(command)
     text = " ".join(os.fsdecode(word) for word in words)
-    if _OWN not in text and words and (_PYTHON.search(text) or _is_python_script(os.fsdecode(words[0]))):
+    if not words or _OWN in text or _is_called_by_triton():
+        return
+    # Of a list only the program counts, and of what runs another program all of it: a compiler's library may lie in
+    # .../lib/python3.12.
+    program = os.fsdecode(words[0])
+    runs_another = len(words) == 1 or os.path.basename(program) in _RUNNERS
+    if _PYTHON.search(text if runs_another else program) or _is_python_script(program):
         started.append(text if len(text) <= 200 else text[:200] + "…")
+
+
+def _is_called_by_triton() -> bool:
+    """Whether Triton itself starts it: it builds its launchers with the C compiler, and asks tools their version."""
+    frame = sys._getframe()
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] == "triton":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _is_python_script(program: str) -> bool:

@@ -194,5 +194,6 @@ def _tested(value: Any) -> Any:
 
 
 def _is_scalar_tensor(value: Any) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.Tensor) and value.numel() == 1
+    # A rewritten module may run while torch is still being imported.
+    tensor_class = getattr(sys.modules.get("torch"), "Tensor", None)
+    return tensor_class is not None and isinstance(value, tensor_class) and value.numel() == 1

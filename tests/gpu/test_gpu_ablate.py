@@ -46,7 +46,8 @@ def test_bisect_finds_a_planted_race() -> None:
     plan = [word for name in (*fences, "ttgir:symbol_dce", "ttgir:reorder_instructions") for word in ("-d", name)]
     # Where the first alone is off, is the fence still there? Then it is lost with both, and the last to go is guilty.
     alone = irscope("dump", SCRIPTS / "scaled_matmul.py", "-d", fences[0], "--snapshots", "none", "--stage", "ptx")
-    assert alone.returncode == 0, alone.stderr
+    # With a fence lost the script's own check of the product may fail: that is exit code 1, and the PTX is there.
+    assert alone.stdout, alone.stderr
     guilty = fences if "fence.proxy.async" in alone.stdout else fences[:1]
     for _ in range(3):
         # A race need not be lost each time.

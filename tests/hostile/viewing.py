@@ -60,6 +60,7 @@ def faults_of(file: Path, other: Path, out: Path, *, timed: bool = False) -> lis
     others use the machine.
     """
     found: list[Fault] = []
+    peak_before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
     for words in COMMANDS:
         command = tuple(word.format(file=file, other=other, out=out) for word in words)
         began = time.process_time()
@@ -72,7 +73,8 @@ def faults_of(file: Path, other: Path, out: Path, *, timed: bool = False) -> lis
             found.append(Fault(words, f"exit {code}: {told[-300:]}"))
         if timed and (seconds := time.process_time() - began) > LONGEST_S:
             found.append(Fault(words, f"{seconds:.1f} s"))
-        if timed and (peak := resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10) > LARGEST_BYTES:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+        if timed and peak > max(LARGEST_BYTES, peak_before):
             found.append(Fault(words, f"{peak >> 20} MiB"))
             break
     return found
