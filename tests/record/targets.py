@@ -78,7 +78,7 @@ def main():
     wrong = 0
     by_target = {target: [one for one in recording.captures if str(one.target) == target] for target in targets}
     for target, captures in by_target.items():
-        told, plain = [of_capture(one) for one in captures if one.status == "ok"], alone(target, parts)
+        told, plain = [of_capture(one) for one in captures if one.has_compiled], alone(target, parts)
         here, there = without_binary(told), without_binary(plain)
         differ = sum(((here - there) + (there - here)).values())
         cubins = {rows["ptx"]: rows["cubin"] for _, rows in plain if "cubin" in rows}
@@ -102,7 +102,7 @@ def compiled_again(by_target):
         for target in others
         for one in by_target[first]
         for own in by_target[target]
-        if own.status == one.status == "ok" and given(own) == given(one)
+        if own.has_compiled and one.has_compiled and given(own) == given(one)
     ]
     requests = [
         replace(request_from_capture(one, targets=(target,), snapshots="none"), disassemble=False, layouts=False)
