@@ -138,16 +138,18 @@ def _record_one(
     if request.snapshots == "triton" and not stopped_by:
         try:
             captures = tuple(
-                _with_text_before_failure(capture, timeout_s - assembly.seconds_of(index), interpreter, keep)
+                _with_text_before_failure(capture, timeout_s - assembly.seconds_of(index), interpreter)
                 for index, capture in enumerate(captures)
             )
         except Interrupted as error:
             stopped_by = error.number
+        for capture in captures if keep is not None else ():
+            keep(capture)
     ends = () if assembly.script_end is None else (assembly.script_end,)
     return Recording(captures, ends, tuple(assembly.notes), output.decode("utf-8", "replace"), stopped_by)
 
 
-def _with_text_before_failure(capture: Capture, left_s: float, interpreter: str | None, keep: Keep | None) -> Capture:
+def _with_text_before_failure(capture: Capture, left_s: float, interpreter: str | None) -> Capture:
     """A capture that failed in a pass, with that pass and the IR just before it.
 
     The passes on the LLVM dialect run together and are not printed; where one of them failed, the compile is made again
@@ -174,10 +176,7 @@ def _with_text_before_failure(capture: Capture, left_s: float, interpreter: str 
         return capture
     if failed is not None and again.failure.pass_label != failed.label:
         return capture
-    full = replace(capture, snapshots=again.snapshots, failure=again.failure, snapshot_level="all")
-    if keep is not None:
-        keep(full)
-    return full
+    return replace(capture, snapshots=again.snapshots, failure=again.failure, snapshot_level="all")
 
 
 def _may_have_failed_in_a_pass(failure: Failure) -> bool:

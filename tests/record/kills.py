@@ -1,7 +1,8 @@
 """Kill a recording at random moments and look at what is left: `python kills.py COUNT [SEED]`.
 
-Prints a line for each kill that left something wrong, and figures at the end; exits with 1 where there was one. A launch
-counts as complete when it returned, as the script itself wrote down; where the parent is killed, `BEFORE_S` earlier.
+Prints a line for each kill that left something wrong, and figures at the end; exits with 1 where there was one. A
+launch counts as complete when it returned, as the script itself wrote down; where the parent is killed, `BEFORE_S`
+earlier.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def what_is_left(kill: Kill, folder: Path) -> Left:
     environment = os.environ | {
         "IRSCOPE_HOME": str(home), "TMPDIR": str(temporary), "PYTHONPATH": str(ROOT), "TRITON_CACHE_DIR": str(folder)
     }  # fmt: skip
-    command = [sys.executable, "-m", "irscope", "dump", str(SCRIPT), "--target", "cuda:90", "--virtual", "--", str(told)]
+    command = [sys.executable, "-m", "irscope", "dump", str(SCRIPT), "--virtual", "--", str(told)]
     process = subprocess.Popen(
         command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -83,7 +84,7 @@ def what_is_left(kill: Kill, folder: Path) -> Left:
     for pid in [process.pid, *children] if kill.way == "both" else children if kill.way == "child" else [process.pid]:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, getattr(signal, kill.way, signal.SIGKILL))
-    out, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=60)
     gone = time.monotonic() + GONE_S
     while (left := processes_with(str(home))) and time.monotonic() < gone:
         time.sleep(0.05)
@@ -108,9 +109,7 @@ def what_is_left(kill: Kill, folder: Path) -> Left:
     late = {block for block in lost if kill.way in ("parent", "both") and ended[block] > moment - BEFORE_S}
     problems += [f"lost: BLOCK={block}" for block in sorted(lost - late)]
     interrupted = [one for one in captures if one.failure is not None]
-    problems += [
-        f"failed: {one.failure}" for one in interrupted if one.failure.kind not in ("interrupt", "abort")
-    ]
+    problems += [f"failed: {one.failure}" for one in interrupted if one.failure.kind not in ("interrupt", "abort")]
     return Left(tuple(problems), len(ended), len(stored), len(interrupted), len(late))
 
 
