@@ -73,9 +73,7 @@ def what_is_left(kill: Kill, folder: Path) -> Left:
         command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     # Where none is to have returned yet, from the moment that there is a child.
-    while process.poll() is None and (
-        not children_of(process.pid) or sum(word == "end" for word, _, _ in told_by(told)) < kill.launches
-    ):
+    while process.poll() is None and (not children_of(process.pid) or ended_by(told) < kill.launches):
         time.sleep(0.005)
     time.sleep(kill.delay_s)
     moment = time.time()
@@ -100,7 +98,7 @@ def what_is_left(kill: Kill, folder: Path) -> Left:
         code = 143 if kill.way == "SIGTERM" else 130
         told_so = process.returncode == code and "irscope: interrupted" in errors
         # Its work may have been done, and its end begun.
-        if not told_so and not (process.returncode in (0, -getattr(signal, kill.way)) and sum_of(told) == LAUNCHES):
+        if not told_so and not (process.returncode in (0, -getattr(signal, kill.way)) and ended_by(told) == LAUNCHES):
             problems.append(f"exit code {process.returncode}: {errors!r}")
     captures = [load(path) for path in (home / "captures").glob("*.irscope")]
     stored = {str(dict(capture.launch.constants)["BLOCK"]) for capture in captures if capture.status == "ok"}
@@ -113,7 +111,8 @@ def what_is_left(kill: Kill, folder: Path) -> Left:
     return Left(tuple(problems), len(ended), len(stored), len(interrupted), len(late))
 
 
-def sum_of(told: Path) -> int:
+def ended_by(told: Path) -> int:
+    """How many launches returned so far."""
     return sum(word == "end" for word, _, _ in told_by(told))
 
 
@@ -160,6 +159,8 @@ def main() -> int:
         )  # fmt: skip
         if left.problems:
             print(f"{number}: {kill}: {'; '.join(left.problems)}", flush=True)
+        if number % 10 == 9:
+            print(dict(totals), flush=True)
     print(dict(totals))
     return bool(totals["wrong"])
 

@@ -82,7 +82,7 @@ def test_however_the_script_ends_nothing_is_left(
         "dump",
         script,
         "--virtual",
-        *timeout,
+        *limit,
         "--",
         tmp_path / "told",
         argument,

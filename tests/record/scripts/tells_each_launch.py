@@ -46,7 +46,7 @@ told = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 sleeper = subprocess.Popen(["sleep", "600"])
 if os.fork() == 0:
     time.sleep(600)
-for block in (64, 128, 256, 512, 1024, 2048):
+for block in (32, 64, 128, 256, 512, 1024):
     tell(told, "begin", block)
     scale[(3,)](Buffer(), 2.0, BLOCK=block)
     tell(told, "end", block)
