@@ -13,10 +13,15 @@ def main() -> None:
     """Run the command line; exit code 0 done, 1 failed, 2 misuse, 130 and 143 interrupted. Ends the process."""
     # Nearly everything that a command imports and reads lives to its end: looking for garbage finds none.
     gc.set_threshold(100_000, 20, 20)
-    from irscope.interruption import raise_on_signals
+    from irscope.interruption import Interrupted, exit_code, raise_on_signals
 
-    raise_on_signals()
-    code = _run(sys.argv[1:])
+    try:
+        raise_on_signals()
+        code = _run(sys.argv[1:])
+    except Interrupted as stop:
+        # While the command line itself was being loaded.
+        print("irscope: interrupted", file=sys.stderr)
+        code = exit_code(stop)
     sys.stderr.flush()
     atexit._run_exitfuncs()
     # Taking the modules down one by one is a tenth of what a short command takes.

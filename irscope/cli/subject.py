@@ -186,12 +186,12 @@ def compiled_for_each(capture: Capture, asked: How, *, becomes_last: bool = True
 
     with kept_captures(becomes_last=becomes_last) as keep:
 
-        def keep_at_once(fresh: Capture) -> None:
+        def keep_it(fresh: Capture) -> None:
             keep(of_this_launch(fresh))
 
         # A plan is checked first: one that names no pass leaves nothing behind.
         request = replace(request, disassemble=asked.disassemble)
-        recording = run_request(request, asked, None if asked.plan else keep_at_once)
+        recording = run_request(request, asked, None if asked.plan else keep_it)
         _tell_refusals(recording, asked)
         for note in recording.notes:
             say(note)
@@ -279,7 +279,7 @@ def run_request(request: RecordRequest, asked: How, keep: Keep | None = None) ->
         )
     if recording.interrupted:
         if keep is not None and (kept := sum(capture.has_compiled for capture in recording.captures)):
-            say(f"The {kept} compiled so far {'is' if kept == 1 else 'are'} kept: irscope ls.")
+            say(f"Compiled so far, and kept: {kept} (irscope ls).")
         raise Interrupted(recording.signal_number)
     return recording
 

@@ -130,7 +130,7 @@ def _record_one(
             request = replace(request, log_path=str(log), limit_s=timeout_s)
             with _child(request, interpreter or sys.executable, log) as (process, stream):
                 tail = Tail(log, echo)
-                ending = _follow(process, stream, assembly, completion, timeout_s, progress, tail, noted)
+                ending = _follow(process, stream, assembly, timeout_s, progress, tail, completion, noted)
             output = log.read_bytes()
         check_end(assembly, ending, process.returncode, output, timeout_s, noted.number)
         captures = completion.finish()
@@ -253,10 +253,10 @@ def _follow(
     process: subprocess.Popen[bytes],
     stream: int,
     assembly: Assembly,
-    completion: Completion,
     timeout_s: float,
     progress: Progress | None,
     tail: Tail,
+    completion: Completion,
     noted: Noted,
 ) -> str:
     """Feed events until the stream ends; returns how it ended: "end", "timeout" or "interrupt"."""

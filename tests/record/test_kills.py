@@ -54,7 +54,7 @@ def test_a_signal_makes_a_failure_of_the_compile_under_way(number: int, code: in
     process.send_signal(number)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == code
-    assert errors == "The 1 compiled so far is kept: irscope ls.\nirscope: interrupted\n"
+    assert errors == "Compiled so far, and kept: 1 (irscope ls).\nirscope: interrupted\n"
     (hostile,) = (load(path) for path in tmp_path.glob("captures/hostile-*"))
     assert hostile.failure is not None
     assert (hostile.failure.kind, hostile.failure.message) == ("interrupt", f"interrupted ({by}).")
