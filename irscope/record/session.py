@@ -143,8 +143,9 @@ def _record_one(
             )
         except Interrupted as error:
             stopped_by = error.number
-        for capture in captures if keep is not None else ():
-            keep(capture)
+        if keep is not None:
+            for capture in captures:
+                keep(capture)
     ends = () if assembly.script_end is None else (assembly.script_end,)
     return Recording(captures, ends, tuple(assembly.notes), output.decode("utf-8", "replace"), stopped_by)
 
