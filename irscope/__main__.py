@@ -10,10 +10,18 @@ import sys
 
 
 def main() -> None:
-    """Run the command line; exit code 0 done, 1 failed, 2 misuse. Ends the process."""
+    """Run the command line; exit code 0 done, 1 failed, 2 misuse, 130 and 143 interrupted. Ends the process."""
     # Nearly everything that a command imports and reads lives to its end: looking for garbage finds none.
     gc.set_threshold(100_000, 20, 20)
-    code = _run(sys.argv[1:])
+    from irscope.interruption import Interrupted, exit_code, raise_on_signals
+
+    try:
+        raise_on_signals()
+        code = _run(sys.argv[1:])
+    except Interrupted as stop:
+        # While the command line itself was being loaded.
+        print("irscope: interrupted", file=sys.stderr)
+        code = exit_code(stop)
     sys.stderr.flush()
     atexit._run_exitfuncs()
     # Taking the modules down one by one is a tenth of what a short command takes.
@@ -38,6 +46,7 @@ def run(arguments: list[str]) -> int:
     from irscope.cli import app, load_commands
     from irscope.cli.streams import unfiltered_stderr
     from irscope.errors import IrscopeError
+    from irscope.interruption import Interrupted, exit_code
 
     try:
         load_commands(own)
@@ -45,15 +54,15 @@ def run(arguments: list[str]) -> int:
         if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison]
             sys.stdout.flush()
         return code if isinstance(code, int) else 0
-    except typer.Exit as stop:
-        return stop.exit_code
     except BrokenPipeError:
         # The reader closed the pipe (`| head`): nothing more to say, also not when Python ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
-    except (typer.Abort, KeyboardInterrupt):
+    except typer.Exit as stop:
+        return stop.exit_code
+    except (typer.Abort, KeyboardInterrupt, Interrupted) as stop:
         print("irscope: interrupted", file=sys.stderr)
-        return 130
+        return exit_code(stop)
     except IrscopeError as error:
         if debug:
             raise

@@ -117,8 +117,11 @@ def load(path: str | Path) -> Capture:
     return from_bytes(data, repr(str(path)))
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all: another name first, then a rename. Raises OSError."""
+def write_atomically(path: Path, data: bytes, times_ns: tuple[int, int] | None = None) -> None:
+    """Write a file whole or not at all: another name first, then a rename. Raises OSError.
+
+    `times_ns`: when it was last read and changed, for other times than now.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -132,6 +135,8 @@ def write_atomically(path: Path, data: bytes) -> None:
         umask = os.umask(0)
         os.umask(umask)
         os.chmod(temporary, 0o666 & ~umask)
+        if times_ns is not None:
+            os.utime(temporary, ns=times_ns)
         os.replace(temporary, path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
@@ -161,6 +166,16 @@ class CaptureStore:
         self.mark_last(path)
         self._prune(keep=path)
         return path
+
+    def update(self, capture: Capture) -> bool:
+        """Write a stored capture's file again; its place among the recent ones stays. False where it is not stored."""
+        path = self.path_of(capture)
+        try:
+            times = path.stat()
+        except FileNotFoundError:
+            return False
+        write_atomically(path, to_bytes(capture), (times.st_atime_ns, times.st_mtime_ns))
+        return True
 
     @contextmanager
     def recording(self) -> Generator[None]:

@@ -16,6 +16,7 @@ from irscope.cli.recording import recorded
 from irscope.cli.subject import How, say
 from irscope.cli.variants import split_stages
 from irscope.errors import UsageError
+from irscope.interruption import Interrupted, exit_code
 from irscope.plan import PassRule
 from irscope.render.ablation import render_ablation
 
@@ -129,13 +130,13 @@ def ablate(
     run = AblationRun(subject, replace(asked, disassemble=False), wanted)
     try:
         run.run()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Interrupted) as stop:
         if run.ablation is None:
             raise
         _write(run.ablation, key, every, as_json, color, output)
         to_go = f" with {run.ablation.missing} variants to go" if run.ablation.missing else ""
         say(f"interrupted{to_go}; the same command goes on from there.")
-        return 130
+        return exit_code(stop)
     if run.ablation is None:
         return 1
     _write(run.ablation, key, every, as_json, color, output)

@@ -15,6 +15,7 @@ from irscope.cli.recording import recorded
 from irscope.cli.run import LaunchTimeout, Script, script_of
 from irscope.cli.subject import How, check_plan, failure_text, option_value, progress, say, tell_origin
 from irscope.errors import CaptureNotFound, UsageError
+from irscope.interruption import Interrupted
 from irscope.plan import PassPlan
 from irscope.store import SUFFIX, CaptureStore, load
 
@@ -179,7 +180,10 @@ def _compiled(baseline: Capture, variant: Variant, timeout_s: float, tell: Calla
         baseline, plan=str(variant.plan or ""), options=dict(variant.options), snapshots="none"
     )
     request = replace(request, layouts=False, disassemble=False)
-    (capture,) = record_request(request, timeout_s=timeout_s, progress=tell).captures
+    recording = record_request(request, timeout_s=timeout_s, progress=tell)
+    if recording.interrupted:
+        raise Interrupted(recording.signal_number)
+    (capture,) = recording.captures
     check_plan(variant.plan or PassPlan(), [capture])
     return capture
 

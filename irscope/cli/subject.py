@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -14,15 +13,18 @@ from typing import TYPE_CHECKING, Any, cast
 
 from irscope.capture import Artifact, Capture
 from irscope.cli.autotuned import autotuning_notes
+from irscope.cli.keeping import kept_captures
 from irscope.cli.streams import raw_stderr
 from irscope.errors import CaptureNotFound, RecordingError, UsageError, did_you_mean
+from irscope.interruption import Interrupted
 from irscope.plan import PassPlan
 from irscope.render.tables import visible
-from irscope.store import SUFFIX, CaptureStore, load, to_bytes, write_atomically
+from irscope.store import SUFFIX, CaptureStore, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
+    from irscope.record.completion import Keep
     from irscope.record.request import RecordRequest
     from irscope.record.session import Recording
 
@@ -106,8 +108,10 @@ def captures_of(subject: str | None, asked: How) -> list[Capture]:
         captures = nth_launch(captures, asked)
     if not is_capture(file):
         # What was chosen of several launches is what a command without a subject means next.
-        store = CaptureStore()
-        store.mark_last(store.path_of(captures[-1]))
+        # Where there is no store, that was said.
+        with suppress(OSError):
+            store = CaptureStore()
+            store.mark_last(store.path_of(captures[-1]))
     return [with_sass(capture) for capture in captures] if asked.disassemble else captures
 
 
@@ -124,12 +128,9 @@ def with_sass(capture: Capture) -> Capture:
         return capture
     place = capture.stages.index("cubin") + 1
     full = replace(capture, artifacts=(*capture.artifacts[:place], Artifact("sass", text), *capture.artifacts[place:]))
-    path = CaptureStore().path_of(full)
-    if path.is_file():
-        # Read often, made once; its place among the recent ones stays.
-        times = path.stat()
-        write_atomically(path, to_bytes(full))
-        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    # Read often, made once.
+    with suppress(OSError):
+        CaptureStore().update(full)
     return full
 
 
@@ -179,22 +180,25 @@ def compiled_for_each(capture: Capture, asked: How, *, becomes_last: bool = True
         snapshots=cast("Any", asked.snapshots),
         llvm_passes=asked.llvm_passes,
     )
-    recording = run_request(replace(request, disassemble=asked.disassemble), asked)
-    _tell_refusals(recording, asked)
-    for note in recording.notes:
-        say(note)
-    captures = [
-        replace(fresh, sources=capture.sources, launch=replace(fresh.launch, grid=capture.launch.grid))
-        for fresh in recording.captures
-    ]
-    check_plan(asked.plan, captures)
-    store = CaptureStore()
-    before = store.paths()[:1]
-    for fresh in captures:
-        store.add(fresh)
-    if not becomes_last:
-        for path in before:
-            store.mark_last(path)
+
+    def of_this_launch(fresh: Capture) -> Capture:
+        return replace(fresh, sources=capture.sources, launch=replace(fresh.launch, grid=capture.launch.grid))
+
+    with kept_captures(becomes_last=becomes_last) as keep:
+
+        def keep_it(fresh: Capture) -> None:
+            keep(of_this_launch(fresh))
+
+        # A plan is checked first: one that names no pass leaves nothing behind.
+        request = replace(request, disassemble=asked.disassemble)
+        recording = run_request(request, asked, None if asked.plan else keep_it)
+        _tell_refusals(recording, asked)
+        for note in recording.notes:
+            say(note)
+        captures = [of_this_launch(fresh) for fresh in recording.captures]
+        check_plan(asked.plan, captures)
+        for fresh in captures:
+            keep(fresh)
     return captures
 
 
@@ -247,11 +251,9 @@ def _recorded(file: str, kernel: str, asked: How) -> list[Capture]:
         assume=dict(asked.assume),
     )
     request = replace(request, constants=asked.constants, disassemble=asked.disassemble)
-    recording = run_request(request, asked)
+    with kept_captures() as keep:
+        recording = run_request(request, asked, keep)
     captures = list(recording.captures)
-    store = CaptureStore()
-    for capture in captures:
-        store.add(capture)
     _tell_end(file, recording, asked)
     if not captures:
         raise RecordingError(_nothing(file, kernel, recording))
@@ -259,18 +261,27 @@ def _recorded(file: str, kernel: str, asked: How) -> list[Capture]:
     return captures
 
 
-def run_request(request: RecordRequest, asked: How) -> Recording:
-    """Run a recording process, telling on a terminal what is under way."""
+def run_request(request: RecordRequest, asked: How, keep: Keep | None = None) -> Recording:
+    """Run a recording process, telling on a terminal what is under way; raises Interrupted where a signal ended it.
+
+    `keep` is given each capture when it is complete, and again when more is known of it.
+    """
     from irscope.record.session import record_request
 
     with progress() as tell:
-        return record_request(
+        recording = record_request(
             request,
             timeout_s=asked.timeout_s,
             interpreter=asked.interpreter,
             progress=tell,
             echo=echo if asked.verbose else None,
+            keep=keep,
         )
+    if recording.interrupted:
+        if keep is not None and (kept := sum(capture.has_compiled for capture in recording.captures)):
+            say(f"Compiled so far, and kept: {kept} (irscope ls).")
+        raise Interrupted(recording.signal_number)
+    return recording
 
 
 def check_plan(plan: PassPlan, captures: Sequence[Capture]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -28,14 +27,15 @@ def captures_via_mlir_dump(subject: str | None, asked: How) -> list[Capture]:
     """
     if asked.plan:
         raise UsageError("--via mlir-dump watches only: leave out --disable-pass, --enable-only and --plan.")
+    from irscope.record.own_folder import own_folder
     from irscope.record.request import one_for_each_target
 
     file, _, kernel = (subject or "last").partition("::")
     captures: list[Capture] = []
     # MLIR's dump is one file a process.
     for request in one_for_each_target(_request(file, kernel, asked)):
-        with tempfile.TemporaryDirectory(prefix="irscope-dump-") as folder:
-            log = Path(folder) / "mlir.log"
+        with own_folder() as folder:
+            log = folder / "mlir.log"
             recording = run_request(replace(request, mlir_dump_path=str(log)), asked)
             text = log.read_text("utf-8", "replace") if log.exists() else ""
         tell_stops(file, recording, asked)

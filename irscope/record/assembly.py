@@ -151,6 +151,10 @@ class Assembly:
         """A capture for each compile, in the order they began."""
         return tuple(self._capture(item) for item in self._open.values())
 
+    def capture(self, number: int) -> Capture:
+        """What the compile of that number in the events amounts to so far."""
+        return self._capture(self._open[number])
+
     @property
     def longest_s(self) -> float:
         """Seconds since the oldest compile under way began; 0 between compiles."""

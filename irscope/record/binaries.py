@@ -20,6 +20,7 @@ from pathlib import Path
 from irscope.capture import Resources
 from irscope.ir.sass import format_sass, with_live_registers
 from irscope.ir.sass_reader import parse_sass
+from irscope.record.own_folder import parent_of_temporaries
 from irscope.record.resources import parse_ptxas_log, read_resources
 
 __all__ = [
@@ -83,7 +84,7 @@ class Disassembly:
             self.problem = "nvdisasm was not found: the sass stage is left out."
             return
         try:
-            self._folder = Path(tempfile.mkdtemp(prefix="irscope-"))
+            self._folder = Path(tempfile.mkdtemp(prefix="irscope-", dir=parent_of_temporaries()))
             binary = self._folder / "kernel.cubin"
             binary.write_bytes(cubin)
             modes = [["-g", "-gi", "-hex"], *([["-lrm", "count"]] if live_registers else [])]
@@ -170,7 +171,7 @@ def resource_usage(cubin: bytes, cuobjdump: str | Path | None, timeout: float = 
         return None
     with (
         contextlib.suppress(OSError, subprocess.SubprocessError),
-        tempfile.TemporaryDirectory(prefix="irscope-") as folder,
+        tempfile.TemporaryDirectory(prefix="irscope-", dir=parent_of_temporaries()) as folder,
     ):
         binary = Path(folder) / "kernel.cubin"
         binary.write_bytes(cubin)

@@ -17,6 +17,8 @@ from typing import Any
 from irscope.errors import IrscopeError, NoDevice, UsageError
 from irscope.record import triton_api
 from irscope.record.events import Event, EventSink, EventWriter, FrameReader
+from irscope.record.lifeline import end_with_parent
+from irscope.record.own_folder import parent_of_temporaries
 from irscope.record.request import RecordRequest
 from irscope.target import Target
 
@@ -25,13 +27,16 @@ NEEDS_GPU = "There is no GPU here that Triton's driver takes: launching needs on
 
 def main(commands: int, events: int) -> None:
     """Do what the commands ask for; ends the process."""
+    end_with_parent(0)
+    with open(os.devnull) as nothing:
+        os.dup2(nothing.fileno(), 0)
     sys.stdin = open(os.devnull)  # noqa: SIM115 - stays open for the script
     waiting = read_commands(commands)
     with os.fdopen(events, "wb", buffering=0) as stream:
         sink = EventWriter(stream)
         code = 0
         try:
-            with tempfile.TemporaryDirectory(prefix="irscope-") as folder:
+            with tempfile.TemporaryDirectory(prefix="irscope-", dir=parent_of_temporaries()) as folder:
                 _serve(waiting, sink, Path(folder))
         except IrscopeError as error:
             sink(Event("error", {"error": type(error).__name__, "message": str(error)}))

@@ -8,7 +8,6 @@ import os
 import select
 import subprocess
 import sys
-import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ from irscope import errors
 from irscope.errors import DeviceFault, IrscopeError, RecordingError
 from irscope.record.assembly import Assembly
 from irscope.record.events import Event, EventWriter, FrameReader
+from irscope.record.own_folder import own_folder
 from irscope.record.request import RecordRequest
 from irscope.record.session import Progress, Tail, child_environment, how_it_died, kill
 
@@ -101,8 +101,8 @@ class DeviceProcess:
 @contextmanager
 def log_file() -> Iterator[Path]:
     """A file for what the children print."""
-    with tempfile.TemporaryDirectory(prefix="irscope-log-") as folder:
-        log = Path(folder) / "log"
+    with own_folder() as folder:
+        log = folder / "log"
         log.touch()
         yield log
 
@@ -125,11 +125,12 @@ def start_device_process(
         with open(log, "wb") as output:
             process = subprocess.Popen(
                 [python, "-m", "irscope.record.device", str(command_end), str(event_end)],
-                stdin=subprocess.DEVNULL,
+                # Its end tells the child that this process is gone.
+                stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=output,
                 pass_fds=(command_end, event_end),
-                env=child_environment(),
+                env=child_environment(log.parent),
                 # Its own group: a time-out ends ptxas and whatever else it started too.
                 start_new_session=True,
             )

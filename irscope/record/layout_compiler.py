@@ -14,6 +14,7 @@ from typing import Any
 from irscope.layout.encoding import Encoding, parse_encoding
 from irscope.layout.types import LayoutType, read_types
 from irscope.record import triton_api
+from irscope.record.own_folder import parent_of_temporaries
 
 Answer = dict[str, Any]
 """`bases` and `out_dims` (see LinearLayout.from_json), perhaps `padding` and `note`; or `reason`."""
@@ -123,7 +124,7 @@ class LayoutCompiler:
         source = (
             f"module attributes {{{self._attributes}}} {{\n  tt.func public @f({named}) {{\n    tt.return\n  }}\n}}\n"
         )
-        with tempfile.NamedTemporaryFile("w", suffix=".ttgir") as file:
+        with tempfile.NamedTemporaryFile("w", suffix=".ttgir", dir=parent_of_temporaries()) as file:
             file.write(source)
             file.flush()
             before = _log_size()

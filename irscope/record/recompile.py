@@ -15,6 +15,7 @@ from irscope.record import triton_api
 from irscope.record.block_arguments import restore_block_arguments
 from irscope.record.compiles import Watch, WatchedCompile, finish_compile
 from irscope.record.launches import describe_traceback
+from irscope.record.own_folder import parent_of_temporaries
 from irscope.record.request import RecordRequest, launch_of
 from irscope.record.retarget import Retargeted, for_its_own_target, for_target
 
@@ -100,7 +101,7 @@ def _file_of(request: RecordRequest, text: str) -> Iterator[Path]:
     if request.launch is None and path.is_file() and path.read_text("utf-8", "replace") == text:
         yield path
         return
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=parent_of_temporaries()) as folder:
         file = Path(folder, f"{path.stem}.{request.stage}")
         file.write_text(text, "utf-8", "surrogateescape")
         yield file

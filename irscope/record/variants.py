@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
@@ -29,6 +30,7 @@ from irscope.errors import IrscopeError, RecordingError
 from irscope.plan import PassPlan
 from irscope.record.assembly import Assembly
 from irscope.record.events import FrameReader
+from irscope.record.own_folder import own_folder
 from irscope.record.request import RecordRequest, SnapshotLevel
 from irscope.record.requests import request_from_capture
 from irscope.record.session import DEFAULT_TIMEOUT_S, check_end, child_environment
@@ -72,8 +74,9 @@ class VariantPool:
         self._told: dict[str, Any] | None = None
 
     def __enter__(self) -> VariantPool:
-        self._folder = tempfile.TemporaryDirectory(prefix="irscope-variants-")
-        self._log = Path(self._folder.name) / "log"
+        self._held = ExitStack()
+        self._folder = self._held.enter_context(own_folder())
+        self._log = self._folder / "log"
         self._control, theirs = socket.socketpair()
         self._answers = self._control.makefile("rb")
         try:
@@ -84,7 +87,7 @@ class VariantPool:
                     stdout=log,
                     stderr=log,
                     pass_fds=(theirs.fileno(),),
-                    env=child_environment(),
+                    env=child_environment(self._folder),
                     # Ctrl-C is for this process, which then ends the workers.
                     start_new_session=True,
                 )
@@ -106,7 +109,7 @@ class VariantPool:
     def _close(self) -> None:
         self._answers.close()
         self._control.close()
-        self._folder.cleanup()
+        self._held.close()
 
     @property
     def compiler(self) -> tuple[str, str]:
@@ -161,7 +164,7 @@ class VariantPool:
             raise RecordingError(
                 f"a request of mode {request.mode!r} is not for the pool: it compiles texts of stages."
             )
-        folder = Path(tempfile.mkdtemp(dir=self._folder.name))
+        folder = Path(tempfile.mkdtemp(dir=self._folder))
         log = folder / "log"
         request = replace(request, log_path=str(log))
         command = os.environ.get("IRSCOPE_COMMAND_LINE") or " ".join(["irscope", *sys.argv[1:]])

@@ -20,6 +20,7 @@ import torch
 from torch.overrides import _pop_mode, _push_mode
 from torch.utils import _pytree
 
+from irscope.record.own_folder import parent_of_temporaries
 from irscope.record.virtual_memory import CUDA
 from irscope.record.virtual_patches import Patches
 from irscope.record.virtual_torch import VirtualCuda
@@ -138,7 +139,9 @@ class Compiler:
     def _write_elsewhere(self) -> None:
         """Let TorchInductor write to a folder of ours: what a virtual GPU needs does not belong in the user's cache."""
         if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="irscope-inductor-", ignore_cleanup_errors=True)
+            self._folder = tempfile.TemporaryDirectory(
+                prefix="irscope-inductor-", dir=parent_of_temporaries(), ignore_cleanup_errors=True
+            )
             self._cache_before = os.environ.get(_CACHE)
             os.environ[_CACHE] = self._folder.name
 

@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from irscope.record.environment_variable import environment_variable
+from irscope.record.own_folder import parent_of_temporaries
 from irscope.record.virtual_import import AfterImport
 from irscope.record.virtual_patches import Patches
 
@@ -57,7 +58,9 @@ class Libraries:
             self._patches.set_known(cublas, {"CublasLt": CublasLt})
         for watch in self._watches:
             watch.install()
-        folder = tempfile.TemporaryDirectory(prefix="irscope-choices-", ignore_cleanup_errors=True)
+        folder = tempfile.TemporaryDirectory(
+            prefix="irscope-choices-", dir=parent_of_temporaries(), ignore_cleanup_errors=True
+        )
         path = Path(self._stack.enter_context(folder)) / "choices.db"
         self._stack.enter_context(environment_variable("FLAGGEMS_DB_URL", f"sqlite:///{path}"))
         # FlagGems would ask `nvidia-smi` and its like whose GPU there is.

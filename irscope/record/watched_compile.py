@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,8 +20,9 @@ from irscope.record import triton_api
 from irscope.record.environment_variable import environment_variable
 from irscope.record.events import Event, EventSink
 from irscope.record.module_text import LatestText
+from irscope.record.own_folder import parent_of_temporaries
 from irscope.record.request import SnapshotLevel
-from irscope.record.tap import LLVM_OPTIMISER, PassStep
+from irscope.record.tap import LLVM_OPTIMISER, PassStep, replaced
 
 PTXAS_OPTIMISER = "ptxas-opt"
 """The name of ptxas's optimiser as a step of the pipeline."""
@@ -158,6 +160,9 @@ class WatchedCompile:
     def _switches(self, stage: str) -> Iterator[None]:
         # LLVM's and ptxas's optimisers are switched by an environment variable and a knob of Triton's.
         with ExitStack() as stack:
+            if (folder := parent_of_temporaries()) is not None:
+                # Triton removes the assembler's files when it is done; a process that is killed does not.
+                stack.enter_context(replaced(tempfile, "tempdir", folder))
             if stage in _STAGES_OF_LLVM and self.watch.plan.skips(PassStep("llir", LLVM_OPTIMISER, 1, "", "")):
                 stack.enter_context(environment_variable("DISABLE_LLVM_OPT", "1"))
             if stage in _STAGES_OF_LLVM and self.watch.llvm_passes:

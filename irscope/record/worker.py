@@ -11,7 +11,6 @@ import contextlib
 import os
 import platform
 import sys
-import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -33,6 +32,7 @@ from irscope.record.launches import (
     run_script,
 )
 from irscope.record.layout_steps import LayoutSteps
+from irscope.record.lifeline import end_with_parent
 from irscope.record.request import RecordRequest
 
 DEFAULT_TARGET = "cuda:90"
@@ -42,16 +42,19 @@ AroundScript = Callable[[Watch], AbstractContextManager[None]]
 
 
 def main(event_descriptor: int) -> None:
-    """Do what the request on standard input asks for; ends the process."""
-    request = RecordRequest.from_json(sys.stdin.read())
+    """Do what the request on standard input asks for, a line; ends the process."""
+    request = RecordRequest.from_json(sys.stdin.readline())
+    end_with_parent(0)
+    with open(os.devnull) as nothing:
+        os.dup2(nothing.fileno(), 0)
     sys.stdin = open(os.devnull)  # noqa: SIM115 - stays open for the script
     with os.fdopen(event_descriptor, "wb", buffering=0) as stream:
         sink = EventWriter(stream)
         code = 0
         try:
-            with tempfile.TemporaryDirectory(prefix="irscope-") as folder:
-                work(request, sink, Path(folder))
-                atexit._run_exitfuncs()
+            # The parent's folder, which it removes: this process may end in any way.
+            work(request, sink, Path(request.log_path).parent)
+            atexit._run_exitfuncs()
         except IrscopeError as error:
             sink(Event("error", {"error": type(error).__name__, "message": str(error)}))
             code = 1

@@ -15,6 +15,7 @@ import contextlib
 import gc
 import json
 import os
+import signal
 import socket
 import sys
 import tempfile
@@ -43,12 +44,24 @@ def main(descriptor: int) -> None:
         # What is there by now stays as it is: no collection of a worker's touches, and so copies, its pages.
         gc.collect()
         gc.freeze()
-        for message, descriptors in _messages(control):
-            if "wait" in message:
-                _, status = os.waitpid(message["wait"], 0)
-                _say(control, {"code": os.waitstatus_to_exitcode(status)})
-            else:
-                _say(control, {"pid": _fork(control, message["compile"], *descriptors)})
+        running: set[int] = set()
+        try:
+            for message, descriptors in _messages(control):
+                if "wait" in message:
+                    _, status = os.waitpid(message["wait"], 0)
+                    running.discard(message["wait"])
+                    _say(control, {"code": os.waitstatus_to_exitcode(status)})
+                else:
+                    pid = _fork(control, message["compile"], *descriptors)
+                    running.add(pid)
+                    _say(control, {"pid": pid})
+        finally:
+            # Whoever asked is gone.
+            for pid in running:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(pid, signal.SIGKILL)
 
 
 def _import_all() -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import signal
 import sys
 from collections.abc import Mapping
 from typing import TextIO
@@ -12,6 +13,7 @@ from typing import TextIO
 from pygments.token import Comment, Keyword, Name, Number, String
 
 from irscope.capture import StageKind
+from irscope.interruption import Interrupted
 from irscope.render.grammars import TokenType
 from irscope.render.tables import table, visible
 
@@ -151,6 +153,9 @@ def _paged(text: str, command: list[str], stream: TextIO, environ: Mapping[str, 
         pass
     except KeyboardInterrupt:  # the pager has it too, and decides
         pass
+    except Interrupted as stop:
+        if stop.number != signal.SIGINT:
+            raise
     process.wait()
     return process.returncode != 127
 
