@@ -27,7 +27,8 @@ from irscope.capture import (
 )
 from irscope.errors import CaptureFormatError, CaptureNotFound
 from irscope.plan import PassPlan
-from irscope.store import CaptureStore, from_bytes, load, save, to_bytes
+from irscope.recent import CaptureStore
+from irscope.store import from_bytes, load, save, to_bytes
 
 words = st.text(max_size=12)
 # Text that a compiler prints may hold bytes that are no UTF-8: surrogate escapes.

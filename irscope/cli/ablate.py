@@ -13,7 +13,8 @@ from irscope.cli import app, options
 from irscope.cli.ablation_run import AblationRun, Wanted
 from irscope.cli.output import STANDARD_OUTPUT, colored, emit, emit_json, emit_page, width
 from irscope.cli.recording import recorded
-from irscope.cli.subject import How, say
+from irscope.cli.subject import How
+from irscope.cli.talk import say
 from irscope.cli.variants import split_stages
 from irscope.errors import UsageError
 from irscope.interruption import Interrupted, exit_code

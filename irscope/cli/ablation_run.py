@@ -15,7 +15,8 @@ from irscope.analysis.ablation import (
 )
 from irscope.capture import Capture
 from irscope.cli.device import launch_on_gpu, why_no_gpu
-from irscope.cli.subject import How, say
+from irscope.cli.subject import How
+from irscope.cli.talk import say
 from irscope.cli.variants import baseline_of, check_rules, check_stages, one_capture, progress_bar
 from irscope.plan import PassRule
 from irscope.record.variant_measure import measure_programs

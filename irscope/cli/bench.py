@@ -13,11 +13,13 @@ from irscope.cli import app, options
 from irscope.cli.output import colored, emit, emit_json, width
 from irscope.cli.recording import recorded
 from irscope.cli.run import LaunchTimeout, Script, script_of
-from irscope.cli.subject import How, check_plan, failure_text, option_value, progress, say, tell_origin
+from irscope.cli.subject import How, check_plan, failure_text, option_value, tell_origin
+from irscope.cli.talk import progress, say
 from irscope.errors import CaptureNotFound, UsageError
 from irscope.interruption import Interrupted
 from irscope.plan import PassPlan
-from irscope.store import SUFFIX, CaptureStore, load
+from irscope.recent import CaptureStore
+from irscope.store import SUFFIX, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable

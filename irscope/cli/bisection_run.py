@@ -17,9 +17,10 @@ from irscope.cli.subject import How
 from irscope.cli.variants import baseline_of, check_stages, one_capture
 from irscope.errors import NoDevice, PlanError, RecordingError
 from irscope.plan import PassPlan
+from irscope.recent import CaptureStore
 from irscope.record.variant_store import Variants
 from irscope.record.variants import VariantPool, variant_request
-from irscope.store import SUFFIX, CaptureStore
+from irscope.store import SUFFIX
 
 _ON_A_GPU = ("--check-result", "--check-time")
 

@@ -10,7 +10,8 @@ import typer
 from irscope.cli import app, options
 from irscope.cli.output import colored, emit, emit_json, width
 from irscope.cli.recording import recorded
-from irscope.cli.subject import How, failure_text, say
+from irscope.cli.subject import How, failure_text
+from irscope.cli.talk import say
 from irscope.errors import UsageError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from irscope.analysis.compare import Comparison
 from irscope.cli.output import emit_page
-from irscope.cli.subject import say
+from irscope.cli.talk import say
 from irscope.render.compare_html import render_comparisons_html
 
 

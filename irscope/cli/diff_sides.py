@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from irscope.capture import Artifact, Capture, Kernel, Launch, Target, stage_named
-from irscope.cli.subject import How, captures_of, compiled_again, is_capture, option_value, say
+from irscope.cli.subject import How, captures_of, compiled_again, is_capture, option_value
+from irscope.cli.talk import say
 from irscope.errors import RecordingError, UsageError
 from irscope.plan import PassPlan, PassRule
-from irscope.store import CaptureStore
+from irscope.recent import CaptureStore
 from irscope.target import KNOWN_TARGETS
 
 Pair = tuple[Capture, Capture]

@@ -18,7 +18,7 @@ from irscope import __version__
 from irscope.cli import app, options
 from irscope.cli.output import colored, emit, emit_json, width
 from irscope.errors import MissingTool
-from irscope.store import CaptureStore, default_folder
+from irscope.recent import CaptureStore, default_folder
 
 _PROBE_TIMEOUT_S = 120
 

@@ -12,7 +12,8 @@ from irscope.capture import Capture
 from irscope.cli import app, options
 from irscope.cli.output import colored, emit, emit_json
 from irscope.cli.recording import recorded
-from irscope.cli.subject import How, captures_of, say, tell_failures
+from irscope.cli.subject import How, captures_of, tell_failures
+from irscope.cli.talk import say
 from irscope.errors import StageNotFound, UsageError
 
 _SHOW = "Output"
@@ -222,8 +223,8 @@ def _check(
 def _resumed(subject: str | None, asked: How, from_pass: str, edited: Path) -> Capture:
     from irscope.cli.stages import one_pass
     from irscope.cli.subject import run_request
+    from irscope.recent import CaptureStore
     from irscope.record.requests import request_resumed
-    from irscope.store import CaptureStore
 
     (capture, *others) = captures_of(subject, replace(asked, options={}, targets=()))
     if others:

@@ -9,7 +9,8 @@ import typer
 
 from irscope.cli import app, options
 from irscope.cli.recording import recorded
-from irscope.cli.subject import How, captures_of, say, tell_failures
+from irscope.cli.subject import How, captures_of, tell_failures
+from irscope.cli.talk import say
 from irscope.errors import UsageError
 
 _PICTURE = "Picture"

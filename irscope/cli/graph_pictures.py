@@ -18,7 +18,7 @@ from irscope.analysis.loop_stages import LoopSchedule, PipelinedLoop, read_pipel
 from irscope.capture import Capture, StageKind, stage_named, stage_rank
 from irscope.cli.output import STANDARD_OUTPUT, emit_page, is_terminal, write_output
 from irscope.cli.stages import file_names, one_pass, parse_lines, snapshot_text
-from irscope.cli.subject import say
+from irscope.cli.talk import say
 from irscope.errors import IrscopeError, UsageError
 from irscope.ir.locations import TextLocations, lines_selected, read_locations
 from irscope.ir.locations_user import place_of

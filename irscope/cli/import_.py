@@ -15,9 +15,11 @@ from irscope.analysis.fit import with_fit
 from irscope.capture import Capture, Environment, Resources
 from irscope.cli import app, options
 from irscope.cli.output import colored, emit, emit_json
-from irscope.cli.subject import failure_text, say
+from irscope.cli.subject import failure_text
+from irscope.cli.talk import say
 from irscope.errors import ParseError, UsageError, did_you_mean
-from irscope.store import SUFFIX, CaptureStore
+from irscope.recent import CaptureStore
+from irscope.store import SUFFIX
 
 _MAX_LOG_BYTES = 1 << 30
 

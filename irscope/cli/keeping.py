@@ -9,7 +9,8 @@ from pathlib import Path
 
 from irscope.capture import Capture
 from irscope.errors import CaptureFormatError
-from irscope.store import CaptureStore, read_manifest
+from irscope.recent import CaptureStore
+from irscope.store import read_manifest
 
 
 class Keeping:

@@ -12,7 +12,8 @@ from irscope.capture import Capture, Target
 from irscope.cli import app, options
 from irscope.cli.output import colored, emit, emit_json, emit_page, width, write_output
 from irscope.cli.recording import recorded
-from irscope.cli.subject import How, captures_of, say
+from irscope.cli.subject import How, captures_of
+from irscope.cli.talk import say
 from irscope.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import typer
 
 from irscope.cli import app, options
 from irscope.cli.output import colored, emit, emit_json, width
-from irscope.store import CaptureStore
+from irscope.recent import CaptureStore
 
 
 @app.command("ls", rich_help_panel="Record and read")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from irscope.capture import Capture
-from irscope.cli.subject import How, run_request, say, tell_origin
+from irscope.cli.subject import How, run_request, tell_origin
+from irscope.cli.talk import say
 from irscope.errors import IrscopeError, StageNotFound
 
 

@@ -12,7 +12,8 @@ from typer.core import TyperCommand
 from irscope.cli import app
 from irscope.cli.output import write_output
 from irscope.cli.recording import recorded
-from irscope.cli.subject import How, captures_of, failure_text, say
+from irscope.cli.subject import How, captures_of, failure_text
+from irscope.cli.talk import say
 from irscope.errors import UsageError
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ import typer
 from irscope.cli import app, options
 from irscope.cli.output import colored, emit, emit_json, width
 from irscope.cli.recording import recorded
-from irscope.cli.subject import How, check_plan, echo, failure_text, say
+from irscope.cli.subject import How, check_plan, failure_text
+from irscope.cli.talk import echo, say
 from irscope.errors import UsageError
 
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from irscope.cli import app, options
-from irscope.cli.subject import failure_text, say, with_sass
-from irscope.store import CaptureStore
+from irscope.cli.subject import failure_text, with_sass
+from irscope.cli.talk import say
+from irscope.recent import CaptureStore
 
 
 @app.command(rich_help_panel="Record and read")

@@ -14,7 +14,7 @@ from typing import Any
 from irscope.assumption import joined, notes_of
 from irscope.capture import Artifact, Capture, PassSnapshot, Resources, StageKind, stage_named
 from irscope.cli.output import STANDARD_OUTPUT, colored, paint_text, width, write_output
-from irscope.cli.subject import say
+from irscope.cli.talk import say
 from irscope.errors import IrscopeError, PlanError, StageNotFound, UsageError
 from irscope.plan import PassRule
 from irscope.store import SUFFIX, save, write_atomically

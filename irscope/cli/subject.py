@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from irscope.capture import Artifact, Capture
-from irscope.cli.autotuned import autotuning_notes
+from irscope.cli.endings import nothing_recorded, tell_end, tell_refusals
 from irscope.cli.keeping import kept_captures
-from irscope.cli.streams import raw_stderr
+from irscope.cli.talk import echo, progress, say
 from irscope.errors import CaptureNotFound, RecordingError, UsageError, did_you_mean
 from irscope.interruption import Interrupted
 from irscope.plan import PassPlan
-from irscope.render.tables import visible
-from irscope.store import SUFFIX, CaptureStore, load
+from irscope.recent import CaptureStore
+from irscope.store import SUFFIX, load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
-
     from irscope.record.completion import Keep
     from irscope.record.request import RecordRequest
     from irscope.record.session import Recording
@@ -192,7 +189,7 @@ def compiled_for_each(capture: Capture, asked: How, *, becomes_last: bool = True
         # A plan is checked first: one that names no pass leaves nothing behind.
         request = replace(request, disassemble=asked.disassemble)
         recording = run_request(request, asked, None if asked.plan else keep_it)
-        _tell_refusals(recording, asked)
+        tell_refusals(recording, asked)
         for note in recording.notes:
             say(note)
         captures = [of_this_launch(fresh) for fresh in recording.captures]
@@ -254,9 +251,9 @@ def _recorded(file: str, kernel: str, asked: How) -> list[Capture]:
     with kept_captures() as keep:
         recording = run_request(request, asked, keep)
     captures = list(recording.captures)
-    _tell_end(file, recording, asked)
+    tell_end(file, recording, asked)
     if not captures:
-        raise RecordingError(_nothing(file, kernel, recording))
+        raise RecordingError(nothing_recorded(file, kernel, recording))
     check_plan(asked.plan, captures)
     return captures
 
@@ -293,79 +290,6 @@ def check_plan(plan: PassPlan, captures: Sequence[Capture]) -> None:
     # None ran to its end: a rule that was not reached may name a pass all the same, and why it failed comes first.
     for rule in plan.unmatched(passes):
         say(f"no pass '{rule}' was reached before the compile failed.")
-
-
-def _tell_end(file: str, recording: Recording, asked: How) -> None:
-    tell_stops(file, recording, asked)
-    stopped = [end for end in recording.stopped if not end.of_compile]
-    if stopped and not asked.verbose and recording.output.strip():
-        say("It printed last:")
-        for line in recording.output.rstrip().splitlines()[-_FRAMES_OF_OUTPUT:]:
-            say(f"  {line}")
-    for note in recording.notes:
-        say(note)
-    for note in autotuning_notes(recording.captures, asked.config):
-        say(note)
-
-
-def tell_stops(file: str, recording: Recording, asked: How) -> None:
-    """Say why a script stopped, and for which targets, and what was refused; the command's exit code is 1 then."""
-    kept = sum(capture.has_compiled for capture in recording.captures)
-    taken = f"; the {kept} compiled so far {'is' if kept == 1 else 'are'} kept" if kept else ""
-    ends = {(end.message, end.frames): end for end in recording.stopped}
-    for (message, frames), end in ends.items():
-        where = [one.target for one in recording.stopped if (one.message, one.frames) == (message, frames)]
-        several = len(recording.script_ends) + len(recording.refusals) > 1
-        on = f" on {', '.join(where)}" if several else ""
-        if end.of_compile:
-            # Why that failed is told of with its capture.
-            say(f"{file} stopped{on} at the launch whose compile failed{taken}.")
-        else:
-            say(f"{file} stopped{on}: {message}{taken}.")
-            if frames:
-                say(frames.rstrip())
-        asked.incomplete.append(end.message)
-    _tell_refusals(recording, asked)
-
-
-def _tell_refusals(recording: Recording, asked: How) -> None:
-    for target, error in recording.refusals:
-        say(f"nothing was recorded for {target}: {error}")
-        asked.incomplete.append(target)
-
-
-def _nothing(file: str, kernel: str, recording: Recording) -> str:
-    if recording.stopped:
-        return f"nothing was recorded: {file} stopped before its first launch."
-    which = f"kernel {kernel!r}" if kernel else "any kernel"
-    return (
-        f"{file} ran to its end without launching {which}. If it only defines kernels, give a signature: "
-        f"irscope dump {file}::KERNEL --signature '*fp16:16, i32' --constexpr BLOCK=128"
-    )
-
-
-def say(text: str) -> None:
-    """Talk, on stderr."""
-    print(text, file=sys.stderr)
-
-
-def echo(text: str) -> None:
-    """Hand on what a script prints, on stderr."""
-    sys.stderr.write(text)
-    sys.stderr.flush()
-
-
-@contextmanager
-def progress() -> Generator[Callable[[str], None] | None]:
-    """What tells on a terminal what is under way; None where there is none."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.markup import escape
-
-    with Console(file=raw_stderr()).status("starting Triton") as status:
-        yield lambda text: status.update(escape(visible(text)) if text else "running the script")
 
 
 def failure_text(capture: Capture) -> str:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from irscope.capture import Capture
 from irscope.cli.streams import raw_stderr
-from irscope.cli.subject import How, captures_of, failure_text, say, tell_origin
+from irscope.cli.subject import How, captures_of, failure_text, tell_origin
+from irscope.cli.talk import say
 from irscope.errors import PlanError, RecordingError
 from irscope.plan import PassPlan, PassRule
 from irscope.render.tables import visible

@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from irscope.capture import Capture, stage_named
-from irscope.cli.subject import How, nth_launch, run_request, say, tell_origin, tell_stops
+from irscope.cli.endings import tell_stops
+from irscope.cli.subject import How, nth_launch, run_request, tell_origin
+from irscope.cli.talk import say
 from irscope.errors import RecordingError, UsageError, did_you_mean
-from irscope.store import SUFFIX, CaptureStore
+from irscope.recent import CaptureStore
+from irscope.store import SUFFIX
 
 if TYPE_CHECKING:
     from irscope.ir.dump import DumpedCompile

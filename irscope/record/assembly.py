@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from irscope.analysis.fit import with_fit
 from irscope.assumption import Assumption, joined
@@ -32,6 +31,7 @@ from irscope.record.assembler_errors import ASSEMBLED_FROM
 from irscope.record.binaries import read_resources
 from irscope.record.diagnosis import explained
 from irscope.record.events import Event
+from irscope.record.open_capture import OpenCapture
 from irscope.record.request import RecordRequest
 from irscope.store import launch_from_json, tupled
 
@@ -39,52 +39,6 @@ from irscope.store import launch_from_json, tupled
 _STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 _HIDDEN_METADATA = ("hash", "target", "triton_version")
 _DIAGNOSTICS_BYTES = 20_000
-
-
-@dataclass(slots=True)
-class _OpenCapture:
-    """One compile, as far as it was told."""
-
-    target: Target
-    launch: Launch
-    artifacts: dict[str, Artifact] = field(default_factory=dict)
-    snapshots: dict[int, PassSnapshot] = field(default_factory=dict)
-    llvm_snapshots: list[PassSnapshot] = field(default_factory=list)
-    stage: str = ""
-    parsing: bool = False
-    """Whether the text it starts from is being read."""
-    running: PassSnapshot | None = None
-    passing_texts: dict[int, str | None] = field(default_factory=dict)
-    """The last text that was told in passing, by the pass it came after, and the passes that left it alone (None)."""
-    log_from: int = 0
-    """Where what the pass or stage under way prints begins in the log, in bytes."""
-    began_s: float = field(default_factory=time.monotonic)
-    took_s: float = 0.0
-    failure: Failure | None = None
-    failed_stage: str = ""
-    failed_diagnostics: str = ""
-    metadata: dict[str, Any] = field(default_factory=dict)
-    log: str = ""
-    hash: str = ""
-    ended: bool = False
-    layouts: tuple[dict[str, Any], ...] = ()
-    notes: list[str] = field(default_factory=list)
-    compiler: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
-    """Of what Triton is for this target: parts, variables and tools, as `Environment` has them."""
-
-    def end(self) -> None:
-        """Nothing more of it comes."""
-        self.ended, self.took_s = True, time.monotonic() - self.began_s
-        self.parsing = False
-
-    def fail(self, failed: PassSnapshot | None) -> None:
-        """It failed: in that pass, if it was one, which is told of with the IR before it."""
-        for index, text in self.passing_texts.items():
-            if (snapshot := self.snapshots.get(index)) is not None and snapshot.text is None:
-                self.snapshots[index] = replace(snapshot, text=text, changed=text is not None)
-        if failed is not None:
-            self.snapshots[failed.index] = replace(failed, outcome="failed", changed=None)
-        self.running = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +65,7 @@ class Assembly:
     def __init__(self, request: RecordRequest, command: str, date: str) -> None:
         self._request = request
         self._environment = Environment(command=command, date=date)
-        self._open: dict[int, _OpenCapture] = {}
+        self._open: dict[int, OpenCapture] = {}
         self._sources: dict[str, str] = {}
         self.script_end: ScriptEnd | None = None
         self.error: tuple[str, str] | None = None
@@ -175,7 +129,7 @@ class Assembly:
                 item.end()
 
     def _failure(
-        self, item: _OpenCapture, kind: FailureKind, message: str, stage: str, label: str, said: str
+        self, item: OpenCapture, kind: FailureKind, message: str, stage: str, label: str, said: str
     ) -> Failure:
         texts = {name: artifact.data for name, artifact in item.artifacts.items() if isinstance(artifact.data, str)}
         told = Failure(kind, message, stage, label, said)
@@ -201,7 +155,7 @@ class Assembly:
         launch = launch_from_json(event["launch"])
         backend, _, arch = event["target"].partition(":")
         target = Target(backend, arch, event["warp_size"])
-        self._open[event["n"]] = _OpenCapture(target, launch, log_from=event.fields.get("log", 0))
+        self._open[event["n"]] = OpenCapture(target, launch, log_from=event.fields.get("log", 0))
 
     def _on_options(self, event: Event) -> None:
         item = self._open[event["n"]]
@@ -369,7 +323,7 @@ class Assembly:
 
     # Putting it together
 
-    def _capture(self, item: _OpenCapture) -> Capture:
+    def _capture(self, item: OpenCapture) -> Capture:
         artifacts = tuple(sorted(item.artifacts.values(), key=lambda artifact: stage_rank(artifact.stage)))
         stages = {artifact.stage: artifact.data for artifact in artifacts}
         metadata = {key: value for key, value in item.metadata.items() if key not in _HIDDEN_METADATA}

@@ -11,7 +11,8 @@ import struct
 from pathlib import Path
 from typing import Any
 
-from irscope.store import default_folder, write_atomically
+from irscope.recent import default_folder
+from irscope.store import write_atomically
 
 DIGEST_DIGITS = 16
 """How many hex digits of SHA-256 a digest has."""

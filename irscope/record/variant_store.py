@@ -15,8 +15,9 @@ from irscope import __version__
 from irscope.capture import Capture, Failure
 from irscope.errors import CaptureFormatError, CaptureNotFound
 from irscope.plan import PassPlan
+from irscope.recent import default_folder
 from irscope.record.variants import VariantPool, variant_request
-from irscope.store import SUFFIX, default_folder, load, save
+from irscope.store import SUFFIX, load, save
 
 LIMIT_BYTES = 256 << 20
 """What all kept variants may take before those of the kernels ablated longest ago are dropped."""

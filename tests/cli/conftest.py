@@ -11,7 +11,8 @@ import pytest
 
 from irscope.__main__ import run as run_irscope
 from irscope.capture import Capture
-from irscope.store import CaptureStore, load
+from irscope.recent import CaptureStore
+from irscope.store import load
 from tests.cli.product import KERNELS, ROOT, SIGNATURE, Run
 
 

@@ -20,8 +20,9 @@ from irscope.analysis.measurement import Agreement, Ratio, Timing
 from irscope.capture import Capture
 from irscope.errors import DeviceFault
 from irscope.plan import PassPlan
+from irscope.recent import CaptureStore
 from irscope.record.request import RecordRequest
-from irscope.store import CaptureStore, load
+from irscope.store import load
 from tests.cli.product import KERNELS, ROOT, Run
 
 pytestmark = pytest.mark.triton

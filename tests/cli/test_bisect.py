@@ -16,8 +16,9 @@ from irscope.analysis.bisected import short_plan
 from irscope.analysis.measurement import Agreement, Ratio, Timing
 from irscope.capture import Capture
 from irscope.plan import PassPlan
+from irscope.recent import CaptureStore
 from irscope.record.request import RecordRequest
-from irscope.store import CaptureStore, save
+from irscope.store import save
 from tests.cli.product import KERNELS, ROOT, Run
 
 SHOW = f"PYTHONPATH={ROOT} {sys.executable} -m irscope show {{capture}} --stage"

@@ -13,7 +13,7 @@ import pytest
 
 import irscope
 from irscope.__main__ import run
-from irscope.store import CaptureStore
+from irscope.recent import CaptureStore
 from tests.ir.test_cache import variant
 
 DUMPS = Path(__file__).parent.parent / "data" / "dumps"

@@ -8,7 +8,8 @@ import pytest
 
 from irscope.__main__ import run
 from irscope.cli import report
-from irscope.store import CaptureStore, save
+from irscope.recent import CaptureStore
+from irscope.store import save
 from tests.report_browser.captures import failed, softmax, without_a_pass
 
 

@@ -14,12 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from irscope import store
+from irscope import recent
 from irscope.__main__ import run as run_irscope
 from irscope.cli.keeping import Keeping, kept_captures
 from irscope.failure import Failure
+from irscope.recent import CaptureStore
 from irscope.record import own_folder
-from irscope.store import CaptureStore, load
+from irscope.store import load
 from tests.record.kills import SCRIPT, Kill, kills, processes_with, what_is_left
 from tests.test_store import capture
 
@@ -104,7 +105,7 @@ def test_a_file_is_written_twice_at_most_and_ends_as_the_recording_has_it(
 ) -> None:
     written: Counter[str] = Counter()
     given: dict[str, object] = {}
-    real, keep = store.write_atomically, Keeping.__call__
+    real, keep = recent.write_atomically, Keeping.__call__
 
     def counted(path: Path, *more: object) -> None:
         written[path.name] += 1
@@ -114,7 +115,7 @@ def test_a_file_is_written_twice_at_most_and_ends_as_the_recording_has_it(
         keep(self, one)  # type: ignore[arg-type]
         given[one.id] = one  # type: ignore[attr-defined]
 
-    monkeypatch.setattr(store, "write_atomically", counted)
+    monkeypatch.setattr(recent, "write_atomically", counted)
     monkeypatch.setattr(Keeping, "__call__", noted)
     assert run_irscope(["dump", str(SCRIPT), "--virtual", "--", str(tmp_path / "told")]) == 0
     paths = CaptureStore().paths()
