@@ -11,6 +11,8 @@ from irscope.ir.locations import Frame, read_locations
 ASSEMBLED_FROM = {"cubin": "ptx", "hsaco": "amdgcn"}
 """The stages an assembler makes, and the stage that it is given."""
 
+_LONGEST_LINE = 160
+
 # ptxas /tmp/tmpab12.ptx, line 44; error   : Not a name of any known instruction: 'bogus'
 # ptxas-blackwell fatal   : Unresolved extern function 'f'
 _PTXAS = re.compile(
@@ -74,7 +76,11 @@ def _place(stage: str, texts: Mapping[str, str], sources: Mapping[str, str], num
 
 def _text_line(text: str, number: int) -> list[str]:
     lines = text.splitlines()
-    return [f"  line {number}: {lines[number - 1].strip()}"] if 0 < number <= len(lines) else []
+    if not 0 < number <= len(lines):
+        return []
+    text = lines[number - 1].strip()
+    # The operands of a wgmma fill a screen.
+    return [f"  line {number}: {text if len(text) <= _LONGEST_LINE else text[:_LONGEST_LINE] + '…'}"]
 
 
 def _python_line(frame: Frame, sources: Mapping[str, str]) -> str:

@@ -67,7 +67,8 @@ def _places(chain: list[BaseException]) -> Iterator[str]:
 def _functions() -> dict[str, dict[str, Any]]:
     """Every `@triton.jit` function there is by its text: Triton's error holds that, and no more of where it stands."""
     kind = triton_api.jit_function_class()
-    found = [one for one in gc.get_objects() if isinstance(one, kind)]
+    # By type: `isinstance` asks some objects of torch for their class, and they warn that they are deprecated.
+    found = [one for one in gc.get_objects() if issubclass(type(one), kind)]
     return {str(one.src): describe_kernel(one) for one in found}
 
 

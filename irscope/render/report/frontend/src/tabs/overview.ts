@@ -248,11 +248,15 @@ function slowest(capture: Capture): HTMLElement {
   return h("div", null, table([], rows.map(line), { class: "figures" }), h("p", { class: "faint" }, text));
 }
 
+/** The fields of the environment that are lists of pairs. */
+const PAIRS = ["tools", "variables", "parts"];
+
 function versions(capture: Capture): HTMLElement {
   const environment = Object.entries(capture.environment).filter(
-    ([name, value]) => value && name !== "tools" && name !== "command",
+    ([name, value]) => value && !PAIRS.includes(name) && name !== "command",
   );
-  const tools = (capture.environment["tools"] as Pair[] | undefined) ?? [];
-  const rows = [...environment, ...tools].map(([name, value]) => [name.replace("_version", ""), shown(value)]);
+  // What Triton is made of is a digest each: the name says what it is of, the whole is in `irscope show --json`.
+  const pairs = PAIRS.flatMap((name) => (capture.environment[name] as Pair[] | undefined) ?? []);
+  const rows = [...environment, ...pairs].map(([name, value]) => [name.replace("_version", ""), shown(value)]);
   return table([], rows, { class: "figures" });
 }
