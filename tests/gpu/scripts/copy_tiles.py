@@ -1,4 +1,4 @@
-"""A copy of tiles, large enough that memory decides."""
+"""A copy of tiles of bytes: where it is not coalesced, each lane moves one byte an instruction, slowly anywhere."""
 
 import torch
 import triton
@@ -13,7 +13,7 @@ def copy_kernel(x_ptr, out_ptr, columns, ROWS: tl.constexpr, COLUMNS: tl.constex
     tl.store(out_ptr + offsets, tl.load(x_ptr + offsets))
 
 
-x = torch.randn(8192, 8192, device="cuda").half()
+x = torch.randint(-128, 128, (16384, 8192), device="cuda", dtype=torch.int8)
 out = torch.empty_like(x)
-copy_kernel[(8192 // 32, 8192 // 128)](x, out, 8192, ROWS=32, COLUMNS=128)
+copy_kernel[(16384 // 32, 8192 // 128)](x, out, 8192, ROWS=32, COLUMNS=128)
 assert torch.equal(x, out)

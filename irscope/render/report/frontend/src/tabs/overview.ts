@@ -255,8 +255,12 @@ function versions(capture: Capture): HTMLElement {
   const environment = Object.entries(capture.environment).filter(
     ([name, value]) => value && !PAIRS.includes(name) && name !== "command",
   );
-  // What Triton is made of is a digest each: the name says what it is of, the whole is in `irscope show --json`.
-  const pairs = PAIRS.flatMap((name) => (capture.environment[name] as Pair[] | undefined) ?? []);
-  const rows = [...environment, ...pairs].map(([name, value]) => [name.replace("_version", ""), shown(value)]);
+  const lists = (name: string) => (capture.environment[name] as Pair[] | undefined) ?? [];
+  const rows = [...environment, ...lists("tools"), ...lists("variables")].map(([name, value]) => [
+    name.replace("_version", ""),
+    shown(value),
+  ]);
+  // A digest of each file that Triton is made of: `irscope show --json` has them, and a comparison names what differs.
+  if (lists("parts").length) rows.push(["contents", `${plural(lists("parts").length, "file")}, digested`]);
   return table([], rows, { class: "figures" });
 }
