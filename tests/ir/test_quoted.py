@@ -93,8 +93,9 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, list[
 def test_every_stage_keeps_every_location(plain: dict, tmp_path: Path, kind: str, target: str) -> None:
     capture = record(tmp_path, NAMES[kind], target)
     found = places(capture, NAMES[kind])
-    if kind == "quote" and target.startswith("cuda"):
-        # ptxas itself takes no quote in a path, escaped or not.
+    refused = capture.failure is not None and "Unexpected non-ASCII character" in capture.failure.message
+    if target.startswith("cuda") and (kind == "quote" or refused):
+        # ptxas itself takes no quote in a path, escaped or not, and that of Triton 3.6 nothing but ASCII.
         assert capture.failure is not None
         assert capture.failure.kind == "assembler"
     else:

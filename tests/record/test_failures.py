@@ -59,7 +59,8 @@ def test_a_failure_says_why_first(case: Case, product: Capture, tmp_path: Path, 
     failure = capture.failure
     assert failure is not None, capture
     first = "\n".join(failure_text(capture).splitlines()[:3])
-    assert [said for said in case.said if said not in first] == [], first
+    # "one | other": either, where it hangs on what memory was left.
+    assert [said for said in case.said if not any(one in first for one in said.split(" | "))] == [], first
     assert failure.kind in case.kind.split("|")
     assert capture.status == "failed"
     assert failure.where.startswith(case.where)
