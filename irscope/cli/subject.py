@@ -201,7 +201,12 @@ def compiled_for_each(capture: Capture, asked: How, *, becomes_last: bool = True
 
 def tell_origin(capture: Capture) -> None:
     """Say, once a process, that a capture that is compiled again is not one that was recorded here."""
-    if not CaptureStore().path_of(capture).is_file():
+    try:
+        known = CaptureStore().path_of(capture).is_file()
+    except OSError:
+        # There is no place for captures: whether it was recorded here cannot be told.
+        known = False
+    if not known:
         _tell_foreign(capture.name, capture.id[:8])
 
 
