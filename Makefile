@@ -1,8 +1,10 @@
 PYTHON ?= python
 # One process a core: more only makes the compiles slower.
 WORKERS ?= 2
+# What test-next has pip install: the newest release or pre-release, or the path of a wheel.
+TRITON ?= triton
 
-.PHONY: help setup check format test test-triton test-gpu goldens fuzz bench report
+.PHONY: help setup check format test test-triton test-next test-gpu goldens docs fuzz bench report
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,14 +27,25 @@ test:  ## Every test that needs no GPU
 test-triton:  ## The tests that compile with Triton, but the longest
 	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal --skip-gpu -m "triton and not newest"
 
+test-next:  ## The tests that compile, under the newest Triton, a pre-release too, or TRITON=PATH.whl
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && trap 'exit 1' INT TERM && next="$$folder/bin/python" && \
+	$(PYTHON) -m venv "$$folder" && \
+	"$$next" -m pip install --quiet -e '.[test]' && \
+	"$$next" -m pip install --quiet --pre --upgrade $(TRITON) && \
+	{ "$$next" -m irscope doctor || true; } && \
+	$(MAKE) test-triton PYTHON="$$next"
+
 test-gpu:  ## The tests that launch kernels on a GPU
 	$(PYTHON) -m pytest --only-gpu
 
 goldens:  ## Write the golden files again
 	$(PYTHON) -m pytest --skip-gpu --update-goldens -m golden
 
+docs:  ## Write docs/api.md from docstrings, and the drawing of the rooms
+	$(PYTHON) -m tests.reference
+
 fuzz:  ## Search long for what a damaged or hostile file can do (CI runs a few)
-	$(PYTHON) -m tests.hostile 3000
+	$(PYTHON) -m tests.hostile --jobs $(WORKERS)
 
 bench:  ## Measure the figures of docs/benchmarks.md
 	$(PYTHON) -m benchmarks

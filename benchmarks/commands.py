@@ -56,7 +56,7 @@ os._exit(0)
 """
 VIRTUAL = """
 import os, runpy, sys
-from irscope.record.virtual_gpu import virtual_gpu
+from irscope.record.virtual.gpu import virtual_gpu
 from irscope.target import Target
 with virtual_gpu(Target.parse("cuda:90")):
     runpy.run_path({path!r}, run_name="__main__")

@@ -18,11 +18,10 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "tests" / "data" / "diff")]
 
-from irscope.analysis.diff import diff_texts  # noqa: E402
-from irscope.ir.body import read_body  # noqa: E402
-from irscope.ir.mlir import parse_mlir  # noqa: E402
-from irscope.ir.normalize import normalize  # noqa: E402
-from irscope.render.diff import render_unified  # noqa: E402
+from irscope.analysis.diff.texts import diff_texts  # noqa: E402
+from irscope.ir.body.reader import read_body  # noqa: E402
+from irscope.ir.mlir.reader import parse_mlir  # noqa: E402
+from irscope.render.text.diff import render_unified  # noqa: E402
 
 # "// -----// IR Dump Before CSEPass: cse ('builtin.module' operation) //----- //"
 HEADER = re.compile(r"^// -----// IR Dump Before (\S+?):? .*//----- //\n", re.MULTILINE)
@@ -104,25 +103,19 @@ def timed(action: Callable[[], Any]) -> tuple[float, Any]:
 
 def growth() -> None:
     print("Two texts in the LLVM dialect, values renamed throughout (processor seconds)")
-    print(
-        f"{'lines':>8} {'read':>8} {'normalize':>10} {'renamed':>9} {'1 % altered':>12} {'unrelated':>10} {'drawn':>7}"
-    )
+    print(f"{'lines':>8} {'read':>8} {'renamed':>9} {'1 % altered':>12} {'unrelated':>10} {'drawn':>7}")
     for lines in (1_000, 10_000, 100_000):
         body = llvm_dialect(lines, seed=1)
         left, renamed = module_of(body), module_of(body, "%v")
         changed = module_of(altered(body, 0.01, seed=2), "%v")
         unrelated = module_of(llvm_dialect(lines, seed=3), "%v")
         read, _ = timed(lambda text=left: parse_mlir(text))
-        canonical, _ = timed(lambda text=left: normalize(text, "mlir"))
         same, empty = timed(lambda a=left, b=renamed: diff_texts(a, b, "mlir"))
         assert empty.is_empty
         some, diff = timed(lambda a=left, b=changed: diff_texts(a, b, "mlir"))
         other, _ = timed(lambda a=left, b=unrelated: diff_texts(a, b, "mlir"))
         drawn, _ = timed(lambda d=diff: render_unified(d))
-        print(
-            f"{lines:>8} {read:>8.3f} {canonical:>10.3f} {same:>9.3f} {some:>12.3f} {other:>10.3f} {drawn:>7.3f}"
-            f"   {diff.summary}"
-        )
+        print(f"{lines:>8} {read:>8.3f} {same:>9.3f} {some:>12.3f} {other:>10.3f} {drawn:>7.3f}   {diff.summary}")
 
 
 def flash_attention() -> None:

@@ -11,8 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from irscope.record.requests import request_for
-from irscope.record.session import record_request
+from irscope.record.process.requests import request_for
+from irscope.record.process.session import record_request
 
 ROUNDS = 5
 SCRIPT = """

@@ -26,12 +26,12 @@ import json, os, resource, sys, tempfile
 sys.path.insert(0, {tests!r})
 from pathlib import Path
 from compile_cases import CASES, compile_case
-from irscope.record import triton_api
-from irscope.record.assembly import Assembly
-from irscope.record.compiles import Watch, watch_compiles
-from irscope.record.events import EventWriter
-from irscope.record.request import RecordRequest
-from irscope.store import to_bytes
+from irscope.record.triton import api as triton_api
+from irscope.record.process.assembly import Assembly
+from irscope.record.compile.watch import Watch, watch_compiles
+from irscope.record.process.codec import MessageWriter
+from irscope.record.process.request import RecordRequest
+from irscope.store.file import to_bytes
 triton_api.silence_known_noise()
 name, target, rounds, log = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
 # As in the recording process, whose standard error is irscope's.
@@ -55,7 +55,7 @@ def recorded(level):
     # As in the recording process: each event is written to a pipe, here to a file.
     def action():
         with open(os.devnull, "wb") as stream:
-            with watch_compiles(Watch(EventWriter(stream), snapshots=level, log_path=log)):
+            with watch_compiles(Watch(MessageWriter(stream.fileno()), snapshots=level, log_path=log)):
                 compile_case(case, target)
     return action
 

@@ -19,10 +19,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from irscope.capture import Capture
-from irscope.render.report import render_report
-from irscope.render.report_payload import Payload
-from irscope.store import load
+from irscope.model.capture import Capture
+from irscope.render.report.page import render_report
+from irscope.render.report.payload import Payload
+from irscope.store.file import load
 
 EXAMPLES = ("matmul", "flash_attention")
 ROUNDS = 5

@@ -14,10 +14,11 @@ import time
 from pathlib import Path
 
 import irscope
-from irscope.analysis.source_map import SourceMap, StageMap, is_library, source_map
-from irscope.capture import Capture, stage_named
-from irscope.ir.locations import strip_locations
-from irscope.render.source_json import map_json
+from irscope.analysis.source.map import SourceMap, StageMap, source_map
+from irscope.ir.locations.stages import strip_locations
+from irscope.ir.locations.user import is_library
+from irscope.model.capture import Capture, stage_named
+from irscope.render.report.locations import stage_locations
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 NAMES = ("softmax.py", "flash_attention.py", "matmul.py", "layer_norm.py", "cross_entropy.py")
@@ -70,7 +71,7 @@ def mapped(found: SourceMap, stage: StageMap, capture: Capture) -> set[int]:
 def measure(capture: Capture) -> tuple[float, int, int]:
     """Milliseconds of the map (the best of some), its size as JSON, and the size of the locations in the texts."""
     best = min(_time(capture) for _ in range(ROUNDS))
-    size = len(json.dumps(map_json(source_map(capture)), separators=(",", ":")))
+    size = len(json.dumps(stage_locations(capture), separators=(",", ":")))
     texts = [(one.text, stage_named(one.stage).kind) for one in capture.artifacts if isinstance(one.data, str)]
     return best * 1e3, size, sum(len(text) - len(strip_locations(text, kind)) for text, kind in texts)
 

@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -32,34 +33,36 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from irscope.analysis.compare import diff
+    from irscope.analysis.diff.captures import diff
     from irscope.api import capture, record, record_all
-    from irscope.capture import Capture, Target
     from irscope.errors import IrscopeError
+    from irscope.model.capture import Capture, Target
     from irscope.plan import PassPlan, PassRule
-    from irscope.store import load, save
+    from irscope.store.file import load, save
 
 _HOMES = {
-    "Capture": "irscope.capture",
+    "Capture": "irscope.api",
     "IrscopeError": "irscope.errors",
     "PassPlan": "irscope.plan",
     "PassRule": "irscope.plan",
-    "Target": "irscope.capture",
+    "Target": "irscope.target",
     "capture": "irscope.api",
-    "diff": "irscope.analysis.compare",
-    "load": "irscope.store",
+    "diff": "irscope.analysis.diff.captures",
+    "load": "irscope.api",
     "record": "irscope.api",
     "record_all": "irscope.api",
-    "save": "irscope.store",
+    "save": "irscope.api",
 }
+
+# Python sets a package on its parent at its first import alone: from here on, the name is the function's.
+import_module("irscope.record")
+globals().pop("record")
 
 
 def __getattr__(name: str) -> Any:
     # Imported when first asked for: the command line must start fast.
     if name not in _HOMES:
         raise AttributeError(f"module 'irscope' has no attribute {name!r}")
-    from importlib import import_module
-
     value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value

@@ -1,4 +1,4 @@
-"""The `irscope` command: runs a command, and turns errors into a message and an exit code."""
+"""The `irscope` program: runs one command, and turns errors into a message and an exit code."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import sys
 
 
 def main() -> None:
-    """Run the command line; exit code 0 done, 1 failed, 2 misuse, 130 and 143 interrupted. Ends the process."""
-    # Nearly everything that a command imports and reads lives to its end: looking for garbage finds none.
+    """Run the command line and end the process: exit code 0 done, 1 failed, 2 misuse, 130 or 143 interrupted."""
+    # Nearly everything that a command imports and reads lives to its end, so garbage collection finds nothing.
     gc.set_threshold(100_000, 20, 20)
     from irscope.interruption import Interrupted, exit_code, raise_on_signals
 
@@ -19,17 +19,17 @@ def main() -> None:
         raise_on_signals()
         code = _run(sys.argv[1:])
     except Interrupted as stop:
-        # While the command line itself was being loaded.
+        # The signal arrived while the command line itself was being loaded.
         print("irscope: interrupted", file=sys.stderr)
         code = exit_code(stop)
     sys.stderr.flush()
     atexit._run_exitfuncs()
-    # Taking the modules down one by one is a tenth of what a short command takes.
+    # Unloading all modules would take a tenth of the time of a short command.
     os._exit(code)
 
 
 def _run(arguments: list[str]) -> int:
-    from irscope.cli.streams import open_streams
+    from irscope.cli.output.streams import open_streams
 
     open_streams()
     return run(arguments)
@@ -37,14 +37,14 @@ def _run(arguments: list[str]) -> int:
 
 def run(arguments: list[str]) -> int:
     """Run one command line and return its exit code."""
-    # Taken off here: it may stand anywhere before the script's own arguments.
+    # Handled here, because it may be anywhere before the arguments of the script.
     own, dashes, rest = _split(arguments)
     debug = "--debug" in own
     own = [word for word in own if word != "--debug"]
     import typer
 
     from irscope.cli import app, load_commands
-    from irscope.cli.streams import unfiltered_stderr
+    from irscope.cli.output.streams import unfiltered_stderr
     from irscope.errors import IrscopeError
     from irscope.interruption import Interrupted, exit_code
 
@@ -55,7 +55,7 @@ def run(arguments: list[str]) -> int:
             sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except BrokenPipeError:
-        # The reader closed the pipe (`| head`): nothing more to say, also not when Python ends.
+        # The reader closed the pipe (`| head`): Python must not report that at its end either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
     except typer.Exit as stop:
@@ -73,12 +73,21 @@ def run(arguments: list[str]) -> int:
             raise
         told = [str(part) for part in (error.filename, error.strerror or error) if part]
         if error.filename is None and error.errno == errno.ENOENT and not _has_working_folder():
-            told = ["the working folder is gone: change to one that exists"]
+            told = ["the working folder does not exist any more: change to another one"]
         print(f"irscope: {': '.join(told)}", file=sys.stderr)
         return 1
+    except MemoryError:
+        if debug:
+            raise
+        print(
+            f"irscope: not enough memory for {' '.join(['irscope', *own[:2]])!r}: give it more (ulimit -v, the "
+            "container's limit), or a smaller file.",
+            file=sys.stderr,
+        )
+        return 1
     except Exception as error:
-        # Typer's own errors (an unknown option, a missing value) can show themselves: misuse, exit code 2. They are
-        # click's or typer's classes, depending on typer's version.
+        # Typer's own errors (an unknown option, a missing value) print themselves: misuse, exit code 2. Their classes
+        # are click's or typer's, depending on typer's version.
         if callable(show := getattr(error, "show", None)) and hasattr(error, "exit_code"):
             with unfiltered_stderr():
                 show()

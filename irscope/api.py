@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec
 
-from irscope.capture import Capture, Target
 from irscope.errors import RecordingError, UsageError
+from irscope.model.capture import Capture, Target
+from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
+from irscope.store.file import load, save
 
 if TYPE_CHECKING:
-    from irscope.record.in_process import Recorded
+    from irscope.record.programs.in_process import Recorded
 
+__all__ = ["Capture", "SnapshotLevel", "Target", "capture", "load", "record", "record_all", "save"]
+
+_Parameters = ParamSpec("_Parameters")
 SnapshotLevel = Literal["all", "triton", "none"]
 
 
@@ -35,52 +42,38 @@ def record_all(
     timeout_s: float = 300.0,
     interpreter: str | None = None,
     assume: Mapping[str, Any] | None = None,
-) -> tuple[Capture, ...]:
-    """Record every launch of a script, or a kernel by its signature, in a process of its own.
+) -> Sequence[Capture]:
+    """Record every launch of a script, or a kernel by its signature, in a child process.
 
     Args:
-        source: a script's path, an IR file's (`.ttir`, `.ttgir`, `.llir`, `.ptx`), or a `@triton.jit` function.
-        kernel: only this kernel; needed with `signature`.
-        target: `cuda:90`, or several, each with a run of the script; by default the GPU that is there, else cuda:90.
+        source: the path of a script or an IR file (`.ttir`, `.ttgir`, `.llir`, `.ptx`), or a `@triton.jit` function.
+        kernel: record only this kernel; required with `signature`.
+        target: `cuda:90`, or several, for each of which the script runs. Default: this machine's GPU, or cuda:90.
         plan: passes to switch off, such as `-combine`.
-        signature: `*fp16:16, i32, 64`, in the syntax of `triton.tools.compile`; the file is imported, not run.
+        signature: `*fp16:16, i32, 64`, in the syntax of `triton.tools.compile`; the script is imported, not run.
         constexprs: values of `tl.constexpr` parameters, with `signature`.
         options: compile options such as num_warps, with `signature` or an IR file.
-        arguments: the script's own arguments.
+        arguments: command-line arguments for the script.
         config: which configurations of an autotuned kernel: `first`, `all`, an index, or KEY=VALUE.
-        snapshots: which passes' texts to keep: `triton` (while Triton's dialects are there), `all` or `none`.
-        llvm_passes: record the IR after each LLVM pass too.
-        virtual: run on the virtual GPU even where there is a real one.
-        timeout_s: seconds for one kernel's compile.
-        interpreter: a Python with another Triton.
-        assume: what the virtual GPU takes values to be that a GPU would compute: by the variable that the script
-            assigns them to, FILE:LINE of the read, or the kernel's parameter.
+        snapshots: after which passes to keep the IR: `triton` (while it has Triton's dialects), `all` or `none`.
+        llvm_passes: also record the IR after each LLVM pass.
+        virtual: use the virtual GPU even if this machine has a real one.
+        timeout_s: time limit for compiling one kernel, in seconds.
+        interpreter: path of a Python with another Triton.
+        assume: values that the virtual GPU uses for numbers that only a real GPU could compute, by the variable that
+            the script assigns them to, FILE:LINE of the read, or the kernel's parameter.
 
-    Returns the captures, failed ones included, those of one target after those of another. Raises RecordingError where
-    nothing was compiled; where that is so for some of several targets, it warns.
+    Returns the captures, failed ones included, those of one target after those of another: a sequence that holds one
+    of them in memory, and loads the others from temporary files when they are asked for. Raises RecordingError if
+    nothing was compiled; if that is so for some of several targets, it warns.
     """
-    from irscope.record.requests import request_for
-    from irscope.record.session import record_request
+    keywords = dict(locals())
+    from irscope.record.process.requests import request_for
+    from irscope.record.process.session import record_request
 
-    targets = (target,) if isinstance(target, (str, Target)) else tuple(target)
-    request = request_for(
-        source,
-        kernel=kernel,
-        targets=tuple(str(item) for item in targets),
-        plan=str(plan),
-        signature=signature,
-        constexprs={
-            name: repr(value) if not isinstance(value, str) else value for name, value in (constexprs or {}).items()
-        },
-        options=dict(options or {}),
-        arguments=tuple(arguments),
-        configs=config,
-        snapshots=snapshots,
-        llvm_passes=llvm_passes,
-        virtual=virtual,
-        assume={name: str(value) for name, value in (assume or {}).items()},
-    )
-    recording = record_request(request, timeout_s=timeout_s, interpreter=interpreter)
+    fields = {item.metadata["keyword"]: item.name for item in dataclasses.fields(RecordingOptions)}
+    asked = RecordingOptions.of({fields[name]: value for name, value in keywords.items() if name in fields})
+    recording = record_request(request_for(source, asked, kernel=kernel))
     if not recording.captures:
         why = f": it stopped: {recording.stopped[0].message}" if recording.stopped else " compiled no kernel"
         raise RecordingError(f"{source!s}{why}.")
@@ -89,20 +82,40 @@ def record_all(
     return recording.captures
 
 
-def record(source: str | Path | Any, **how: Any) -> Capture:
-    """Record one launch: the first that `record_all` gives."""
-    return record_all(source, **how)[0]
+def _first_of(
+    every: Callable[_Parameters, Sequence[Capture]],
+) -> Callable[_Parameters, Capture]:
+    def record(*args: _Parameters.args, **options: _Parameters.kwargs) -> Capture:
+        return every(*args, **options)[0]
+
+    record.__signature__ = inspect.signature(every).replace(return_annotation="Capture")  # type: ignore[attr-defined]
+    record.__doc__ = (
+        "Record one launch: the first capture of `record_all`.\n" + (every.__doc__ or "").partition("\n")[2]
+    )
+    return record
+
+
+record = _first_of(record_all)
 
 
 @contextmanager
 def capture(plan: str | PassPlan = "", snapshots: SnapshotLevel = "triton") -> Iterator[Recorded]:
-    """Record the compiles of this process until the end of the block; gives a sequence of captures.
+    """Record the compiles of this process until the end of the block, as a sequence of captures.
 
-    Raises UsageError for a plan that is none.
+    Raises PlanError for a text that is not a plan, and UsageError for an unknown level of snapshots.
     """
-    from irscope.record.in_process import capture_in_process
+    from irscope.record.programs.in_process import capture_in_process
 
     if snapshots not in ("all", "triton", "none"):
         raise UsageError(f"snapshots={snapshots!r}: write 'triton', 'all' or 'none'.")
     with capture_in_process(plan if isinstance(plan, PassPlan) else PassPlan.parse(plan), snapshots) as recorded:
         yield recorded
+
+
+def _html_of(capture: Capture) -> str:
+    from irscope.render.report.summary import summary_html
+
+    return summary_html(capture)
+
+
+Capture._repr_html_ = _html_of  # pyright: ignore[reportPrivateUsage]

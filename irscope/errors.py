@@ -1,18 +1,18 @@
-"""The errors irscope raises, one tree.
+"""The errors that irscope raises, as one tree.
 
 IrscopeError                the base: every message names the value and the remedy
-├── UsageError              the request itself is off (exit code 2)
-├── CaptureFormatError      a file is not a capture, or a newer or damaged one
+├── UsageError              the request itself is wrong (exit code 2)
+├── CaptureFormatError      a file is not a capture, is damaged, or was written by a newer irscope
 ├── CaptureNotFound         no stored capture has that id, and no file has that name
-├── StageNotFound           the capture holds no such stage
-├── PlanError               the text is no plan, or a rule matches no pass
-├── TargetError             the text is no target, or the installed Triton does not take it
+├── StageNotFound           the capture has no such stage
+├── PlanError               a text is not a plan, or a rule matches no pass
+├── TargetError             a text is not a target, or the installed Triton does not support it
 ├── SignatureError          a signature does not fit the kernel's parameters
-├── ParseError              a text is not what it was said to be
-├── RecordingError          nothing could be recorded; what the child said is in the message
+├── ParseError              a text cannot be read as what it should be
+├── RecordingError          nothing could be recorded; the message quotes the recording process
 ├── NoDevice                there is no GPU to run on
-├── DeviceFault             a launch ended the process that made it: a fault of the GPU, or a time-out
-└── MissingTool             a program or package that this needs is not installed
+├── DeviceFault             a launch crashed its process: a fault of the GPU, or a time-out
+└── MissingTool             a required program or package is not installed
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class IrscopeError(Exception):
 
 
 class UsageError(IrscopeError):
-    """The request itself is off: options that contradict each other, or name nothing."""
+    """The request itself is wrong: options that contradict each other, or name nothing."""
 
     exit_code = 2
 
@@ -41,15 +41,15 @@ class CaptureNotFound(IrscopeError):
 
 
 class StageNotFound(IrscopeError):
-    """The capture holds no such stage."""
+    """The capture has no such stage."""
 
 
 class PlanError(IrscopeError):
-    """A text is no plan, or one of its rules matches no pass."""
+    """A text is not a plan, or one of its rules matches no pass."""
 
 
 class TargetError(IrscopeError):
-    """A text is no target, or the installed Triton does not take it."""
+    """A text is not a target, or the installed Triton does not support it."""
 
 
 class SignatureError(IrscopeError):
@@ -57,11 +57,11 @@ class SignatureError(IrscopeError):
 
 
 class ParseError(IrscopeError):
-    """A text is not what it was said to be."""
+    """A text cannot be read as what it should be, such as IR, a log or an encoding."""
 
 
 class RecordingError(IrscopeError):
-    """Nothing could be recorded; the message says what the recording process said."""
+    """Nothing could be recorded; the message quotes the recording process."""
 
 
 class NoDevice(IrscopeError):
@@ -69,17 +69,17 @@ class NoDevice(IrscopeError):
 
 
 class DeviceFault(IrscopeError):
-    """A launch ended the process that made it: an illegal access, another fault of the GPU, or a time-out."""
+    """A launch crashed its process: an illegal access, another fault of the GPU, or a time-out."""
 
 
 class MissingTool(IrscopeError):
-    """A program or package that this needs is not installed."""
+    """A required program or package is not installed."""
 
 
 def did_you_mean(name: str, known: Iterable[str], limit: int = 3, *, or_all: bool = True) -> str:
-    """The end of an error message: the nearest of the known names, or where none is near all of them (`or_all`).
+    """The end of an error message: the nearest of the known names, or all of them if none is near and `or_all` is set.
 
-    Returns a text such as " Did you mean 'combine'?", starting with a blank.
+    Returns a text such as " Did you mean 'combine'?", which begins with a space.
     """
     names = sorted(set(known))
     near = _near(name, names)[:limit]
@@ -89,7 +89,7 @@ def did_you_mean(name: str, known: Iterable[str], limit: int = 3, *, or_all: boo
 
 
 def _near(name: str, names: Sequence[str]) -> list[str]:
-    """The names that a mistyped, shortened or reordered one may mean, the nearest first."""
+    """The names that a mistyped, shortened or reordered name may mean, the nearest first."""
     wanted = _folded(name)
     if not wanted:
         return []
@@ -99,7 +99,7 @@ def _near(name: str, names: Sequence[str]) -> list[str]:
 
 
 def _is_part(wanted: str, name: str) -> bool:
-    """Whether a name was cut short: its beginning, some of its words in any order, or four letters in a row of it."""
+    """Whether `wanted` is part of a name: its beginning, some of its words, or at least four letters of it."""
     if len(wanted) > 1 and name.startswith(wanted):
         return True
     return set(wanted.split("_")) <= set(name.split("_")) or (len(wanted) > 3 and wanted in name)
@@ -110,12 +110,12 @@ def _folded(name: str) -> str:
 
 
 def _allowed(name: str) -> int:
-    """How many letters may be wrong: one of four, two of eight, three of twelve and more; none of three or fewer."""
+    """The largest distance of a near name: one letter in four, at most three."""
     return min(3, len(name) // 4)
 
 
 def _distance(name: str, other: str) -> int:
-    """How many letters must be put in, taken out, replaced or swapped with the next (Damerau and Levenshtein)."""
+    """The Damerau-Levenshtein distance: letters inserted, deleted, replaced, or swapped with the next."""
     before: list[int] = []
     last = list(range(len(other) + 1))
     for row, letter in enumerate(name, 1):

@@ -1,4 +1,4 @@
-"""SIGINT, SIGTERM and SIGHUP as one exception, and blocks in which they are only noted."""
+"""SIGINT, SIGTERM and SIGHUP as one exception, and blocks that delay them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-SIGNALS = tuple(
+_SIGNALS = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 )  # Windows has no SIGHUP.
 
 
 class Interrupted(BaseException):
-    """A signal that asks the process to end. Not a KeyboardInterrupt: Typer would make an exit code of that itself."""
+    """A signal asked the process to end. Not a KeyboardInterrupt, which Typer would turn into an exit code itself."""
 
     def __init__(self, number: int = signal.SIGINT) -> None:
         super().__init__(signal.Signals(number).name)
@@ -22,13 +22,13 @@ class Interrupted(BaseException):
 
 
 def exit_code(error: BaseException) -> int:
-    """What a command exits with that an interruption ended, as a shell has it: 130 for ^C, 143 for SIGTERM."""
+    """The exit code of an interrupted command, as in a shell: 130 for Ctrl-C, 143 for SIGTERM."""
     return 128 + (error.number if isinstance(error, Interrupted) else signal.SIGINT)
 
 
 def raise_on_signals() -> None:
-    """Let the signals raise Interrupted from now on, for a command; one that is ignored stays so."""
-    for number in SIGNALS:
+    """Make the signals raise Interrupted from now on; signals that are ignored stay ignored."""
+    for number in _SIGNALS:
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, _raise)
 
@@ -40,33 +40,33 @@ def _raise(number: int, frame: object) -> None:
 
 
 def _ignore() -> None:
-    """The process is on its way out: what a group is sent comes more than once."""
-    for number in SIGNALS:
+    """Ignore further signals: the process is ending, and a signal to its group may arrive more than once."""
+    for number in _SIGNALS:
         if signal.getsignal(number) == _raise:
             signal.signal(number, signal.SIG_IGN)
 
 
 @dataclass(slots=True)
 class Noted:
-    """The first signal that came."""
+    """The first signal that arrived in a block."""
 
     number: int = 0
-    """0 where none came."""
+    """0 if none arrived."""
 
     def take(self, number: int, frame: object) -> None:
-        """Note a signal, as its handler."""
+        """The signal handler: note the signal."""
         self.number = self.number or number
 
 
 @contextmanager
 def noted_signals() -> Iterator[Noted]:
-    """Note the signals within the block in place of raising: what it does is done whole.
+    """Note signals until the end of the block instead of raising, so that its work is completed.
 
-    Handlers that are neither Python's own nor `raise_on_signals`'s stay, as does every handler outside the main thread.
-    An error that ends the block after a signal becomes that interruption.
+    Handlers other than Python's own and that of `raise_on_signals` are kept; outside of the main thread all are.
+    If an error ends the block after a signal, that interruption is raised instead of it.
     """
     noted = Noted()
-    before = {number: signal.getsignal(number) for number in SIGNALS}
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
     ours = {number: handler for number, handler in before.items() if handler in (_raise, signal.default_int_handler)}
     if threading.current_thread() is not threading.main_thread():
         ours = {}

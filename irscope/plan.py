@@ -10,11 +10,11 @@ from typing import Protocol
 from irscope.errors import PlanError, did_you_mean
 
 # ttgir:canonicalizer#2  |  combine  |  triton-combine  |  llir:*
-_RULE = re.compile(r"^(?:(?P<stage>[A-Za-z_][\w.]*):)?(?P<name>\*|[A-Za-z_][\w.-]*)(?:#(?P<occurrence>[1-9]\d*))?$")
+_RULE = re.compile(r"^(?:(?P<stage>[A-Za-z_][\w.]*):)?(?P<name>\*|[A-Za-z_][\w.-]*)(?:#(?P<occurrence>[1-9]\d{0,8}))?$")
 
 
 class NamedPass(Protocol):
-    """What a rule is matched against: a snapshot, or a pass about to run."""
+    """What a rule is matched with: a snapshot, or a pass that is about to run."""
 
     @property
     def stage(self) -> str: ...
@@ -32,17 +32,17 @@ def _fold(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PassRule:
-    """Names one pass or several: `combine`, `ttgir:coalesce`, `canonicalizer#2`, `llir:*`."""
+    """The name of one pass, or of several: `combine`, `ttgir:coalesce`, `canonicalizer#2`, `llir:*`."""
 
     name: str
     """The builder's name or MLIR's argument, with underscores or dashes; `*` for every pass."""
     stage: str | None = None
     occurrence: int | None = None
-    """1-based among the passes of that name in the stage; None for all of them."""
+    """1-based, among the passes of that name in the stage; None for all of them."""
 
     @staticmethod
     def parse(text: str) -> PassRule:
-        """Read one rule; raises PlanError where the text is none."""
+        """Read one rule; raises PlanError if the text is not one."""
         match = _RULE.match(text.strip())
         if match is None:
             raise PlanError(
@@ -57,7 +57,7 @@ class PassRule:
         return f"{stage}{self.name}" + (f"#{self.occurrence}" if self.occurrence else "")
 
     def matches(self, candidate: NamedPass) -> bool:
-        """Whether the rule names this pass."""
+        """Whether the rule names a pass."""
         if self.stage is not None and self.stage != candidate.stage:
             return False
         if self.occurrence is not None and self.occurrence != candidate.occurrence:
@@ -67,29 +67,29 @@ class PassRule:
 
 @dataclass(frozen=True, slots=True)
 class PassPlan:
-    """Which passes are switched off, and for which stages only the named ones stay on.
+    """Which passes are switched off, and in which stages only the named passes run.
 
-    As text, one rule after another, separated by blanks or lines: `-RULE` switches off, `+RULE` keeps on
-    (and switches every other pass of that rule's stage off); `# …` at the start of a line is a comment.
+    As text, rules separated by spaces or line breaks: `-RULE` switches passes off, `+RULE` keeps passes on and switches
+    every other pass of the rule's stage off. A line that begins with `#` is a comment.
     """
 
     disabled: tuple[PassRule, ...] = ()
     only: tuple[PassRule, ...] = ()
-    """Where a stage has such a rule, its passes that match none of them are off. Each rule names its stage."""
+    """In a stage that has such rules, passes that match none of them are off. Each rule names its stage."""
 
     def __post_init__(self) -> None:
         for rule in self.only:
             if rule.stage is None:
                 raise PlanError(
-                    f"'+{rule}' must name its stage, such as ttgir:{rule}: it switches the others off there."
+                    f"'+{rule}' must name its stage, such as ttgir:{rule}: it switches the others of that stage off."
                 )
-        # A rule that is named twice is one: the plan's text decides a capture's identity.
+        # Duplicate rules are dropped: the text of the plan is part of a capture's identity.
         object.__setattr__(self, "disabled", tuple(dict.fromkeys(self.disabled)))
         object.__setattr__(self, "only", tuple(dict.fromkeys(self.only)))
 
     @staticmethod
     def parse(text: str) -> PassPlan:
-        """Read a plan; raises PlanError with the line that is wrong."""
+        """Read a plan; raises PlanError with the number of the wrong line."""
         disabled: list[PassRule] = []
         only: list[PassRule] = []
         for number, line in enumerate(text.splitlines(), 1):
@@ -109,18 +109,18 @@ class PassPlan:
         return bool(self.disabled or self.only)
 
     def skips(self, candidate: NamedPass) -> bool:
-        """Whether the plan switches this pass off."""
+        """Whether the plan switches a pass off."""
         if any(rule.matches(candidate) for rule in self.disabled):
             return True
         kept = [rule for rule in self.only if rule.stage == candidate.stage]
         return bool(kept) and not any(rule.matches(candidate) for rule in kept)
 
     def without(self, *rules: PassRule) -> PassPlan:
-        """The plan with more passes off."""
+        """The plan with more passes switched off."""
         return PassPlan(self.disabled + rules, self.only)
 
     def check(self, passes: Sequence[NamedPass]) -> None:
-        """Raise PlanError for the first rule that names no pass of a pipeline that ran to its end."""
+        """Raise PlanError for the first rule that names none of the passes of a complete pipeline."""
         for rule in self.unmatched(passes):
             raise PlanError(f"no pass is named '{rule}'.{_nearest(rule, passes)}")
 

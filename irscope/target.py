@@ -1,4 +1,4 @@
-"""What is compiled for: a backend, an architecture, and the threads of a warp."""
+"""Targets of a compile, as objects and as text, and the products that stand for them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from irscope.errors import TargetError, did_you_mean
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is compiled for: a backend, an architecture and the threads of a warp (of a wave, on AMD)."""
+    """The target of a compile: a backend, an architecture, and the number of threads per warp (per wave on AMD)."""
 
     backend: str
     arch: str
@@ -18,9 +18,9 @@ class Target:
 
     @staticmethod
     def parse(text: str) -> Target:
-        """Read `cuda:90` or `hip:gfx942`; `sm_90`, `sm_90a`, `gfx942` and names of parts (`h100`) are understood too.
+        """Read `cuda:90` or `hip:gfx942`, and also `sm_90`, `sm_90a`, `gfx942` and names of parts (`h100`).
 
-        Whether there is such an architecture is not asked here. Raises TargetError for any other text.
+        Does not check whether such an architecture exists. Raises TargetError for any other text.
         """
         if (known := part_named(text)) is not None:
             return known
@@ -30,7 +30,7 @@ class Target:
         if backend == "cuda" and (number := _CUDA_ARCH.fullmatch(arch)):
             return Target("cuda", number["number"], 32)
         if backend == "hip" and arch.startswith("gfx") and len(arch) > 5:
-            # The CDNA parts (gfx9) run waves of 64 threads, the RDNA ones (gfx10 and up) of 32.
+            # CDNA (gfx9) runs waves of 64 threads, RDNA (gfx10 and later) waves of 32.
             return Target("hip", arch, 64 if arch.startswith("gfx9") else 32)
         every = ", ".join(str(target) for target in KNOWN_TARGETS)
         near = did_you_mean(text.strip().lower(), [*map(str, KNOWN_TARGETS), *PARTS], or_all=False)
@@ -51,7 +51,7 @@ KNOWN_TARGETS: tuple[Target, ...] = (
     *(Target("hip", arch, 64) for arch in ("gfx90a", "gfx942", "gfx950")),
     *(Target("hip", arch, 32) for arch in ("gfx1100", "gfx1201")),
 )
-"""The targets that irscope is tested on; an installed Triton may take more, or fewer."""
+"""The targets that irscope is tested with; an installed Triton may support more, or fewer."""
 
 # NVIDIA, CUDA GPU Compute Capability; AMD, ROCm documentation, Accelerator and GPU hardware specifications.
 _PARTS_OF = {
@@ -81,15 +81,15 @@ _PARTS_OF = {
 }
 
 PARTS: dict[str, str] = {name: target for target, names in _PARTS_OF.items() for name in names.split()}
-"""The targets of known parts, as text, by the parts' names in small letters, with no blanks and no maker."""
+"""The target of each known part, as text, by the part's name: lower case, without spaces and vendor."""
 
 _MAKERS = ("nvidia", "amd", "geforce", "tesla", "quadro", "jetson", "instinct", "radeon")
 
 
 def part_named(text: str) -> Target | None:
-    """The target of a part: `h100`, `RTX 4090`, `NVIDIA H100 80GB HBM3`, `MI300X`; None where none is called so."""
+    """The target of a part such as `h100`, `RTX 4090`, `NVIDIA H100 80GB HBM3` or `MI300X`; None if it is not known."""
     words = [word for word in re.split(r"[\s_-]+", text.strip().lower()) if word and word not in _MAKERS]
-    # What is behind the name says how much memory it has, or how it is built in.
+    # Words after the name give the size of the memory, or the form factor.
     for end in range(len(words), 0, -1):
         if (target := PARTS.get("".join(words[:end]))) is not None:
             return Target.parse(target)
@@ -97,7 +97,7 @@ def part_named(text: str) -> Target | None:
 
 
 def nearest_targets(target: Target) -> tuple[Target, ...]:
-    """The known targets of its backend just below and just above a target."""
+    """The known targets of the same backend just below and just above a target."""
     same = [known for known in KNOWN_TARGETS if known.backend == target.backend]
     rank = architecture_rank(target.arch)
     below = [known for known in same if architecture_rank(known.arch) < rank]
@@ -106,7 +106,7 @@ def nearest_targets(target: Target) -> tuple[Target, ...]:
 
 
 def architecture_rank(arch: str) -> tuple[int, int]:
-    """How far along its vendor's line an architecture is: `90` -> (9, 0), `gfx942` -> (9, 66), `gfx1100` -> (11, 0)."""
+    """The major and minor number of an architecture: `90` -> (9, 0), `gfx942` -> (9, 66), `gfx1100` -> (11, 0)."""
     try:
         if arch.startswith("gfx"):
             digits = arch.removeprefix("gfx").partition("-")[0]

@@ -3,114 +3,240 @@
 from __future__ import annotations
 
 import ast
+import inspect
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parent.parent / "irscope"
+import irscope
 
-# A part may import those to its left, and itself.
-# The one exception: a notebook asks the value itself for its HTML, which is imported when it does.
-NOTEBOOK = ("capture", "irscope.render.report_summary")
-ORDER = [
-    "errors",
-    "plan",
-    "target",
-    "assumption",
-    "failure",
-    "launch_record",
-    "capture",
-    "capture_schema",
-    "store",
-    "recent",
-    "ir",
-    "layout",
-    "analysis",
-    "render",
-]
-BLOCK = """
+PACKAGE = Path(irscope.__file__).parent
+TESTS = Path(__file__).parent
+
+_BASE = "record.triton record.process record.compile"
+_PARTS = "record.layouts record.binaries record.virtual"
+ROOMS: dict[str, str] = {
+    "errors": "",
+    "plan": "errors",
+    "target": "errors",
+    "interruption": "errors",
+    "model": "errors plan target",
+    "store": "errors plan target model",
+    "device": "errors target model",
+    "ir": "errors target model",
+    "layout": "errors target model ir",
+    "memory": "errors target model device ir layout",
+    "analysis": "errors plan target model device ir layout memory",
+    "render": "errors plan target model interruption device ir layout memory analysis",
+    "record": "errors plan target model interruption store device ir layout",
+    "record.triton": "",
+    "record.process": "record.triton",
+    "record.compile": "record.triton record.process",
+    **dict.fromkeys(_PARTS.split(), _BASE),
+    "record.programs": f"{_BASE} {_PARTS}",
+    **dict.fromkeys(("record.variants", "record.gpu"), f"{_BASE} {_PARTS} record.programs"),
+}
+"""Each room, and the rooms beside itself that it may import from: those below it in the drawing of the house."""
+ANYWHERE = {"", "cli", "api", "__init__", "__main__"}
+"""What may import everything."""
+
+
+def module_name(path: Path) -> str:
+    words = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(words[:-1] if words[-1] == "__init__" else words)
+
+
+MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def room_of(module: str) -> str:
+    words = module.split(".")
+    return ".".join(words[:2]) if words[0] == "record" and len(words) > 1 and words[1] != "__main__" else words[0]
+
+
+def imports_of(module: str) -> Iterator[str]:
+    """The modules of irscope that one imports, wherever it does: lazily, and for its types."""
+    for node in ast.walk(ast.parse(MODULES[module].read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            names = [name if name.removeprefix("irscope.") in MODULES else node.module for name in names]
+        else:
+            continue
+        for name in names:
+            if name == "irscope" or name.startswith("irscope."):
+                yield name.removeprefix("irscope").removeprefix(".")
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if room_of(name) not in ANYWHERE])
+def test_arrows_point_one_way(module: str) -> None:
+    room = room_of(module)
+    allowed = {"", room, *ROOMS[room].split()}
+    if room.startswith("record"):
+        allowed |= {*ROOMS["record"].split()}
+    wrong = sorted(name for name in imports_of(module) if room_of(name) not in allowed)
+    if module != "record.__main__":
+        assert not wrong, f"{module} imports {', '.join(wrong)}, against the arrows"
+
+
+def test_every_room_is_in_the_drawing() -> None:
+    assert {room_of(name) for name in MODULES} - ANYWHERE == set(ROOMS)
+
+
+def test_no_circles() -> None:
+    """Lazy imports and those for types counted; a package's `__init__` holds no code that would close one."""
+    graph = {name: {other for other in imports_of(name) if other and other != name} for name in MODULES if name}
+    while free := {name for name, imported in graph.items() if not imported & graph.keys()} | (
+        graph.keys() - set().union(*graph.values())
+    ):
+        graph = {name: imported for name, imported in graph.items() if name not in free}
+    assert not graph, f"these import one another in circles: {', '.join(sorted(graph))}"
+
+
+@pytest.mark.parametrize("folder", sorted({path.parent for path in MODULES.values()}), ids=lambda path: path.name)
+def test_rooms_are_small_and_say_what_they_are(folder: Path) -> None:
+    modules = [path for path in folder.glob("*.py") if path.name != "__init__.py"]
+    assert len(modules) <= 20
+    assert all(len(path.read_text("utf-8").splitlines()) <= 400 for path in modules)
+    first_line = (ast.get_docstring(ast.parse((folder / "__init__.py").read_text("utf-8"))) or "").partition("\n")[0]
+    assert first_line.endswith(".")
+
+
+# triton, triton.testing, triton._C.libproton, the beginning of f"triton.backends.{name}": a module, not a message
+TRITON_MODULE = re.compile(r"triton(\.\w+)*\.?$")
+LOOKED_UP_IN = ("import_module", "find_spec", "__import__", "AfterImport", "sys.modules")
+
+
+def uses_of_triton(module: str) -> Iterator[str]:
+    """Where a module reaches into Triton by itself: by an import, a module's name, or an attribute of the package."""
+    for node in ast.walk(ast.parse(MODULES[module].read_text("utf-8"))):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module or ""]
+        elif isinstance(node, ast.Call | ast.Subscript):
+            looked_in = ast.unparse(node.func if isinstance(node, ast.Call) else node.value).removesuffix(".get")
+            if looked_in.endswith(LOOKED_UP_IN):
+                key = node.args[0] if isinstance(node, ast.Call) else node.slice
+                names = [str(part.value) for part in ast.walk(key) if isinstance(part, ast.Constant)]
+        elif isinstance(node, ast.Attribute) and node.attr in ("_C", "libtriton"):
+            names = [ast.unparse(node)]
+        yield from (f"line {node.lineno}: {name}" for name in names if TRITON_MODULE.match(name))
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if room_of(name) != "record.triton"])
+def test_triton_is_behind_one_door(module: str) -> None:
+    """Only `record/triton` imports Triton: lazy imports, look-ups by name and attributes of the package counted."""
+    uses = list(uses_of_triton(module))
+    assert not uses, f"{module} reaches into Triton: {', '.join(uses)}"
+
+
+@pytest.mark.parametrize("module", ["api", "autotuner", "driver", "launch_checks", "libraries", "gluon_kernels"])
+def test_uses_of_triton_are_found(module: str) -> None:
+    assert list(uses_of_triton(f"record.triton.{module}"))
+
+
+def blocked(names: str, code: str) -> None:
+    """Run Python where some modules cannot be imported."""
+    block = f"""
 import sys
 class Blocked:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("triton", "torch"):
-            raise ImportError(f"{name} must not be imported here")
+        if name.partition(".")[0] in {names.split()!r}:
+            raise ImportError(f"{{name}} must not be imported here")
 sys.meta_path.insert(0, Blocked())
 """
-
-
-def part_of(path: Path) -> str:
-    relative = path.relative_to(PACKAGE)
-    return relative.parts[0].removesuffix(".py")
-
-
-def imports_of(path: Path) -> set[str]:
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found.add(node.module)
-            if node.module == "irscope":
-                found.update(f"irscope.{alias.name}" for alias in node.names)
-    return found
-
-
-def modules() -> list[Path]:
-    return sorted(PACKAGE.rglob("*.py"))
-
-
-@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_arrows_point_one_way(path: Path) -> None:
-    part = part_of(path)
-    if part not in ORDER:
-        return
-    allowed = set(ORDER[: ORDER.index(part) + 1])
-    for name in imports_of(path):
-        words = name.split(".")
-        if words[0] == "irscope" and len(words) > 1 and words[1] in {*ORDER, "record", "cli", "api"}:
-            assert words[1] in allowed or (part, name) == NOTEBOOK, f"{path.name} imports {name}, against the arrows"
+    answer = subprocess.run([sys.executable, "-c", block + code], capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stderr
 
 
 def test_every_viewing_module_imports_without_triton_and_torch() -> None:
     names = [
-        "irscope." + ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
-        for path in modules()
-        if part_of(path) in {*ORDER, "cli", "__init__", "api"} and path.name != "__main__.py"
+        f"irscope.{name}".removesuffix(".")
+        for name in MODULES
+        if not room_of(name).startswith("record") and name != "__main__"
     ]
-    names = [name.removesuffix(".__init__") for name in names]
-    code = BLOCK + "import importlib\n" + "".join(f"importlib.import_module({name!r})\n" for name in names)
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert answer.returncode == 0, answer.stderr
+    blocked("triton torch", "import importlib\n" + "".join(f"importlib.import_module({name!r})\n" for name in names))
 
 
 def test_the_recording_parent_imports_neither() -> None:
-    code = BLOCK + "import irscope.record.session, irscope.record.requests, irscope.api"
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert answer.returncode == 0, answer.stderr
+    blocked("triton torch", "import irscope.record.process.session, irscope.record.process.requests, irscope.api")
 
 
 def test_the_recording_child_needs_the_standard_library_alone() -> None:
     """Another interpreter records with this one's irscope: typer, pygments, rich and graphviz are not in it."""
-    code = """
-import sys
-class Blocked:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("triton", "torch", "typer", "pygments", "rich", "graphviz", "numpy"):
-            raise ImportError(f"{name} must not be imported here")
-sys.meta_path.insert(0, Blocked())
-import irscope.record.worker, irscope.record.recompile, irscope.record.device_watch, irscope.record.in_process
-"""
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert answer.returncode == 0, answer.stderr
+    blocked(
+        "triton torch typer pygments rich graphviz numpy msgspec",
+        "import irscope.record.programs.worker, irscope.record.compile.recompile\n"
+        "import irscope.record.programs.launch_watch, irscope.record.programs.in_process",
+    )
 
 
-def test_all_is_true() -> None:
-    import irscope
-
-    for name in irscope.__all__:
-        assert getattr(irscope, name) is not None
-    assert sorted(irscope.__all__) == irscope.__all__ or set(irscope.__all__) == set(dir(irscope))
+def test_the_interface_is_what_all_says() -> None:
+    assert [name for name in irscope.__all__ if not hasattr(irscope, name)] == []
+    assert dir(irscope) == sorted(irscope.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         irscope.nothing  # noqa: B018
+
+
+def test_functions_of_the_interface_stay_functions_whatever_is_imported() -> None:
+    import_module("irscope.record.process.session")
+    for name in ("capture", "diff", "load", "record", "record_all", "save"):
+        assert inspect.isfunction(getattr(irscope, name)), name
+
+
+WHOLE = {"cli", "examples", "flows", "gpu", "hostile", "report_browser", ""}
+"""Folders of tests that look at more than one module: commands as a user types them, whole recordings, pages, files."""
+
+
+@pytest.mark.parametrize("path", sorted(TESTS.rglob("test_*.py")), ids=lambda path: str(path.relative_to(TESTS)))
+def test_a_test_bears_the_name_and_place_of_its_module(path: Path) -> None:
+    """`test_stages_forms.py` in `ir/locations` is of `irscope.ir.locations.stages`, as `test_stages.py` is."""
+    # Scripts of tests/record run with that folder on their path: a folder `triton` there would be taken for Triton.
+    room = ".".join(part.rstrip("_") for part in path.relative_to(TESTS).parts[:-1])
+    if room in WHOLE:
+        return
+    words = path.stem.removeprefix("test_").split("_")
+    names = {".".join((room, "_".join(words[:count]))) for count in range(1, len(words) + 1)}
+    assert names & MODULES.keys(), f"no module of {room} is named {path.stem.removeprefix('test_')}"
+
+
+def names_of(statement: ast.stmt) -> Iterator[str]:
+    """The names that a statement of a module defines, but for a command of the command line."""
+    if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+        if not any("command" in ast.unparse(decorator) for decorator in statement.decorator_list):
+            yield statement.name
+    elif isinstance(statement, (ast.Assign, ast.AnnAssign)):
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        yield from (target.id for target in targets if isinstance(target, ast.Name))
+
+
+def test_what_only_its_own_module_uses_is_underscored() -> None:
+    """What is neither imported elsewhere nor reached as an attribute is no part of what a module offers."""
+    interface = {"errors", "model", "plan", "target", "api", "__init__", "__main__"}
+    used: set[str] = set()
+    for folder in (PACKAGE, TESTS, TESTS.parent / "benchmarks"):
+        for path in folder.rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                if isinstance(node, ast.ImportFrom):
+                    used.update(f"{node.module}.{alias.name}" for alias in node.names)
+                elif isinstance(node, ast.Attribute):
+                    used.add(node.attr)
+                elif isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 200:
+                    used.update(re.findall(r"\w+", node.value))
+    loose = [
+        f"{module}.{name}"
+        for module, path in MODULES.items()
+        if room_of(module) not in interface and path.name != "__init__.py"
+        for statement in ast.parse(path.read_text("utf-8")).body
+        for name in names_of(statement)
+        if not name.startswith("_") and name != "main" and not {name, f"irscope.{module}.{name}"} & used
+    ]
+    assert not loose, f"only their own modules use {', '.join(loose)}"

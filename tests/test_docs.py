@@ -1,4 +1,4 @@
-"""Every `irscope` command in the README and the docs runs."""
+"""Every `irscope` command in the README and the docs runs, and every link leads somewhere."""
 
 from __future__ import annotations
 
@@ -11,12 +11,26 @@ from pathlib import Path
 
 import pytest
 
+import irscope
+from tests import reference
+from tests.test_borders import MODULES
+
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # What a page can't show as it stands: other environments, files the reader has, and what needs a GPU.
 STANDING_IN = {"triton=other-environment/bin/python": f"triton={sys.executable}"}
 ON_A_GPU = ("--verify", "run", "bench", "--gpu")
+
+
+WITH_PATHS = [*PAGES, ROOT / "CONTRIBUTING.md"]
+# irscope/ir/asm/register*.py   tests/data   .ci/run
+PATH = re.compile(r"(?<![\w/.-])(?:irscope|tests|docs|examples|benchmarks|\.ci)/[\w./*-]*[\w*/]")
+# irscope.layout.thread_map   irscope.record_all
+NAME = re.compile(r"(?<![\w/.`~-])`?(irscope(?:\.[A-Za-z_]\w*)+)")
+CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+# [the capture file](capture-format.md#members)
+LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 
 
 def commands(page: Path) -> list[str]:
@@ -31,6 +45,13 @@ def commands(page: Path) -> list[str]:
 
 def test_there_are_commands() -> None:
     assert sum(len(commands(page)) for page in PAGES) > 20
+
+
+def test_the_readme_has_no_links_that_a_package_index_breaks() -> None:
+    """There it stands alone: no file of the source lies beside it."""
+    prose = re.sub(r"^```.*?^```$", "", (ROOT / "README.md").read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    links = re.findall(r"\]\(([^)]+)\)|(?:href|src)=\"([^\"]+)\"|^\[[^\]]+\]: *(\S+)", prose, re.MULTILINE)
+    assert [link for link in map("".join, links) if not re.match(r"https://|#", link)] == []
 
 
 @pytest.mark.triton
@@ -71,3 +92,47 @@ def test_every_command_runs(page: Path, tmp_path: Path) -> None:
             words[words.index("%acc")] = "%accumulator_42"
         answer = run(*words)
         assert answer.returncode == 0, f"{command}\n{answer.stderr}"
+
+
+@pytest.mark.parametrize("page", WITH_PATHS, ids=lambda page: page.name)
+def test_every_path_and_module_exists(page: Path) -> None:
+    text = page.read_text("utf-8")
+    paths = {match[0] for match in PATH.finditer(text)}
+    missing = [path for path in sorted(paths) if not any(ROOT.glob(path.rstrip("/").replace("NAME", "*")))]
+    missing += [name for name in sorted({match[1] for match in NAME.finditer(text)}) if not is_name(name)]
+    missing += [
+        link
+        for link in sorted({match[1] for match in LINK.finditer(CODE.sub("", text))})
+        if not (page.parent / link).exists()
+    ]
+    assert missing == []
+
+
+def is_name(dotted: str) -> bool:
+    """Whether a dotted name is a module, or a public name of irscope."""
+    name = dotted.removeprefix("irscope.")
+    return name in MODULES or name in irscope.__all__
+
+
+def test_there_are_paths() -> None:
+    found = [match[0] for page in WITH_PATHS for match in PATH.finditer(page.read_text("utf-8"))]
+    assert len(set(found)) > 80
+    assert is_name("irscope.layout.thread_map")
+    assert not is_name("irscope.nothing")
+
+
+def test_the_interface_is_as_the_docstrings_say(request: pytest.FixtureRequest) -> None:
+    if request.config.getoption("--update-goldens"):
+        reference.API.write_text(reference.api_page(), "utf-8")
+    page = reference.API.read_text("utf-8")
+    assert page == reference.api_page(), "make docs writes it again"
+    headings = re.findall(r"^### (?:class )?`?(\w+)", page, re.MULTILINE)
+    # `record` is told of with `record_all`.
+    assert {*irscope.__all__} - {*headings} == {"record", "__version__"}
+
+
+def test_the_house_is_as_the_borders_say(request: pytest.FixtureRequest) -> None:
+    page = reference.ARCHITECTURE.read_text("utf-8")
+    if request.config.getoption("--update-goldens"):
+        reference.ARCHITECTURE.write_text(reference.with_house(page), "utf-8")
+    assert page == reference.with_house(page), "make docs writes it again"

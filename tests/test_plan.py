@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irscope.capture import PassSnapshot
 from irscope.errors import PlanError
+from irscope.model.capture import PassSnapshot
 from irscope.plan import PassPlan, PassRule
 
 names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_.-]{0,12}", fullmatch=True) | st.just("*")

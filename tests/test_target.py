@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import irscope
-from irscope.capture import Capture
+from irscope.device.parts import DEVICE_PARTS, DevicePart
 from irscope.errors import TargetError
-from irscope.record.device_table import DEVICE_PARTS, DevicePart
+from irscope.model.capture import Capture
 from irscope.target import KNOWN_TARGETS, PARTS, Target, nearest_targets
 
 KERNELS = Path(__file__).parent / "record" / "kernels" / "no_torch.py"
@@ -87,8 +87,8 @@ def test_one_that_the_installed_tools_know_is_taken_though_irscope_does_not_know
 @pytest.mark.newest
 def test_ptxas_itself_agrees_on_every_number() -> None:
     """Its list is right: what is on it assembles an empty kernel, what is not does not."""
-    from irscope.record import triton_api
-    from irscope.record.architectures import check_architecture
+    from irscope.record.triton import api as triton_api
+    from irscope.record.triton.architectures import check_architecture
 
     ptx = ".version 8.8\n.target sm_{}\n.address_size 64\n.visible .entry k() {{ ret; }}\n"
     for number in (*range(70, 130, 3), 86, 87, 89, 90, 91, 99, 101, 103, 110, 120, 121, 900):

@@ -1,4 +1,4 @@
-"""The command line: one file a command, each parses, calls the library once, and echoes."""
+"""The command line: one module per command, which parses, calls the library and prints the result."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Shows what the Triton compiler did to a GPU kernel, stage by stage and pass by pass, and lets you change it.",
-    epilog="Everything after -- goes to the script. --debug, anywhere before it, shows tracebacks.",
+    help="Show what the Triton compiler did to a GPU kernel, stage by stage and pass by pass, and change it.",
+    epilog="Arguments after -- are for the script. --debug, anywhere before --, shows tracebacks.",
 )
 
 
@@ -32,7 +32,7 @@ def _version(asked: bool) -> None:
 @app.callback()
 def _options(  # pyright: ignore[reportUnusedFunction]
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     pass
@@ -40,7 +40,7 @@ def _options(  # pyright: ignore[reportUnusedFunction]
 
 @dataclass(frozen=True)
 class Command:
-    """One command: where it is, and how the overview shows it."""
+    """One command: its module, and its line in the overview."""
 
     module: str
     panel: str
@@ -48,43 +48,43 @@ class Command:
     """The first sentence of its docstring."""
 
 
-# The overview must come at once, and a command must not wait for the imports of the others.
+# The overview appears at once, and a command does not import the others.
 COMMANDS: dict[str, Command] = {
     "dump": Command(
-        "irscope.cli.dump",
+        "irscope.cli.dump.command",
         "Record and read",
-        "Record any Triton kernel on any machine, and show any stage of its compile.",
+        "Record any Triton kernel on any machine, and show any stage of its compilation.",
     ),
     "show": Command(
         "irscope.cli.show",
         "Record and read",
         "Show a capture: its summary, a stage, or the IR around a pass. Runs anywhere.",
     ),
-    "ls": Command("irscope.cli.ls", "Record and read", "List the recent captures, the newest first."),
+    "ls": Command("irscope.cli.ls.command", "Record and read", "List the recent captures, the newest first."),
     "import": Command(
         "irscope.cli.import_",
         "Record and read",
-        "Make captures of what Triton printed or cached, with no Triton: for logs of a machine that is out of reach.",
+        "Make captures of what Triton printed or cached on another machine; needs no Triton.",
     ),
     "doctor": Command(
         "irscope.cli.doctor",
         "Record and read",
-        "Say what is installed: Triton, targets, GPU, tools; what is missing, and how to get it.",
+        "Report what is installed (Triton, targets, GPU, tools), what is missing, and how to install it.",
     ),
     "passes": Command(
         "irscope.cli.passes",
         "Passes",
-        "The table of passes: stage, number, name, MLIR argument and options, time, and what each changed.",
+        "List the passes: stage, number, name, MLIR argument and options, time, and what each changed.",
     ),
     "diff": Command(
-        "irscope.cli.diff",
+        "irscope.cli.diff.command",
         "Compare",
-        "Compare two compilations, structurally: names, locations and the order of independent operations don't count.",
+        "Compare two compilations structurally: names, locations and the order of independent operations do not count.",
     ),
     "run": Command(
         "irscope.cli.run",
         "On the GPU",
-        "Run a script on the GPU, with passes off, and check each launch against the same one with all passes on.",
+        "Run a script on the GPU with passes off, and check each launch against the same launch with all passes on.",
     ),
     "bench": Command(
         "irscope.cli.bench",
@@ -92,40 +92,40 @@ COMMANDS: dict[str, Command] = {
         "Time a launch and its variants on the GPU, interleaved, with a confidence interval for every ratio.",
     ),
     "ablate": Command(
-        "irscope.cli.ablate",
-        "What a pass is worth",
-        "Switch each pass off in turn, and tabulate what it was worth: what compiles, what differs, at what resources.",
+        "irscope.cli.ablate.command",
+        "Effect of passes",
+        "Switch each pass off in turn and tabulate the effect: what fails, what differs, and the resources used.",
     ),
     "bisect": Command(
-        "irscope.cli.bisect",
-        "What a pass is worth",
-        "Find the pass that a result hangs on: the one whose absence, or presence, makes a check come out otherwise.",
+        "irscope.cli.bisect.command",
+        "Effect of passes",
+        "Find the pass that a result depends on: the one whose absence, or presence, flips a check.",
     ),
     "layout": Command(
-        "irscope.cli.layout",
-        "Look into it",
+        "irscope.cli.layout.command",
+        "Inspect",
         "Show which thread holds which element, where it lies in shared memory, and what that costs.",
     ),
     "graph": Command(
-        "irscope.cli.graph",
-        "Look into it",
-        "The dataflow of a kernel as a picture: layouts are colours; memory, dots and layout conversions stand out.",
+        "irscope.cli.graph.command",
+        "Inspect",
+        "Draw the dataflow of a kernel: layouts are colours; memory, dots and layout conversions stand out.",
     ),
     "source": Command(
         "irscope.cli.source",
-        "Look into it",
-        "The kernel's Python with, for each line, its operations at every stage, its instructions and live registers.",
+        "Inspect",
+        "Show the kernel's Python with, for each line, its operations at every stage, instructions and live registers.",
     ),
     "report": Command(
         "irscope.cli.report",
         "Compare",
-        "Write one HTML file that shows every pass, stage, layout and comparison; it needs no server and no network.",
+        "Write one HTML file with every pass, stage and layout; it needs no server and no network.",
     ),
 }
 
 
 def load_commands(arguments: Sequence[str]) -> None:
-    """Register the command that a command line names, or where it names none, every command's name and summary."""
+    """Register the command that the arguments name, or if they name none, the summaries of all."""
     name = next((word for word in arguments if not word.startswith("-")), None)
     if "_IRSCOPE_COMPLETE" in os.environ:
         for command in COMMANDS.values():

@@ -1,4 +1,4 @@
-"""`irscope bench`: the time of a launch and of its variants on the GPU."""
+"""`irscope bench`: times a launch and its variants on the GPU."""
 
 from __future__ import annotations
 
@@ -6,33 +6,30 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from irscope.capture import Capture
-from irscope.cli import app, options
-from irscope.cli.output import colored, emit, emit_json, width
-from irscope.cli.recording import recorded
-from irscope.cli.run import LaunchTimeout, Script, script_of
-from irscope.cli.subject import How, check_plan, failure_text, option_value, tell_origin
-from irscope.cli.talk import progress, say
+from irscope.cli import app
+from irscope.cli.output.destination import Destination, with_destination
+from irscope.cli.output.talk import progress, say
+from irscope.cli.run import LaunchTimeout, Script, measuring, script_of
+from irscope.cli.subject.captures import check_plan, failure_text, tell_origin
+from irscope.cli.subject.recording import option_value, recorded
 from irscope.errors import CaptureNotFound, UsageError
 from irscope.interruption import Interrupted
+from irscope.model.capture import Capture
+from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
-from irscope.recent import CaptureStore
-from irscope.store import SUFFIX, load
+from irscope.store.file import SUFFIX, load
+from irscope.store.recent import CaptureStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from irscope.record.device_session import DeviceSession
-    from irscope.render.bench import Bench, BenchRow
-
-_MEASURE = "Measuring"
+    from irscope.record.gpu.session import DeviceSession
+    from irscope.render.text.bench import Bench, BenchRow
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
-    """What a launch is timed against: a plan, options, or a capture of its own."""
+class _Variant:
+    """What the launch is timed against: the same source under a plan or other options, or another capture."""
 
     name: str
     plan: PassPlan | None = None
@@ -42,101 +39,70 @@ class Variant:
 
 @app.command(rich_help_panel="On the GPU")
 @recorded(only=("arguments", "launch", "disable_pass", "enable_only", "plan", "timeout"))
+@with_destination
 def bench(
     subject: Script = None,
     versus: Annotated[
         list[str] | None,
-        typer.Option(
+        measuring(
             "--vs",
             metavar="VARIANT",
-            help="A plan (-combine), an option to compile with (num_warps=8; several with commas), or a capture of the "
+            help="A plan (-combine), compile options (num_warps=8, several separated by commas), or a capture of the "
             "same launch; repeatable.",
-            rich_help_panel=_MEASURE,
-            show_default=False,
         ),
     ] = None,
-    warm: Annotated[
-        bool, typer.Option("--warm", help="Leave the L2 warm; by default it is flushed.", rich_help_panel=_MEASURE)
-    ] = False,
-    rounds: Annotated[
-        int,
-        typer.Option("--rounds", metavar="N", min=6, help="Launches of each variant.", rich_help_panel=_MEASURE),
-    ] = 100,
+    warm: Annotated[bool, measuring("--warm", help="Do not flush the L2 cache before each launch.")] = False,
+    rounds: Annotated[int, measuring("--rounds", metavar="N", min=6, help="Launches of each variant.")] = 100,
     known_bytes: Annotated[
-        float | None,
-        typer.Option(
-            "--bytes",
-            metavar="N",
-            min=1,
-            help="Bytes that a launch moves.",
-            rich_help_panel=_MEASURE,
-            show_default=False,
-        ),
+        float | None, measuring("--bytes", metavar="N", min=1, help="Bytes that a launch reads and writes.")
     ] = None,
     known_flops: Annotated[
-        float | None,
-        typer.Option(
-            "--flops",
-            metavar="N",
-            min=1,
-            help="Floating-point operations of a launch.",
-            rich_help_panel=_MEASURE,
-            show_default=False,
-        ),
+        float | None, measuring("--flops", metavar="N", min=1, help="Floating-point operations per launch.")
     ] = None,
     launch_timeout: LaunchTimeout = 30.0,
-    output: options.Output = None,
-    as_json: options.AsJson = False,
-    color: options.Color = None,
     *,
-    asked: How,
+    to: Destination,
+    asked: RecordingOptions,
 ) -> int:
     """Time a launch and its variants on the GPU, interleaved, with a confidence interval for every ratio.
 
-    The launch is the script's first, or that of --launch; it is held with the inputs it had. With nothing to compare
-    it with, it is timed against itself: what differs then is noise.
+    The launch is the script's first, or the one that --launch chooses, with the inputs that it had. With nothing to
+    compare it is timed against itself, which shows the noise.
     """
-    from irscope.record.device_session import device_session
-    from irscope.record.requests import request_for
-    from irscope.render.bench import bench_json, render_bench
+    from irscope.record.gpu.session import device_session
+    from irscope.record.process.requests import request_for
+    from irscope.render.text.bench import bench_json, render_bench
 
     file, kernel = script_of(subject, "bench")
     variants = variants_of(asked.plan, versus or [])
-    request = request_for(file, kernel=kernel, arguments=asked.arguments, snapshots="none")
-    request = replace(request, layouts=False, disassemble=False)
-    timeout_s = asked.timeout_s
+    asked = replace(asked, plan=PassPlan(), snapshots="none", layouts=False, disassemble=False)
+    request = request_for(file, asked, kernel=kernel)
     with (
         progress() as tell,
-        device_session(
-            request, asked.launch, timeout_s=timeout_s, launch_timeout_s=launch_timeout, progress=tell
-        ) as session,
+        device_session(request, asked.launch, launch_timeout_s=launch_timeout, progress=tell) as session,
     ):
         if asked.launch is None:
-            say(f"This is launch {session.held.launch}, {session.baseline.name}; --launch N takes another.")
-        captures = [(variant.name, _compiled(session.baseline, variant, timeout_s, tell)) for variant in variants]
+            say(f"This is launch {session.info.launch}, {session.baseline.name}; --launch N takes another.")
+        captures = [(variant.name, _compiled(session.baseline, variant, asked, tell)) for variant in variants]
         measured = _measured(session, captures or [("baseline, again", session.baseline)], rounds, not warm)
         bench = _with_rates(measured, session, known_bytes, known_flops)
-    if as_json:
-        emit_json(bench_json(bench), output)
-    else:
-        paint = colored(color) and output is None
-        emit(render_bench(bench, width=width() if output is None else None, color=paint), output, painted=paint)
+    to.emit(lambda: bench_json(bench), lambda width, color: render_bench(bench, width=width, color=color))
     for _, capture in captures:
         if capture.failure is not None:
             say(failure_text(capture))
     return int(any(row.timing is None for row in bench.rows))
 
 
-def variants_of(plan: PassPlan, versus: list[str]) -> list[Variant]:
-    """The variants that the command line names, in its order; raises PlanError, UsageError and CaptureNotFound."""
-    variants = [Variant(str(plan), plan)] if plan else []
+def variants_of(plan: PassPlan, versus: list[str]) -> list[_Variant]:
+    """The variants that the command line names, in order; raises PlanError, UsageError and CaptureNotFound."""
+    variants = [_Variant(str(plan), plan)] if plan else []
     for text in versus:
         if text.lstrip()[:1] in ("-", "+"):
-            variants.append(Variant(text.strip(), PassPlan.parse(text)))
+            variants.append(_Variant(text.strip(), PassPlan.parse(text)))
         elif "=" in text:
-            variants.append(Variant(text, options=_options(text)))
+            variants.append(_Variant(text, options=_options(text)))
         else:
-            variants.append(Variant(text, capture=_capture(text)))
+            variants.append(_Variant(text, capture=_capture(text)))
     return variants
 
 
@@ -145,7 +111,9 @@ def _options(text: str) -> tuple[tuple[str, Any], ...]:
     for part in text.split(","):
         name, equals, value = part.strip().partition("=")
         if not equals or not name or not value:
-            raise UsageError(f"--vs {text!r}: write KEY=VALUE, several with commas, such as num_warps=8,num_stages=4.")
+            raise UsageError(
+                f"--vs {text!r}: write KEY=VALUE, several separated by commas, such as num_warps=8,num_stages=4."
+            )
         rows.append((name.replace("-", "_"), option_value(value)))
     return tuple(rows)
 
@@ -158,14 +126,16 @@ def _capture(text: str) -> Capture:
         return CaptureStore().load(text)
     except CaptureNotFound as error:
         raise CaptureNotFound(
-            f"--vs {text!r} is no plan (-combine), no option (num_warps=8), and no capture: {error}"
+            f"--vs {text!r} is not a plan (-combine), an option (num_warps=8) or a capture: {error}"
         ) from None
 
 
-def _compiled(baseline: Capture, variant: Variant, timeout_s: float, tell: Callable[[str], None] | None) -> Capture:
-    """A variant's capture: its own, or the baseline's source compiled again."""
-    from irscope.record.requests import request_from_capture
-    from irscope.record.session import record_request
+def _compiled(
+    baseline: Capture, variant: _Variant, asked: RecordingOptions, tell: Callable[[str], None] | None
+) -> Capture:
+    """A variant's capture: the one it names, or the baseline's source compiled again."""
+    from irscope.record.process.requests import request_from_capture
+    from irscope.record.process.session import record_request
 
     if variant.capture is not None:
         return variant.capture
@@ -174,15 +144,12 @@ def _compiled(baseline: Capture, variant: Variant, timeout_s: float, tell: Calla
     for name, _ in variant.options:
         if name in constants and name not in known:
             raise UsageError(
-                f"--vs {name}=…: {name} is a tl.constexpr, and the launch's grid and inputs go with its value. Change "
-                "it in the script."
+                f"--vs {name}=…: {name} is a tl.constexpr, and the launch's grid and inputs depend on it. Change it "
+                "in the script."
             )
     tell_origin(baseline)
-    request = request_from_capture(
-        baseline, plan=str(variant.plan or ""), options=dict(variant.options), snapshots="none"
-    )
-    request = replace(request, layouts=False, disassemble=False)
-    recording = record_request(request, timeout_s=timeout_s, progress=tell)
+    asked = replace(asked, plan=variant.plan or PassPlan(), options=variant.options)
+    recording = record_request(request_from_capture(baseline, asked), progress=tell)
     if recording.interrupted:
         raise Interrupted(recording.signal_number)
     (capture,) = recording.captures
@@ -191,7 +158,7 @@ def _compiled(baseline: Capture, variant: Variant, timeout_s: float, tell: Calla
 
 
 def _measured(session: DeviceSession, captures: list[tuple[str, Capture]], rounds: int, cold: bool) -> Bench:
-    from irscope.render.bench import Bench, BenchRow
+    from irscope.render.text.bench import Bench, BenchRow
 
     agreements = [session.check(capture) for _, capture in captures]
     runs = [agreement.verdict not in ("fault", "timeout", "failed") for agreement in agreements]
@@ -203,7 +170,7 @@ def _measured(session: DeviceSession, captures: list[tuple[str, Capture]], round
         timing, ratio = next(waiting) if one else (None, None)
         same = one and _binary(capture) == _binary(session.baseline)
         rows.append(BenchRow(name, timing, ratio, agreement, same))
-    held = session.held
+    held = session.info
     launch = session.baseline.launch
     return Bench(
         kernel=session.baseline.name,
@@ -221,22 +188,22 @@ def _binary(capture: Capture) -> bytes | str | None:
 
 
 def _with_rates(bench: Bench, session: DeviceSession, known_bytes: float | None, known_flops: float | None) -> Bench:
-    from irscope.analysis.dot_flops import count_dot_flops
+    from irscope.analysis.resources.dot_flops import count_dot_flops
 
-    held, base = session.held, session.baseline
+    held, base = session.info, session.baseline
     moved = int(known_bytes) if known_bytes else held.bytes
     source = "as given" if known_bytes else "every tensor that it reads, and every one that it writes, once"
     if moved is None:
-        source = "not known, for the kernel's pointers could not be followed; --bytes N says it"
+        source = "not known, because the kernel's pointers could not be followed; --bytes N sets it"
     flops, flops_source, dtype = (int(known_flops) if known_flops else None), "as given", ""
     if "ttir" in base.stages:
         counted = count_dot_flops(base.text("ttir"), dict(held.scalars), base.launch.grid or (1, 1, 1))
         dtype = counted.dtype
         if flops is None:
             flops = counted.flops
-            flops_source = "of its dots, whole tiles" if flops else f"not known: {counted.why_not}; --flops N says it"
+            flops_source = "of its dots, whole tiles" if flops else f"not known: {counted.why_not}; --flops N sets it"
     elif flops is None:
-        flops_source = "not known: there is no ttir to count them in; --flops N says it"
+        flops_source = "not known: there is no ttir to count them in; --flops N sets it"
     ceilings = session.ceilings(dtype if flops else "") if moved or flops else None
     return replace(
         bench,

@@ -1,4 +1,4 @@
-"""`irscope import`: logs of MLIR_ENABLE_DUMP, Triton's cache and its dump folders → captures."""
+"""`irscope import`: makes captures of MLIR_ENABLE_DUMP's logs, Triton's cache and its dump folders."""
 
 from __future__ import annotations
 
@@ -11,68 +11,62 @@ from typing import Annotated
 
 import typer
 
-from irscope.analysis.fit import with_fit
-from irscope.capture import Capture, Environment, Resources
-from irscope.cli import app, options
-from irscope.cli.output import colored, emit, emit_json
-from irscope.cli.subject import failure_text
-from irscope.cli.talk import say
+from irscope.cli import app
+from irscope.cli.output.destination import Destination, with_destination
+from irscope.cli.output.talk import say
+from irscope.cli.subject.captures import failure_text
+from irscope.cli.subject.keeping import kept_captures
+from irscope.device.fit import with_fit
 from irscope.errors import ParseError, UsageError, did_you_mean
-from irscope.recent import CaptureStore
-from irscope.store import SUFFIX
+from irscope.model.capture import Capture, Environment, Resources
+from irscope.store.file import SUFFIX
 
 _MAX_LOG_BYTES = 1 << 30
 
 
 @app.command("import", rich_help_panel="Record and read")
+@with_destination
 def import_captures(
     paths: Annotated[
         list[Path],
         typer.Argument(
             metavar="PATH…",
             help="A log of MLIR_ENABLE_DUMP or LLVM_IR_ENABLE_DUMP (- for standard input), Triton's cache, one of its "
-            "variants, or a folder that TRITON_KERNEL_DUMP wrote.",
+            "variants, or a folder written by TRITON_KERNEL_DUMP.",
             show_default=False,
         ),
     ],
-    kernel: Annotated[
-        str | None, typer.Option("--kernel", metavar="NAME", help="Only this kernel's.", show_default=False)
-    ] = None,
+    kernel: Annotated[str | None, typer.Option("--kernel", metavar="NAME", help="Only this kernel.")] = None,
     variant: Annotated[
         str | None,
-        typer.Option(
-            "--variant",
-            metavar="HASH",
-            help="Only this variant of a cache (see 'irscope ls --cache').",
-            show_default=False,
-        ),
+        typer.Option("--variant", metavar="HASH", help="Only this variant of a cache (see 'irscope ls --cache')."),
     ] = None,
-    output: options.Output = None,
-    as_json: options.AsJson = False,
-    color: options.Color = None,
+    *,
+    to: Destination,
 ) -> int:
-    """Make captures of what Triton printed or cached, with no Triton: for logs of a machine that is out of reach.
+    """Make captures of what Triton printed or cached on another machine; needs no Triton.
 
-    They are stored as any other: 'irscope passes', 'irscope diff' and 'irscope show' read them.
+    They are stored like recorded captures: 'irscope passes', 'irscope diff' and 'irscope show' read them.
     """
-    from irscope.cli import stages
+    from irscope.cli.dump import stages
 
-    if output is not None and output.suffix != SUFFIX and not as_json:
-        raise UsageError(f"-o {str(output)!r}: captures are written to a file that ends in {SUFFIX}.")
+    saves = to.path is not None and to.path.suffix == SUFFIX
+    if to.path is not None and not saves and not to.as_json:
+        raise UsageError(f"-o {str(to.path)!r}: captures are written to a file that ends in {SUFFIX}.")
     captures = [capture for path in paths for capture in _read(path, variant)]
     captures = _of_kernel(captures, kernel)
-    store = CaptureStore()
+    with kept_captures() as keep:
+        for capture in captures:
+            keep(capture)
+    if to.path is not None and saves:
+        stages.save_captures(captures, to.path)
+        to = replace(to, path=None)
+    to.emit(
+        lambda: [stages.as_json(capture) for capture in captures],
+        lambda width, color: stages.summary(captures, color),
+    )
     for capture in captures:
-        store.add(capture)
-    if output is not None and output.suffix == SUFFIX:
-        stages.save_captures(captures, output)
-    if as_json:
-        target = None if output is not None and output.suffix == SUFFIX else output
-        emit_json([stages.as_json(capture) for capture in captures], target)
-        return 0
-    emit(stages.summary(captures, color), painted=colored(color))
-    for capture in captures:
-        if capture.status == "failed":
+        if capture.status == "failed" and not to.as_json:
             say(failure_text(capture))
     return 0
 
@@ -83,14 +77,14 @@ def _read(path: Path, variant: str | None) -> list[Capture]:
 
 
 def _read_folder(path: Path, variant: str | None) -> list[Capture]:
-    from irscope.ir.cache import list_cache, read_cache
+    from irscope.ir.logs.cache import list_cache, read_cache
 
     captures = list(read_cache(path, variant, say))
     if captures:
         return captures
     if variant is None:
         raise ParseError(
-            f"{str(path)!r} holds no kernel of Triton's: give its cache (~/.triton/cache), a variant's folder in it, "
+            f"{str(path)!r} holds no Triton kernel: give Triton's cache (~/.triton/cache), a variant's folder in it, "
             "or a folder that TRITON_KERNEL_DUMP wrote, with files such as KERNEL.ttir."
         )
     raise ParseError(
@@ -100,13 +94,13 @@ def _read_folder(path: Path, variant: str | None) -> list[Capture]:
 
 
 def _read_log(path: Path, variant: str | None) -> list[Capture]:
-    from irscope.ir.dump import captures_from_log
-    from irscope.ir.regular_file import FileRefused, read_regular
+    from irscope.ir.logs.dump import captures_from_log
+    from irscope.ir.logs.regular_file import FileRefused, read_at_most, read_regular
 
     if variant is not None:
-        raise UsageError(f"--variant {variant!r} chooses among a cache's variants; {str(path)!r} is a log.")
+        raise UsageError(f"--variant {variant!r} chooses a variant of a cache, but {str(path)!r} is a log.")
     if str(path) == "-":
-        name, data, seconds = "standard input", sys.stdin.buffer.read(_MAX_LOG_BYTES + 1), None
+        name, data, seconds = "standard input", read_at_most(sys.stdin.buffer, _MAX_LOG_BYTES + 1), None
     else:
         try:
             data = read_regular(path, _MAX_LOG_BYTES)
@@ -137,17 +131,17 @@ def _unpacked(data: bytes, name: str) -> bytes:
     import zlib
 
     try:
-        # Logs compress a hundredfold: what it unpacks to is bounded.
+        # Logs compress a hundredfold: the unpacked size is bounded.
         return zlib.decompressobj(wbits=31).decompress(data, _MAX_LOG_BYTES + 1)
     except zlib.error as error:
-        raise ParseError(f"{name} begins as a gzip file, but cannot be unpacked ({error}).") from error
+        raise ParseError(f"{name} begins like a gzip file, but cannot be unpacked ({error}).") from error
 
 
 def _with_resources(capture: Capture) -> Capture:
-    """A capture with what its binary takes, where it holds one."""
+    """The capture with the resources of its binary, if it has one."""
     if capture.resources != Resources() or not capture.artifacts:
         return capture
-    from irscope.record.resources import read_resources
+    from irscope.ir.asm.resources import read_resources
 
     stages = {artifact.stage: artifact.data for artifact in capture.artifacts}
     return replace(capture, resources=read_resources(stages, {"name": capture.name, **dict(capture.metadata)}))
@@ -159,5 +153,5 @@ def _of_kernel(captures: Sequence[Capture], kernel: str | None) -> list[Capture]
     named = [capture for capture in captures if capture.name == kernel]
     if not named:
         names = {capture.name for capture in captures}
-        raise ParseError(f"no compile of a kernel {kernel!r} is there.{did_you_mean(kernel, names)}")
+        raise ParseError(f"there is no compile of a kernel {kernel!r}.{did_you_mean(kernel, names)}")
     return named

@@ -2,162 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-_RECORD = "Recording"
-_PLAN = "Passes"
-_SHOW = "Output"
+
+def in_panel(panel: str) -> Callable[..., Any]:
+    """`typer.Option`, for the options that the help text shows in one panel."""
+
+    def option(*names: str, **settings: Any) -> Any:
+        return typer.Option(*names, rich_help_panel=panel, **settings)
+
+    return option
+
+
+_output = in_panel("Output")
 
 Subject = Annotated[
     str | None,
     typer.Argument(
         metavar="[FILE[::KERNEL]|CAPTURE]",
-        help="A Python file with kernels (run, and every launch taken), an IR file (.ttir .ttgir .llir .ptx), "
-        "a capture (.irscope file, or the beginning of a stored one's id), or 'last'.",
+        help="A Python file (it is run, and every kernel launch recorded), an IR file (.ttir .ttgir .llir .ptx), "
+        "a capture (a .irscope file, or the first digits of a stored capture's id), or 'last'.",
         show_default=False,
     ),
 ]
-ScriptArguments = Annotated[
-    list[str] | None, typer.Argument(metavar="[-- ARGS]", help="The script's own arguments.", show_default=False)
-]
-Targets = Annotated[
+Stages = Annotated[
     list[str] | None,
-    typer.Option(
-        "--target",
-        "-t",
-        metavar="BACKEND:ARCH",
-        help="cuda:90, hip:gfx942, h100, mi300x, …; repeatable. Default: the GPU that is there, else cuda:90.",
-        rich_help_panel=_RECORD,
-        show_default=False,
+    _output(
+        "--stage",
+        "-s",
+        metavar="STAGE[,STAGE]",
+        help="source, ttir, ttgir, llir, ptx, cubin, sass, amdgcn, hsaco, or all; repeatable.",
     ),
 ]
-LaunchNumber = Annotated[
-    int | None,
-    typer.Option(
-        "--launch",
-        metavar="N",
-        min=1,
-        help="Only the N-th launch, from 1; of several targets, each one's.",
-        rich_help_panel=_RECORD,
-    ),
-]
-Virtual = Annotated[
-    bool,
-    typer.Option("--virtual", help="Run on the virtual GPU even where there is a real one.", rich_help_panel=_RECORD),
-]
-Signature = Annotated[
+After = Annotated[str | None, _output("--after", metavar="PASS[#N]", help="The IR after a pass.")]
+Lines = Annotated[
     str | None,
-    typer.Option(
-        "--signature",
-        metavar="TYPES",
-        help="Compile FILE::KERNEL without running the script: '*fp16:16, i32, 64', as triton.tools.compile reads it.",
-        rich_help_panel=_RECORD,
-        show_default=False,
-    ),
+    _output("--lines", metavar="23-31", help="Only what comes from these lines of the kernel's file."),
 ]
-Constexprs = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--constexpr",
-        metavar="NAME=VALUE",
-        help="A tl.constexpr of the kernel, with --signature; repeatable.",
-        rich_help_panel=_RECORD,
-        show_default=False,
-    ),
-]
-NumWarps = Annotated[int | None, typer.Option("--num-warps", min=1, rich_help_panel=_RECORD, show_default=False)]
-NumStages = Annotated[int | None, typer.Option("--num-stages", min=0, rich_help_panel=_RECORD, show_default=False)]
-NumCtas = Annotated[int | None, typer.Option("--num-ctas", min=1, rich_help_panel=_RECORD, show_default=False)]
-CompileOptions = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--option",
-        metavar="KEY=VALUE",
-        help="Any compile option of the backend (maxnreg=64, …); repeatable.",
-        rich_help_panel=_RECORD,
-        show_default=False,
-    ),
-]
-Config = Annotated[
-    str,
-    typer.Option(
-        "--config",
-        metavar="all|N|KEY=VALUE",
-        help="Which configurations of an autotuned kernel the virtual GPU compiles; by default the first that fits.",
-        rich_help_panel=_RECORD,
-        show_default=False,
-    ),
-]
-Assume = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--assume",
-        metavar="NAME=VALUE",
-        help="What the virtual GPU takes a value to be that a GPU would compute, in place of 0. NAME is the variable "
-        "that the script assigns it to, FILE:LINE of the read, or the kernel's parameter; repeatable.",
-        rich_help_panel=_RECORD,
-        show_default=False,
-    ),
-]
-DisablePass = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--disable-pass",
-        "-d",
-        metavar="[STAGE:]NAME[#N]",
-        help="Switch a pass off: combine, ttgir:coalesce, canonicalizer#2, llvm-opt, ptxas-opt; repeatable.",
-        rich_help_panel=_PLAN,
-        show_default=False,
-    ),
-]
-EnableOnly = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--enable-only",
-        metavar="STAGE:NAME[#N]",
-        help="Switch every other pass of that stage off; repeatable.",
-        rich_help_panel=_PLAN,
-        show_default=False,
-    ),
-]
-PlanFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--plan",
-        metavar="FILE",
-        help="A plan as text: -RULE off, +STAGE:RULE only.",
-        rich_help_panel=_PLAN,
-        show_default=False,
-    ),
-]
-Snapshots = Annotated[
-    str,
-    typer.Option(
-        "--snapshots",
-        metavar="triton|all|none",
-        help="Which passes' IR to keep: while it holds Triton's dialects, all, or none.",
-        rich_help_panel=_PLAN,
-    ),
-]
-LlvmPasses = Annotated[
-    bool, typer.Option("--llvm", help="Record the IR after each LLVM pass too.", rich_help_panel=_PLAN)
-]
-Timeout = Annotated[
-    float,
-    typer.Option("--timeout", metavar="SECONDS", min=0.1, help="For one kernel's compile.", rich_help_panel=_RECORD),
-]
-Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Show what the script and the compiler print.", rich_help_panel=_RECORD)
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=_SHOW)]
+AsJson = Annotated[bool, _output("--json", help="Print JSON; docs/json.md describes it.")]
 Color = Annotated[
     bool | None,
-    typer.Option("--color/--no-color", help="Default: on a terminal.", rich_help_panel=_SHOW, show_default=False),
+    _output("--color/--no-color", help="Default: colour on a terminal.", show_default=False),
 ]
-Output = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", metavar="PATH", help="Write to a file.", rich_help_panel=_SHOW, show_default=False),
-]
+Output = Annotated[Path | None, _output("--output", "-o", metavar="PATH", help="Write to a file.")]
+
+
+def split_words(texts: Sequence[str] | None) -> list[str]:
+    """The words of a repeatable option that takes several, separated by commas."""
+    return [word.strip() for text in texts or () for word in text.split(",") if word.strip()]

@@ -1,4 +1,4 @@
-"""`irscope passes`: the pipeline, pass by pass: what ran, how long, and what it changed."""
+"""`irscope passes`: shows which passes ran, how long each took, and what it changed."""
 
 from __future__ import annotations
 
@@ -7,67 +7,64 @@ from typing import Annotated, Any
 
 import typer
 
-from irscope.analysis.pass_effects import PassEffect, pass_effects
-from irscope.capture import Capture
+from irscope.analysis.passes.effects import PassEffect, pass_effects
 from irscope.cli import app, options
-from irscope.cli.output import colored, emit, emit_json, width
-from irscope.cli.recording import recorded
-from irscope.cli.subject import How, captures_of, tell_failures
+from irscope.cli.output.destination import Destination, with_destination
+from irscope.cli.subject.captures import captures_of, tell_failures
+from irscope.cli.subject.recording import recorded
 from irscope.errors import PlanError
+from irscope.model.capture import Capture
+from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassRule
-from irscope.render.figures import milliseconds
+from irscope.render.text.figures import milliseconds
 
-SLOW_FACTOR = 10
+_SLOW_FACTOR = 10
 """A pass that takes this many times the median of those that ran is marked as slow."""
 
 
 @app.command(rich_help_panel="Passes")
 @recorded()
+@with_destination
 def passes(
     subject: options.Subject = None,
     changed: Annotated[bool, typer.Option("--changed", help="Hide the passes that changed nothing.")] = False,
     stage: Annotated[
         list[str] | None,
-        typer.Option("--stage", "-s", metavar="STAGE", help="Only this stage's; repeatable.", show_default=False),
+        typer.Option("--stage", "-s", metavar="STAGE", help="Only the passes of this stage; repeatable."),
     ] = None,
     match: Annotated[
         str | None,
-        typer.Option(
-            "--match", metavar="TEXT", help="Only passes whose name or argument holds this.", show_default=False
-        ),
+        typer.Option("--match", metavar="TEXT", help="Only passes whose name or MLIR argument contains this."),
     ] = None,
-    as_json: options.AsJson = False,
-    color: options.Color = None,
-    output: options.Output = None,
     *,
-    asked: How,
+    to: Destination,
+    asked: RecordingOptions,
 ) -> int:
-    """The table of passes: stage, number, name, MLIR argument and options, time, and what each changed.
+    """List the passes: stage, number, name, MLIR argument and options, time, and what each changed.
 
-    With --target and no file: the pipeline of that target, of a small kernel of irscope's own.
+    With --target and no file: the pipeline of that target, from compiling a small kernel that irscope brings.
     """
     asked = replace(asked, disassemble=False)
     if subject is None and asked.targets:
-        from irscope.cli.pipeline import pipeline_captures
+        from irscope.cli.subject.pipeline import pipeline_captures
 
         captures = pipeline_captures(asked)
     else:
         captures = captures_of(subject, asked)
-    chosen = [(capture, chosen_effects(capture, changed, stage, match)) for capture in captures]
-    if as_json:
-        emit_json([_json(capture, effects) for capture, effects in chosen], output)
-    else:
-        paint = colored(color) and output is None
-        emit(
-            "\n".join(_text(capture, effects, len(chosen) > 1, paint) for capture, effects in chosen),
-            output,
-            painted=paint,
-        )
+
+    def effects(capture: Capture) -> list[PassEffect]:
+        return _chosen_effects(capture, changed, stage, match)
+
+    head = len(captures) > 1
+    to.emit(
+        lambda: [_json(capture, effects(capture)) for capture in captures],
+        lambda width, color: "\n".join(_text(one, effects(one), head, width, color) for one in captures),
+    )
     return tell_failures(captures)
 
 
-def chosen_effects(capture: Capture, changed: bool, stages: list[str] | None, match: str | None) -> list[PassEffect]:
-    """The passes that are asked for; raises PlanError for a stage the capture ran no pass of."""
+def _chosen_effects(capture: Capture, changed: bool, stages: list[str] | None, match: str | None) -> list[PassEffect]:
+    """The chosen passes; raises PlanError for a stage in which no pass of the capture ran."""
     effects = list(pass_effects(capture))
     for stage in stages or ():
         known = {effect.snapshot.stage for effect in effects}
@@ -91,26 +88,16 @@ def _matches(name: str, argument: str, text: str) -> bool:
     return folded in name.lower().replace("-", "_") or folded in argument.lower().replace("-", "_")
 
 
-def _text(capture: Capture, effects: list[PassEffect], head: bool, color: bool) -> str:
-    from irscope.render.terminal import table
+def _text(capture: Capture, effects: list[PassEffect], head: bool, width: int | None, color: bool) -> str:
+    from irscope.render.text.terminal import table
 
     times = sorted(effect.snapshot.duration_us for effect in effects if effect.snapshot.duration_us is not None)
-    slow = max(times[len(times) // 2] * SLOW_FACTOR, 5000) if times else None
+    slow = max(times[len(times) // 2] * _SLOW_FACTOR, 5000) if times else None
     rows = [_cells(effect, slow) for effect in effects]
-    columns = [
-        "stage",
-        "#",
-        "pass",
-        "ms",
-        "",
-        "ops ±",
-        "lines ±",
-        "layouts ±",
-        "convert ±",
-        "MLIR argument and options",
-    ]
+    columns = ["stage", "#", "pass", "ms", "", "ops ±", "lines ±", "layouts ±", "convert ±"]
+    columns.append("MLIR argument and options")
     title = f"{capture.id[:8]} {capture.name} {capture.target}\n" if head else ""
-    return title + table(columns, rows, width=width(), color=color) + _footer(capture, effects)
+    return title + table(columns, rows, width=width, color=color) + _footer(capture, effects)
 
 
 def _footer(capture: Capture, effects: list[PassEffect]) -> str:

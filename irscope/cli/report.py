@@ -1,7 +1,8 @@
-"""`irscope report`: captures as one HTML page that anyone can open."""
+"""`irscope report`: writes captures as one HTML page."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,24 +10,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from irscope.cli import app
-from irscope.cli.output import write_output
-from irscope.cli.recording import recorded
-from irscope.cli.subject import How, captures_of, failure_text
-from irscope.cli.talk import say
+from irscope.cli import app, options
+from irscope.cli.output.destination import write_output
+from irscope.cli.output.talk import say
+from irscope.cli.subject.captures import captures_of, failure_text
+from irscope.cli.subject.recording import recorded
 from irscope.errors import UsageError
+from irscope.model.recording_options import RecordingOptions
+from irscope.store.shelf import StoredCaptures
 
 if TYPE_CHECKING:
-    from irscope.capture import Capture
+    from irscope.model.capture import Capture
 
-_OUTPUT = "Output"
-
-
+_output = options.in_panel("Output")
 _SCRIPT = "irscope.script_arguments"
 
 
-class ReportCommand(TyperCommand):
-    """Keeps what stands behind `--` apart: it goes to the script, and is no further capture."""
+class _ReportCommand(TyperCommand):
+    """Separates the arguments after `--`, which are for the script, from the captures."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         at = args.index("--") if "--" in args else len(args)
@@ -34,7 +35,7 @@ class ReportCommand(TyperCommand):
         return super().parse_args(ctx, args[:at])
 
 
-@app.command(cls=ReportCommand, rich_help_panel="Compare")
+@app.command(cls=_ReportCommand, rich_help_panel="Compare")
 @recorded(without=("arguments",))
 def report(
     context: typer.Context,
@@ -42,42 +43,39 @@ def report(
         list[str] | None,
         typer.Argument(
             metavar="[FILE[::KERNEL]|CAPTURE]…",
-            help="Python files with kernels, IR files, .irscope files, stored captures' ids, or 'last'. "
-            "What stands behind -- goes to the script.",
+            help="Python files, IR files, .irscope files, ids of stored captures, or 'last'. Arguments after -- are "
+            "for the script.",
             show_default=False,
         ),
     ] = None,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.", rich_help_panel=_OUTPUT)
-    ] = Path("report.html"),
-    show: Annotated[bool, typer.Option("--open", help="Open it in the browser.", rich_help_panel=_OUTPUT)] = False,
-    title: Annotated[
-        str,
-        typer.Option("--title", metavar="TEXT", help="The page's title.", rich_help_panel=_OUTPUT, show_default=False),
-    ] = "",
+    output: Annotated[Path, _output("--output", "-o", metavar="FILE", help="The page to write.")] = Path("report.html"),
+    show: Annotated[bool, _output("--open", help="Open the page in the browser.")] = False,
+    title: Annotated[str, _output("--title", metavar="TEXT", help="The title of the page.", show_default=False)] = "",
     *,
-    asked: How,
+    asked: RecordingOptions,
 ) -> int:
-    """Write one HTML file that shows every pass, stage, layout and comparison; it needs no server and no network.
+    """Write one HTML file with every pass, stage and layout; it needs no server and no network.
 
-    irscope report last shows the capture recorded last; with several captures, any two can be compared in the page.
+    irscope report last shows the capture recorded last. A page of several captures compares any two of them.
     """
     asked = replace(asked, arguments=tuple(context.meta[_SCRIPT]))
     if output.is_dir():
-        raise UsageError(f"-o {str(output)!r} is a folder: name the page, such as {str(output / 'report.html')!r}.")
-    captures = [capture for subject in subjects or ["last"] for capture in captures_of(subject, asked)]
-    write_report(captures, output, title)
+        raise UsageError(
+            f"-o {str(output)!r} is a folder: give the name of the page, such as {str(output / 'report.html')!r}."
+        )
+    captures = StoredCaptures(file for subject in subjects or ["last"] for file in captures_of(subject, asked).files)
+    _write_report(captures, output, title)
     if show:
         typer.launch(output.resolve().as_uri())
-    for capture in captures:
-        if capture.status == "failed":
-            say(failure_text(capture))
+    for file in captures.files:
+        if file.status == "failed":
+            say(failure_text(file.load()))
     return 0
 
 
-def write_report(captures: list[Capture], output: Path, title: str = "") -> None:
-    """Write the page, and say how large it is."""
-    from irscope.render.report import render_report
+def _write_report(captures: Sequence[Capture], output: Path, title: str = "") -> None:
+    """Write the page, and print its size."""
+    from irscope.render.report.page import render_report
 
     page = render_report(captures, title=title).encode("utf-8", "surrogateescape")
     write_output(output, page)

@@ -1,83 +1,78 @@
-"""`irscope source`: the kernel's Python, and what became of each line at every stage."""
+"""`irscope source`: the kernel's Python with what each line was compiled to at every stage."""
 
 from __future__ import annotations
 
 import re
 from typing import Annotated, Any
 
-import typer
-
-from irscope.capture import Capture
 from irscope.cli import app, options
-from irscope.cli.output import colored, emit, emit_json, width
-from irscope.cli.recording import recorded
-from irscope.cli.subject import How, captures_of, tell_failures
+from irscope.cli.output.destination import Destination, with_destination
+from irscope.cli.subject.captures import captures_of, tell_failures
+from irscope.cli.subject.recording import recorded
 from irscope.errors import UsageError
+from irscope.model.capture import Capture
+from irscope.model.recording_options import RecordingOptions
+
+_source = options.in_panel("Output")
 
 
-@app.command(rich_help_panel="Look into it")
+@app.command(rich_help_panel="Inspect")
 @recorded(without=("snapshots", "llvm"))
+@with_destination
 def source(
     subject: options.Subject = None,
     stage: Annotated[
-        str | None,
-        typer.Option(
-            "--stage", "-s", metavar="STAGE", help="Show this stage among the lines of Python.", show_default=False
-        ),
+        str | None, _source("--stage", "-s", metavar="STAGE", help="Show this stage between the lines of Python.")
     ] = None,
     around: Annotated[
         str | None,
-        typer.Option(
-            "--around",
-            metavar="REGEX",
-            help="Only lines that became such an instruction: wgmma, 'ld.global.128'.",
-            show_default=False,
+        _source(
+            "--around", metavar="REGEX", help="Only lines compiled to such an instruction: wgmma, 'ld.global.128'."
         ),
     ] = None,
-    lines: Annotated[
-        str | None,
-        typer.Option("--lines", metavar="23-31", help="Only these lines of the kernel's file.", show_default=False),
-    ] = None,
-    as_json: options.AsJson = False,
-    color: options.Color = None,
-    output: options.Output = None,
+    lines: options.Lines = None,
     *,
-    asked: How,
+    to: Destination,
+    asked: RecordingOptions,
 ) -> int:
-    """The kernel's Python with, for each line, its operations at every stage, its instructions and live registers.
+    """Show the kernel's Python with, for each line, its operations at every stage, instructions and live registers.
 
-    With --stage, what each line became there stands below it. Lines of Triton's library count for the line that called.
+    --stage shows below each line what it became there. Lines of Triton's library count for the line that calls them.
     """
-    pattern = pattern_of(around)
+    pattern = _pattern_of(around)
     captures = captures_of(subject, asked)
-    paint = colored(color) and output is None
-    if as_json:
-        emit_json([_json(capture, stage, pattern, lines) for capture in captures], output)
-    else:
-        head = len(captures) > 1
-        emit(
-            "\n".join(_text(capture, stage, pattern, lines, head, paint) for capture in captures), output, painted=paint
-        )
+    to.emit(
+        lambda: [_json(capture, stage, pattern, lines) for capture in captures],
+        lambda width, color: "\n".join(
+            _text(capture, stage, pattern, lines, len(captures) > 1, width, color) for capture in captures
+        ),
+    )
     return tell_failures(captures)
 
 
-def pattern_of(text: str | None) -> re.Pattern[str] | None:
-    """The pattern that `--around` gives; raises UsageError where it is none."""
+def _pattern_of(text: str | None) -> re.Pattern[str] | None:
+    """The pattern of `--around`; raises UsageError if it is not a regular expression."""
     if text is None:
         return None
     try:
         return re.compile(text, re.IGNORECASE)
     except re.error as error:
         raise UsageError(
-            f"--around {text!r} is no regular expression: {error}. Write '\\.' for a dot, for instance."
+            f"--around {text!r} is not a regular expression: {error}. Write '\\.' for a dot, for instance."
         ) from error
 
 
 def _text(
-    capture: Capture, stage: str | None, pattern: re.Pattern[str] | None, lines: str | None, head: bool, color: bool
+    capture: Capture,
+    stage: str | None,
+    pattern: re.Pattern[str] | None,
+    lines: str | None,
+    head: bool,
+    width: int | None,
+    color: bool,
 ) -> str:
-    from irscope.analysis.source_map import source_map
-    from irscope.render.source import render_interleaved, render_table
+    from irscope.analysis.source.map import source_map
+    from irscope.render.text.source import render_interleaved, render_table
 
     found = source_map(capture)
     only = _only(capture, found, stage, pattern, lines)
@@ -85,7 +80,7 @@ def _text(
     if only is not None and not only:
         return f"{title}{capture.name} ({capture.target}): {_nothing(pattern, lines, stage)}\n"
     if stage is None:
-        body = render_table(capture, found, only=only, width=width(), color=color)
+        body = render_table(capture, found, only=only, width=width, color=color)
         return title + body + _matches(found, pattern)
     matching = found.stage(stage).operations.matching(pattern) if pattern is not None else None
     return title + render_interleaved(capture, found, stage, only=only, matching=matching, color=color)
@@ -94,8 +89,8 @@ def _text(
 def _only(
     capture: Capture, found: Any, stage: str | None, pattern: re.Pattern[str] | None, lines: str | None
 ) -> set[tuple[str, int]] | None:
-    """The lines of Python that are asked for; None for all of them."""
-    from irscope.cli.stages import parse_lines
+    """The lines of Python to show; None for all of them."""
+    from irscope.cli.dump.stages import parse_lines
 
     only: set[tuple[str, int]] | None = None
     if lines is not None:
@@ -128,8 +123,8 @@ def _matches(found: Any, pattern: re.Pattern[str] | None) -> str:
 
 
 def _json(capture: Capture, stage: str | None, pattern: re.Pattern[str] | None, lines: str | None) -> dict[str, Any]:
-    from irscope.analysis.source_map import source_map
-    from irscope.render.source_json import counts_json, operations_json
+    from irscope.analysis.source.map import source_map
+    from irscope.render.text.source_json import counts_json, operations_json
 
     found = source_map(capture)
     only = _only(capture, found, stage, pattern, lines)

@@ -15,7 +15,7 @@ _OCTAL_NAME = re.compile(r"/(?=[0-7]{3}[^/\\]*$)")
 # /home/jos\303\251/a\\b.py, and not C:\kernels\matmul.py, which another compiler wrote
 _ESCAPED = re.compile(r'(?:[^\\]|\\(?:[0-7]{3}|["\\bfnrt]))*')
 # /home/a                 & b/kernel.py
-_PADDED = re.compile(r" {2,}&")
+_PADDED = re.compile(r"(?<! ) {2,}&")
 
 _LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"f": b"\f", b"b": b"\b"}
 
@@ -23,7 +23,7 @@ _LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"f": b"\f", b"b": b"\b"}
 def unescape_ir(text: str) -> str:
     r"""A string of MLIR or LLVM IR without its escapes: `\"`, `\\`, `\n`, `\t` and two hex digits a byte.
 
-    Bytes that are no UTF-8 become what Python makes of them in a path (surrogates).
+    Bytes that are not UTF-8 become surrogates, as in Python's paths.
     """
     return _unescape(text, _IR_ESCAPE, 16)
 
@@ -31,7 +31,7 @@ def unescape_ir(text: str) -> str:
 def unescape_assembly(text: str) -> str:
     r"""A string of LLVM's assembly without its escapes: `\"`, `\\`, `\n`, `\t` and three octal digits a byte.
 
-    Bytes that are no UTF-8 become what Python makes of them in a path (surrogates).
+    Bytes that are not UTF-8 become surrogates, as in Python's paths.
     """
     return _unescape(text, _ASSEMBLY_ESCAPE, 8)
 
@@ -48,23 +48,23 @@ def _unescape(text: str, pattern: re.Pattern[bytes], base: int) -> str:
 
 
 def without_padding(path: str) -> str:
-    """A path of nvdisasm's as it was: it sets an ampersand with a blank before it in a column."""
+    """A path without the blanks that nvdisasm inserts before an ampersand."""
     return _PADDED.sub(" &", path) if "&" in path else path
 
 
 class SassPaths:
-    r"""The true paths of those in a cubin, where the escapes of PTX stand unread.
+    r"""The paths in a cubin with the escapes of PTX resolved, which ptxas does not do.
 
-    ptxas takes the last backslash of a file's name for the end of its folder and writes a slash there:
+    ptxas takes the last backslash of a file name for the end of its folder and replaces it by a slash:
     `/home/jos\303\251/k\303\251rnel.py` becomes `/home/jos\303\251/k\303/251rnel.py`.
     """
 
     def __init__(self, written: Iterable[str] = ()) -> None:
-        """`written`: the paths as the PTX writes them, if it is there."""
+        """`written`: the paths as written in the PTX, if it is known."""
         self._true = {_as_ptxas_writes(path): unescape_assembly(path) for path in written}
 
     def true(self, path: str) -> str:
-        """The path that one of the disassembly stands for."""
+        """The true path of one in the disassembly."""
         path = without_padding(path)
         if path not in self._true:
             self._true[path] = _guessed(path)
@@ -81,7 +81,7 @@ def _guessed(path: str) -> str:
     if not _ESCAPED.fullmatch(path):
         return path
     plain = unescape_assembly(path)
-    # A character of several bytes that was torn apart is whole again with the backslash in the slash's place.
+    # A multi-byte character that was split is restored by replacing the slash by a backslash.
     whole = unescape_assembly(_OCTAL_NAME.sub(lambda match: "\\", path))
     return whole if _is_text(whole) and not _is_text(plain) else plain
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import prod
 
 from irscope.errors import UsageError, did_you_mean
-from irscope.ir.locations_user import is_library
+from irscope.ir.locations.user import is_library
 from irscope.layout.described import DescribedLayout
 
 
@@ -17,26 +18,27 @@ def choose_layouts(
     operation: str | None = None,
     line: int | None = None,
 ) -> list[DescribedLayout]:
-    """The layouts that all of the given choices leave; those of `names` in the order asked for.
+    """The layouts that meet every given choice; those of `names` in the order of the names.
 
     Args:
-        layouts: those of a module.
-        names: aliases (with or without the sign), encodings' text, kinds (`nvidia_mma`), or `#alias@128x64` for
-            one shape.
+        layouts: the layouts of a module.
+        names: aliases (with or without `#`), encodings as text, kinds (`nvidia_mma`), or `#alias@128x64` for one
+            shape.
         value: a value's name, such as `%acc`.
         operation: an operation's name, such as `tt.dot`.
-        line: a Python line that uses it, or that calls one that does.
+        line: a line of Python that uses the layout, or that calls one that does.
 
-    Raises UsageError, with what there is, where a choice leaves none.
+    Raises UsageError, with the nearest names, if a choice leaves no layout.
     """
     chosen = list(layouts)
     if value is not None:
-        chosen = [item for item in chosen if item.value_named(value)]
-        known = {name for item in layouts for use in item.operations for name in use["values"]}
-        _check(chosen, f"no value {value!r} has a layout", value if value.startswith("%") else f"%{value}", known)
+        wanted = value if value.startswith("%") else f"%{value}"
+        chosen = [item for item in chosen if any(wanted in use.values for use in item.row.operations)]
+        known = {name for item in layouts for use in item.row.operations for name in use.values}
+        _check(chosen, f"no value {value!r} has a layout", wanted, known)
     if operation is not None:
-        known = {use["name"] for item in layouts for use in item.operations}
-        chosen = [item for item in chosen if any(_same_operation(use["name"], operation) for use in item.operations)]
+        known = {use.name for item in layouts for use in item.row.operations}
+        chosen = [item for item in chosen if any(_same_operation(use.name, operation) for use in item.row.operations)]
         _check(chosen, f"no operation {operation!r} has to do with a layout", operation, known)
     if line is not None:
         ending = f":{line}"
@@ -49,8 +51,8 @@ def choose_layouts(
     for name in names:
         matching = [item for item in chosen if _is_named(item, name)]
         _check(matching, f"no layout is named {name!r}", name, {item.name for item in layouts})
-        # An alias stands for several shapes: the one with the most elements tells most.
-        found.append(max(matching, key=lambda item: _elements(item)))
+        # An alias stands for several shapes: the largest one shows most.
+        found.append(max(matching, key=lambda item: prod(item.shape)))
     return found
 
 
@@ -68,15 +70,9 @@ def _is_named(item: DescribedLayout, asked: str) -> bool:
     name, _, shape = asked.partition("@")
     if shape and shape.replace("×", "x") != "x".join(map(str, item.shape)):
         return False
-    same = {item.alias, item.alias.removeprefix("#"), item.encoding.text, item.encoding.kind, item.encoding.title}
+    alias = item.row.alias
+    same = {alias, alias.removeprefix("#"), item.encoding.text, item.encoding.kind, item.encoding.title}
     return " ".join(name.split()) in same
-
-
-def _elements(item: DescribedLayout) -> int:
-    total = 1
-    for size in item.shape:
-        total *= size
-    return total
 
 
 def _check(found: Sequence[DescribedLayout], what: str, asked: str, known: Iterable[str]) -> None:

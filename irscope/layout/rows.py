@@ -1,38 +1,43 @@
-"""The distinct layouts of a TTGIR module, as plain values: what a capture holds, but for the compiler's own answers."""
+"""The distinct layouts of a TTGIR module and the operations that use them; the compiler's answers are still missing."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from dataclasses import dataclass, field
+from math import prod
 
-from irscope.ir.locations_user import chain_texts, line_text
-from irscope.layout.encoding import Encoding, Value, read_aliases, read_encoding, resolve_aliases
-from irscope.layout.types import LayoutType
-from irscope.layout.uses import ModuleUses, OperationUse, read_uses
-
-Row = dict[str, Any]
-"""A layout as JSON holds it: the fields of `layout_rows`, and of the compiler's answer `bases` and `out_dims` (see
-LinearLayout.to_json), perhaps `padding` and `note`; or a `reason` why there is none."""
+from irscope.ir.locations.user import chain_texts, line_text
+from irscope.ir.mlir.encoding import Encoding, Value, read_aliases, read_encoding, resolve_aliases
+from irscope.ir.mlir.types import LayoutType
+from irscope.ir.mlir.uses import ModuleUses, OperationUse, read_uses
+from irscope.model.layout import LayoutRow, LayoutUse
 
 # "ttg.num-warps" = 4 : i32
 _MODULE_NUMBER = re.compile(r'"?ttg\.(num-warps|num-ctas|threads-per-warp)"? = (\d+)')
 
 
 def module_numbers(text: str) -> dict[str, int]:
-    """The warps of a CTA, CTAs of a cluster and threads of a warp that a module's attributes give."""
+    """Warps per CTA, CTAs per cluster and threads per warp, as far as a module's attributes give them."""
     return {match[1]: int(match[2]) for match in reversed(list(_MODULE_NUMBER.finditer(text))) if len(match[2]) < 6}
 
 
-def layout_rows(text: str, uses: ModuleUses | None = None) -> list[Row]:
-    """A row for each distinct (encoding, shape) of a module, in the order they first occur.
+@dataclass(slots=True)
+class _Draft:
+    alias: str
+    buffers: int = 1
+    elements: list[str] = field(default_factory=list[str])
+    uses: dict[str, list[tuple[OperationUse, LayoutType]]] = field(
+        default_factory=dict[str, "list[tuple[OperationUse, LayoutType]]"]
+    )
+    """Name of an operation → the operations of that name, each with the type that has the layout."""
 
-    The fields are `alias`, `encoding`, `kind`, `space`, `shape`, `elements` (element types), `buffers` (of a memory
-    descriptor with a leading dimension, 1 for others), `type` (what the compiler is asked for) and `operations`.
-    """
-    uses = read_uses(text) if uses is None else uses
+
+def layout_rows(text: str) -> tuple[LayoutRow, ...]:
+    """A row for each distinct (encoding, shape) of a module, in the order in which they first occur."""
+    uses = read_uses(text)
     aliases = read_aliases(text)
     named = {value: name for name, value in reversed(aliases.items())}
-    rows: dict[tuple[str, tuple[int, ...]], Row] = {}
+    drafts: dict[tuple[str, tuple[int, ...]], _Draft] = {}
     known: dict[LayoutType, tuple[Encoding, tuple[int, ...], int]] = {}
     for operation in uses.operations:
         for kind in dict.fromkeys((*operation.result_types, *operation.types)):
@@ -40,32 +45,53 @@ def layout_rows(text: str, uses: ModuleUses | None = None) -> list[Row]:
                 encoding = read_encoding(resolve_aliases(kind.encoding, aliases))
                 known[kind] = (encoding, *own_shape(encoding, kind))
             encoding, shape, buffers = known[kind]
-            row = rows.setdefault((encoding.text, shape), {})
-            if not row:
-                row.update(_new_row(encoding, kind, shape, named))
-            row["buffers"] = max(row["buffers"], buffers)
-            if kind.element not in row["elements"]:
-                row["elements"].append(kind.element)
-            _add_use(row, operation, kind, uses)
-    return list(rows.values())
+            draft = drafts.setdefault((encoding.text, shape), _Draft(named.get(encoding.text, kind.encoding)))
+            draft.buffers = max(draft.buffers, buffers)
+            draft.elements.append(kind.element)
+            draft.uses.setdefault(operation.name, []).append((operation, kind))
+    return tuple(
+        LayoutRow(
+            draft.alias,
+            encoding,
+            shape,
+            tuple(dict.fromkeys(draft.elements)),
+            draft.buffers,
+            tuple(_use(name, found, uses) for name, found in draft.uses.items()),
+        )
+        for (encoding, shape), draft in drafts.items()
+    )
+
+
+def _use(name: str, found: list[tuple[OperationUse, LayoutType]], uses: ModuleUses) -> LayoutUse:
+    operations = [operation for operation, _ in found]
+    return LayoutUse(
+        name,
+        tuple(operation.line for operation in operations),
+        tuple(
+            value.name
+            for operation, kind in found
+            if len(operation.results) == len(operation.result_types)
+            for value, own in zip(operation.results, operation.result_types, strict=True)
+            if own == kind
+        ),
+        tuple(dict.fromkeys(filter(None, (line_text(uses.place_of(operation)) for operation in operations)))),
+        tuple(dict.fromkeys(filter(None, (chain_texts(uses.chain_of(operation)) for operation in operations)))),
+    )
 
 
 def own_shape(encoding: Encoding, kind: LayoutType) -> tuple[tuple[int, ...], int]:
-    """The shape that a layout spreads, and how many buffers of it a memory descriptor has.
+    """The shape that a layout covers, and how many buffers of it a memory descriptor has.
 
-    `memdesc<3x128x64xf16, #shared>` is three buffers of 128×64 where the layout is of rank 2. A part of an allocation
-    lies as the whole does, so the whole's shape counts.
+    `memdesc<3x128x64xf16, #shared>` is three buffers of 128×64 if the layout has rank 2. A part of an allocation has
+    the layout of the whole, so the shape is that of the whole.
     """
     shape = kind.allocated or kind.shape
     rank = len(shape) if kind.form == "tensor" else min(encoding_rank(encoding) or len(shape), len(shape))
-    buffers = 1
-    for size in shape[: len(shape) - rank]:
-        buffers *= size
-    return shape[len(shape) - rank :], buffers
+    return shape[len(shape) - rank :], prod(shape[: len(shape) - rank])
 
 
 def encoding_rank(encoding: Encoding) -> int:
-    """The dimensions that an encoding's parameters speak of; 0 where they don't say."""
+    """The number of dimensions that an encoding's parameters are for; 0 if they don't say."""
     if encoding.kind == "nvmma_shared":
         rank = encoding["rank"]
         return rank if isinstance(rank, int) and not isinstance(rank, bool) else 2
@@ -84,61 +110,32 @@ def encoding_rank(encoding: Encoding) -> int:
     return 0
 
 
-def query_type(encoding: str, shape: tuple[int, ...], element: str, space: str) -> str:
-    """The type that the compiler is asked about, in full: `tensor<…>` for registers, `!ttg.memdesc<…>` for memory."""
+def type_of_row(row: LayoutRow) -> str:
+    """The type that the compiler is asked about for a row."""
+    return query_type(row.encoding, row.shape, row.elements[0])
+
+
+def query_type(encoding: str, shape: tuple[int, ...], element: str) -> str:
+    """The whole type of a layout: `tensor<…>` in registers, `!ttg.memdesc<…>` in shared or tensor memory."""
+    # A tensor descriptor names a shared layout in a tensor type: the encoding decides, not the type it stands in.
     sizes = "x".join(map(str, shape))
-    if space == "shared":
-        return f"!ttg.memdesc<{sizes}x{element}, {encoding}, #ttg.shared_memory, mutable>"
-    if space == "tensor":
-        return f"!ttg.memdesc<{sizes}x{element}, {encoding}, #ttng.tensor_memory, mutable>"
-    return f"tensor<{sizes}x{element}, {encoding}>"
+    memory = {"shared": "#ttg.shared_memory", "tensor": "#ttng.tensor_memory"}.get(read_encoding(encoding).space)
+    if memory is None:
+        return f"tensor<{sizes}x{element}, {encoding}>"
+    return f"!ttg.memdesc<{sizes}x{element}, {encoding}, {memory}, mutable>"
 
 
 def parameters_text(encoding: Encoding) -> str:
     """An encoding's parameters on one line, as they are written: `sizePerThread = [1, 8], order = [1, 0]`."""
     return ", ".join(
-        f"{name} = {value_text(value)}" if name else value_text(value) for name, value in encoding.parameters
+        f"{name} = {_value_text(value)}" if name else _value_text(value) for name, value in encoding.parameters
     )
 
 
-def value_text(value: Value) -> str:
+def _value_text(value: Value) -> str:
     """A parameter's value as TTGIR writes it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple):
-        return f"[{', '.join(value_text(item) for item in value)}]"
+        return f"[{', '.join(_value_text(item) for item in value)}]"
     return str(value)
-
-
-def _new_row(encoding: Encoding, kind: LayoutType, shape: tuple[int, ...], named: dict[str, str]) -> Row:
-    # A tensor descriptor names a shared layout in a tensor type: it is asked for as memory.
-    space = encoding.space
-    return {
-        "alias": named.get(encoding.text, kind.encoding),
-        "encoding": encoding.text,
-        "kind": encoding.kind,
-        "space": space,
-        "shape": list(shape),
-        "elements": [],
-        "buffers": 1,
-        "type": query_type(encoding.text, shape, kind.element, space),
-        "operations": [],
-    }
-
-
-def _add_use(row: Row, operation: OperationUse, kind: LayoutType, uses: ModuleUses) -> None:
-    operations: list[dict[str, Any]] = row["operations"]
-    use: dict[str, Any] | None = next((item for item in operations if item["name"] == operation.name), None)
-    if use is None:
-        use = {"name": operation.name, "lines": [], "values": [], "python": [], "chains": []}
-        operations.append(use)
-    use["lines"].append(operation.line)
-    if len(operation.results) == len(operation.result_types):
-        use["values"] += [
-            value.name for value, own in zip(operation.results, operation.result_types, strict=True) if own == kind
-        ]
-    place, chain = line_text(uses.place_of(operation)), list(chain_texts(uses.chain_of(operation)))
-    if place and place not in use["python"]:
-        use["python"].append(place)
-    if chain and chain not in use["chains"]:
-        use["chains"].append(chain)

@@ -1,14 +1,15 @@
-"""ThreadMap: which threads hold which element of a tensor, and what is held twice."""
+"""ThreadMap: which register of which thread holds which element of a tensor, and how many copies there are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import NamedTuple
 
 from irscope.errors import UsageError
-from irscope.layout.linear import LinearLayout, Preimage, eliminate, span
+from irscope.layout.linear import Preimage, eliminate, kernel, span
+from irscope.model.linear_layout import LinearLayout
 
 IN_DIMS = ("register", "lane", "warp", "block")
 """The inputs of a layout in registers, in the order of their bits."""
@@ -29,13 +30,13 @@ class Owner(NamedTuple):
 
 @dataclass(frozen=True)
 class ThreadMap:
-    """A layout in registers, read both ways."""
+    """A layout in registers, from (register, lane, warp, block) to elements and back."""
 
     layout: LinearLayout
 
     @staticmethod
     def of(layout: LinearLayout) -> ThreadMap:
-        """The map of a layout whose inputs are among register, lane, warp and block; raises UsageError for another."""
+        """The map of a layout in registers; raises UsageError if it has inputs other than `IN_DIMS`."""
         strange = [name for name in layout.in_dims if name not in IN_DIMS]
         if strange:
             raise UsageError(f"a thread map needs a layout in registers; this one has {', '.join(strange)}.")
@@ -44,12 +45,12 @@ class ThreadMap:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The tensor's."""
+        """The shape of the tensor."""
         return self.layout.shape
 
     @property
     def size(self) -> int:
-        """Elements of the tensor."""
+        """The number of elements of the tensor."""
         return 1 << self.layout.out_bits
 
     @cached_property
@@ -58,54 +59,41 @@ class ThreadMap:
 
     @property
     def registers(self) -> int:
-        """Elements that each thread holds, copies counted."""
+        """Elements per thread, copies included."""
         return 1 << self._bits[0]
 
     @property
     def lanes(self) -> int:
-        """Threads of a warp."""
+        """Threads per warp."""
         return 1 << self._bits[1]
 
     @property
     def warps(self) -> int:
-        """Warps of a CTA."""
+        """Warps per CTA."""
         return 1 << self._bits[2]
 
     @property
     def blocks(self) -> int:
-        """CTAs of the cluster."""
+        """CTAs per cluster."""
         return 1 << self._bits[3]
 
     @cached_property
     def elements(self) -> list[int]:
-        """The row-major element index in each register of each thread: registers run fastest, then lanes, warps."""
+        """The row-major element index at each place: registers vary fastest, then lanes, warps and blocks."""
         return self.layout.all_elements()
 
     @cached_property
     def first_owners(self) -> Preimage:
-        """For each element the lowest place in `elements` that holds it; -1 where none does."""
+        """For each element the lowest place in `elements` that holds it; -1 if none does."""
         return Preimage(self.layout)
 
     @cached_property
     def _copies(self) -> list[int]:
-        """What to change in a place (by exclusive or) to come to each other holder of the same element."""
-        return span(self.layout.kernel())
-
-    def element_at(self, register: int = 0, lane: int = 0, warp: int = 0, block: int = 0) -> tuple[int, ...]:
-        """The coordinates that a register of a thread holds; raises UsageError where there is no such register."""
-        return self.layout.apply(register=register, lane=lane, warp=warp, block=block)
-
-    def owners_of(self, *coordinates: int) -> tuple[Owner, ...]:
-        """Everyone who holds an element, in order; raises UsageError outside of the shape."""
-        inside = len(coordinates) == len(self.shape) and all(
-            0 <= c < s for c, s in zip(coordinates, self.shape, strict=True)
-        )
-        if not inside:
-            raise UsageError(f"{coordinates!r} is no element of a {'×'.join(map(str, self.shape))} tensor.")
-        return self.owners_at(self.layout.flatten(coordinates))
+        """The differences (by exclusive or) between the places of one element."""
+        return span(kernel(self.layout))
 
     def owners_at(self, index: int) -> tuple[Owner, ...]:
-        """Everyone who holds the element with a row-major index, in order."""
+        """All holders of the element with a row-major index, in order."""
         first = self.first_owners[index]
         return () if first < 0 else tuple(self.owner(place) for place in sorted(first ^ copy for copy in self._copies))
 
@@ -118,74 +106,54 @@ class ThreadMap:
         place >>= lane_bits
         return Owner(place >> warp_bits, place & (self.warps - 1), lane, register)
 
-    def place(self, owner: Owner) -> int:
-        """The place in `elements` of a holder."""
-        register_bits, lane_bits, warp_bits, _ = self._bits
-        return ((owner.block << warp_bits | owner.warp) << lane_bits | owner.lane) << register_bits | owner.register
-
-    def __iter__(self) -> Iterator[tuple[Owner, tuple[int, ...]]]:
-        """(holder, coordinates) for every register of every thread."""
-        for place, element in enumerate(self.elements):
-            yield self.owner(place), self.layout.unflatten(element)
-
-    # What is held twice
-
     @cached_property
-    def replication(self) -> Replication:
-        """How many hold each element, by who they are."""
-        columns = {name: [self.layout.flatten(vector) for vector in self.layout.vectors(name)] for name in IN_DIMS}
-        ranks: list[int] = []
-        for count in range(1, len(IN_DIMS) + 1):
-            ranks.append(len(eliminate([base for name in IN_DIMS[:count] for base in columns[name]])[0]))
-        free = [bits - (rank - before) for bits, rank, before in zip(self._bits, ranks, (0, *ranks), strict=False)]
-        return Replication(1 << free[0], 1 << free[1], 1 << free[2], 1 << free[3], self.registers)
+    def replication(self) -> _Replication:
+        """The copies of each element within a thread, a warp, a CTA and the cluster."""
+        columns: list[int] = []
+        ranks = [0]
+        for name in IN_DIMS:
+            columns += self.layout.flat_vectors(name)
+            ranks.append(len(eliminate(columns)[0]))
+        free = [bits - rank + before for bits, rank, before in zip(self._bits, ranks[1:], ranks, strict=False)]
+        return _Replication(*(1 << bits for bits in free))
 
     def contiguous(self, dimension: int | None = None) -> int:
-        """Elements side by side along a dimension (by default the last) in one thread's consecutive registers."""
-        stride = 1
-        for size in self.shape[len(self.shape) if dimension is None else dimension + 1 :]:
-            stride *= size
+        """Consecutive elements along a dimension (the last by default) in consecutive registers of a thread."""
+        stride = 1 if dimension is None else prod(self.shape[dimension + 1 :])
         extent = self.shape[-1 if dimension is None else dimension] if self.shape else 1
         run = 1
-        for vector in self.layout.vectors("register"):
-            if run >= extent or self.layout.flatten(vector) != run * stride:
+        for element in self.layout.flat_vectors("register"):
+            if run >= extent or element != run * stride:
                 break
             run *= 2
         return run
 
 
 @dataclass(frozen=True, slots=True)
-class Replication:
+class _Replication:
     """How many copies of each element there are."""
 
     registers: int
     """Registers of one thread that hold the same element."""
     lanes: int
-    """Lanes of a warp that hold what another does."""
+    """Lanes of a warp that hold the same elements."""
     warps: int
     blocks: int
-    registers_a_thread: int
-    """Registers a thread, copies counted."""
 
     @property
     def threads(self) -> int:
-        """Threads of a CTA that hold the same elements."""
+        """Threads per CTA that hold the same elements."""
         return self.lanes * self.warps
 
     @property
     def total(self) -> int:
-        """Holders of each element."""
+        """Registers in the whole cluster that hold the same element."""
         return self.registers * self.threads * self.blocks
 
     @property
     def wasted(self) -> float:
-        """The share of a CTA's registers that only hold copies, 0 to 1."""
+        """The share of a CTA's registers that hold copies of others, 0 to 1."""
         return 1 - 1 / (self.registers * self.threads)
-
-    @property
-    def wasted_registers(self) -> float:
-        """Registers a thread that hold copies, on average."""
-        return self.registers_a_thread * self.wasted
 
     def __str__(self) -> str:
         parts = [("registers", self.registers), ("lanes", self.lanes), ("warps", self.warps), ("CTAs", self.blocks)]

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from irscope.analysis.diff import diff_texts
-from irscope.capture import StageKind
+from irscope.analysis.diff.texts import diff_texts
+from irscope.model.capture import StageKind
 from tests.ir.live_ranges import Row, read_live_ranges
 
 _REGISTERS: dict[str, re.Pattern[str]] = {

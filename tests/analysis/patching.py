@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from irscope.analysis.diff import TextDiff
+from irscope.analysis.diff.texts import TextDiff
 
 _HUNK = re.compile(r"@@ -(\d+),(\d+) \+(\d+),(\d+) @@$")
 

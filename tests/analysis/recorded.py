@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import irscope
-from irscope.capture import Artifact, Capture, Kernel, Launch, SourceFile, Target, stage_rank
+from irscope.model.capture import Artifact, Capture, Kernel, Launch, SourceFile, Target, stage_rank
 
 ROOT = Path(__file__).parents[2]
 LOCATIONS = ROOT / "tests" / "data" / "locations"

@@ -7,7 +7,7 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
-from irscope.capture import StageKind
+from irscope.model.capture import StageKind
 
 FOLDER = Path(__file__).parents[1] / "data" / "diff"
 _HEADER = re.compile(r"^// -----// IR Dump Before (\S+?)(?:Pass)?(?::.*)? //----- //\n", re.MULTILINE)

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from irscope.__main__ import run as run_irscope
-from irscope.capture import Capture
-from irscope.recent import CaptureStore
-from irscope.store import load
+from irscope.model.capture import Capture
+from irscope.store.file import load
+from irscope.store.recent import CaptureStore
 from tests.cli.product import KERNELS, ROOT, SIGNATURE, Run
 
 

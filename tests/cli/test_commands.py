@@ -74,6 +74,7 @@ def test_a_stage_goes_to_stdout_and_nothing_else(irscope: Callable[..., Answer])
     assert "loc(" in irscope("show", "last", "--stage", "ttgir", "--loc").out
 
 
+@pytest.mark.newest
 def test_color_only_where_it_is_wanted(irscope: Callable[..., Answer], recorded: Path) -> None:
     assert "\x1b[" not in irscope("show", recorded, "--stage", "ptx").out
     colored = irscope("show", recorded, "--stage", "ptx", "--color").out
@@ -162,6 +163,7 @@ def test_each_changed_pass_becomes_a_file(irscope: Callable[..., Answer], record
         assert (tmp_path / "a" / name).read_text() == (tmp_path / "b" / name).read_text(), name
 
 
+@pytest.mark.newest
 def test_diff_of_the_last_launch_without_a_pass(irscope: Callable[..., Answer], recorded: Path) -> None:
     irscope("dump", *PRODUCT)
     answer = irscope("diff", "--disable-pass", "pipeline")
@@ -204,6 +206,7 @@ def test_diff_json_html_and_variants(irscope: Callable[..., Answer], recorded: P
     assert re.search(r"^  constant BLOCK +64 → 32$", answer.out, re.MULTILINE)
 
 
+@pytest.mark.newest
 def test_folders_and_ir_files_are_compared(irscope: Callable[..., Answer], recorded: Path, tmp_path: Path) -> None:
     irscope("show", recorded, "-o", tmp_path / "out")
     assert irscope("diff", tmp_path / "out", tmp_path / "out", "--exit-code").code == 0
@@ -247,6 +250,7 @@ def test_doctor_says_what_is_there(irscope: Callable[..., Answer]) -> None:
     assert "cuda:90" in findings["targets"]["found"]
 
 
+@pytest.mark.newest
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
@@ -263,7 +267,7 @@ def test_doctor_says_what_is_there(irscope: Callable[..., Answer]) -> None:
         (("show", "ffff"), 1, "neither a file nor a stored capture's id"),
         (("dump", "--stge"), 2, "No such option"),
         (("diff", "last", "--vs", "num_warps"), 2, "write KEY=VALUE"),
-        (("diff", "last", "--ignore", "colors"), 2, "it takes locations, names, attributes"),
+        (("diff", "last", "--ignore", "colors"), 2, "write locations, names, attributes"),
         (("passes", "last", "--stage", "cuda"), 1, "no pass ran in stage 'cuda'"),
         (("dump", *AXPY, "--from-pass", "coalesce"), 2, "go together"),
     ],
@@ -282,6 +286,7 @@ def test_debug_shows_the_traceback(irscope: Callable[..., Answer]) -> None:
     assert "Traceback" in irscope("show", "ffff", "--debug").err
 
 
+@pytest.mark.newest
 def test_a_closed_pipe_is_no_error(recorded: Path, home: Path) -> None:
     command = f"{sys.executable} -m irscope show {recorded} --stage llir | head -n 1"
     answer = subprocess.run(
@@ -298,6 +303,7 @@ def test_show_imports_neither_triton_nor_torch(recorded: Path) -> None:
     )
 
 
+@pytest.mark.newest
 def test_passes_times_stand_side_by_side(irscope: Callable[..., Answer], recorded: Path) -> None:
     out = irscope("diff", recorded, "--disable-pass", "pipeline", "--stat").out
     row = re.search(r"^ttgir:pipeline#1 +(\S+) +→ +off$", out, re.MULTILINE)

@@ -27,7 +27,7 @@ def test_help_lists_every_command_and_imports_none() -> None:
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     for name in COMMANDS:
         assert f" {name} " in out
-    assert "irscope.cli.dump" not in out.split()
+    assert "irscope.cli.dump.command" not in out.split()
 
 
 def test_an_unknown_command_names_the_nearest() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from irscope.__main__ import run
 from irscope.cli import report
-from irscope.recent import CaptureStore
-from irscope.store import save
+from irscope.store.file import save
+from irscope.store.recent import CaptureStore
 from tests.report_browser.captures import failed, softmax, without_a_pass
 
 
@@ -54,7 +54,7 @@ def test_the_page_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_folder_is_no_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["report", "last", "-o", str(tmp_path)]) == 2
-    assert "is a folder: name the page" in capsys.readouterr().err
+    assert "is a folder: give the name of the page" in capsys.readouterr().err
 
 
 def test_nothing_stored_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -94,15 +94,15 @@ def _held(kernels: Any, name: str, dtype: Any) -> tuple[Any, Any, Callable[[Any]
     """One launch, held with its noise measured: (what is kept, its CompiledKernel, what launches another)."""
     import torch
 
-    from irscope.record.device_baselines import other_baselines
-    from irscope.record.device_kernels import SeenLaunch, launch, watched_launches
-    from irscope.record.device_launch import compile_again, keep
+    from irscope.record.gpu.baselines import other_baselines
+    from irscope.record.gpu.kernels import SeenLaunch, launch, watched_launches
+    from irscope.record.gpu.launch import compile_again, keep_arguments
 
     seen: list[SeenLaunch] = []
     with watched_launches(lambda one, proceed: seen.append(one)):
         kernels.launch(name, dtype)
     (one,) = seen
-    kept = keep(one, one.kernel)
+    kept = keep_arguments(one, one.kernel)
 
     def run(kernel: Any) -> None:
         launch(kernel, one.grid, kept.arguments)
@@ -123,7 +123,7 @@ def _texts(
     mistakes: list[tuple[str, str]], base: Any, run: Callable[[Any], None], name: str
 ) -> Iterator[tuple[str, Callable[[], None]]]:
     """The kernel compiled from its text with a mistake in it."""
-    from irscope.record.device_launch import compile_again
+    from irscope.record.gpu.launch import compile_again
 
     whole = (SCRIPTS / "ten_kernels.py").read_text()
     # The first place after the kernel's head is in the kernel.

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import irscope
-from irscope.record.requests import request_for
-from irscope.record.session import record_request
+from irscope.record.process.requests import request_for
+from irscope.record.process.session import record_request
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

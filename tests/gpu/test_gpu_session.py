@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from irscope.capture import Capture
-from irscope.record.device_session import DeviceSession, device_session
-from irscope.record.request import RecordRequest
-from irscope.record.requests import request_for, request_from_capture
-from irscope.record.session import record_request
+from irscope.model.capture import Capture
+from irscope.record.gpu.session import DeviceSession, device_session
+from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import request_for, request_from_capture
+from irscope.record.process.session import record_request
 
 SCRIPTS = Path(__file__).parent / "scripts"
 
@@ -49,9 +48,14 @@ def edited(session: DeviceSession, stage: str, text: str) -> Capture:
     base = session.baseline
     assert text != base.text(stage), "nothing was edited"
     target = str(base.target)
-    launch = dataclasses.asdict(base.launch)
     request = RecordRequest(
-        mode="text", targets=(target,), stage=stage, text=text, launch=launch, launch_target=target, snapshots="none"
+        mode="text",
+        targets=(target,),
+        stage=stage,
+        text=text,
+        compiled_launch=base.launch,
+        compiled_target=target,
+        snapshots="none",
     )
     (capture,) = record_request(replace(request, layouts=False, disassemble=False)).captures
     assert capture.status == "ok", capture.failure
@@ -69,7 +73,7 @@ def no_difference(session: DeviceSession, capture: Capture) -> bool:
 
 
 def test_the_baseline_against_itself(row_sum: DeviceSession) -> None:
-    assert row_sum.held.poisoned == ("out_ptr",)
+    assert row_sum.info.poisoned == ("out_ptr",)
     found = row_sum.check(row_sum.baseline)
     assert (found.verdict, found.differing, found.detail) == ("identical", 0, "")
     assert no_difference(row_sum, row_sum.baseline)
@@ -144,5 +148,5 @@ def test_descriptors_tuples_views_and_atomics() -> None:
         found = session.check(wrong)
         assert (found.verdict, found.argument) == ("different", "target")
         # The target is a view of half of its memory, the source too; the scale is read, the count is both.
-        assert session.held.bytes == 2 * 512 * 512 * 2 + 4 + 2 * 4
+        assert session.info.bytes == 2 * 512 * 512 * 2 + 4 + 2 * 4
         assert no_difference(session, session.baseline)

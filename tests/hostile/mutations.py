@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import json
 import random
+import re
+import warnings
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 _VALUES: tuple[Any, ...] = (
@@ -16,7 +18,7 @@ _VALUES: tuple[Any, ...] = (
 
 
 def mutated_capture(data: bytes, seed: int) -> bytes:
-    """A capture file with up to four changes in its manifest and its members."""
+    """A capture file with up to four changes in its manifest and its members, and of its zip file."""
     draw = random.Random(seed)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = {row.filename: archive.read(row) for row in archive.infolist()}
@@ -26,20 +28,58 @@ def mutated_capture(data: bytes, seed: int) -> bytes:
             _change_value(manifest, draw)
         else:
             name = draw.choice([name for name in members if name != "capture.json"])
-            members[name] = mutated_text(members[name].decode("utf-8", "surrogateescape"), draw).encode(
-                "utf-8", "surrogateescape"
+            members[name] = (
+                mutated_bytes(members[name], draw)
+                if members[name][:4] == b"\x7fELF" or draw.random() < 0.1
+                else mutated_text(members[name].decode("utf-8", "surrogateescape"), draw).encode(
+                    "utf-8", "surrogatepass"
+                )
             )
     if draw.random() < 0.1:
         members.pop(draw.choice([name for name in members if name != "capture.json"]))
     members["capture.json"] = json.dumps(manifest).encode("utf-8", "surrogateescape")
+    return mutated_bytes(_zipped(members, draw), draw) if draw.random() < 0.08 else _zipped(members, draw)
+
+
+def _zipped(members: dict[str, bytes], draw: random.Random) -> bytes:
+    """The members as a zip file, once in a while one that tricks a reader."""
+    trick = draw.random()
+    rows = list(members.items())
+    if trick < 0.02:
+        rows.append(draw.choice(rows))
+    elif trick < 0.04:
+        rows.append((draw.choice(("../../escaped", "/etc/escaped", "a\\b", "stages/", "con", "x" * 4000)), b"x"))
+    elif trick < 0.05:
+        rows[-1] = (rows[-1][0], b"a\n" * draw.choice((1 << 20, 40 << 20)))
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        for name, member in members.items():
+    method = draw.choice((zipfile.ZIP_DEFLATED, zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED, zipfile.ZIP_LZMA))
+    with zipfile.ZipFile(buffer, "w", method, compresslevel=1) as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, member in rows:
             archive.writestr(name, member)
-    raw = bytearray(buffer.getvalue())
-    if draw.random() < 0.05:
-        for _ in range(draw.randint(1, 20)):
-            raw[draw.randrange(len(raw))] = draw.randrange(256)
+    if 0.05 < trick < 0.06:
+        return b"#!/bin/sh\n" * 50 + buffer.getvalue()
+    if 0.06 < trick < 0.07:
+        return buffer.getvalue() + buffer.getvalue()
+    return buffer.getvalue()
+
+
+def mutated_bytes(data: bytes, draw: random.Random) -> bytes:
+    """Bytes with a few of them flipped, cut off, doubled or overwritten by what breaks a table of offsets."""
+    raw = bytearray(data)
+    for _ in range(draw.randint(1, 20)):
+        at = draw.randrange(len(raw) + 1)
+        kind = draw.random()
+        if kind < 0.6 and at < len(raw):
+            raw[at] ^= 1 << draw.randrange(8)
+        elif kind < 0.8:
+            raw[at : at + 4] = draw.choice((b"\xff\xff\xff\xff", b"\0\0\0\0", b"\xff\xff\xff\x7f", b"\1\0\0\0"))
+        elif kind < 0.9:
+            raw[at:at] = raw[at : at + draw.choice((1, 16, 4096))]
+        elif kind < 0.93:
+            del raw[at:]
+        else:
+            del raw[at : at + draw.choice((1, 3, 64))]
     return bytes(raw)
 
 
@@ -68,11 +108,18 @@ def _change_value(value: Any, draw: random.Random) -> None:
         return
 
 
-def mutated_text(text: str, draw: random.Random) -> str:
-    """A text with some of its lines, words, numbers or brackets changed."""
-    for _ in range(draw.randint(1, 3)):
-        text = draw.choice(_TEXT_CHANGES)(text, draw)
+def mutated_text(text: str, draw: random.Random, others: Sequence[str] = ()) -> str:
+    """A text with some of its lines, words, numbers or brackets changed; `others` are texts to mix it with."""
+    for _ in range(draw.randint(1, 4)):
+        text = _mixed(text, draw, others) if others and draw.random() < 0.06 else draw.choice(_TEXT_CHANGES)(text, draw)
     return text
+
+
+def _mixed(text: str, draw: random.Random, others: Sequence[str]) -> str:
+    """Lines of another text, perhaps of another language, in between."""
+    lines, more = text.splitlines(keepends=True), draw.choice(others).splitlines(keepends=True)
+    at, start = draw.randrange(len(lines) + 1), draw.randrange(len(more) + 1)
+    return "".join(lines[:at] + more[start : start + draw.choice((1, 5, 60))] + lines[at:])
 
 
 def _cut(text: str, draw: random.Random) -> str:
@@ -114,7 +161,11 @@ def _number(text: str, draw: random.Random) -> str:
     if not digits:
         return text
     at = draw.choice(digits)
-    return text[:at] + draw.choice(("-1", "0", "99999999999999999999", "1e9", "7", "3000000000")) + text[at + 1 :]
+    return (
+        text[:at]
+        + draw.choice(("-1", "0", "99999999999999999999", "1e9", "7", "3000000000", "9" * 5000, "٣", "²"))
+        + text[at + 1 :]
+    )
 
 
 def _nested(text: str, draw: random.Random) -> str:
@@ -129,6 +180,70 @@ def _doubling(text: str, draw: random.Random) -> str:
     return f"{sign}0 = {'loc(unknown)' if sign == '#loc' else '#ttg.y<{}>'}\n" + "\n".join(lines) + f"\n{text}"
 
 
+def _moved_block(text: str, draw: random.Random) -> str:
+    """Some lines elsewhere, or in another order."""
+    lines = text.splitlines(keepends=True)
+    start = draw.randrange(len(lines) + 1)
+    block = lines[start : start + draw.choice((2, 10, 100))]
+    rest = lines[:start] + lines[start + len(block) :]
+    at = draw.randrange(len(rest) + 1)
+    draw.shuffle(block)
+    return "".join(rest[:at] + block + rest[at:])
+
+
+def _joined_lines(text: str, draw: random.Random) -> str:
+    """One long line of many."""
+    lines = text.splitlines(keepends=True)
+    start, count = draw.randrange(len(lines) + 1), draw.choice((2, 50, 100_000))
+    return "".join(lines[:start]) + "".join(lines[start : start + count]).replace("\n", draw.choice((" ", "", "\r")))
+
+
+def _unclosed(text: str, draw: random.Random) -> str:
+    """A bracket or a quote less."""
+    places = [at for at, sign in enumerate(text[:200_000]) if sign in '()[]{}<>"']
+    if not places:
+        return text
+    at = draw.choice(places)
+    return text[:at] + text[at + 1 :]
+
+
+def _flipped(text: str, draw: random.Random) -> str:
+    """Some of its bytes flipped."""
+    return mutated_bytes(text.encode("utf-8", "surrogatepass"), draw).decode("utf-8", "surrogateescape")
+
+
+def _long_word(text: str, draw: random.Random) -> str:
+    """A name, a number, a path or a run of blanks that is far too long."""
+    at = draw.randrange(len(text) + 1)
+    word = draw.choice(
+        ("a", "9", " ", "/", "x<", "%", "\t", ", ", "_", "-", "\\", ".", "é", "\n", "{}", "0x", "|", ":")
+    )
+    return text[:at] + word * draw.choice((100, 5000, 100_000)) + text[at:]
+
+
+def _escapes(text: str, draw: random.Random) -> str:
+    """What a terminal or a page would obey."""
+    at = draw.randrange(len(text) + 1)
+    return text[:at] + draw.choice(_ESCAPES) + text[at:]
+
+
+def _swapped_names(text: str, draw: random.Random) -> str:
+    """One name in place of another: values that use themselves, jumps into the middle, aliases in a circle."""
+    names = list(_NAME.finditer(text[:200_000]))
+    if len(names) < 2:
+        return text
+    at, by = draw.choice(names), draw.choice(names)
+    return text[: at.start()] + by[0] + text[at.end() :]
+
+
+# %acc_12   #blocked   !dbg   $L__BB0_2   .L_x_3   R24   v[4:7]   @kernel   loc3
+_NAME = re.compile(r"[%#!@$.]+\w+|\b[A-Za-z]+\d+\b")
+_ESCAPES = (
+    "\x1b[31m", "\x1b]0;x\x07", "\x9b31m", "\u202e", "\ufeff", "\u2028", "\x85", "\x0c", "\x1c", "\0", "\ud800",
+    "\udcff", "</script>", "-->", "]]>", "`${1}", "{{", "%s", "\\N{", "\\x", "\r\n", "\r",
+)  # fmt: skip
+
 _TEXT_CHANGES: tuple[Callable[[str, random.Random], str], ...] = (
     _cut, _without_lines, _swapped_lines, _repeated, _replaced, _replaced, _number, _number, _nested, _doubling,
+    _moved_block, _joined_lines, _unclosed, _unclosed, _flipped, _long_word, _escapes, _swapped_names, _swapped_names,
 )  # fmt: skip

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
-from irscope.capture import Capture, Environment, Failure, Kernel, PassSnapshot, SourceFile
+from irscope.model.capture import Capture, Environment, Failure, Kernel, PassSnapshot, SourceFile
+from irscope.model.layout import LayoutMap, LayoutRow
 
 CODES = "\x1b[5;41m\x1b]0;owned\x07\x1b]8;;http://x\x1b\\\x9b31m\x00\x08\r\u202e\u2066\u200b\ufeff\udc9b"
 """A blinking colour, a window title, a link, an 8-bit control, a backspace, a return, bidi overrides, hidden signs."""
@@ -58,5 +58,7 @@ def _snapshot(snapshot: PassSnapshot) -> PassSnapshot:
     return replace(snapshot, name=f"{snapshot.name}{PAYLOAD}", argument=PAYLOAD, options=PAYLOAD, text=text)
 
 
-def _row(row: dict[str, Any]) -> dict[str, Any]:
-    return {**row, "alias": f"{row['alias']}{PAYLOAD}", "encoding": f"{row['encoding']}{PAYLOAD}", "note": PAYLOAD}
+def _row(row: LayoutRow) -> LayoutRow:
+    answer = row.answer
+    answer = replace(answer, note=PAYLOAD) if isinstance(answer, LayoutMap) else replace(answer, message=PAYLOAD)
+    return replace(row, alias=f"{row.alias}{PAYLOAD}", encoding=f"{row.encoding}{PAYLOAD}", answer=answer)

@@ -12,13 +12,12 @@ from typing import Any
 
 import pytest
 
-from irscope.capture_schema import MAX_MANIFEST_BYTES
 from irscope.errors import CaptureFormatError
-from irscope.ir.alias_table import LONGEST
-from irscope.layout.encoding import read_aliases, resolve_aliases
-from irscope.store import from_bytes, to_bytes
-from tests.hostile.mutations import mutated_capture
-from tests.hostile.viewing import faults_of, run_quietly
+from irscope.ir.mlir.alias_table import LONGEST
+from irscope.ir.mlir.encoding import read_aliases, resolve_aliases
+from irscope.store.file import from_bytes, to_bytes
+from irscope.store.schema import MAX_MANIFEST_BYTES
+from tests.hostile.viewing import run_quietly
 from tests.report_browser.captures import softmax
 
 
@@ -131,16 +130,5 @@ def test_text_is_not_written_into_a_page(tmp_path: Path, command: str) -> None:
     page = tmp_path / "x.html"
     code, _, told = run_quietly((command, str(file), "-o", str(page)))
     assert code == 2
-    assert ".html promises a page" in told
+    assert ".html means a page" in told
     assert not page.exists()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(6))
-def test_mutated_captures_meet_no_internal_error(tmp_path: Path, seed: int) -> None:
-    whole = tmp_path / "whole.irscope"
-    whole.write_bytes(to_bytes(softmax()))
-    for number in range(3):
-        file = tmp_path / "mutated.irscope"
-        file.write_bytes(mutated_capture(whole.read_bytes(), 100 * seed + number))
-        assert faults_of(file, whole, tmp_path) == []

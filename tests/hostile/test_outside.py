@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from irscope.__main__ import run
-from irscope.cli.streams import open_streams
-from irscope.store import save
+from irscope.cli.output.streams import open_streams
+from irscope.store.file import save
 from tests.cli.product import ROOT
 from tests.hostile.payload import with_payload
 from tests.hostile.viewing import COMMANDS
@@ -96,7 +96,7 @@ def test_a_working_folder_that_is_gone(tmp_path: Path, script: str) -> None:
 
 
 def test_a_dumb_terminal_has_no_pager(monkeypatch: pytest.MonkeyPatch) -> None:
-    from irscope.render.terminal import page
+    from irscope.render.text.terminal import page
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from irscope.capture import Artifact, Capture, Kernel, Launch
 from irscope.errors import CaptureNotFound
-from irscope.recent import CaptureStore
+from irscope.model.capture import Artifact, Capture, Kernel, Launch
+from irscope.store.recent import CaptureStore
 from irscope.target import Target
 
-WRITERS, READERS, EACH = 4, 2, 25
+WRITERS, READERS, EACH = 8, 4, 15
 
 
 def capture(writer: int, number: int) -> Capture:
@@ -63,7 +63,7 @@ def test_several_processes_at_its_limit_lose_nothing_and_raise_nothing(tmp_path:
 
 def test_a_recording_that_was_killed_spares_nothing(tmp_path: Path) -> None:
     script = (
-        "import sys, os; from pathlib import Path; from irscope.recent import CaptureStore\n"
+        "import sys, os; from pathlib import Path; from irscope.store.recent import CaptureStore\n"
         "with CaptureStore(Path(sys.argv[1])).recording(): os.kill(os.getpid(), 9)"
     )
     subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False)
@@ -81,7 +81,7 @@ def test_a_clock_that_is_set_back_moves_no_capture_before_an_older_one(
 ) -> None:
     store = CaptureStore(tmp_path)
     first = store.add(capture(0, 0))
-    monkeypatch.setattr("irscope.recent.time.time_ns", lambda: 1)
+    monkeypatch.setattr("irscope.store.recent.time.time_ns", lambda: 1)
     second = store.add(capture(0, 1))
     assert store.paths() == [second, first]
 

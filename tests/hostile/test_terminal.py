@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from irscope.cli.streams import HarmlessStream
-from irscope.render.tables import visible
-from irscope.store import save
+from irscope.cli.output.streams import HarmlessStream
+from irscope.render.text.tables import visible
+from irscope.store.file import save
 from tests.cli.product import ROOT
 from tests.hostile.payload import CODES, PAYLOAD, with_payload
 from tests.hostile.viewing import run_quietly

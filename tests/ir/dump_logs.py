@@ -6,8 +6,8 @@ import lzma
 from functools import cache
 from pathlib import Path
 
-from irscope.capture import Capture
-from irscope.ir.dump import captures_from_log
+from irscope.ir.logs.dump import captures_from_log
+from irscope.model.capture import Capture
 
 DATA = Path(__file__).parent.parent / "data" / "dumps"
 VERSIONS = ("3.6.0", "3.7.1", "3.8.0", "3.9.0")

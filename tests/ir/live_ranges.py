@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from irscope.ir.body_registers import register_templates
-from irscope.ir.register_flow import line_access, successors
-from irscope.ir.register_sass import read_sass
+from irscope.ir.asm.register_flow import line_access, successors
+from irscope.ir.asm.register_sass import read_sass
+from irscope.ir.body.registers import register_templates
 
 #         /*0010*/                   S2R R3, SR_TID.X ;        // |  2   :   ^     |
 _INSTRUCTION = re.compile(r"\s*/\*([0-9a-f]{4,})\*/\s*([^;]*?)\s*;")

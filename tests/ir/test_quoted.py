@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import irscope
-from irscope.capture import Capture, stage_named
-from irscope.ir.locations import read_locations
+from irscope.ir.locations.stages import read_locations
 from irscope.ir.quoted import SassPaths, unescape_assembly, unescape_ir
+from irscope.model.capture import Capture, stage_named
 
 HELPER = """import triton
 import triton.language as tl

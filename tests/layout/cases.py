@@ -5,6 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import product
 
+from irscope.layout.memory_map import MemoryMap
+
+
+def offset_of(memory: MemoryMap, *coordinates: int) -> int:
+    """The offset of an element in its CTA, without padding."""
+    place = memory.places[memory.layout.flatten(coordinates)]
+    assert place >= 0, coordinates
+    return place % memory.offsets
+
 
 @dataclass(frozen=True, slots=True)
 class Case:

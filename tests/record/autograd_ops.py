@@ -18,8 +18,8 @@ from typing import Any
 
 import torch
 
-from irscope.capture import Target
-from irscope.record.virtual_gpu import virtual_gpu
+from irscope.model.capture import Target
+from irscope.record.virtual.gpu import virtual_gpu
 
 BY_VALUES = frozenset(
     [

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from irscope.capture import Capture
+from irscope.model.capture import Capture
 
 KERNELS = Path(__file__).parent / "kernels" / "failing.py"
 POINTER = "*fp32"
@@ -334,7 +334,7 @@ CASES: tuple[Case, ...] = (
     Case(
         "registers",
         "fit",
-        ("failed to fit", "registers: ", "65536 there are"),
+        ("failed to fit", "registers: ", "65536 available"),
         PTXAS,
         **_product(target="cuda:80", options={"num_warps": 16, "maxnreg": 255, "num_stages": 1}),
         constexprs={"M": 256, "N": 256, "K": 16},

@@ -13,14 +13,14 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 from compile_cases import CASES, compile_case
 
-from irscope.record import triton_api
-from irscope.record.assembly import Assembly
-from irscope.record.compiles import Watch, watch_compiles
-from irscope.record.module_text import LatestText
-from irscope.record.recompile import compile_text
-from irscope.record.request import RecordRequest
-from irscope.record.requests import request_from_capture
-from irscope.record.tap import replaced
+from irscope.record.compile.recompile import compile_text
+from irscope.record.compile.watch import Watch, watch_compiles
+from irscope.record.process.assembly import Assembly
+from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import request_from_capture
+from irscope.record.triton import api as triton_api
+from irscope.record.triton.module_text import LatestText
+from irscope.record.triton.patches import replaced
 
 ONE_CASE_A_KERNEL = {(case.script, case.kernel): case.name for case in reversed(CASES)}
 
@@ -55,7 +55,7 @@ def check(case, target):
 def stale_texts(case, target, folder):
     """How many texts of a compile, that of every pass among them, are not what `str` makes of the module just then."""
     stale = 0
-    real = LatestText.of
+    real = LatestText.text_of
 
     def of(latest, module):
         nonlocal stale
@@ -64,7 +64,7 @@ def stale_texts(case, target, folder):
         return text
 
     watch = Watch(sink=lambda event: None, snapshots="all")
-    with replaced(LatestText, "of", of), triton_api.private_cache(folder), watch_compiles(watch):
+    with replaced(LatestText, "text_of", of), triton_api.private_cache(folder), watch_compiles(watch):
         compile_case(case, target)
     return stale
 

@@ -19,8 +19,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from irscope.record import own_folder
-from irscope.store import load
+from irscope.record.process import own_folder
+from irscope.store.file import load
 
 SCRIPT = Path(__file__).parent / "scripts" / "tells_each_launch.py"
 ROOT = Path(__file__).parents[2]
@@ -52,12 +52,12 @@ class Left:
 
 
 def kills(count: int, seed: int) -> list[Kill]:
-    """The ways in turn, at random moments."""
+    """The ways in turn, at random moments: as many launches never come twice among `LAUNCHES` kills."""
     chance = random.Random(seed)
+    moments = [launches for _ in range(0, count, LAUNCHES) for launches in chance.sample(range(LAUNCHES), LAUNCHES)]
     return [
         Kill(WAYS[number % len(WAYS)], launches, chance.uniform(0, 1.0 if launches == 0 else 0.15))
-        for number in range(count)
-        for launches in [chance.randrange(LAUNCHES)]
+        for number, launches in enumerate(moments[:count])
     ]
 
 

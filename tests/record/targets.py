@@ -14,17 +14,17 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from irscope.record.requests import request_for, request_from_capture
-from irscope.record.session import record_request
-from irscope.record.variants import VariantPool
+from irscope.record.process.requests import request_for, request_from_capture
+from irscope.record.process.session import record_request
+from irscope.record.variants.pool import VariantPool
 
 SCRIPT = Path(__file__).parent / "scripts" / "many_kernels.py"
 ALONE = """
 import sys
 from pathlib import Path
-from irscope.record import triton_api
-from irscope.record.launches import run_script
-from irscope.record.virtual_gpu import virtual_gpu
+from irscope.record.triton import api as triton_api
+from irscope.record.compile.launches import run_script
+from irscope.record.virtual.gpu import virtual_gpu
 from irscope.target import Target
 triton_api.silence_known_noise()
 with virtual_gpu(Target.parse(sys.argv[2])):

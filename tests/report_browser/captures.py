@@ -6,7 +6,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from irscope.capture import (
+from irscope.model.capture import (
     Artifact,
     Capture,
     Environment,
@@ -18,6 +18,8 @@ from irscope.capture import (
     SourceFile,
     Target,
 )
+from irscope.model.layout import LayoutRow, LayoutUse
+from irscope.model.layout_json import layout_from_json
 from irscope.plan import PassPlan
 from tests.analysis.snapshots import FOLDER, snapshots, stage_text
 
@@ -96,7 +98,7 @@ def softmax(warps: int = 4) -> Capture:
             Artifact("sass", _stage("sass", warps)),
         ),
         snapshots=tuple(passes),
-        layouts=(BLOCKED_MAP,),
+        layouts=(layout_from_json(BLOCKED_MAP),),
         resources=Resources(registers=168, spill_store_bytes=8, spill_load_bytes=8, shared_bytes=4096, barriers=1),
         environment=Environment(triton_version="3.9.0", command="irscope dump kernels.py"),
         sources=(SourceFile("kernels.py", KERNELS),),
@@ -154,7 +156,7 @@ def hostile() -> Capture:
             PassSnapshot(0, bad, bad, 1, bad, bad, changed=True, text=other, scope=bad),
             PassSnapshot(1, bad, "lone\udc80surrogate", 1, outcome="failed"),
         ),
-        layouts=({"alias": bad, "encoding": bad, "shape": [bad], "bases": bad},),
+        layouts=(LayoutRow(bad, bad, (4,), (bad,), operations=(LayoutUse(bad, (1,), (bad,), (bad,), ((bad,),)),)),),
         environment=Environment(triton_version=bad, command=bad, tools=((bad, bad),)),
         sources=(SourceFile(bad, bad), SourceFile(f"/tmp/{bad}.py", f"x = 1\n# {bad}\n")),
         status="failed",

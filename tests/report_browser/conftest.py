@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from irscope.capture import Capture
-from irscope.render.report import render_report
+from irscope.model.capture import Capture
+from irscope.render.report.page import render_report
 
 CHROMIUM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None

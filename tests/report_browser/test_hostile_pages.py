@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from irscope.store import save
+from irscope.store.file import save
 from tests.hostile.payload import with_payload
 from tests.hostile.viewing import run_quietly
 from tests.report_browser.captures import softmax

@@ -13,15 +13,15 @@ from typing import Any, cast
 
 import pytest
 
-from irscope.analysis.diff import TextDiff, diff_texts
-from irscope.analysis.marks import word_marks
-from irscope.capture import Capture, StageKind, stage_named
-from irscope.ir.body import read_body
-from irscope.ir.counts import operation_counts
+from irscope.analysis.diff.marks import word_marks
+from irscope.analysis.diff.texts import TextDiff, diff_texts
+from irscope.ir.body.counts import operation_counts
+from irscope.ir.body.reader import read_body
+from irscope.model.capture import Capture, StageKind, stage_named
+from tests.analysis.diff.test_reorder import BLOCK, LLVM, PTX, moved, shuffled
 from tests.analysis.mutations import changeable, changed
-from tests.analysis.test_reorder import BLOCK, LLVM, PTX, moved, shuffled
+from tests.ir.mlir.test_reader import LOOP, SCOPES
 from tests.ir.renaming import WAYS, renamed
-from tests.ir.test_mlir import LOOP, SCOPES
 from tests.report_browser.captures import hostile, softmax
 
 REPORT = Path(__file__).parents[2] / "irscope" / "render" / "report"

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from irscope.analysis.diff import diff_texts
-from irscope.analysis.occupancy import occupancy_of
-from irscope.render.figures import percent
+from irscope.analysis.diff.texts import diff_texts
+from irscope.device.occupancy import occupancy_of
+from irscope.render.text.figures import percent
 from tests.report_browser.captures import HOSTILE, failed, hostile, softmax, without_a_pass
 from tests.report_browser.conftest import Open
 

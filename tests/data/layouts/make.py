@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from irscope.capture import Environment, Target
-from irscope.record.layouts import describe_layouts
-from irscope.record.requests import request_for
-from irscope.record.session import record_request
-from irscope.store import save
+from irscope.model.capture import Environment, Target
+from irscope.record.layouts.questions import layouts_of_text
+from irscope.record.process.requests import request_for
+from irscope.record.process.session import record_request
+from irscope.store.file import save
 
 KEPT = ("ttgir", "llir", "ptx", "amdgcn")
 CASES = (
@@ -29,15 +29,14 @@ def main() -> None:
     for name, target in CASES:
         request = request_for(f"examples/{name}.py", targets=(target,), snapshots="none")
         # The largest tells most.
-        captures = record_request(request, timeout_s=300).captures
+        captures = record_request(request).captures
         capture = max(captures, key=lambda item: len(item.text("ttgir")))
-        rows = describe_layouts(capture.text("ttgir"), Target.parse(target), fork=False)
         capture = replace(
             capture,
             artifacts=tuple(item for item in capture.artifacts if item.stage in KEPT),
             snapshots=(),
             sources=(),
-            layouts=tuple(rows),
+            layouts=layouts_of_text(capture.text("ttgir"), Target.parse(target)),
             environment=Environment(triton_version=capture.environment.triton_version),
         )
         save(capture, Path(__file__).parent / f"{name}-{target.replace(':', '-')}.irscope")

@@ -1,4 +1,4 @@
-"""Stands in for `python -m irscope.record.device`: the same frames, with no GPU. What it does is in what it is given.
+"""Stands in for `python -m irscope.record.gpu.child`: the same frames, with no GPU; it does what it is given.
 
 A variant's binary says what becomes of it: b"same", b"wrong", b"fault", b"hang", b"die", b"slow", b"refused".
 """
@@ -9,113 +9,146 @@ import json
 import os
 import sys
 import time
+from collections.abc import Iterator
+from dataclasses import replace
 
-from irscope.record.device import read_commands
-from irscope.record.events import Event, EventWriter
+from irscope.device.measurement import Agreement
+from irscope.model.capture import Kernel, Launch, Target
+from irscope.record.gpu.messages import (
+    COMMANDS,
+    Alive,
+    Ceilings,
+    CheckScript,
+    CheckVariant,
+    Fault,
+    LaunchBegun,
+    LaunchChecked,
+    LaunchEnded,
+    LaunchInfo,
+    LaunchPlace,
+    LoadVariant,
+    MeasureCeilings,
+    PinLaunch,
+    TimeVariants,
+    VariantChecked,
+    VariantsTimed,
+)
+from irscope.record.process.codec import MessageReader, MessageWriter
+from irscope.record.process.events import (
+    ArtifactMade,
+    Begun,
+    CompileBegun,
+    CompileEnded,
+    Done,
+    Launched,
+    OptionsKnown,
+    Refused,
+    ScriptEnd,
+)
 
 SOURCE = "module {\n  tt.func public @kernel(%x: !tt.ptr<f32>) {\n    tt.return\n  }\n}\n"
 
 
-def main(commands: int, events: int) -> None:
+def read_commands(descriptor: int) -> Iterator[object]:
+    """The commands, as they come."""
+    reader = MessageReader(COMMANDS)
+    while chunk := os.read(descriptor, 1 << 20):
+        yield from reader.feed(chunk)
+
+
+def main(descriptor: int) -> None:
     """Answer as the real one does."""
-    sink = EventWriter(os.fdopen(events, "wb", buffering=0))
-    waiting = read_commands(commands)
+    sink = MessageWriter(descriptor)
+    waiting = read_commands(descriptor)
     first = next(waiting)
+    assert isinstance(first, (CheckScript, PinLaunch))
     with open(os.environ["FAKE_STARTS"], "a") as file:
-        file.write(
-            json.dumps({"kind": first.kind, **{key: first.fields[key] for key in first.fields if key != "request"}})
-        )
-        file.write("\n")
+        file.write(json.dumps({"kind": type(first).__name__, "launch": first.launch}) + "\n")
     scenario = os.environ.get("FAKE_SCENARIO", "")
     print("the script prints this", flush=True)
     if scenario == "no-gpu":
-        sink(Event("error", {"error": "NoDevice", "message": "There is no GPU here."}))
+        sink(Refused("NoDevice", "There is no GPU here."))
         return
     if scenario == "dies":
         os._exit(7)
     compile_kernel(sink)
     if scenario == "dies-after":
         os._exit(7)
-    if first.kind == "check-script":
+    if isinstance(first, CheckScript):
         check_script(sink, scenario)
         return
     if scenario == "hangs":
-        sink(Event("alive"))
+        sink(Alive())
         time.sleep(60)
-    sink(Event("script-end", {"code": 0, "message": "", "frames": ""}))
-    held = {"launch": first["launch"] or 1, "bytes": 4096, "noise": "", "outputs": ["x"], "poisoned": ["x"]}
-    sink(Event("held", {**held, "device": "Fake GPU", "scalars": {"n": 4}, "l2_bytes": 1 << 20}))
+    sink(ScriptEnd())
+    sink(LaunchInfo(first.launch or 1, "Fake GPU", 4096, ("x",), ("x",), "", (("n", 4),), 1 << 20))
     serve(waiting, sink)
 
 
-def compile_kernel(sink: EventWriter) -> None:
+def compile_kernel(sink: MessageWriter) -> None:
     """Tell of one compile."""
-    environment = {"irscope_version": "0", "triton_version": "3.6.0", "torch_version": "2", "python_version": "3"}
-    sink(Event("begin", {**environment, "platform": "here", "tools": {}, "gpu": "Fake GPU", "real": True}))
-    launch = {"kernel": {"name": "kernel", "file": "", "line": 0}, "signature": [["x", "*fp32"]], "constants": []}
-    sink(Event("compile-begin", {"n": 0, "target": "cuda:90", "warp_size": 32, "launch": launch}))
-    sink(Event("options", {"n": 0, "options": {"num_warps": 4}}))
-    sink(Event("artifact", {"n": 0, "stage": "source"}, SOURCE))
-    sink(Event("artifact", {"n": 0, "stage": "cubin"}, b"base"))
-    metadata = {"name": "kernel", "shared": 0, "num_warps": 4}
-    sink(Event("compile-end", {"n": 0, "hash": "h", "metadata": metadata, "log": "", "cached": False}))
-    sink(Event("launch", {"hash": "h", "grid": [3, 2, 1]}))
+    sink(Begun("0", "3.6.0", "2", "3", "here", {}, "Fake GPU", real=True))
+    sink(CompileBegun(0, Target.parse("cuda:90"), Launch(Kernel("kernel"), signature=(("x", "*fp32"),))))
+    sink(OptionsKnown(0, {"num_warps": 4}))
+    sink(ArtifactMade(0, "source", SOURCE))
+    sink(ArtifactMade(0, "cubin", b"base"))
+    sink(CompileEnded(0, "h", {"name": "kernel", "shared": 0, "num_warps": 4}, ""))
+    sink(Launched("h", (3, 2, 1)))
 
 
-def serve(waiting: object, sink: EventWriter) -> None:
+def serve(waiting: Iterator[object], sink: MessageWriter) -> None:
     """Answer commands."""
     variants: dict[str, bytes] = {}
-    for command in waiting:  # type: ignore[attr-defined]
-        if command.kind == "variant":
-            assert command["key"] not in variants, "a variant is given once"
-            assert json.loads(json.dumps(command["metadata"])) == command["metadata"]
-            variants[command["key"]] = command.data
-        elif command.kind == "check":
-            binary = variants[command["key"]]
-            sink(Event("alive"))
+    for command in waiting:
+        if isinstance(command, LoadVariant):
+            assert command.key not in variants, "a variant is given once"
+            variants[command.key] = command.data
+        elif isinstance(command, CheckVariant):
+            binary = variants[command.key]
+            sink(Alive())
             if binary == b"fault":
-                sink(Event("fault", {"detail": "CUDA error: an illegal memory access was encountered"}))
+                sink(Fault("CUDA error: an illegal memory access was encountered"))
                 os._exit(1)
             if binary == b"die":
                 os.kill(os.getpid(), 11)
             if binary == b"hang":
                 time.sleep(60)
             verdicts = {b"wrong": "different", b"refused": "failed"}
-            sink(Event("agreement", {"verdict": verdicts.get(binary, "identical"), "differing": 3, "of later": 1}))
-        elif command.kind == "time":
-            names = [variants[key] for key in command["keys"]]
+            sink(VariantChecked(Agreement(verdicts.get(binary, "identical"), differing=3)))
+        elif isinstance(command, TimeVariants):
+            names = [variants[key] for key in command.keys]
             if b"fault" in names:
-                sink(Event("fault", {"detail": "CUDA error: misaligned address"}))
+                sink(Fault("CUDA error: misaligned address"))
                 os._exit(1)
-            rows = [[100.0 + number for number in range(command["rounds"])] for _ in range(2 + len(names))]
+            rows = [[100.0 + number for number in range(command.rounds)] for _ in range(2 + len(names))]
             for row, name in zip(rows[2:], names, strict=True):
                 row[:] = [time_us * (2 if name == b"slow" else 1) for time_us in row]
-            sink(Event("times", {"times_us": rows}))
-        elif command.kind == "ceilings":
-            sink(Event("ceilings", {"bytes_per_s": 4e12, "flops_per_s": 8e14 if command["dtype"] else None}))
+            sink(VariantsTimed(tuple(map(tuple, rows))))
+        elif isinstance(command, MeasureCeilings):
+            sink(Ceilings(4e12, 8e14 if command.dtype else None))
 
 
-def check_script(sink: EventWriter, scenario: str) -> None:
+def check_script(sink: MessageWriter, scenario: str) -> None:
     """Check one launch, in the way that the scenario says."""
-    where = {"launch": 1, "count": 1, "kernel": "kernel", "grid": [3, 2, 1]}
-    sink(Event("launch-begins", where))
+    where = LaunchPlace(1, 1, "kernel", (3, 2, 1))
+    sink(LaunchBegun(where))
     if scenario == "hangs":
         time.sleep(60)
     if scenario == "killed":
         os.kill(os.getpid(), 9)
     if scenario == "empty-faults":
-        sink(Event("fault", {**where, "plan": "empty", "detail": "CUDA error: an illegal memory access"}))
+        sink(Fault("CUDA error: an illegal memory access", replace(where, empty_plan=True)))
         os._exit(1)
-    sink(Event("launch-ended"))
+    sink(LaunchEnded())
     verdict = "different" if scenario == "wrong" else "identical"
-    sink(Event("checked", {**where, "agreement": {"verdict": verdict, "differing": 2, "argument": "x"}}))
+    sink(LaunchChecked(where, Agreement(verdict, differing=2, argument="x")))
     if scenario == "faults-itself":
-        sink(Event("fault", {**where, "detail": "CUDA error: unspecified launch failure"}))
+        sink(Fault("CUDA error: unspecified launch failure", where))
         os._exit(1)
     fails = scenario == "script-fails"
-    sink(Event("script-end", {"code": int(fails), "message": "AssertionError: wrong" if fails else "", "frames": ""}))
-    sink(Event("done"))
+    sink(ScriptEnd(int(fails), "AssertionError: wrong" if fails else ""))
+    sink(Done())
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[-2]), int(sys.argv[-1]))
+    main(int(sys.argv[-1]))

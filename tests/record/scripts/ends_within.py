@@ -6,8 +6,8 @@ import sys
 import triton
 import triton.language as tl
 
-from irscope.capture import Target
-from irscope.record.virtual_gpu import virtual_gpu
+from irscope.model.capture import Target
+from irscope.record.virtual.gpu import virtual_gpu
 
 os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
 

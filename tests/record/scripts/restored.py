@@ -8,8 +8,8 @@ import triton.language as tl
 from triton.compiler.compiler import CompiledKernel
 from triton.runtime.autotuner import Autotuner
 
-from irscope.capture import Target
-from irscope.record.virtual_gpu import virtual_gpu
+from irscope.model.capture import Target
+from irscope.record.virtual.gpu import virtual_gpu
 
 
 class Buffer:
@@ -63,14 +63,16 @@ with contextlib.suppress(ImportError):
     import torch  # noqa: F401 - where it is installed, it is stood in for at once below
 # Triton 3.6's AMD backend imports torch at every launch.
 target = "hip:gfx942" if "torch" in sys.modules else "cuda:90"
+timed = []
 outer_driver = triton.runtime.driver._active
 before = torch_state(), triton_state(), list(sys.meta_path)
 for leaving in (None, ValueError("the program failed"), SystemExit(2)):
     try:
-        with virtual_gpu(Target.parse(target)) as inner:
+        timed.clear()
+        with virtual_gpu(Target.parse(target), on_timed=lambda *row: timed.append(row)):
             assert triton.runtime.driver.active.get_current_target().backend == target.partition(":")[0]
             fill_kernel[(1,)](Buffer(), 7)
-            assert len(inner.autotuned) == 1
+            assert [row[2].index for row in timed] == [0]
             if "torch" in sys.modules:
                 sys.modules["torch"].set_default_device("cuda")
             if leaving is not None:

@@ -1,4 +1,4 @@
-// The data of a report, as irscope/render/report_payload.py writes it.
+// The data of a report, as irscope/render/report/payload.py writes it.
 
 export type Kind = "mlir" | "llvm" | "ptx" | "sass" | "amdgcn" | "binary" | "python" | "text";
 /** (offset, length) of a blob in its chunk. */

@@ -1,4 +1,4 @@
-// Alias definitions and what the aliases stand for; as irscope/ir/aliases.py has it.
+// Alias definitions and what the aliases stand for; as irscope/ir/body/aliases.py has it.
 import type { Kind } from "../data/model";
 import { textHash } from "./hash";
 import { syntaxOf, type Shape, type Syntax } from "./tokens";

@@ -1,5 +1,5 @@
 // Aligns two sequences of operations: rare keys first, then looser ones in the gaps, then similarity in what is left;
-// as irscope/analysis/align.py does.
+// as irscope/analysis/diff/align.py does.
 import { column, keysOfWindows, keysWithOperands, rarePairs, type KeyOf, type Keys, type Pair } from "./anchors";
 import type { Body } from "./body";
 import { textHash } from "./hash";

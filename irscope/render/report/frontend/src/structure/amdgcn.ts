@@ -1,5 +1,5 @@
 // Which registers an AMD GPU instruction reads and writes; the rules, and their sources, of
-// irscope/ir/register_amdgcn.py.
+// irscope/ir/asm/register_amdgcn.py.
 import { access, splitOperands, type Access, type ExecChange, type Flow, type Mode } from "./registers";
 
 const LINE = /^(?:(?<opcode>[a-z]\w*)(?:\s+(?<operands>.*))?$)/;

@@ -1,4 +1,4 @@
-// Keys of lines, and the lines whose keys are rare enough to hold an alignment together; as irscope/analysis/anchors.py.
+// Keys of lines, and the lines whose keys are rare enough to hold an alignment together; as irscope/analysis/diff/anchors.py.
 import type { Body } from "./body";
 import { rowHash } from "./hash";
 

@@ -1,4 +1,4 @@
-// A text as the comparison reads it: lines, values, nesting, and keys that no renaming changes; as irscope/ir/body.py.
+// A text as the comparison reads it: lines, values, nesting, and keys that no renaming changes; as irscope/ir/body/reader.py.
 import type { Kind } from "../data/model";
 import { Resolver, splitDefinitions, type Definition } from "./aliases";
 import { clean } from "./clean";

@@ -1,4 +1,4 @@
-// A text without what says nothing of the program; as irscope/ir/clean.py has it.
+// A text without what says nothing of the program; as irscope/ir/body/clean.py has it.
 import type { Kind } from "../data/model";
 
 // "%0 = tt.load %p : !tt.ptr<f32> loc(#loc12)"

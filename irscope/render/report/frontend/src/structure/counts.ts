@@ -1,4 +1,4 @@
-// Counts the operations of a text by name; as irscope/ir/counts.py does.
+// Counts the operations of a text by name; as irscope/ir/body/counts.py does.
 import type { Kind } from "../data/model";
 import type { Body } from "./body";
 import { bodyOf } from "./bodies";

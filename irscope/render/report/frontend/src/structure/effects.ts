@@ -1,4 +1,4 @@
-// What of an operation's effects keeps its place in a block; as irscope/ir/effects.py.
+// What of an operation's effects keeps its place in a block; as irscope/ir/body/effects.py.
 import type { Kind } from "../data/model";
 import type { Shape } from "./tokens";
 

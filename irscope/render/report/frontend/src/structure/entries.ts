@@ -1,4 +1,4 @@
-// The entries of a comparison, over the lines of both sides; as irscope/analysis/entries.py has them.
+// The entries of a comparison, over the lines of both sides; as irscope/analysis/diff/entries.py has them.
 import type { Entry, Op } from "../data/diff";
 import type { Pair } from "./anchors";
 import type { Matching } from "./matching";

@@ -1,4 +1,4 @@
-// Which writes of a register each read of it may see; as irscope/ir/register_flow.py has it.
+// Which writes of a register each read of it may see; as irscope/ir/asm/register_flow.py has it.
 import { registersOf, type Access, type ExecChange } from "./registers";
 
 /** Depths of masks that are told apart; what is deeper hides nothing. */

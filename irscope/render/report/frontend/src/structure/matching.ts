@@ -1,5 +1,5 @@
 // Matches two bodies: which lines are partners, which values play the same part, and what differs; as
-// irscope/analysis/matching.py does.
+// irscope/analysis/diff/matching.py does.
 import { Aligner, type Gap } from "./align";
 import { append, longestAscending } from "./anchors";
 import type { Body } from "./body";

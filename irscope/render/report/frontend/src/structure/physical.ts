@@ -1,4 +1,4 @@
-// The columns of a body for assembly on physical registers; as irscope/ir/body_registers.py has it.
+// The columns of a body for assembly on physical registers; as irscope/ir/body/registers.py has it.
 import type { Kind } from "../data/model";
 import type { Resolver } from "./aliases";
 import type { Columns } from "./body";

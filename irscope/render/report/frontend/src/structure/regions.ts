@@ -1,4 +1,4 @@
-// Pairs loops and other large regions before their lines are; as irscope/analysis/regions.py does.
+// Pairs loops and other large regions before their lines are; as irscope/analysis/diff/regions.py does.
 import type { Aligner, Gap } from "./align";
 import type { Pair } from "./anchors";
 import type { Body } from "./body";

@@ -1,4 +1,4 @@
-// What an instruction of SASS or AMD GPU assembly does with registers; as irscope/ir/registers.py has it.
+// What an instruction of SASS or AMD GPU assembly does with registers; as irscope/ir/asm/registers.py has it.
 
 /** Read, written, or both: modified in place, or written in part. */
 export type Mode = "r" | "w" | "m";

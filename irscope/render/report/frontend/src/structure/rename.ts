@@ -1,4 +1,4 @@
-// Gives the right side of a comparison the left side's names; as irscope/analysis/rename.py does.
+// Gives the right side of a comparison the left side's names; as irscope/analysis/diff/rename.py does.
 import type { Definition } from "./aliases";
 import { append, type Pair } from "./anchors";
 import type { Body } from "./body";

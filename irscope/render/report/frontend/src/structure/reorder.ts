@@ -1,5 +1,5 @@
 // Puts operations that only changed places among independent ones back to where the left side has them; as
-// irscope/analysis/reorder.py does.
+// irscope/analysis/diff/reorder.py does.
 import type { Body } from "./body";
 import { ANY, effectOf, NONE, READS } from "./effects";
 import { Matching } from "./matching";

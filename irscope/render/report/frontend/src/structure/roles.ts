@@ -1,4 +1,4 @@
-// Which value of the right side plays the part of which value of the left one; as irscope/analysis/roles.py has it.
+// Which value of the right side plays the part of which value of the left one; as irscope/analysis/diff/roles.py has it.
 import { stem, type Aligner } from "./align";
 import { append } from "./anchors";
 import type { Body } from "./body";

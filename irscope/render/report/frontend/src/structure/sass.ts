@@ -1,4 +1,4 @@
-// Which registers a SASS instruction reads and writes; the rules, and their sources, of irscope/ir/register_sass.py.
+// Which registers a SASS instruction reads and writes; the rules, and their sources, of irscope/ir/asm/register_sass.py.
 import { access, splitOperands, type Access, type Flow, type Mode } from "./registers";
 
 const LINE = /^(?:(?:(?<guard>@!?(?:\x01U?P|U?PT))\s+)?(?<opcode>[A-Z][\w.]*)(?:\s+(?<operands>.*?))?\s*;?$)/;

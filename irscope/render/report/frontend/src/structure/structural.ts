@@ -1,5 +1,5 @@
 // The structural comparison of two texts of one kind: operations by what they are, names by the part they play. The
-// same comparison as irscope/analysis/diff.py, line for line: a test runs both and compares what they say.
+// same comparison as irscope/analysis/diff/texts.py, line for line: a test runs both and compares what they say.
 import type { Diff, Entry, Op } from "../data/diff";
 import type { Kind } from "../data/model";
 import { bodyOf } from "./bodies";

@@ -1,4 +1,4 @@
-// What a line of each kind of text is made of; as irscope/ir/tokens.py has it.
+// What a line of each kind of text is made of; as irscope/ir/body/tokens.py has it.
 import type { Kind } from "../data/model";
 import { readAmdgcn } from "./amdgcn";
 import { definesOf, spansOf, type Access } from "./registers";

@@ -1,4 +1,4 @@
-// Tells apart operations that compute the same from the same, by who reads them; as irscope/analysis/twins.py does.
+// Tells apart operations that compute the same from the same, by who reads them; as irscope/analysis/diff/twins.py does.
 import type { Aligner } from "./align";
 
 /** Pairs equal computations anew, by the votes of the lines that read them; returns whether any pair changed. */

@@ -1,0 +1,1 @@
+"""The structural comparison of two texts, and of two captures."""

@@ -1,0 +1,260 @@
+"""Compares two captures: their inputs, stages, resources, and Python lines."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from irscope.analysis.diff.schedule import ScheduleDiff, diff_schedules
+from irscope.analysis.diff.texts import Ignored, TextDiff, diff_texts
+from irscope.analysis.resources.metrics import instruction_families, resource_rows, stage_operations
+from irscope.analysis.source.map import source_map
+from irscope.model.capture import Capture, stage_named, stage_rank
+
+_DEFAULT_IGNORE: frozenset[Ignored] = frozenset({"locations"})
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One named value that differs; None if a side has none."""
+
+    name: str
+    left: Any
+    right: Any
+
+    @property
+    def difference(self) -> float | None:
+        """Right less left, for numbers (a missing one counts as none)."""
+        left, right = self.left or 0, self.right or 0
+        if isinstance(left, (int, float)) and isinstance(right, (int, float)):
+            return right - left
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class StageChange:
+    """One stage on both sides."""
+
+    stage: str
+    state: Literal["identical", "same", "differs", "left only", "right only"]
+    """`identical` byte for byte; `same` but for names, numbers and locations; else it differs."""
+    operations: tuple[int, int] = (0, 0)
+    """(left, right) operations or instructions."""
+    largest: tuple[Change, ...] = ()
+    """The operations whose count changed, the most first."""
+    summary: str = ""
+    """How its lines changed, in one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineChange:
+    """A Python line whose share of some stage changed."""
+
+    file: str
+    line: int
+    stages: tuple[tuple[str, int], ...]
+    """(stage, operations right less left)."""
+
+    @property
+    def weight(self) -> int:
+        """The sum of what changed, whichever way."""
+        return sum(abs(change) for _, change in self.stages)
+
+
+@dataclass(frozen=True, slots=True)
+class PassTime:
+    """One pass on both sides."""
+
+    label: str
+    left_us: int | None
+    right_us: int | None
+    outcome: tuple[str, str]
+    """Its outcome on each side: ran, skipped, failed, or absent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How two captures differ; the value that `irscope.diff` gives."""
+
+    left: Capture
+    right: Capture
+    differences: tuple[Change, ...]
+    """The inputs that differ: options, target, plan, versions, metadata."""
+    stages: tuple[StageChange, ...]
+    resources: tuple[Change, ...]
+    instructions: tuple[Change, ...]
+    lines: tuple[LineChange, ...]
+    passes: tuple[PassTime, ...]
+    diffs: tuple[tuple[str, TextDiff], ...]
+    """(stage, its text's comparison) of every text stage that both hold and that is not identical."""
+    schedule: ScheduleDiff | None = None
+    """How the schedules of both SASS texts differ; None if a side has none, or they were not compared."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether every stage that both sides have is the same, and neither has one that the other lacks."""
+        return all(stage.state in ("identical", "same") for stage in self.stages)
+
+    @property
+    def is_same_compile(self) -> bool:
+        """Whether one thing is compared with itself: nothing that went in differs, and nothing that came out."""
+        return self.is_empty and not self.differences
+
+    def diff(self, stage: str) -> TextDiff | None:
+        """The comparison of one stage's texts; None if they are identical or one is missing."""
+        return dict(self.diffs).get(stage)
+
+
+def diff(
+    left: Capture, right: Capture, *, ignore: Iterable[Ignored] = _DEFAULT_IGNORE, stages: Iterable[str] | None = None
+) -> Comparison:
+    """Compare two captures.
+
+    Args:
+        left: the one before.
+        right: the one after.
+        ignore: what does not count in texts: `locations`, `names` (of symbols), `attributes`.
+        stages: compare the texts of these only; the rest is counted, not aligned. None: all of them.
+    """
+    wanted = None if stages is None else set(stages)
+    changes: list[StageChange] = []
+    diffs: dict[str, TextDiff] = {}
+    for name in sorted({*left.stages, *right.stages}, key=stage_rank):
+        change, text_diff = _stage(left, right, name, frozenset(ignore), wanted)
+        changes.append(change)
+        if text_diff is not None:
+            diffs[name] = text_diff
+    return Comparison(
+        left=left,
+        right=right,
+        differences=tuple(_differences(left, right)),
+        stages=tuple(changes),
+        resources=tuple(_changes(resource_rows(left), resource_rows(right))),
+        instructions=tuple(_changes(instruction_families(left), instruction_families(right))),
+        lines=_lines(left, right, [change.stage for change in changes if change.state == "differs"]),
+        passes=tuple(_pass_times(left, right)),
+        diffs=tuple(diffs.items()),
+        schedule=_schedule(left, right, diffs.get("sass")),
+    )
+
+
+def _stage(
+    left: Capture, right: Capture, name: str, ignore: frozenset[Ignored], wanted: set[str] | None
+) -> tuple[StageChange, TextDiff | None]:
+    if name not in right.stages or name not in left.stages:
+        only = left if name in left.stages else right
+        count = stage_operations(only.artifact(name)).total()
+        if only is left:
+            return StageChange(name, "left only", (count, 0)), None
+        return StageChange(name, "right only", (0, count)), None
+    ours, theirs = left.artifact(name), right.artifact(name)
+    if ours.data == theirs.data:
+        total = stage_operations(ours).total()
+        return StageChange(name, "identical", (total, total)), None
+    if isinstance(ours.data, bytes) or isinstance(theirs.data, bytes):
+        sizes = f"{len(ours.data)} → {len(theirs.data)} bytes"
+        return StageChange(name, "differs", summary=sizes), None
+    before, after = stage_operations(ours), stage_operations(theirs)
+    largest = sorted(_changes(before, after), key=lambda change: (-abs(change.difference or 0), change.name))
+    totals = (before.total(), after.total())
+    if wanted is not None and name not in wanted:
+        return StageChange(name, "differs", totals, tuple(largest)), None
+    text_diff = diff_texts(ours.data, theirs.data, stage_named(name).kind, ignore=ignore)
+    same = "same" if text_diff.is_empty else "differs"
+    return StageChange(name, same, totals, tuple(largest), text_diff.summary), text_diff
+
+
+def _schedule(left: Capture, right: Capture, text_diff: TextDiff | None) -> ScheduleDiff | None:
+    if "sass" not in left.stages or "sass" not in right.stages:
+        return None
+    ours, theirs = left.text("sass"), right.text("sass")
+    if ours != theirs and text_diff is None:
+        return None
+    return diff_schedules(ours, theirs, text_diff)
+
+
+def _changes(left: dict[str, Any] | Counter[str], right: dict[str, Any] | Counter[str]) -> list[Change]:
+    names = list(dict.fromkeys([*left, *right]))
+    return [Change(name, left.get(name), right.get(name)) for name in names if left.get(name) != right.get(name)]
+
+
+def _differences(left: Capture, right: Capture) -> list[Change]:
+    return _changes(_inputs(left), _inputs(right)) + _compiler_changes(left, right)
+
+
+def _compiler_changes(left: Capture, right: Capture) -> list[Change]:
+    """The sources, libraries and tools that differ, by name; of two versions or backends everything does."""
+    ours, theirs = dict(left.environment.parts), dict(right.environment.parts)
+    if bool(ours) != bool(theirs) and left.environment.triton_version and right.environment.triton_version:
+        return [Change("compiler's contents", *("recorded" if parts else "not recorded" for parts in (ours, theirs)))]
+    same_version = left.environment.triton_version == right.environment.triton_version
+    if same_version and left.target.backend == right.target.backend:
+        return _changes(ours, theirs)
+    return []
+
+
+_ENVIRONMENT_OF_RESULTS = ("irscope_version", "triton_version", "torch_version", "python_version", "gpu")
+
+
+def _inputs(capture: Capture) -> dict[str, Any]:
+    """Everything that a compile's result may depend on, flat, with readable names."""
+    launch, environment = capture.launch, asdict(capture.environment)
+    rows: dict[str, Any] = {
+        "kernel": capture.name,
+        "target": str(capture.target),
+        "plan": str(capture.plan) or "every pass",
+        "status": capture.status,
+        "language": launch.language,
+    }
+    rows |= {f"signature {name}": kind for name, kind in launch.signature}
+    rows |= {f"constant {name}": value for name, value in launch.constants}
+    rows |= {f"attribute {name}": value for name, value in launch.attributes}
+    rows |= dict(launch.options)
+    rows |= {name.replace("_version", ""): environment[name] for name in _ENVIRONMENT_OF_RESULTS if environment[name]}
+    rows |= {f"{tool} version": version for tool, version in capture.environment.tools}
+    rows |= dict(capture.environment.variables)
+    options = dict(launch.options)
+    rows |= {
+        f"metadata {name}": value
+        for name, value in capture.metadata
+        if options.get(name) != value
+        and name != "extern_libs"
+        # Triton notes the variables here too, those that only print among them.
+        and not (capture.environment.parts and name.isupper())
+    }
+    return rows
+
+
+def _pass_times(left: Capture, right: Capture) -> list[PassTime]:
+    ours = {snapshot.label: snapshot for snapshot in left.passes()}
+    theirs = {snapshot.label: snapshot for snapshot in right.passes()}
+    rows: list[PassTime] = []
+    for label in dict.fromkeys([*ours, *theirs]):
+        one, other = ours.get(label), theirs.get(label)
+        rows.append(
+            PassTime(
+                label,
+                one.duration_us if one else None,
+                other.duration_us if other else None,
+                (one.outcome if one else "absent", other.outcome if other else "absent"),
+            )
+        )
+    return rows
+
+
+def _lines(left: Capture, right: Capture, stages: list[str]) -> tuple[LineChange, ...]:
+    """Python lines of the kernel whose operation counts changed most, over the stages that differ."""
+    changes: dict[tuple[str, int], list[tuple[str, int]]] = {}
+    texts = [stage for stage in stages if not stage_named(stage).is_binary and stage != "source"]
+    if not texts:
+        return ()
+    ours, theirs = source_map(left, texts), source_map(right, texts)
+    for stage in texts:
+        before, after = ours.line_counts(stage), theirs.line_counts(stage)
+        for key in {*before, *after}:
+            if change := after[key] - before[key]:
+                changes.setdefault(key, []).append((stage, change))
+    rows = [LineChange(file, line, tuple(found)) for (file, line), found in changes.items()]
+    return tuple(sorted(rows, key=lambda row: (-row.weight, row.file, row.line)))

@@ -1,0 +1,1 @@
+"""Control flow and dataflow, folded until they can be looked at."""

@@ -1,0 +1,97 @@
+"""The types of the values that an operation makes, read from its text; and their short form for an edge."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from irscope.ir.mlir.tokens import split_commas
+from irscope.ir.mlir.types import written_result_types
+
+# tensor<128x64x!tt.ptr<f16>, #blocked>
+_POINTER = re.compile(r"!tt\.ptr<(?P<pointee>[^<>]*?)(?:, \d+)?>")
+# tensor<128x1xi32, #blocked>
+_ELEMENT = re.compile(r"(?P<head>(?:tensor|vector)<(?:\d+x)*)[^,>]+")
+# !ttg.memdesc<2x128x64xf16, #shared, #smem, mutable>    tensor<128xf32, #ttg.slice<{dim = 1, parent = #mma}>>
+_SHAPED = re.compile(r"(?:!?(?P<form>[\w.]*))<(?P<shape>(?:\d+x){0,30})(?P<rest>.*)>$", re.DOTALL)
+# #mma      #ttg.slice<{dim = 1, parent = #mma}>
+_ALIAS = re.compile(r"#[A-Za-z_]\w*(?![\w.<])")
+
+
+@lru_cache(maxsize=20_000)
+def result_types(name: str, text: str, count: int) -> tuple[str, ...]:
+    """The types of the `count` values that an operation makes; shorter if the text does not say.
+
+    Args:
+        name: the operation's name.
+        text: the operation as written; if it has regions, the opening and the closing line.
+        count: how many values it makes.
+    """
+    types = written_result_types(name, text, count)
+    if not types or "->" in text or " to " in text:
+        return types
+    if name in ("arith.cmpi", "arith.cmpf"):
+        return (_with_element(types[0], "i1"),)
+    if name in ("tt.load", "tt.atomic_rmw", "tt.atomic_cas"):
+        return (pointee(types[0]),)
+    return types
+
+
+def pointee(type_: str) -> str:
+    """The type of what a pointer, or a tensor of pointers, points to."""
+    return _POINTER.sub(lambda match: match["pointee"], type_, count=1)
+
+
+def _with_element(type_: str, element: str) -> str:
+    return _ELEMENT.sub(lambda match: match["head"] + element, type_, count=1) if "<" in type_ else element
+
+
+@lru_cache(maxsize=20_000)
+def short_type(type_: str) -> str:
+    """A type in a few letters, its layout left out: `128x64xf16`, `128x64x*f16`, `smem 2x128x64xf16`, `i32`."""
+    text = _POINTER.sub(lambda match: f"*{match['pointee']}", type_)
+    if text.startswith("{ "):
+        fields = split_commas(text[2:].removesuffix("}").rstrip())
+        return f"{{{fields[0]} ×{len(fields)}}}" if len(set(fields)) == 1 else f"{{{len(fields)} fields}}"
+    match = _SHAPED.match(text)
+    if match is None:
+        return text.removeprefix("!ttg.").removeprefix("!tt.")
+    element = split_commas(match["rest"])[0] if match["rest"] else ""
+    form = match["form"].rpartition(".")[2]
+    if not form and "#" not in match["rest"]:
+        return text  # <4 x float>
+    prefix = {"tensor": "", "memdesc": "smem ", "": "smem "}.get(form, f"{form} ")
+    if form in ("memdesc", "") and "tensor_memory" in match["rest"]:
+        prefix = "tmem "
+    return f"{prefix}{match['shape']}{element}"
+
+
+@lru_cache(maxsize=20_000)
+def layout_of(type_: str) -> str:
+    """The layout of a type as it writes it: an alias, or the whole; empty where it has none."""
+    match = _SHAPED.match(_POINTER.sub("p", type_))
+    if match is None:
+        return ""
+    parts = split_commas(match["rest"])
+    return parts[1] if len(parts) > 1 and parts[1].startswith("#") else ""
+
+
+def base_layout(layout: str) -> str:
+    """The alias that a layout is made from: `#mma` of `#ttg.slice<{dim = 1, parent = #mma}>`; itself for an alias."""
+    found = _ALIAS.findall(layout)
+    return found[-1] if found else layout
+
+
+# #ttg.slice<{dim = 1, parent = #mma}>      #ttg.dot_op<{opIdx = 0, parent = #mma1, kWidth = 2}>
+_MADE = re.compile(
+    r"#ttg\.(?P<form>slice|dot_op)<\{(?:dim|opIdx) = (?P<number>\d+), parent = (?P<parent>.*?)(?:, kWidth = \d+)?\}>$"
+)
+
+
+def short_layout(layout: str) -> str:
+    """A layout in a few words: `slice 1 of #mma`, `dot operand 0 of #mma1`; an alias as it is."""
+    match = _MADE.match(layout)
+    if match is None:
+        return layout
+    form = "slice" if match["form"] == "slice" else "dot operand"
+    return f"{form} {match['number']} of {short_layout(match['parent'])}"

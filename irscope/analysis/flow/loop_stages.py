@@ -1,0 +1,144 @@
+"""The stages that the software pipeliner cut a loop into, and what the pipelined loop keeps in flight."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from irscope.analysis.flow.dataflow import Dataflow, Node, read_dataflow
+from irscope.analysis.flow.dataflow_fold import NOTABLE
+from irscope.analysis.flow.dataflow_types import short_type
+from irscope.analysis.flow.dataflow_view import role_of, structured
+
+# {loop.cluster = 0 : i32, loop.stage = 1 : i32, order = …}
+_STAGE = re.compile(r"\bloop\.stage = (?P<stage>\d{1,4}) : i32")
+_CLUSTER = re.compile(r"\bloop\.cluster = (?P<cluster>-?\d{1,6}) : i32")
+# !ttg.memdesc<3x128x64xf16, …>
+_BUFFERS = re.compile(r"memdesc<(?P<count>\d{1,9})x\d")
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledOperation:
+    """An operation of a loop, and the stage it is in."""
+
+    name: str
+    value: str
+    """The value it makes, or an empty string."""
+    type: str
+    """In short: `128x64xf16`."""
+    stage: int
+    cluster: int
+    """The order within one turn of the pipelined loop: lower ones first."""
+    line: int
+    """1-based line of the text."""
+    notable: bool
+    """Whether it touches memory, multiplies, reduces or converts a layout."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopSchedule:
+    """One loop, cut into stages: stage s of iteration i runs in turn i + s of the pipelined loop."""
+
+    line: int
+    """1-based line of the text."""
+    title: str
+    operations: tuple[ScheduledOperation, ...]
+
+    @property
+    def stages(self) -> int:
+        """How many stages there are: so many iterations are under way at once."""
+        return max((operation.stage for operation in self.operations), default=0) + 1
+
+    def of_stage(self, stage: int) -> tuple[ScheduledOperation, ...]:
+        """The operations of a stage, in the order they run in."""
+        chosen = [operation for operation in self.operations if operation.stage == stage]
+        return tuple(sorted(chosen, key=lambda operation: (operation.cluster, operation.line)))
+
+
+@dataclass(frozen=True, slots=True)
+class PipelinedLoop:
+    """A loop after the pipeliner: its copies, what it waits for, and the buffers."""
+
+    line: int
+    title: str
+    copies: tuple[tuple[str, str], ...]
+    """(operation, value) of each copy that it begins."""
+    waits: tuple[tuple[str, str], ...]
+    """(operation, how many copies it leaves in flight) of each wait."""
+    prologue: int
+    """Copies begun before it, in the same region."""
+    buffers: tuple[tuple[str, str, int], ...]
+    """(value, type, how many) of each allocation with several buffers."""
+
+
+def read_schedules(text: str) -> tuple[LoopSchedule, ...]:
+    """The scheduled loops of a snapshot; none if no operation has a `loop.stage`."""
+    if "loop.stage" not in text:
+        return ()
+    flow = structured(read_dataflow(text))
+    found: list[LoopSchedule] = []
+    for scope in flow.scopes:
+        if scope.name != "scf.for":
+            continue
+        operations = tuple(
+            one for node in flow.nodes if node.region == scope.number and (one := _scheduled(node)) is not None
+        )
+        if operations:
+            found.append(LoopSchedule(scope.line, scope.title, operations))
+    return tuple(sorted(found, key=lambda loop: loop.line))
+
+
+def _scheduled(node: Node) -> ScheduledOperation | None:
+    stage, cluster = _STAGE.search(node.text), _CLUSTER.search(node.text)
+    if stage is None:
+        return None
+    return ScheduledOperation(
+        node.name,
+        node.values[0] if node.values else "",
+        short_type(node.type),
+        int(stage["stage"]),
+        int(cluster["cluster"]) if cluster else 0,
+        node.line,
+        role_of(node.name) in NOTABLE,
+    )
+
+
+def read_pipelined(text: str) -> tuple[PipelinedLoop, ...]:
+    """The loops of a module that begin copies, with what they keep in flight."""
+    flow = structured(read_dataflow(text))
+    found = [_pipelined(flow, scope.number) for scope in flow.scopes if scope.name == "scf.for"]
+    return tuple(sorted((loop for loop in found if loop is not None), key=lambda loop: loop.line))
+
+
+def _pipelined(flow: Dataflow, number: int) -> PipelinedLoop | None:
+    scope = flow.scopes[number]
+    inside = [node for node in flow.nodes if node.region == number]
+    copies = [(node.name, node.values[0] if node.values else "") for node in inside if _is_copy(node)]
+    if not copies:
+        return None
+    waits = [(node.name, node.detail.partition(" ")[0]) for node in inside if "wait" in node.name]
+    numbers = {node.number for node in inside}
+    outside = {edge.source for edge in flow.edges if edge.target in numbers}
+    buffers = [
+        (node.values[0], short_type(node.type), int(match["count"]))
+        for node in flow.nodes
+        # An allocation with no value to begin with is one that the pipeliner made.
+        if node.number in outside
+        and "alloc : ()" in node.text
+        and node.values
+        and (match := _BUFFERS.search(node.type))
+    ]
+    begins = max((one.line for one in flow.scopes if one.parent == scope.parent and one.line < scope.line), default=0)
+    kinds = {name for name, _ in copies}
+    before = sum(
+        1
+        for node in flow.nodes
+        if node.name in kinds and node.region == scope.parent and begins < node.line < scope.line
+    )
+    return PipelinedLoop(scope.line, scope.title, tuple(copies), tuple(waits), before, tuple(buffers))
+
+
+def _is_copy(node: Node) -> bool:
+    return node.name.startswith(("ttg.async_copy_global", "ttng.async_tma_copy", "amdg.buffer_load", "amdg.async")) or (
+        node.name == "tt.load"
+    )

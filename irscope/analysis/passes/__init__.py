@@ -1,0 +1,1 @@
+"""What each pass did, and what it is worth."""

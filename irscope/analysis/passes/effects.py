@@ -1,0 +1,90 @@
+"""What each pass of a capture did: lines, operations, layouts and conversions, before against after."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from irscope.model.capture import Capture, PassSnapshot
+
+# #blocked1 = #ttg.blocked<{…}>  |  #shared = #ttg.swizzled_shared<{…}>
+_LAYOUT_ALIAS = re.compile(r"#(?!loc)[\w$.-]+ = #(?:ttg|ttng|gluon|amdg)\.")
+# %5 = ttg.convert_layout %4 …  |  "llvm.add"(%1, %2)  |  %c:2 = scf.for …
+_OPERATION = re.compile(r'\s*(?:%[\w$.:#, %-]+ = )?"?((?:[A-Za-z_]\w*)(?:\.[A-Za-z_][\w.]*)+)\b')
+
+
+@dataclass(frozen=True, slots=True)
+class _TextCounts:
+    """What is counted in one IR text."""
+
+    lines: int
+    operations: Counter[str]
+    """By full name: `ttg.convert_layout`."""
+    layouts: int
+
+    @property
+    def convert_layouts(self) -> int:
+        """How many `ttg.convert_layout` there are."""
+        return self.operations["ttg.convert_layout"]
+
+
+@dataclass(frozen=True, slots=True)
+class PassEffect:
+    """One pass and what it changed; the differences are None where a text was left out."""
+
+    snapshot: PassSnapshot
+    lines: int | None = None
+    operations: int | None = None
+    layouts: int | None = None
+    convert_layouts: int | None = None
+    by_operation: tuple[tuple[str, int], ...] = ()
+    """(operation, change of its count), the largest change first."""
+
+
+def count_text(text: str) -> _TextCounts:
+    """Count the lines (locations' tables left out), operations and layouts of an MLIR text."""
+    lines = text.splitlines()
+    # Every line of every pass comes through here: one regular expression each, and no call of a function of ours.
+    operations = Counter([match[1] for match in map(_OPERATION.match, lines) if match])
+    aliases = [line for line in lines if line.startswith("#")]
+    locations = sum(line.startswith("#loc") for line in aliases)
+    blank = lines.count("") + sum(map(str.isspace, lines))
+    layouts = sum(_LAYOUT_ALIAS.match(line) is not None for line in aliases)
+    return _TextCounts(len(lines) - locations - blank, operations, layouts)
+
+
+def pass_effects(capture: Capture) -> Iterator[PassEffect]:
+    """The effect of each pass, in the order they ran; costs one count for each text that changed."""
+    for group in ("mlir", "llvm"):
+        before: _TextCounts | None = None
+        first = next((item for item in capture.artifacts if isinstance(item.data, str)), None)
+        if group == "mlir" and first is not None:
+            before = count_text(first.text)
+        for snapshot in capture.passes(group):
+            if snapshot.text is None:
+                effect = PassEffect(snapshot, 0, 0, 0, 0) if snapshot.changed is False else PassEffect(snapshot)
+                before = None if snapshot.text_left_out and snapshot.argument else before
+            else:
+                after = count_text(snapshot.text)
+                effect = _difference(snapshot, before, after)
+                before = after
+            yield effect
+
+
+def _difference(snapshot: PassSnapshot, before: _TextCounts | None, after: _TextCounts) -> PassEffect:
+    if before is None:
+        return PassEffect(snapshot)
+    changes = {name: after.operations[name] - before.operations[name] for name in before.operations | after.operations}
+    rows = sorted(
+        ((name, change) for name, change in changes.items() if change), key=lambda row: (-abs(row[1]), row[0])
+    )
+    return PassEffect(
+        snapshot,
+        after.lines - before.lines,
+        after.operations.total() - before.operations.total(),
+        after.layouts - before.layouts,
+        after.convert_layouts - before.convert_layouts,
+        tuple(rows),
+    )

@@ -1,0 +1,75 @@
+"""The counts of a capture: resources, occupancy, operations per stage, and the instructions that matter."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import fields
+
+from irscope.analysis.source.operations import read_stage_operations
+from irscope.device.occupancy import occupancy_of
+from irscope.ir.asm.opcodes import classify
+from irscope.ir.body.counts import operation_counts
+from irscope.model.capture import Artifact, Capture, stage_named
+
+# The families a reader looks for first: what feeds the tensor cores, moves data, and waits.
+KEY_FAMILIES = (
+    "wgmma",
+    "mma",
+    "tcgen05",
+    "mfma",
+    "wmma",
+    "ldmatrix",
+    "stmatrix",
+    "tma",
+    "cp.async",
+    "ld.global",
+    "st.global",
+    "ld.shared",
+    "st.shared",
+    "ld.local",
+    "st.local",
+    "atomic",
+    "shuffle",
+    "barrier",
+    "special",
+)
+
+
+def resource_rows(capture: Capture) -> dict[str, int | float]:
+    """The known resources by name, `occupancy_percent` with them."""
+    rows: dict[str, int | float] = {}
+    for field in fields(capture.resources):
+        value = getattr(capture.resources, field.name)
+        if value is not None:
+            rows[field.name] = value
+    if (found := occupancy_of(capture)) is not None:
+        rows["occupancy_percent"] = 100 * found.fraction
+    return rows
+
+
+def stage_operations(artifact: Artifact) -> Counter[str]:
+    """How many operations (instructions) of each kind a stage's text holds; empty for a binary."""
+    if isinstance(artifact.data, bytes):
+        return Counter()
+    return operation_counts(artifact.data, stage_named(artifact.stage).kind)
+
+
+def instruction_families(capture: Capture) -> dict[str, int]:
+    """The instructions that matter in the lowest assembly of a capture (SASS, AMDGCN, else PTX), by family.
+
+    A family with a width ends in it: `ld.global.128` moves 128 bits per thread.
+    """
+    for stage in ("sass", "amdgcn", "ptx"):
+        if stage in capture.stages:
+            found = read_stage_operations(capture.text(stage), stage_named(stage).kind)
+            known = [classify(name) is not None for name in found.full_names]
+            kinds = Counter(kind for kind, name in zip(found.kinds, found.names, strict=True) if known[name])
+            families = {found.kind_names[kind]: count for kind, count in kinds.items()}
+            key = [name for name in families if name.startswith(KEY_FAMILIES)]
+            return {name: families[name] for name in sorted(key, key=lambda name: (family_rank(name), name))}
+    return {}
+
+
+def family_rank(name: str) -> int:
+    """The place of a family among `KEY_FAMILIES`; all others come after them."""
+    return next((rank for rank, family in enumerate(KEY_FAMILIES) if name.startswith(family)), len(KEY_FAMILIES))

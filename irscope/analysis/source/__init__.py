@@ -1,0 +1,1 @@
+"""Lines of Python joined to the operations of every stage."""

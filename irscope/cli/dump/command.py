@@ -1,0 +1,82 @@
+"""`irscope dump`: records a kernel and shows any stage, or the IR around any pass."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+from irscope.cli import app, options
+from irscope.cli.dump.view import View, show_captures, with_view
+from irscope.cli.output.destination import Destination, with_destination
+from irscope.cli.subject.captures import captures_of, tell_failures
+from irscope.cli.subject.recording import recorded
+from irscope.errors import UsageError
+from irscope.model.capture import Capture
+from irscope.model.recording_options import RecordingOptions
+from irscope.store.shelf import StoredCaptures
+
+_passes = options.in_panel("Passes")
+
+
+@app.command(rich_help_panel="Record and read")
+@recorded()
+@with_destination
+@with_view
+def dump(
+    subject: options.Subject = None,
+    *,
+    view: View,
+    to: Destination,
+    asked: RecordingOptions,
+    from_pass: Annotated[
+        str | None,
+        _passes("--from-pass", metavar="PASS[#N]", help="Compile on after this pass, from the IR of --edited."),
+    ] = None,
+    edited: Annotated[Path | None, _passes("--edited", metavar="FILE", help="The edited IR for --from-pass.")] = None,
+    via: Annotated[
+        str | None,
+        _passes("--via", metavar="mlir-dump", help="Read the passes from what MLIR_ENABLE_DUMP prints."),
+    ] = None,
+) -> int:
+    """Record any Triton kernel on any machine, and show any stage of its compilation.
+
+    Without --stage it prints a summary. A capture can be compiled again with other passes, options or targets.
+    """
+    if to.path is None and not to.as_json and not view.needs_sass:
+        asked = replace(asked, disassemble=False)
+    if (from_pass is None) != (edited is None):
+        raise UsageError(
+            "--from-pass PASS and --edited FILE go together: the pass after which to go on, and its edited IR."
+        )
+    if via not in (None, "mlir-dump"):
+        raise UsageError(f"--via {via!r}: the only other way to record is mlir-dump.")
+    if from_pass is not None and edited is not None:
+        captures = StoredCaptures.of([_resumed(subject, asked, from_pass, edited)])
+    elif via is not None:
+        from irscope.cli.dump.via import captures_via_mlir_dump
+
+        captures = captures_via_mlir_dump(subject, asked)
+    else:
+        captures = captures_of(subject, asked)
+    code = show_captures(captures, view, to)
+    return tell_failures(captures) or code
+
+
+def _resumed(subject: str | None, asked: RecordingOptions, from_pass: str, edited: Path) -> Capture:
+    from irscope.cli.dump.stages import one_pass
+    from irscope.cli.subject.captures import run_request
+    from irscope.cli.subject.keeping import kept_captures
+    from irscope.record.process.requests import request_resumed
+
+    (capture, *others) = captures_of(subject, replace(asked, options=(), targets=()))
+    if others:
+        raise UsageError(f"{subject} made {len(others) + 1} launches: choose one with --launch N.")
+    snapshot = one_pass(capture, from_pass)
+    asked = replace(asked, targets=asked.targets[:1])
+    (fresh,) = run_request(request_resumed(capture, snapshot, edited.read_text("utf-8"), asked)).captures
+    note = f"Resumed after {snapshot.label} of capture {capture.id}, on an edited IR ({edited.name})."
+    fresh = replace(fresh, sources=capture.sources, notes=(*fresh.notes, note))
+    with kept_captures() as keep:
+        keep(fresh)
+    return fresh

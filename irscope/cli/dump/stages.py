@@ -1,0 +1,356 @@
+"""Stages and snapshots as text, JSON and files, for `dump` and `show`."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import chain, count
+from pathlib import Path
+from typing import Any
+
+from irscope.cli.output.destination import STANDARD_OUTPUT, colored, json_text, paint_text, width, write_output
+from irscope.cli.output.talk import say
+from irscope.errors import IrscopeError, PlanError, StageNotFound, UsageError
+from irscope.model.assumption import Assumption, joined, notes_of
+from irscope.model.capture import Artifact, Capture, PassSnapshot, StageKind, stage_named
+from irscope.plan import PassRule
+from irscope.store.file import SUFFIX, save, write_atomically
+
+_COMMENT: dict[StageKind, str] = {"mlir": "//", "llvm": ";", "ptx": "//", "sass": "//", "amdgcn": ";", "binary": "#"}
+
+# 31  |  23-31  |  23-31,40
+_LINES = re.compile(r"^\d{1,6}(-\d{1,6})?(,\d{1,6}(-\d{1,6})?)*$")
+
+
+def parse_lines(text: str) -> frozenset[int]:
+    """The line numbers that `23-31,40` names; raises UsageError."""
+    if not _LINES.match(text):
+        raise UsageError(f"--lines {text!r}: write line numbers of the kernel's file, such as 23-31 or 23-31,40.")
+    lines: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if last and int(last) < int(first):
+            raise UsageError(f"--lines {text!r}: {part} runs backwards.")
+        lines.update(range(int(first), int(last or first) + 1))
+    return frozenset(lines)
+
+
+def _shown_text(capture: Capture, text: str, kind: StageKind, loc: bool, lines: str | None) -> str:
+    """A text with only the chosen lines, if any were, and without locations unless `loc` is set."""
+    from irscope.ir.locations.strip import strip_locations
+
+    if lines is not None:
+        from irscope.ir.locations.stages import filter_lines, lines_selected, read_locations
+
+        chosen = parse_lines(lines)
+        texts = {item.stage: item.data for item in capture.artifacts if isinstance(item.data, str)}
+        # The locations of assembly need the earlier stages.
+        llir = texts.get("llir") if kind in ("ptx", "sass", "amdgcn") else None
+        locations = read_locations(text, kind, llir=llir, ptx=texts.get("ptx") if kind == "sass" else None)
+        file = capture.launch.kernel.file
+        selected = lines_selected(locations, lambda path: _same_file(path, file), chosen)
+        text = filter_lines(text, kind, selected, without_locations=not loc)
+    return text if loc else strip_locations(text, kind)
+
+
+def _same_file(path: str, kernel_file: str) -> bool:
+    """Whether a location is in the kernel's file; true if the capture has no path for it, as of an IR file."""
+    return path == kernel_file or not kernel_file.endswith(".py")
+
+
+def stage_text(
+    capture: Capture, artifact: Artifact, loc: bool, lines: str | None, color: bool | None, head: bool
+) -> str:
+    """One stage for printing, under a heading if `head` is set."""
+    kind = stage_named(artifact.stage).kind
+    title = f"{_COMMENT[kind]} {capture.name} · {capture.target} · {artifact.stage}\n" if head else ""
+    if isinstance(artifact.data, bytes):
+        return title + _binary_text(capture, artifact)
+    text = _shown_text(capture, artifact.data, kind, loc, lines)
+    return paint_text(title + text, kind, colored(color))
+
+
+def _binary_text(capture: Capture, artifact: Artifact) -> str:
+    """The sections and resources of a binary, instead of its bytes."""
+    from irscope.ir.asm.elf import parse_elf
+    from irscope.render.text.terminal import table
+
+    data = artifact.data if isinstance(artifact.data, bytes) else b""
+    rows = [
+        [item.name, item.type, item.size_bytes, item.offset, item.flag_letters] for item in parse_elf(data).sections
+    ]
+    sections = table(["section", "type", "bytes", "offset", "flags"], rows, width=width())
+    hint = f"# {len(data)} bytes; -o FILE writes them"
+    return "\n".join([sections.rstrip("\n"), "", _resources_text(capture).rstrip("\n"), hint])
+
+
+def _resources_text(capture: Capture) -> str:
+    """The resources of a capture, one per line, and the occupancy that they allow."""
+    from irscope.render.text.figures import resource_title
+
+    known = asdict(capture.resources).items()
+    rows = [f"{resource_title(name)}: {value}" for name, value in known if value is not None]
+    occupancy = occupancy_text(capture)
+    return "\n".join([*rows, *([f"occupancy: {occupancy}"] if occupancy else [])])
+
+
+def occupancy_text(capture: Capture) -> str:
+    """`50 % (32 of 64 warps per multiprocessor, limited by registers)`, or an empty string if it is not known."""
+    from irscope.device.fit import excesses_of
+    from irscope.device.occupancy import occupancy_of
+    from irscope.render.text.figures import percent
+
+    if excesses := excesses_of(capture):
+        return f"none (it does not fit: {'; '.join(map(str, excesses))})"
+    occupancy = occupancy_of(capture)
+    if occupancy is None:
+        return ""
+    threads = "waves" if capture.target.backend == "hip" else "warps"
+    held = f"{occupancy.warps_per_sm} of {occupancy.max_warps} {threads} per {occupancy.unit}"
+    return f"{percent(occupancy.fraction)} ({held}, limited by {' and '.join(occupancy.limited_by)})"
+
+
+def summary(captures: Sequence[Capture], color: bool | None) -> str:
+    """A table of captures: kernel, target, options, stages and resources."""
+    from irscope.render.text.figures import milliseconds
+    from irscope.render.text.terminal import table
+
+    columns = ["#", "id", "kernel", "target", "grid", "options", "stages"]
+    columns += ["regs", "spill B", "shared B", "occupancy", "ms"]
+    # As --launch counts them.
+    numbers: defaultdict[str, count[int]] = defaultdict(lambda: count(1))
+    rows: list[list[Any]] = []
+    assumed: list[tuple[Assumption, ...]] = []
+    for capture in captures:
+        row = [
+            next(numbers[str(capture.target)]),
+            capture.id[:8],
+            capture.name,
+            str(capture.target),
+            "×".join(map(str, capture.launch.grid)) if capture.launch.grid else "–",
+            _options_text(capture),
+            " ".join([*capture.stages, *_outcome(capture)]),
+            _cell(capture.resources.registers),
+            _cell(capture.resources.spilled_bytes),
+            _cell(capture.resources.shared_bytes),
+            occupancy_text(capture).partition(" (")[0] or "–",
+            "–" if capture.compile_us is None else milliseconds(capture.compile_us),
+        ]
+        rows.append(row)
+        assumed.append(capture.launch.assumptions)
+    if any(assumed):
+        columns.append("assumed")
+        rows = [[*row, _assumed(items)] for row, items in zip(rows, assumed, strict=True)]
+    from irscope.render.text.tables import masked
+
+    text = table(columns, rows, width=width(), color=colored(color))
+    notes = notes_of(joined(chain.from_iterable(assumed)))
+    text += "".join(f"\n{masked(note)}" for note in notes) + ("\n" if notes else "")
+    return text + "\nirscope show ID --stage ttgir (or any other) prints one; irscope passes ID its passes.\n"
+
+
+def _assumed(items: Sequence[Assumption]) -> str:
+    """`n=0, m=0`: the values that the virtual GPU assumed, except those that only a check read."""
+    shown = (f"{item.name}={item.value}" for item in items if not item.only_checked)
+    return ", ".join(dict.fromkeys(shown)) or "–"
+
+
+def _outcome(capture: Capture) -> list[str]:
+    if capture.failure is None:
+        return []
+    return ["DOES NOT FIT" if capture.failure.kind == "fit" else "FAILED"]
+
+
+def _options_text(capture: Capture) -> str:
+    """The launch options that users set: warps, stages, CTAs, and the number of the autotuned configuration."""
+    launch = capture.launch
+    parts = [f"{launch.option('num_warps')}w" if launch.option("num_warps") else ""]
+    parts.append(f"{launch.option('num_stages')}s" if launch.option("num_stages") is not None else "")
+    if (launch.option("num_ctas") or 1) > 1:
+        parts.append(f"{launch.option('num_ctas')}ctas")
+    if (tuning := launch.autotuning) is not None:
+        parts.append(f"config {tuning.index}/{tuning.count}{' (winner)' if tuning.winner else ''}")
+    if capture.plan:
+        parts.append(str(capture.plan))
+    return " ".join(filter(None, parts))
+
+
+def _cell(value: int | None) -> str:
+    return "–" if value is None else str(value)
+
+
+def as_json(capture: Capture, wanted: Sequence[str] = ()) -> dict[str, Any]:
+    """A capture as JSON, with the texts of the given stages only."""
+    names = capture.stages if list(wanted) == ["all"] else wanted
+    failure = capture.failure
+    return {
+        "id": capture.id,
+        "kernel": capture.name,
+        "file": capture.launch.kernel.file,
+        "line": capture.launch.kernel.line,
+        "target": str(capture.target),
+        "status": capture.status,
+        "failure": asdict(failure) if failure else None,
+        "plan": str(capture.plan),
+        "signature": dict(capture.launch.signature),
+        "constants": dict(capture.launch.constants),
+        "attributes": dict(capture.launch.attributes),
+        "options": dict(capture.launch.options),
+        "grid": capture.launch.grid,
+        "autotuning": asdict(capture.launch.autotuning) if capture.launch.autotuning else None,
+        "resources": asdict(capture.resources),
+        "occupancy": _occupancy_json(capture),
+        "environment": asdict(capture.environment),
+        "metadata": dict(capture.metadata),
+        "notes": list(capture.notes),
+        "assumptions": [asdict(item) for item in capture.launch.assumptions],
+        "compile_us": capture.compile_us,
+        "stages": [
+            {"stage": item.stage, "duration_us": item.duration_us, "bytes": len(item.data)}
+            | ({"text": item.data} if item.stage in names and isinstance(item.data, str) else {})
+            for item in capture.artifacts
+        ],
+        "passes": len(list(capture.passes())),
+    }
+
+
+def _occupancy_json(capture: Capture) -> dict[str, Any] | None:
+    """The occupancy of a capture as JSON, or None if it is not known."""
+    from irscope.device.occupancy import occupancy_of
+
+    occupancy = occupancy_of(capture)
+    return None if occupancy is None else asdict(occupancy) | {"fraction": occupancy.fraction}
+
+
+def is_folder(output: Path) -> bool:
+    """Whether `-o` names a folder: an existing one, or a name without a suffix."""
+    return output.is_dir() or (not output.exists() and not output.suffix and output != STANDARD_OUTPUT)
+
+
+def write_binary(artifact: Artifact, output: Path) -> None:
+    """Write a binary stage."""
+    write_output(output, artifact.data if isinstance(artifact.data, bytes) else artifact.data.encode())
+    if output != STANDARD_OUTPUT:
+        say(f"wrote {output}")
+
+
+def save_captures(captures: Sequence[Capture], output: Path) -> int:
+    """Write each capture to an `.irscope` file; several get a number in their names."""
+    for number, capture in enumerate(captures, 1):
+        path = output if len(captures) == 1 else output.with_name(f"{output.stem}-{number}{SUFFIX}")
+        save(capture, path)
+        say(f"wrote {path}")
+    return 0
+
+
+def write_folder(captures: Sequence[Capture], folder: Path, wanted: Sequence[str]) -> None:
+    """Write the given stages, or all, and the metadata to files with readable names."""
+    names = file_names(captures)
+    for capture, name in zip(captures, names, strict=True):
+        for artifact in capture.artifacts:
+            if wanted and list(wanted) != ["all"] and artifact.stage not in wanted:
+                continue
+            data = (
+                artifact.data if isinstance(artifact.data, bytes) else artifact.data.encode("utf-8", "surrogateescape")
+            )
+            write_atomically(folder / f"{name}.{artifact.stage}", data)
+        write_atomically(folder / f"{name}.json", json_text(as_json(capture)).encode())
+    say(f"wrote {len(captures)} {'launch' if len(captures) == 1 else 'launches'} to {folder}")
+
+
+def file_names(captures: Sequence[Capture]) -> list[str]:
+    """A readable name for each capture: the kernel, the target if they differ, and a number to tell twins apart."""
+    targets = {str(capture.target) for capture in captures}
+    names: list[str] = []
+    for capture in captures:
+        name = capture.name + (f"-{capture.target.backend}{capture.target.arch}" if len(targets) > 1 else "")
+        twins = sum(1 for other in names if other == name or other.startswith(f"{name}-"))
+        names.append(name if not twins else f"{name}-{twins + 1}")
+    return names
+
+
+def one_pass(capture: Capture, text: str) -> PassSnapshot:
+    """The pass that a rule names: the last occurrence, unless #N chooses one.
+
+    Raises PlanError if there is none, or if passes of several stages have the name.
+    """
+    rule = PassRule.parse(text)
+    matching = [snapshot for snapshot in capture.snapshots if rule.matches(snapshot)]
+    if not matching:
+        from irscope.plan import PassPlan
+
+        PassPlan((rule,)).check(list(capture.snapshots))
+        raise PlanError(f"no pass is named {text!r}.")
+    if len({snapshot.stage for snapshot in matching}) > 1:
+        labels = ", ".join(snapshot.label for snapshot in matching)
+        raise PlanError(f"{text!r} names passes of several stages: {labels}. Write one of these.")
+    if len(matching) > 1 and rule.occurrence is None:
+        say(f"{text} ran {len(matching)} times; this is {matching[-1].label}.")
+    return matching[-1]
+
+
+def snapshot_texts(
+    captures: Sequence[Capture], after: str | None, before: str | None, loc: bool, lines: str | None, color: bool | None
+) -> str:
+    """The IR of each capture after (or before) a pass."""
+    parts: list[str] = []
+    for capture in captures:
+        snapshot = one_pass(capture, after or before or "")
+        text = snapshot_text(capture, snapshot, before=after is None)
+        kind: StageKind = "llvm" if snapshot.group == "llvm" else "mlir"
+        title = f"// {capture.name} · {capture.target} · {'before' if after is None else 'after'} {snapshot.label}\n"
+        if after is not None and snapshot.outcome != "ran":
+            say(
+                f"{snapshot.label} {'was switched off' if snapshot.outcome == 'skipped' else 'failed'} in {capture.id}."
+            )
+        body = _shown_text(capture, text, kind, loc, lines)
+        parts.append(paint_text((title if len(captures) > 1 else "") + body, kind, colored(color)))
+    return "\n".join(part.rstrip("\n") for part in parts)
+
+
+def snapshot_text(capture: Capture, snapshot: PassSnapshot, *, before: bool) -> str:
+    """The IR before or after a pass; if the recording left it out, the capture is compiled again."""
+    text = capture.text_before(snapshot) if before else capture.text_after(snapshot)
+    if text is not None:
+        return text
+    from irscope.cli.subject.on_demand import capture_with_all_texts
+
+    full = capture_with_all_texts(capture)
+    same = next(
+        (item for item in full.snapshots if item.label == snapshot.label and item.group == snapshot.group), None
+    )
+    text = None if same is None else (full.text_before(same) if before else full.text_after(same))
+    if text is None:
+        raise StageNotFound(f"the IR {'before' if before else 'after'} {snapshot.label} is not in the capture.")
+    return text
+
+
+def write_each(captures: Sequence[Capture], folder: Path) -> None:
+    """Write a numbered file for each pass that changed the IR, so that `diff -r` can compare two folders."""
+    written = 0
+    for capture, name in zip(captures, file_names(captures), strict=True):
+        home = folder / name if len(captures) > 1 else folder
+        per_stage: dict[str, int] = {}
+        for snapshot in capture.snapshots:
+            # Passes that changed nothing are counted too, so that switching one off does not renumber the others.
+            per_stage[snapshot.stage] = per_stage.get(snapshot.stage, 0) + 1
+            if snapshot.text is None:
+                continue
+            number = per_stage[snapshot.stage]
+            suffix = "ll" if snapshot.group == "llvm" else "mlir"
+            occurrence = f"#{snapshot.occurrence}" if snapshot.occurrence > 1 else ""
+            file = f"{snapshot.stage}-{number:02d}-{_plain_name(snapshot.name)}{occurrence}.{suffix}"
+            from irscope.ir.locations.stages import strip_locations
+
+            text = strip_locations(snapshot.text, "llvm" if snapshot.group == "llvm" else "mlir")
+            write_atomically(home / file, text.encode("utf-8", "surrogateescape"))
+            written += 1
+    if not written:
+        raise IrscopeError("no pass's IR was recorded: record with --snapshots triton or all.")
+    say(f"wrote {written} files to {folder}")
+
+
+def _plain_name(name: str) -> str:
+    return re.sub(r"[^\w.-]+", "_", name)[:60]

@@ -1,0 +1,124 @@
+"""`irscope dump --via mlir-dump`: reads the passes from what MLIR_ENABLE_DUMP prints, without the tap."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from irscope.cli.output.talk import say
+from irscope.cli.subject.captures import is_capture, nth_launch, run_request, tell_origin
+from irscope.cli.subject.endings import tell_stops
+from irscope.cli.subject.keeping import kept_captures
+from irscope.errors import RecordingError, UsageError, did_you_mean
+from irscope.model.capture import Capture, stage_named
+from irscope.model.recording_options import RecordingOptions
+from irscope.store.recent import CaptureStore
+from irscope.store.shelf import StoredCaptures
+
+if TYPE_CHECKING:
+    from irscope.ir.logs.dump import DumpedCompile
+    from irscope.record.process.request import RecordRequest
+
+_NOTE = (
+    "The passes were read from what MLIR_ENABLE_DUMP printed: without times, and without the result of the last pass."
+)
+
+
+def captures_via_mlir_dump(subject: str | None, asked: RecordingOptions) -> StoredCaptures:
+    """Record what a subject names with MLIR's own dump instead of the tap; at least one capture.
+
+    The passes come from the log, everything else from the recording. Raises UsageError for a plan (no pass can be
+    switched off without the tap) and RecordingError if nothing was compiled.
+    """
+    if asked.plan:
+        raise UsageError(
+            "--via mlir-dump cannot switch passes off: leave out --disable-pass, --enable-only and --plan."
+        )
+    from irscope.record.process.own_folder import own_folder
+    from irscope.record.process.request import one_for_each_target
+
+    file, _, kernel = (subject or "last").partition("::")
+    captures: list[Capture] = []
+    # MLIR writes one dump file per process.
+    for request in one_for_each_target(_request(file, kernel, asked)):
+        with own_folder() as folder:
+            log = folder / "mlir.log"
+            recording = run_request(replace(request, mlir_dump_path=str(log)))
+            text = log.read_text("utf-8", "replace") if log.exists() else ""
+        tell_stops(file, recording)
+        for note in recording.notes:
+            say(note)
+        captures += _joined(recording.captures, text)
+    made = {capture.name for capture in captures}
+    captures = [capture for capture in captures if not kernel or capture.name == kernel]
+    if not captures:
+        which = f"kernel {kernel!r}" if kernel else "kernel"
+        raise RecordingError(f"{file} compiled no {which}.{did_you_mean(kernel, made)}")
+    with kept_captures() as keep:
+        for capture in captures:
+            keep(capture)
+    made_of = StoredCaptures.of(captures)
+    return made_of if asked.launch is None else nth_launch(made_of, asked)
+
+
+def _request(file: str, kernel: str, asked: RecordingOptions) -> RecordRequest:
+    from irscope.record.process.requests import request_for, request_from_capture
+
+    if is_capture(file):
+        capture = CaptureStore().load(file)
+        tell_origin(capture)
+        return request_from_capture(capture, asked)
+    return request_for(file, asked, kernel=kernel)
+
+
+def _joined(captures: Sequence[Capture], text: str) -> list[Capture]:
+    from irscope.ir.logs.dump import read_mlir_dump
+
+    waiting = list(read_mlir_dump(text))
+    joined: list[Capture] = []
+    for capture in captures:
+        dumped = _dump_of(capture, waiting)
+        if dumped is None:
+            joined.append(replace(capture, notes=(*capture.notes, "MLIR_ENABLE_DUMP printed nothing of this compile.")))
+            continue
+        waiting.remove(dumped)
+        joined.append(_with_passes(capture, dumped))
+    return joined
+
+
+def _dump_of(capture: Capture, waiting: Sequence[DumpedCompile]) -> DumpedCompile | None:
+    """The dump that begins with the first text of this compile, or else the first dump of the kernel."""
+    named = [item for item in waiting if item.kernel == capture.name]
+    start = capture.artifacts[0].data if capture.artifacts else None
+    same = [item for item in named if item.first_text == start]
+    return (same or named or [None])[0]
+
+
+def _with_passes(capture: Capture, dumped: DumpedCompile) -> Capture:
+    from irscope.ir.logs.dump import completed
+
+    texts = {
+        artifact.stage: artifact.data
+        for artifact in capture.artifacts
+        if isinstance(artifact.data, str) and stage_named(artifact.stage).kind == "mlir"
+    }
+    dumped = completed(dumped, texts)
+    # The recording has the assembler's step and LLVM's passes, which need no tap.
+    mlir = [*dumped.snapshots]
+    steps = [replace(step, index=len(mlir) + number) for number, step in enumerate(capture.passes())]
+    return replace(
+        capture,
+        snapshots=(*mlir, *steps, *capture.passes("llvm")),
+        status="failed" if dumped.failure else capture.status,
+        failure=_failure(capture, dumped),
+        notes=(*capture.notes, _NOTE, *dumped.notes),
+        snapshot_level="all",
+    )
+
+
+def _failure(capture: Capture, dumped: DumpedCompile) -> Any:
+    if capture.failure is None or dumped.failure is None:
+        return capture.failure or dumped.failure
+    # The recording has the message, the log the pass.
+    return replace(capture.failure, kind="pass", stage=dumped.failure.stage, pass_label=dumped.failure.pass_label)

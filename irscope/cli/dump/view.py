@@ -1,0 +1,114 @@
+"""What `dump` and `show` show of captures: a summary, stages, or the IR around a pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from irscope.cli import options
+from irscope.cli.dump import stages
+from irscope.cli.grouped import grouped
+from irscope.cli.output.destination import Destination, emit, emit_json
+from irscope.cli.output.talk import say
+from irscope.errors import StageNotFound, UsageError
+from irscope.model.capture import Capture
+from irscope.store.file import SUFFIX
+
+_output = options.in_panel("Output")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What to show of each capture; with nothing chosen, its summary."""
+
+    stages: tuple[str, ...] = ()
+    """Names of stages, or `all`."""
+    after: str | None = None
+    before: str | None = None
+    each: Path | None = None
+    """The folder for one file per pass that changed the IR."""
+    lines: str | None = None
+    """Lines of Python, such as `23-31`; None for all."""
+    loc: bool = False
+    """Whether to show locations."""
+
+    @property
+    def needs_sass(self) -> bool:
+        """Whether the view includes the SASS of the cubin."""
+        return not (self.after or self.before or self.each) and (
+            not self.stages or bool({"sass", "all"} & {*self.stages})
+        )
+
+
+def _view(
+    stage: options.Stages = None,
+    after: options.After = None,
+    before: Annotated[str | None, _output("--before", metavar="PASS[#N]", help="The IR before a pass.")] = None,
+    each: Annotated[
+        Path | None,
+        _output(
+            "--each",
+            metavar="DIR",
+            help="Write a numbered file for each pass that changed the IR; diff -r compares two such folders.",
+        ),
+    ] = None,
+    lines: options.Lines = None,
+    loc: Annotated[bool, _output("--loc", help="Show locations.")] = False,
+) -> View:
+    chosen = {"--stage": stage, "--after": after, "--before": before, "--each": each}
+    if len(given := [name for name, value in chosen.items() if value]) > 1:
+        raise UsageError(f"{' and '.join(given)} do not go together: give one.")
+    return View(tuple(options.split_words(stage)), after, before, each, lines, loc)
+
+
+with_view = grouped("view", _view)
+"""The decorator of a command that takes the View as its parameter `view`."""
+
+
+def show_captures(captures: Sequence[Capture], view: View, to: Destination) -> int:
+    """Print or write the view of each capture; returns the exit code."""
+    painted = to.is_colored
+    if view.each is not None:
+        stages.write_each(captures, view.each)
+    elif to.as_json:
+        emit_json([stages.as_json(capture, view.stages) for capture in captures], to.path)
+    elif to.path is not None and stages.is_folder(to.path):
+        stages.write_folder(captures, to.path, view.stages)
+    elif view.after is not None or view.before is not None:
+        text = stages.snapshot_texts(captures, view.after, view.before, view.loc, view.lines, painted)
+        emit(text, to.path, painted=painted)
+    elif to.path is not None and to.path.suffix == SUFFIX:
+        stages.save_captures(captures, to.path)
+    elif view.stages:
+        return _show_stages(captures, view, to)
+    else:
+        emit(stages.summary(captures, painted), to.path, painted=painted)
+    return 0
+
+
+def _show_stages(captures: Sequence[Capture], view: View, to: Destination) -> int:
+    parts: list[str] = []
+    missing: list[str] = []
+    for capture in captures:
+        for name in capture.stages if view.stages == ("all",) else view.stages:
+            try:
+                artifact = capture.artifact(name)
+            except StageNotFound as error:
+                missing.append(str(error))
+                continue
+            several = len(captures) > 1 or len(view.stages) > 1
+            if to.path is not None and isinstance(artifact.data, bytes):
+                if several:
+                    raise UsageError("one file holds one binary: choose --launch N and one --stage, or -o DIR/.")
+                stages.write_binary(artifact, to.path)
+                return 0
+            head = several or view.stages == ("all",)
+            parts.append(stages.stage_text(capture, artifact, view.loc, view.lines, to.is_colored, head))
+    if parts or not missing:
+        text = "\n".join(part.rstrip("\n") for part in parts)
+        emit(text, to.path, exact=not to.is_colored, painted=to.is_colored)
+    for message in missing:
+        say(f"irscope: {message}")
+    return 1 if missing else 0

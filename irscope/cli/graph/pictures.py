@@ -1,0 +1,321 @@
+"""Draws a capture for `irscope graph`: as a picture, as JSON, or to a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from irscope.analysis.flow.control_flow import UNKNOWN, ControlFlow, read_control_flow
+from irscope.analysis.flow.control_flow_fold import FoldedFlow, blocks_around, blocks_on_lines, fold_flows, has_label
+from irscope.analysis.flow.dataflow import Dataflow, read_dataflow
+from irscope.analysis.flow.dataflow_fold import MAX_EDGES, MAX_NODES, Folded, fold
+from irscope.analysis.flow.dataflow_llvm import read_llvm_dataflow
+from irscope.analysis.flow.dataflow_select import around, on_lines
+from irscope.analysis.flow.dataflow_view import structured
+from irscope.analysis.flow.loop_stages import LoopSchedule, PipelinedLoop, read_pipelined, read_schedules
+from irscope.cli.dump.stages import file_names, one_pass, parse_lines, snapshot_text
+from irscope.cli.output.destination import STANDARD_OUTPUT, emit_page, is_terminal, write_output
+from irscope.cli.output.talk import say
+from irscope.errors import IrscopeError, UsageError
+from irscope.ir.locations.stages import TextLocations, lines_selected, read_locations
+from irscope.ir.locations.user import place_of
+from irscope.model.capture import Capture, StageKind, stage_named, stage_rank
+from irscope.render.dot.graph import Drawing
+from irscope.store.file import write_atomically
+
+_DRAWN: tuple[StageKind, ...] = ("mlir", "llvm")
+_WITH_BLOCKS: tuple[StageKind, ...] = ("llvm", "ptx", "sass", "amdgcn")
+
+
+@dataclass(frozen=True, slots=True)
+class GraphOptions:
+    """What to draw, and which part of it."""
+
+    kind: Literal["dataflow", "blocks", "pipeline", "loops"] = "dataflow"
+    stage: str | None = None
+    after: str | None = None
+    around: str | None = None
+    depth: int = 3
+    lines: str | None = None
+    fold: int | None = None
+    max_nodes: int = MAX_NODES
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A graph, and notes for standard error."""
+
+    graph: Drawing
+    notes: tuple[str, ...] = ()
+
+
+def picture_of(capture: Capture, wanted: GraphOptions) -> Picture:
+    """Draw a capture; raises UsageError if it has nothing to draw."""
+    name = f"{capture.name} · {capture.target}"
+    if wanted.kind == "pipeline":
+        from irscope.analysis.passes.effects import pass_effects
+        from irscope.render.dot.passes import render_passes
+
+        plan = (f"plan: {capture.plan}",) if capture.plan else ()
+        return Picture(render_passes(list(pass_effects(capture)), title=f"{name} · passes", notes=plan))
+    if wanted.kind == "loops":
+        from irscope.render.dot.loops import render_loops
+
+        schedules, pipelined, lines = _loops(capture)
+        return Picture(render_loops(schedules, pipelined, title=f"{name} · loop stages", lines=lines))
+    text, kind, what = _text(capture, wanted)
+    if _draws_blocks(wanted, kind):
+        return _blocks_picture(capture, wanted, text, kind, f"{name} · {what}")
+    from irscope.render.dot.dataflow import render_dataflow
+
+    folded, lines = _dataflow(capture, wanted, text, kind)
+    chosen = _chosen(wanted)
+    notes = (folded.note,) if folded.level > 1 or folded.left_out else ()
+    graph = render_dataflow(
+        folded.flow, title=f"{name} · {what}", notes=[*([chosen] if chosen else []), folded.note], lines=lines
+    )
+    return Picture(graph, notes)
+
+
+def _draws_blocks(wanted: GraphOptions, kind: StageKind) -> bool:
+    """Whether to draw the control flow; assembly has no other graph."""
+    if wanted.kind == "blocks" and kind not in _WITH_BLOCKS:
+        raise UsageError("--cfg: MLIR has regions, which its dataflow shows. Choose --stage llir, ptx, sass or amdgcn.")
+    return wanted.kind == "blocks" or kind not in _DRAWN
+
+
+def _blocks(capture: Capture, wanted: GraphOptions, text: str, kind: StageKind) -> tuple[FoldedFlow, str]:
+    """The graphs, and the register of `--around` or an empty string."""
+    flows = read_control_flow(text, kind)
+    if not flows:
+        raise UsageError(f"{capture.name} ({capture.target}): this text has no function with instructions.")
+    if wanted.lines is not None:
+        chosen = parse_lines(wanted.lines)
+        file = capture.launch.kernel.file
+        flows = blocks_on_lines(
+            flows, lines_selected(_locations(capture, text, kind), lambda path: path == file or not file, chosen)
+        )
+    register = ""
+    if wanted.around is not None:
+        register = "" if has_label(flows, wanted.around) else wanted.around
+        flows = blocks_around(flows, wanted.around, wanted.depth)
+    return fold_flows(flows, wanted.fold, wanted.max_nodes), register
+
+
+def _blocks_picture(capture: Capture, wanted: GraphOptions, text: str, kind: StageKind, title: str) -> Picture:
+    from irscope.render.dot.blocks import render_blocks
+
+    folded, register = _blocks(capture, wanted, text, kind)
+    chosen = _chosen(wanted)
+    graph = render_blocks(
+        folded.flows,
+        kind,
+        title=title,
+        notes=[*([chosen] if chosen else []), folded.note],
+        lines=_python_lines(capture, text, kind),
+        register=register,
+    )
+    return Picture(graph, (folded.note,) if folded.level > (wanted.fold or 0) else ())
+
+
+def _chosen(wanted: GraphOptions) -> str:
+    parts = [f"around {wanted.around}, {wanted.depth} steps"] if wanted.around else []
+    return ", ".join([*parts, *([f"lines {wanted.lines} of Python"] if wanted.lines else [])])
+
+
+def _text(capture: Capture, wanted: GraphOptions) -> tuple[str, StageKind, str]:
+    """The text to draw, its language, and a title."""
+    if wanted.after is not None:
+        snapshot = one_pass(capture, wanted.after)
+        kind: StageKind = "llvm" if snapshot.group == "llvm" else "mlir"
+        return snapshot_text(capture, snapshot, before=False), kind, f"after {snapshot.label}"
+    drawn = _WITH_BLOCKS if wanted.kind == "blocks" else _DRAWN
+    held = [stage for stage in capture.stages if stage_named(stage).kind in drawn]
+    if wanted.stage is None:
+        mlir = [stage for stage in held if stage_named(stage).kind == "mlir"]
+        if not held:
+            raise UsageError(
+                f"{capture.name} holds no stage that can be drawn: only {', '.join(capture.stages) or 'none'}."
+            )
+        stage = max(mlir or held, key=stage_rank)
+    else:
+        stage = wanted.stage
+        if stage in capture.stages and stage_named(stage).kind not in (*_DRAWN, *_WITH_BLOCKS):
+            raise UsageError(f"--stage {stage}: only stages with a text can be drawn; irscope dump shows {stage}.")
+    return capture.text(stage), stage_named(stage).kind, stage
+
+
+def _dataflow(capture: Capture, wanted: GraphOptions, text: str, kind: StageKind) -> tuple[Folded, dict[int, str]]:
+    flow = read_llvm_dataflow(text) if kind == "llvm" else structured(read_dataflow(text))
+    locations = read_locations(text, kind)
+    file = capture.launch.kernel.file
+    lines = _python_lines(capture, text, kind)
+    if wanted.lines is not None:
+        chosen = parse_lines(wanted.lines)
+        flow = on_lines(flow, lines_selected(locations, lambda path: path == file or not file, chosen))
+    if wanted.around is not None:
+        flow = around(flow, wanted.around, wanted.depth)
+    most_edges = max(MAX_EDGES, MAX_EDGES * wanted.max_nodes // MAX_NODES)
+    return fold(flow, lines, wanted.fold, wanted.max_nodes, most_edges), lines
+
+
+def _locations(capture: Capture, text: str, kind: StageKind) -> TextLocations:
+    """Where each line comes from; the locations of assembly need the earlier stages."""
+    texts = {item.stage: item.data for item in capture.artifacts if isinstance(item.data, str)}
+    llir = texts.get("llir") if kind in ("ptx", "sass", "amdgcn") else None
+    return read_locations(text, kind, llir=llir, ptx=texts.get("ptx") if kind == "sass" else None)
+
+
+def _python_lines(capture: Capture, text: str, kind: StageKind) -> dict[int, str]:
+    """The line of Python of each text line; with the file's name if it is not the kernel's file."""
+    locations = _locations(capture, text, kind)
+    file = capture.launch.kernel.file
+    shown: list[str] = []
+    for chain in locations.chains:
+        place = place_of(chain, file)
+        other = f"{Path(place[0][0]).name}:" if place and place[0][0] != file else ""
+        shown.append(f"{other}{place[0][1]}" if place else "")
+    return {number: shown[chain] for number, chain in enumerate(locations.by_line, 1) if chain >= 0 and shown[chain]}
+
+
+def _loops(capture: Capture) -> tuple[tuple[LoopSchedule, ...], tuple[PipelinedLoop, ...], dict[int, str]]:
+    """The schedules of the last snapshot that has any, the loops of the next snapshot, and lines of Python."""
+    scheduled = [one for one in capture.passes() if one.text is not None and "loop.stage" in one.text]
+    if not scheduled:
+        stages = capture.launch.option("num_stages")
+        raise UsageError(
+            f"{capture.name} ({capture.target}) has no scheduled loop: none holds a load that a dot waits for, "
+            f"num_stages is {stages}, or the passes' texts were not recorded (--snapshots triton)."
+        )
+    text = scheduled[-1].text or ""
+    later = next((one.text for one in capture.passes() if one.index > scheduled[-1].index and one.text), None)
+    pipelined = read_pipelined(later) if later else ()
+    return read_schedules(text), pipelined, _python_lines(capture, text, "mlir")
+
+
+def picture_json(capture: Capture, wanted: GraphOptions) -> dict[str, Any]:
+    """The picture as JSON: nodes and edges, passes, or loops."""
+    from dataclasses import asdict
+
+    head = {"id": capture.id, "kernel": capture.name, "target": str(capture.target)}
+    if wanted.kind == "loops":
+        schedules, pipelined, _ = _loops(capture)
+        return head | {
+            "schedules": [asdict(one) | {"stages": one.stages} for one in schedules],
+            "pipelined": [asdict(one) for one in pipelined],
+        }
+    if wanted.kind == "pipeline":
+        rows = [
+            {"pass": one.label, "outcome": one.outcome, "changed": one.changed, "duration_us": one.duration_us}
+            for one in capture.snapshots
+        ]
+        return head | {"passes": rows}
+    text, kind, what = _text(capture, wanted)
+    if _draws_blocks(wanted, kind):
+        blocks, _ = _blocks(capture, wanted, text, kind)
+        lines = _python_lines(capture, text, kind)
+        functions = [_blocks_json(flow, kind, lines) for flow in blocks.flows]
+        return head | {"of": what, "note": blocks.note, "fold": blocks.level, "functions": functions}
+    folded, lines = _dataflow(capture, wanted, text, kind)
+    return head | {"of": what, "note": folded.note, "fold": folded.level, **_graph_json(folded.flow, lines)}
+
+
+def _blocks_json(flow: ControlFlow, kind: StageKind, lines: dict[int, str]) -> dict[str, Any]:
+    from irscope.analysis.flow.block_parts import parts_of
+
+    return {
+        "function": flow.function,
+        "blocks": [
+            {
+                "id": block.number,
+                "labels": list(block.labels),
+                "instructions": len(block.instructions),
+                "text_lines": [item.line for item in block.instructions],
+                "parts": {row.name: row.count for row in parts_of(block.instructions, kind)},
+                "python": list(dict.fromkeys(lines[one.line] for one in block.instructions if one.line in lines)),
+                "ending": block.ending,
+                "calls": list(block.calls),
+                "basic_blocks": block.blocks,
+            }
+            for block in flow.blocks
+        ],
+        "jumps": [
+            {
+                "from": jump.source,
+                "to": jump.target if jump.target != UNKNOWN else None,
+                "kind": jump.kind,
+                "condition": jump.condition,
+                "back": jump.back,
+            }
+            for jump in flow.jumps
+        ],
+        "loops": [{"head": loop.head, "blocks": sorted(loop.body)} for loop in flow.loops],
+    }
+
+
+def _graph_json(flow: Dataflow, lines: dict[int, str]) -> dict[str, Any]:
+    return {
+        "nodes": [
+            {
+                "id": node.number,
+                "operation": node.name,
+                "role": node.role,
+                "values": list(node.values),
+                "type": node.type,
+                "region": node.region,
+                "text_line": node.line,
+                "python": lines.get(node.line, ""),
+                "operations": node.size,
+            }
+            for node in flow.nodes
+        ],
+        "edges": [
+            {"from": edge.source, "to": edge.target, "value": edge.value, "type": edge.type, "carried": edge.carried}
+            for edge in flow.edges
+        ],
+        "regions": [
+            {
+                "id": scope.number,
+                "parent": scope.parent,
+                "operation": scope.name,
+                "title": scope.title,
+                "text_line": scope.line,
+            }
+            for scope in flow.scopes
+        ],
+    }
+
+
+def write_pictures(pictures: Sequence[tuple[Capture, Picture]], output: Path | None, format_: str) -> None:
+    """Write each picture to its file, or the only one to standard output.
+
+    Without `dot` the graphs' source is written instead, and MissingTool says how to install it.
+    """
+    from irscope.render.dot.write import has_dot, missing_dot, render_bytes
+
+    if output is None:
+        data = render_bytes(pictures[0][1].graph, format_)
+        if format_ in ("gv", "svg"):
+            emit_page(data.decode("utf-8", "replace"), None)
+        elif is_terminal():
+            raise UsageError(f"a {format_} is not text: write it to a file with -o FILE.{format_}.")
+        else:
+            write_output(STANDARD_OUTPUT, data)
+        return
+    names = file_names([capture for capture, _ in pictures])
+    files = [output] if output.suffix else [output / f"{name}.{format_}" for name in names]
+    without = format_ != "gv" and not has_dot()
+    for (_, picture), file in zip(pictures, files, strict=False):
+        path = file.with_suffix(".gv") if without else file
+        try:
+            data = render_bytes(picture.graph, "gv" if without else format_)
+        except IrscopeError:
+            write_atomically(file.with_suffix(".gv"), render_bytes(picture.graph, "gv"))
+            say(f"wrote {file.with_suffix('.gv')}, the graph's source")
+            raise
+        write_atomically(path, data)
+        say(f"wrote {path}")
+    if without:
+        raise missing_dot(str(files[0].with_suffix(".gv")))

@@ -1,0 +1,253 @@
+"""`irscope layout`: which thread holds which element, as a table, a picture, a page or JSON, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from irscope.cli import app, options
+from irscope.cli.output.destination import colored, emit, emit_json, emit_page, width, write_output
+from irscope.cli.output.talk import say
+from irscope.cli.subject.captures import captures_of
+from irscope.cli.subject.recording import recorded
+from irscope.errors import UsageError, did_you_mean
+from irscope.model.capture import Capture
+from irscope.model.recording_options import RecordingOptions
+
+if TYPE_CHECKING:
+    from irscope.layout.described import DescribedLayout
+
+_CHOOSE = "Which layouts"
+_TEXT = "A layout as text"
+_SHOW = "Output"
+_FORMATS = ("terminal", "svg", "png", "html", "json")
+
+
+@app.command(rich_help_panel="Inspect")
+@recorded(without=("num_stages", "enable_only", "plan", "snapshots", "llvm"))
+def layout(
+    subject: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[FILE[::KERNEL]|CAPTURE|'#ENCODING']",
+            help="A Python file with kernels, a capture, 'last', or an encoding as TTGIR writes it.",
+            show_default=False,
+        ),
+    ] = None,
+    layouts: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--layout",
+            "-l",
+            metavar="'#ALIAS[@128x64]'",
+            help="Show this one; repeatable. A kind, such as nvidia_mma, is understood too.",
+            rich_help_panel=_CHOOSE,
+        ),
+    ] = None,
+    value: Annotated[
+        str | None, typer.Option("--value", metavar="%NAME", help="The layout of a value.", rich_help_panel=_CHOOSE)
+    ] = None,
+    operation: Annotated[
+        str | None, typer.Option("--op", metavar="tt.dot", help="The layouts of an operation.", rich_help_panel=_CHOOSE)
+    ] = None,
+    line: Annotated[
+        int | None, typer.Option("--line", metavar="N", help="The layouts of a Python line.", rich_help_panel=_CHOOSE)
+    ] = None,
+    after: Annotated[
+        str | None,
+        typer.Option("--after", metavar="PASS[#N]", help="Layouts as a pass left them.", rich_help_panel=_CHOOSE),
+    ] = None,
+    compare: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            "--compare",
+            metavar="A B",
+            help="Two layouts of one shape, with the elements that move marked.",
+            rich_help_panel=_CHOOSE,
+        ),
+    ] = None,
+    shape: Annotated[
+        str | None,
+        typer.Option("--shape", metavar="128x64", help="Of a layout that is given as text.", rich_help_panel=_TEXT),
+    ] = None,
+    dtype: Annotated[
+        str, typer.Option("--dtype", help="Its element type: f16, f32, i8, …", rich_help_panel=_TEXT)
+    ] = "f16",
+    from_file: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="X.ttgir", help="Layouts and aliases of a TTGIR file.", rich_help_panel=_TEXT),
+    ] = None,
+    costs: Annotated[
+        bool,
+        typer.Option(
+            "--costs", help="Rank global and shared accesses and conversions by what they waste.", rich_help_panel=_SHOW
+        ),
+    ] = False,
+    callers: Annotated[
+        bool,
+        typer.Option(
+            "--callers", help="In tables, each line of Python with the lines that call it.", rich_help_panel=_SHOW
+        ),
+    ] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Check the maps on the GPU, element by element.", rich_help_panel=_SHOW)
+    ] = False,
+    color_by: Annotated[
+        str | None,
+        typer.Option("--color-by", metavar="warp|lane|register|bank|vector", rich_help_panel=_SHOW, show_default=False),
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            "-f",
+            metavar="|".join(_FORMATS),
+            help="Default: as -o's suffix says, else the terminal.",
+            rich_help_panel=_SHOW,
+        ),
+    ] = None,
+    output: options.Output = None,
+    as_json: options.AsJson = False,
+    color: options.Color = None,
+    *,
+    asked: RecordingOptions,
+) -> int:
+    """Show which thread holds which element, where it lies in shared memory, and what that costs.
+
+    With nothing chosen it lists every layout of the kernel.
+    """
+    from irscope.cli.layout.subject import given_layout, layouts_of_capture, layouts_of_file
+    from irscope.layout.choose import choose_layouts
+
+    form = _format(form, output, as_json)
+    names = [*(layouts or ()), *(compare or ())]
+    paint = colored(color) and output is None
+    capture: Capture | None = None
+    if subject is not None and subject.startswith("#"):
+        if compare is not None:
+            raise UsageError("--compare needs a kernel: a file or a capture.")
+        found = chosen = [given_layout(subject, shape, dtype, from_file, asked)]
+    else:
+        if shape is not None:
+            raise UsageError(
+                "--shape goes with a layout that is given as text: irscope layout '#ttg.blocked<{…}>' --shape 128x64."
+            )
+        if from_file is not None:
+            found = layouts_of_file(from_file, asked.targets)
+        else:
+            capture = _one(captures_of(subject, asked), subject)
+            found = layouts_of_capture(capture, after)
+        chosen = choose_layouts(found, names=names, value=value, operation=operation, line=line)
+    if verify:
+        return _verify(chosen, as_json, output)
+    if costs:
+        return _show_costs(capture, as_json, output, paint, callers)
+    picked = bool(names or value or operation or line is not None or (subject or "").startswith("#"))
+    if not picked and form in ("terminal", "json"):
+        return _show_table(found, form, output, paint, callers)
+    return _show_pictures(chosen, form, color_by, compare is not None, output, paint)
+
+
+def _format(form: str | None, output: Path | None, as_json: bool) -> str:
+    if as_json:
+        return "json"
+    if form is None:
+        suffix = output.suffix.removeprefix(".") if output is not None else ""
+        return suffix if suffix in _FORMATS else "terminal"
+    if form not in _FORMATS:
+        raise UsageError(f"--format {form!r}: write {', '.join(_FORMATS)}.{did_you_mean(form, _FORMATS)}")
+    return form
+
+
+def _one(captures: Sequence[Capture], subject: str | None) -> Capture:
+    if len(captures) > 1:
+        say(f"{subject} made {len(captures)} launches; this is the first. --launch N chooses another.")
+    return captures[0]
+
+
+def _show_table(found: list[DescribedLayout], form: str, output: Path | None, paint: bool, callers: bool) -> int:
+    from irscope.layout.described import as_json
+    from irscope.render.layout.table import layout_table
+
+    if form == "json":
+        emit_json([as_json(item, full=False) for item in found], output)
+    else:
+        emit(layout_table(found, width=width(), color=paint, callers=callers), output, painted=paint)
+    return 0
+
+
+def _show_costs(capture: Capture | None, as_json: bool, output: Path | None, paint: bool, callers: bool) -> int:
+    from irscope.cli.layout.conflict_counts import with_compilers_count
+    from irscope.cli.layout.subject import with_layouts
+    from irscope.memory import costs
+    from irscope.render.layout.table import cost_table
+
+    if capture is None:
+        raise UsageError("--costs needs a kernel: a file or a capture.")
+    found = costs.costs_of(with_layouts(capture))
+    found = with_compilers_count(found, capture.target, capture.launch.option("num_warps", 4))
+    if as_json:
+        emit_json(costs.as_json(found), output)
+    else:
+        emit(cost_table(found, width=width(), color=paint, callers=callers), output, painted=paint)
+    return 0
+
+
+def _show_pictures(
+    chosen: list[DescribedLayout],
+    form: str,
+    color_by: str | None,
+    compared: bool,
+    output: Path | None,
+    paint: bool,
+) -> int:
+    from irscope.layout.described import as_json
+    from irscope.render.layout.figure import make_figure
+
+    if form == "json":
+        emit_json([as_json(item) for item in chosen], output)
+        return 0
+    if form == "html":
+        from irscope.render.pages.layout import render_html
+
+        emit_page(render_html(chosen, compared=compared), output)
+        return 0
+    if compared:
+        first, second = chosen[-2:]
+        figures = [make_figure(first, color_by, second), make_figure(second, color_by, first)]
+    else:
+        figures = [make_figure(item, color_by) for item in chosen]
+    if form == "terminal":
+        from irscope.render.layout.terminal import render_terminal
+
+        emit(
+            "\n".join(render_terminal(figure, width=width(), color=paint) for figure in figures), output, painted=paint
+        )
+        return 0
+    from irscope.render.layout.svg import render_svg
+
+    svg = render_svg(figures)
+    if form == "svg":
+        emit_page(svg, output)
+        return 0
+    from irscope.render.layout.png import render_png
+
+    if output is None:
+        raise UsageError("a PNG is written to a file: -o picture.png.")
+    write_output(output, render_png(svg))
+    say(f"wrote {output}")
+    return 0
+
+
+def _verify(found: list[DescribedLayout], as_json: bool, output: Path | None) -> int:
+    from irscope.record.layouts.verify import verify_layouts
+
+    reports = verify_layouts(found)
+    if as_json:
+        emit_json([report.as_json() for report in reports], output)
+    else:
+        emit("\n".join(str(report) for report in reports), output)
+    return 0 if all(report.agrees for report in reports) else 1

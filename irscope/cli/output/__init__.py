@@ -1,0 +1,1 @@
+"""Where output goes: files, the pager, pipes, standard error."""

@@ -1,0 +1,1 @@
+"""What the command line names: captures recorded now, loaded, or compiled again."""

@@ -1,0 +1,258 @@
+"""The captures that a command line names: recorded, loaded, or compiled again from a capture's source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from irscope.cli.output.talk import echo, progress, say
+from irscope.cli.subject.endings import note_incomplete, nothing_recorded, tell_end, tell_refusals
+from irscope.cli.subject.keeping import kept_captures, tell_not_kept
+from irscope.errors import RecordingError, UsageError, did_you_mean
+from irscope.interruption import Interrupted
+from irscope.model.capture import Artifact, Capture, PassSnapshot
+from irscope.model.recording_options import RecordingOptions
+from irscope.plan import PassPlan
+from irscope.store.file import SUFFIX, load
+from irscope.store.recent import CaptureStore
+from irscope.store.shelf import CaptureFile, StoredCaptures
+
+if TYPE_CHECKING:
+    from irscope.record.process.completion import Keep
+    from irscope.record.process.request import RecordRequest
+    from irscope.record.process.session import Recording
+
+_FRAMES_OF_OUTPUT = 15
+
+# kernels.py:24:1: error: Failures have been detected   |   ptxas fatal   : Unresolved extern function
+_LABEL = re.compile(r"\b(?:error|fatal|warning|remark|note|LLVM ERROR) *: |Assertion [`']")
+_SAYS_NOTHING = ("Failures have been detected while processing", "Pipeline failed while executing")
+_TELLING_COLUMNS = 60
+_DIAGNOSTIC = re.compile(r":\d+: (?:error|warning|remark|note): |^(?:ptxas|error|LLVM ERROR)\b|: error: |Assertion ")
+
+
+def captures_of(subject: str | None, asked: RecordingOptions) -> StoredCaptures:
+    """The captures that a subject names, at least one; new ones are recorded and stored."""
+    file, _, kernel = (subject or "last").partition("::")
+    captures = StoredCaptures.of(_again(_stored(file), asked)) if is_capture(file) else _recorded(file, kernel, asked)
+    if kernel:
+        names = sorted({one.name for one in captures.files})
+        captures = StoredCaptures(one for one in captures.files if one.name == kernel)
+        if not captures:
+            raise RecordingError(f"{file} launched no kernel {kernel!r}.{did_you_mean(kernel, names)}")
+    if asked.launch is not None:
+        captures = nth_launch(captures, asked)
+    if not is_capture(file):
+        # A command without a subject means the launch that was chosen here.
+        store = CaptureStore()
+        store.mark_last(store.path_of(captures[-1]))
+    for one in captures.files if asked.disassemble else ():
+        if "cubin" in one.stages and "sass" not in one.stages and (full := with_sass(one.load())) is not one.load():
+            one.put(full, None)
+    return captures
+
+
+def with_sass(capture: Capture) -> Capture:
+    """A capture with SASS; if the recording left it out, the cubin is disassembled and the result stored."""
+    if "cubin" not in capture.stages or "sass" in capture.stages:
+        return capture
+    from irscope.record.binaries.disassembly import disassemble, installed_nvdisasm
+
+    cubin = capture.artifact("cubin").data
+    text = disassemble(cubin, installed_nvdisasm()) if isinstance(cubin, bytes) else None
+    if text is None:
+        say("The recording left the SASS out, and no nvdisasm is here: pip install 'irscope[triton]' brings one.")
+        return capture
+    place = capture.stages.index("cubin") + 1
+    full = replace(capture, artifacts=(*capture.artifacts[:place], Artifact("sass", text), *capture.artifacts[place:]))
+    # Read often, made once.
+    try:
+        CaptureStore().update(full)
+    except OSError as error:
+        tell_not_kept(error)
+    return full
+
+
+def is_capture(file: str) -> bool:
+    """Whether a subject is a capture: a .irscope file, an id, or `last`."""
+    path = Path(file)
+    if path.suffix == SUFFIX:
+        return True
+    return not path.exists() and not path.suffix and "/" not in file
+
+
+def _stored(text: str) -> Capture:
+    path = Path(text)
+    if path.suffix == SUFFIX:
+        return load(path)
+    return CaptureStore().load(text)
+
+
+def _again(capture: Capture, asked: RecordingOptions) -> list[Capture]:
+    if not asked.changes_a_capture:
+        return [capture]
+    return _compiled_for_each(capture, asked)
+
+
+def compiled_again(capture: Capture, asked: RecordingOptions, *, becomes_last: bool = True) -> Capture:
+    """A capture's own source compiled again under other passes, options or one other target; stored.
+
+    `becomes_last`: whether `last` then names it, which is not so for the variant of a comparison.
+    """
+    asked = replace(asked, targets=asked.targets[:1])
+    return _compiled_for_each(capture, asked, becomes_last=becomes_last)[0]
+
+
+def _compiled_for_each(capture: Capture, asked: RecordingOptions, *, becomes_last: bool = True) -> list[Capture]:
+    """As `compiled_again`, for each of the targets."""
+    from irscope.record.process.requests import request_from_capture
+
+    tell_origin(capture)
+    request = request_from_capture(capture, asked)
+
+    def of_this_launch(fresh: Capture) -> Capture:
+        return replace(fresh, sources=capture.sources, launch=replace(fresh.launch, grid=capture.launch.grid))
+
+    with kept_captures(becomes_last=becomes_last) as keep:
+
+        def keep_it(fresh: Capture) -> None:
+            keep(of_this_launch(fresh))
+
+        # A plan is checked first: one that names no pass leaves nothing behind.
+        recording = run_request(request, None if asked.plan else keep_it)
+        tell_refusals(recording)
+        for note in recording.notes:
+            say(note)
+        captures = [of_this_launch(fresh) for fresh in recording.captures]
+        check_plan(asked.plan, captures)
+        for fresh in captures if asked.plan else ():
+            keep(fresh)
+    return captures
+
+
+def tell_origin(capture: Capture) -> None:
+    """Warn, once per process, before compiling a capture again that was not recorded here."""
+    if not CaptureStore().path_of(capture).is_file():
+        _tell_foreign(capture.name, capture.id[:8])
+
+
+@cache
+def _tell_foreign(name: str, id_: str) -> None:
+    say(
+        f"{name} ({id_}) is not among the captures that were recorded here: compiling it again runs Triton, LLVM and "
+        "the assembler on text that somebody else may have written (docs/security.md)."
+    )
+
+
+def nth_launch(captures: StoredCaptures, asked: RecordingOptions) -> StoredCaptures:
+    """The launch that `--launch` names, for each target; raises UsageError where there is none."""
+    number = asked.launch or 1
+    by_target: dict[str, list[CaptureFile]] = {}
+    for file in captures.files:
+        by_target.setdefault(str(file.target), []).append(file)
+    chosen = [rows[number - 1] for rows in by_target.values() if number <= len(rows)]
+    missing = {target: len(rows) for target, rows in by_target.items() if number > len(rows)}
+    if not chosen:
+        raise UsageError(f"--launch {number}: there are {max(missing.values())}.")
+    for target, count in missing.items():
+        say(f"--launch {number}: there are {count} on {target}.")
+        note_incomplete(target)
+    return StoredCaptures(chosen)
+
+
+def _recorded(file: str, kernel: str, asked: RecordingOptions) -> StoredCaptures:
+    from irscope.record.process.requests import request_for
+
+    with kept_captures() as keep:
+        recording = run_request(request_for(file, asked, kernel=kernel), keep)
+    tell_end(file, recording, asked.config, verbose=asked.verbose)
+    if not recording.captures:
+        raise RecordingError(nothing_recorded(file, kernel, recording))
+    check_plan(asked.plan, recording.captures)
+    return recording.captures
+
+
+def run_request(request: RecordRequest, keep: Keep | None = None) -> Recording:
+    """Run a recording process, telling on a terminal what is under way; raises Interrupted where a signal ended it.
+
+    `keep` is given each capture when it is complete, and again when more is known of it.
+    """
+    from irscope.record.process.session import record_request
+
+    with progress() as tell:
+        recording = record_request(request, progress=tell, echo=echo if request.verbose else None, keep=keep)
+    if recording.interrupted:
+        if keep is not None and (kept := sum(file.has_compiled for file in recording.captures.files)):
+            say(f"Compiled so far, and kept: {kept} (irscope ls).")
+        raise Interrupted(recording.signal_number)
+    return recording
+
+
+def check_plan(plan: PassPlan, captures: Sequence[Capture]) -> None:
+    """Raise PlanError for a rule that matched no pass of any capture; if all of them failed, only print a message."""
+    if not plan:
+        return
+    compiled = False
+    passes: dict[str, PassSnapshot] = {}
+    for capture in captures:
+        compiled = compiled or capture.has_compiled
+        passes |= {snapshot.label: replace(snapshot, text=None) for snapshot in capture.passes()}
+    if compiled:
+        plan.check([*passes.values()])
+        return
+    # No compile was complete: the rule may name a pass that was not reached, and the failure matters more.
+    for rule in plan.unmatched([*passes.values()]):
+        say(f"no pass '{rule}' was reached before the compile failed.")
+
+
+def failure_text(capture: Capture) -> str:
+    """Why a compile failed, as commands print it."""
+    failure = capture.failure
+    if failure is None:
+        return ""
+    text = f"{capture.name} ({capture.target}) {failure.verdict}: {failure.message}".rstrip()
+    more = [line for line in _diagnostic_lines(failure.diagnostics) if not _is_said(line, text)]
+    return "\n".join([text, *more])
+
+
+def tell_failures(captures: StoredCaptures) -> int:
+    """Print why compiles failed, and return the exit code.
+
+    Triton's autotuner skips configurations that do not fit: if another configuration of the kernel fits, they do not
+    count as failures.
+    """
+    fitting = {(one.name, one.target) for one in captures.files if one.autotuning is not None and one.status == "ok"}
+    code = 0
+    for one in captures.files:
+        if one.status == "ok":
+            continue
+        say(failure_text(one.load()))
+        # Compiled, and failed: it does not fit.
+        passed_over = one.has_compiled and one.autotuning is not None
+        if not (passed_over and (one.name, one.target) in fitting):
+            code = 1
+    return code
+
+
+def _is_said(line: str, text: str) -> bool:
+    """Whether the text already contains what a line of diagnostics says."""
+    said = _LABEL.split(line)[-1].strip()
+    return said[:_TELLING_COLUMNS] in text or said.startswith(_SAYS_NOTHING)
+
+
+def _diagnostic_lines(diagnostics: str) -> list[str]:
+    """The diagnostics in the output of a compiler, each with its source line and caret, without the IR around them.
+
+    If there are none, the last lines. `irscope show ID --json` has the whole output.
+    """
+    lines = diagnostics.splitlines()
+    kept: list[str] = []
+    for number, line in enumerate(lines):
+        if _DIAGNOSTIC.search(line):
+            caret = number + 2 < len(lines) and lines[number + 2].strip() == "^"
+            kept += lines[number : number + 3] if caret else [line]
+    return list(dict.fromkeys(kept)) or lines[-_FRAMES_OF_OUTPUT:]

@@ -1,0 +1,45 @@
+"""Keeps a launch of a script on the GPU to run its variants, and says why that is not possible."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from irscope.errors import RecordingError
+from irscope.model.capture import Capture
+from irscope.model.recording_options import RecordingOptions
+from irscope.plan import PassPlan
+from irscope.record.process.requests import request_for
+from irscope.record.variants.measure import Session
+
+
+def why_no_gpu(subject: str | None, asked: RecordingOptions, capture: Capture) -> str:
+    """Why the variants of a capture cannot run here, as one sentence; empty if they can."""
+    if not capture.environment.gpu:
+        return "Whether the result is the same, and the time, need a GPU: this was recorded without one."
+    if not _script_of(subject) or asked.signature is not None:
+        return "Whether the result is the same, and the time, need the script that launches it: give the FILE."
+    return ""
+
+
+@contextmanager
+def launch_on_gpu(subject: str | None, asked: RecordingOptions, capture: Capture, number: int) -> Generator[Session]:
+    """Launch number `number` of the script that a capture was recorded from, kept on the GPU.
+
+    Raises RecordingError if the script makes another launch this time, and NoDevice without a GPU.
+    """
+    from irscope.record.gpu.session import device_session
+
+    file, _, kernel = (subject or "").partition("::")
+    request = request_for(file, replace(asked, plan=PassPlan(), snapshots="none"), kernel=kernel)
+    with device_session(request, number) as session:
+        if session.baseline.text("source") != capture.text("source"):
+            raise RecordingError(f"{file} launched another kernel, or with other arguments, when it ran again.")
+        yield session
+
+
+def _script_of(subject: str | None) -> str:
+    file = (subject or "").partition("::")[0]
+    return file if file.endswith(".py") and Path(file).is_file() else ""

@@ -1,0 +1,78 @@
+"""Stores the captures of a recording as they are completed."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from pathlib import Path
+from weakref import finalize
+
+from irscope.cli.output.talk import say
+from irscope.errors import CaptureFormatError
+from irscope.model.capture import Capture
+from irscope.store.file import read_manifest
+from irscope.store.recent import CaptureStore
+
+
+class Keeping:
+    """Stores each capture it is given; while it exists, nothing that was stored since is dropped from the store.
+
+    If the store cannot be written, a message says so once, and the recording goes on.
+    """
+
+    def __init__(self, store: CaptureStore) -> None:
+        self._store: CaptureStore | None = store
+        self._written: set[Path] = set()
+        lease = ExitStack()
+        lease.enter_context(store.recording())
+        finalize(self, lease.close)
+
+    def __call__(self, capture: Capture) -> Path | None:
+        """Store a capture, and return its file; one that was stored before keeps its place among the recent ones."""
+        if self._store is None:
+            return None
+        path = self._store.path_of(capture)
+        if self._is_worse(path, capture):
+            return None
+        try:
+            if path not in self._written or not self._store.update(capture):
+                self._store.add(capture)
+        except OSError as error:
+            tell_not_kept(error)
+            self._store = None
+            return None
+        self._written.add(path)
+        return path
+
+    def _is_worse(self, path: Path, capture: Capture) -> bool:
+        """Whether the capture was interrupted, but an earlier recording of the same compile was not."""
+        if capture.failure is None or capture.failure.kind != "interrupt" or not path.is_file():
+            return False
+        try:
+            return read_manifest(path).get("status") == "ok"
+        except CaptureFormatError:
+            return False
+
+
+@contextmanager
+def kept_captures(*, becomes_last: bool = True) -> Generator[Keeping]:
+    """An object that stores captures; none is dropped from the store while it, or a capture's file, is referenced.
+
+    `becomes_last`: whether `last` names one of them after the block.
+    """
+    store = CaptureStore()
+    with ExitStack() as stack:
+        for path in [] if becomes_last else store.paths()[:1]:
+            stack.callback(store.mark_last, path)
+        yield Keeping(store)
+
+
+def tell_not_kept(error: OSError) -> None:
+    """Print why a capture could not be stored; each reason once per process."""
+    _say_once(": ".join(str(part) for part in (error.filename, error.strerror or error) if part))
+
+
+@cache
+def _say_once(reason: str) -> None:
+    say(f"The recording is not kept: {reason}")

@@ -1,0 +1,144 @@
+"""The options of a recording on the command line: each command that records takes them as one value."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import fields
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, Protocol, cast
+
+import typer
+
+from irscope.cli.subject.endings import noted_incomplete
+from irscope.errors import PlanError, UsageError
+from irscope.model.recording_options import Flag, RecordingOptions
+from irscope.plan import PassPlan, PassRule
+
+_LEVELS = ("triton", "all", "none")
+
+
+class _RecordingCommand(Protocol):
+    """A command that takes the options of a recording as one value."""
+
+    def __call__(self, *args: Any, asked: RecordingOptions, **others: Any) -> int: ...
+
+
+def recorded(
+    *, without: Collection[str] = (), only: Collection[str] = ()
+) -> Callable[[_RecordingCommand], Callable[..., int]]:
+    """The decorator of such a command: where it has `asked`, Typer sees a parameter for each flag of the options.
+
+    Args:
+        without: those that the command does not take.
+        only: those that it takes, if they are few.
+    """
+    if unknown := {*without, *only} - _PARAMETERS.keys():
+        raise TypeError(f"a recording has no parameter {', '.join(sorted(unknown))}.")
+    shared = {
+        name: parameter for name, parameter in _PARAMETERS.items() if name not in without and (not only or name in only)
+    }
+
+    def decorate(command: _RecordingCommand) -> Callable[..., int]:
+        parameters: list[inspect.Parameter] = []
+        for parameter in inspect.signature(command, eval_str=True).parameters.values():
+            parameters += shared.values() if parameter.name == "asked" else [parameter]
+
+        @wraps(command)
+        def with_recording(**values: Any) -> int:
+            asked = recording_options({name: values.pop(name) for name in shared})
+            with noted_incomplete() as incomplete:
+                code = command(**values, asked=asked)
+            # A script that stopped half-way is a failure, whatever was made of the launches before.
+            return code or int(bool(incomplete))
+
+        seen = cast("Any", with_recording)
+        seen.__signature__ = inspect.Signature(parameters, return_annotation=int)
+        seen.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return with_recording
+
+    return decorate
+
+
+def recording_options(values: dict[str, Any]) -> RecordingOptions:
+    """The values of the flags, by parameter, as options; raises UsageError and PlanError."""
+    found: dict[str, Any] = {}
+    for item in fields(RecordingOptions):
+        flags: tuple[Flag, ...] = item.metadata["flags"]
+        given = {flag.parameter: values.get(flag.parameter, flag.default) for flag in flags}
+        if (combine := _COMBINED.get(item.name)) is not None:
+            found[item.name] = combine(given)
+        elif flags:
+            (value,) = given.values()
+            is_pair = flags[0].metavar == "NAME=VALUE"
+            found[item.name] = _named_values(value, flags[0].names[0]) if is_pair else value
+    if found["snapshots"] not in _LEVELS:
+        raise UsageError(f"--snapshots {found['snapshots']!r}: write triton, all or none.")
+    return RecordingOptions.of(found)
+
+
+def _named_values(rows: Sequence[str] | None, option: str) -> list[tuple[str, str]]:
+    """The pairs of a repeatable NAME=VALUE option; raises UsageError."""
+    pairs: list[tuple[str, str]] = []
+    for row in rows or ():
+        name, equals, value = row.partition("=")
+        if not equals or not name:
+            raise UsageError(f"{option} {row!r}: write NAME=VALUE.")
+        pairs.append((name.strip(), value.strip()))
+    return pairs
+
+
+def option_value(text: str) -> Any:
+    """A compile option's value: a number, true or false, none, or the text itself."""
+    named: dict[str, Any] = {"true": True, "false": False, "none": None}
+    if text.lower() in named:
+        return named[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _compile_options(given: dict[str, Any]) -> dict[str, Any]:
+    """`--option` and the flags of single options, which come first."""
+    chosen = {name: option_value(value) for name, value in _named_values(given.pop("option"), "--option")}
+    return chosen | {name: number for name, number in given.items() if number is not None}
+
+
+def _plan(given: dict[str, Any]) -> PassPlan:
+    """The plan of `--plan`, `--disable-pass` and `--enable-only` together."""
+    plan = PassPlan()
+    if (file := given["plan"]) is not None:
+        try:
+            plan = PassPlan.parse(Path(file).read_text("utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise PlanError(f"cannot read the plan {file!r}: {error}.") from error
+    disabled = tuple(PassRule.parse(text) for text in given["disable_pass"] or ())
+    kept = tuple(PassRule.parse(text) for text in given["enable_only"] or ())
+    return PassPlan(plan.disabled + disabled, plan.only + kept)
+
+
+_COMBINED: dict[str, Callable[[dict[str, Any]], Any]] = {"options": _compile_options, "plan": _plan}
+"""The options that several flags make."""
+
+
+def _parameter(flag: Flag) -> inspect.Parameter:
+    if flag.names:
+        shown: Any = typer.Option(
+            *flag.names,
+            metavar=flag.metavar,
+            help=flag.help,
+            min=flag.least,
+            show_default=flag.shows_default,
+            rich_help_panel=flag.panel,
+        )
+    else:
+        shown = typer.Argument(metavar=flag.metavar, help=flag.help)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(flag.parameter, kind, default=flag.default, annotation=Annotated[flag.kind, shown])
+
+
+_PARAMETERS = {flag.parameter: _parameter(flag) for item in fields(RecordingOptions) for flag in item.metadata["flags"]}

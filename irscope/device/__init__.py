@@ -1,0 +1,1 @@
+"""Hardware, for recording and viewing: parts, limits, occupancy, measurements."""

@@ -1,0 +1,1 @@
+"""Text to structure: readers of every language that a stage is written in."""

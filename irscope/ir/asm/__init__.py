@@ -1,0 +1,1 @@
+"""Reads assembly and its binaries: PTX, SASS, AMDGCN, ELF."""

@@ -1,0 +1,79 @@
+"""The control fields of a SASS instruction (Volta and later): stall, yield, scoreboard barriers, operand reuse.
+
+Since Volta, NVIDIA's 128-bit instructions carry their own scheduling. Counted from the lowest bit of the 128:
+
+    105–108  stall: cycles before the warp's next instruction may issue
+    109      yield: 0 lets the scheduler switch to another warp, 1 prefers to stay
+    110–112  write barrier: the scoreboard set until the result is written, 7 for none
+    113–115  read barrier: the scoreboard set until the operands are read, 7 for none
+    116–121  wait mask: the scoreboards that must be clear before it issues
+    122–125  reuse: source operands kept in the operand cache, `.reuse` in the text
+
+Sources: Z. Jia, M. Maggioni, B. Staiger, D. P. Scarpazza, "Dissecting the NVIDIA Volta GPU Architecture via
+Microbenchmarking" (arXiv:1804.06826), 2018, section 2.1; the notation is the one that maxas, turingas and CuAssembler
+have established: `B01----:R2:W3:Y:S04`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_NO_BARRIER = 7
+
+# B------:R-:W0:-:S07    B01----:R2:W-:Y:S12
+CONTROL = re.compile(r"B(?P<wait>[0-5-]{6}):R(?P<read>[0-6-]):W(?P<write>[0-6-]):(?P<yields>[Y-]):S(?P<stall>\d\d)")
+
+
+@dataclass(frozen=True, slots=True)
+class ControlInfo:
+    """How one instruction is scheduled. As text `B01----:R2:W3:Y:S04`."""
+
+    stall: int = 0
+    """Cycles before the warp's next instruction may issue, 0 to 15."""
+    yields: bool = False
+    """Whether the scheduler is asked to switch to another warp."""
+    write_barrier: int | None = None
+    """The scoreboard that is set until the result is written, 0 to 5."""
+    read_barrier: int | None = None
+    """The scoreboard that is set until the operands are read, 0 to 5."""
+    wait_mask: int = 0
+    """Bit n: it waits for scoreboard n to clear."""
+
+    @staticmethod
+    def decode(encoding: tuple[int, int]) -> ControlInfo:
+        """Read the fields from an encoding, given as its low and its high 64 bits."""
+        bits = encoding[1] >> (105 - 64)
+        write, read = bits >> 5 & 7, bits >> 8 & 7
+        return ControlInfo(
+            stall=bits & 15,
+            yields=not bits >> 4 & 1,
+            write_barrier=None if write == _NO_BARRIER else write,
+            read_barrier=None if read == _NO_BARRIER else read,
+            wait_mask=bits >> 11 & 63,
+        )
+
+    @staticmethod
+    def parse(text: str) -> ControlInfo | None:
+        """Read `B01----:R2:W3:Y:S04`; None if the text has another form."""
+        match = CONTROL.fullmatch(text)
+        if match is None:
+            return None
+        return ControlInfo(
+            stall=int(match["stall"]),
+            yields=match["yields"] == "Y",
+            write_barrier=None if match["write"] == "-" else int(match["write"]),
+            read_barrier=None if match["read"] == "-" else int(match["read"]),
+            wait_mask=sum(1 << int(digit) for digit in set(match["wait"]) - {"-"}),
+        )
+
+    def __str__(self) -> str:
+        waits = "".join(str(n) if self.wait_mask >> n & 1 else "-" for n in range(6))
+        read = "-" if self.read_barrier is None else self.read_barrier
+        write = "-" if self.write_barrier is None else self.write_barrier
+        return f"B{waits}:R{read}:W{write}:{'Y' if self.yields else '-'}:S{self.stall:02}"
+
+    @property
+    def waits_for(self) -> tuple[int, ...]:
+        """The scoreboards it waits for."""
+        return tuple(n for n in range(6) if self.wait_mask >> n & 1)

@@ -1,0 +1,178 @@
+"""The resources of a compiled kernel, gathered from its artifacts, its metadata and the assembler's log."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from irscope.errors import ParseError
+from irscope.ir.asm.amdgcn import AmdgcnFunction, parse_amdgcn
+from irscope.ir.asm.cubin import read_cubin
+from irscope.ir.asm.elf import parse_elf
+from irscope.ir.asm.sass import SassFunction
+from irscope.ir.asm.sass_reader import parse_sass
+from irscope.model.capture import Resources
+
+# ptxas info    : Compiling entry function 'matmul_kernel' for 'sm_90a'
+_ENTRY = re.compile(r"Compiling entry function '(?P<name>[^']+)'")
+#     584 bytes stack frame, 772 bytes spill stores, 716 bytes spill loads
+_SPILLS = re.compile(
+    r"(?P<stack>\d{1,12}) bytes stack frame, (?P<stores>\d{1,12}) bytes spill stores, "
+    r"(?P<loads>\d{1,12}) bytes spill loads"
+)
+# ptxas info    : Used 32 registers, used 1 barriers, 584 bytes cumulative stack size, 416 bytes cmem[0]
+_USED = re.compile(r"Used (?P<registers>\d{1,12}) registers")
+_BARRIERS = re.compile(r"used (?P<barriers>\d{1,12}) barriers")
+_CUMULATIVE = re.compile(r"(?P<bytes>\d{1,12}) bytes cumulative stack size")
+_CONSTANTS = re.compile(r"(?P<bytes>\d{1,12}) bytes cmem\[0\]")
+
+
+def read_resources(
+    stage_texts: Mapping[str, str | bytes], metadata: Mapping[str, Any] | None = None, ptxas_log: str = ""
+) -> Resources:
+    """Gather the resources of a kernel.
+
+    Args:
+        stage_texts: stage to artifact; `cubin`, `sass` and `amdgcn` are read if present.
+        metadata: Triton's metadata of the kernel: `name`, `shared` and `tmem_size` are read.
+        ptxas_log: the output of `ptxas -v`, or an empty string.
+
+    Returns the resources; a number that no source gives is None. Never raises.
+    """
+    metadata = metadata or {}
+    name = str(metadata.get("name") or "")
+    amdgcn = stage_texts.get("amdgcn")
+    if isinstance(amdgcn, str):
+        found = _of_amdgcn(_named(parse_amdgcn(amdgcn), name))
+    else:
+        logged = parse_ptxas_log(ptxas_log)
+        found = _fill(logged.get(name) or _only(logged), _of_cuda(stage_texts, name))
+    shared = metadata.get("shared")
+    columns = metadata.get("tmem_size")
+    return replace(
+        found,
+        shared_bytes=shared if isinstance(shared, int) else found.shared_bytes,
+        tensor_memory_columns=columns if isinstance(columns, int) and columns else None,
+    )
+
+
+def parse_ptxas_log(text: str) -> dict[str, Resources]:
+    """Read the output of `ptxas -v`: entry function to resources. Unknown lines are skipped."""
+    found: dict[str, Resources] = {}
+    name = ""
+    for line in text.splitlines():
+        entry = _ENTRY.search(line)
+        if entry is not None:
+            name = entry["name"]
+            found[name] = Resources()
+            continue
+        if name:
+            found[name] = _read_log_line(line, found[name])
+    return found
+
+
+def _read_log_line(line: str, known: Resources) -> Resources:
+    spills = _SPILLS.search(line)
+    if spills is not None:  # one such line for the kernel, and one for each function that it calls
+        return replace(
+            known,
+            stack_bytes=int(spills["stack"]) if known.stack_bytes is None else known.stack_bytes,
+            spill_store_bytes=(known.spill_store_bytes or 0) + int(spills["stores"]),
+            spill_load_bytes=(known.spill_load_bytes or 0) + int(spills["loads"]),
+        )
+    used = _USED.search(line)
+    if used is None:
+        return known
+    barriers, constants, stack = _BARRIERS.search(line), _CONSTANTS.search(line), _CUMULATIVE.search(line)
+    return replace(
+        known,
+        registers=int(used["registers"]),
+        barriers=int(barriers["barriers"]) if barriers else known.barriers,
+        stack_bytes=int(stack["bytes"]) if stack else known.stack_bytes,
+        constant_bytes=int(constants["bytes"]) if constants else known.constant_bytes,
+    )
+
+
+def _of_cuda(stages: Mapping[str, str | bytes], name: str) -> Resources:
+    found = Resources()
+    cubin = stages.get("cubin")
+    if isinstance(cubin, bytes):
+        try:
+            kernels = read_cubin(parse_elf(cubin))
+        except ParseError:
+            kernels = {}
+        found = kernels.get(name) or _only(kernels) or found
+    sass = stages.get("sass")
+    if isinstance(sass, str):
+        found = _fill(found, _of_sass(_named(parse_sass(sass), name)))
+    return found
+
+
+def _of_sass(function: SassFunction | None) -> Resources:
+    """Spills are counted as ptxas counts them: the bytes of every store to, and load from, local memory in the text."""
+    if function is None:
+        return Resources()
+    function = function.without_padding()
+    widths = [(item.opcode.split(".")[0], _local_bytes(item.opcode)) for item in function.instructions]
+    return Resources(
+        spill_store_bytes=sum(width for opcode, width in widths if opcode == "STL"),
+        spill_load_bytes=sum(width for opcode, width in widths if opcode == "LDL"),
+        instruction_count=len(function.instructions),
+    )
+
+
+def _local_bytes(opcode: str) -> int:
+    """Bytes per thread: `STL` 4, `LDL.LU.64` 8, `STL.S16` 2."""
+    for part in opcode.split(".")[1:]:
+        bits = part.lstrip("US")
+        if bits in ("8", "16", "64", "128", "256"):
+            return int(bits) // 8
+    return 4
+
+
+def _of_amdgcn(function: AmdgcnFunction | None) -> Resources:
+    if function is None:
+        return Resources()
+    number = function.number
+    accumulators = _first(number("NumAgprs"), number("num_agpr"), number("agpr_count"))
+    total = number("vgpr_count")
+    # vgpr_count counts both kinds of register, the accumulators from the next multiple of four on
+    plain = total if not accumulators else None
+    spilled = number("vgpr_spill_count")
+    spill_bytes = None if spilled is None else 4 * spilled
+    return Resources(
+        registers=_first(number("NumVgprs"), number("num_vgpr"), plain),
+        accumulator_registers=accumulators,
+        scalar_registers=_first(number("sgpr_count"), number("TotalNumSgprs")),
+        spill_store_bytes=spill_bytes,
+        scalar_spills=number("sgpr_spill_count"),
+        stack_bytes=_first(number("private_segment_fixed_size"), number("ScratchSize")),
+        shared_bytes=_first(number("group_segment_fixed_size"), number("LDSByteSize")),
+        constant_bytes=None,
+        code_bytes=number("codeLenInByte"),
+        instruction_count=len(function.instructions),
+    )
+
+
+def _first(*values: int | None) -> int | None:
+    return next((value for value in values if value is not None), None)
+
+
+def _fill(known: Resources | None, other: Resources) -> Resources:
+    """`known`, with unknown values taken from `other`."""
+    if known is None:
+        return other
+    missing = {name: getattr(other, name) for name in Resources.__slots__ if getattr(known, name) is None}
+    return replace(known, **missing)
+
+
+def _only(found: Mapping[str, Resources]) -> Resources | None:
+    return next(iter(found.values())) if len(found) == 1 else None
+
+
+def _named(items: tuple[Any, ...], name: str) -> Any:
+    """The item of that name, else the only one there is."""
+    match = next((item for item in items if item.name == name), None)
+    return match if match is not None else (items[0] if len(items) == 1 else None)

@@ -1,0 +1,1 @@
+"""Where each line of a stage's text comes from in Python."""

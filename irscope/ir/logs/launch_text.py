@@ -1,0 +1,160 @@
+"""Reads the launch that a module was compiled for from its text: kernel, signature, options, target."""
+
+from __future__ import annotations
+
+import re
+
+from irscope.errors import TargetError
+from irscope.ir.locations.stages import read_locations
+from irscope.ir.mlir.tokens import closing, split_commas
+from irscope.model.capture import Kernel, Launch, Target
+
+# tt.func public @matmul(%a: !tt.ptr<f16> {tt.divisibility = 16 : i32} loc("a"(#loc)), …
+_KERNEL = re.compile(r'^[ \t]*tt\.func (?:public )?@(?:"(?P<quoted>[^"\n]*)"|(?P<name>[\w.$-]+))\(', re.MULTILINE)
+# tt.func private @helper(  |  llvm.func internal @helper(
+_PUBLIC = re.compile(r'^[ \t]*tt\.func public @(?:"(?P<quoted>[^"\n]*)"|(?P<name>[\w.$-]+))\(', re.MULTILINE)
+# llvm.func @matmul(%arg0: …) attributes {nvvm.kernel = 1 : ui1, …
+_LLVM_KERNEL = re.compile(
+    r'^[ \t]*llvm\.func (?:[a-z_]+ )*@"?(?P<name>[^"(\n]+)"?\([^\n]*(?:nvvm|rocdl)\.kernel', re.MULTILINE
+)
+# llvm.func @matmul(%arg0: …) attributes {…} {
+_LLVM_BODY = re.compile(r'^[ \t]*llvm\.func @"?(?P<name>[^"(\n]+)"?\([^\n]*\{(?: loc\([^\n]*)?$', re.MULTILINE)
+# %a: !tt.ptr<f16> {tt.divisibility = 16 : i32} loc("a"(#loc))
+_PARAMETER = re.compile(r"^%(?P<name>[\w.$-]+): (?P<rest>.*)$", re.DOTALL)
+# loc("a"(#loc))   loc(#loc25)
+_NAME_LOCATION = re.compile(r'loc\("(?P<name>[A-Za-z_]\w*)"\(|loc\((?P<alias>#loc[\w.$-]*)\)')
+# #loc25 = loc("a"(#loc))
+_NAME_ALIAS = re.compile(r'^(#loc[\w.$-]*) = loc\("([A-Za-z_]\w*)"\(', re.MULTILINE)
+# tt.divisibility = 16 : i32
+_ATTRIBUTE = re.compile(r"(?<![\w.])(?P<name>[\w.]+) = (?P<value>-?[\w.]+)")
+# "ttg.num-warps" = 4 : i32   "triton_gpu.threads-per-warp" = 32 : i32   ttg.target = "cuda:90"
+_MODULE_NUMBER = re.compile(
+    r'"(?:ttg|triton_gpu)\.(?P<name>num-warps|num-ctas|threads-per-warp)" = (?P<value>\d{1,9})\b'
+)
+_MODULE_TARGET = re.compile(r'"?(?:ttg|triton_gpu)\.target"? = "(?P<target>\w+:\w+)"')
+_POINTER = re.compile(r"^!tt\.ptr<(?P<type>.*?)(?:, \d+)?>$", re.DOTALL)
+
+_TYPES = {
+    "f16": "fp16",
+    "f32": "fp32",
+    "f64": "fp64",
+    "f8E4M3FN": "fp8e4nv",
+    "f8E4M3FNUZ": "fp8e4b8",
+    "f8E4M3": "fp8e4nv",
+    "f8E5M2": "fp8e5",
+    "f8E5M2FNUZ": "fp8e5b16",
+}
+_HEAD = 20_000
+_MAX_PARAMETERS_TEXT = 200_000
+
+UNKNOWN_TARGET = Target("unknown", "unknown", 32)
+"""The target of a capture if the compiled target is unknown."""
+
+
+def kernel_of_module(text: str) -> str:
+    """The name of a module's kernel: its public function; empty if there is none."""
+    match = _PUBLIC.search(text) or _KERNEL.search(text)
+    if match is not None:
+        return match["quoted"] or match["name"] or ""
+    match = _LLVM_KERNEL.search(text) or _LLVM_BODY.search(text)
+    return match["name"] if match else ""
+
+
+def target_of_module(text: str, warp_size: int = 0) -> Target | None:
+    """The target in the module's attributes; None if the module has none yet."""
+    match = _MODULE_TARGET.search(text, 0, _module_head(text))
+    if match is None:
+        return None
+    numbers = dict(_module_numbers(text))
+    return target_named(match["target"], int(numbers.get("threads-per-warp", warp_size)))
+
+
+def target_named(name: str, warp_size: int = 0) -> Target:
+    """The target of a text such as `cuda:90`; an unknown one keeps its name."""
+    warp_size = warp_size if warp_size <= 128 else 0
+    try:
+        target = Target.parse(name)
+    except TargetError:
+        backend, _, arch = name.partition(":")
+        # A capture allows no other characters in a target.
+        backend, arch = (re.sub(r"[^\w.+-]", "", text)[:40] or "unknown" for text in (backend, arch))
+        target = Target(backend, arch, warp_size or 32)
+    return Target(target.backend, target.arch, warp_size or target.warp_size)
+
+
+def options_of_module(text: str) -> dict[str, int]:
+    """The compile options in a module's attributes: num_warps and num_ctas."""
+    return {name.replace("-", "_"): int(value) for name, value in _module_numbers(text) if name != "threads-per-warp"}
+
+
+def launch_of_module(text: str, options: dict[str, object] | None = None) -> Launch:
+    """The launch, as far as the text of a module contains it.
+
+    Constants are folded into the IR, so they and the Python source stay unknown. The types are Triton's (`*fp16`), in
+    the order of the function, without its `constexpr` parameters.
+    """
+    match = _PUBLIC.search(text) or _KERNEL.search(text)
+    name = kernel_of_module(text)
+    language = "gluon" if "gluon." in text else "triton"
+    chosen = tuple(sorted({**options_of_module(text), **(options or {})}.items()))
+    if match is None:
+        return Launch(Kernel(name), options=chosen, language=language)
+    names = dict(_NAME_ALIAS.findall(text))
+    signature: list[tuple[str, str]] = []
+    attributes: list[tuple[str, str]] = []
+    limit = min(len(text), match.end() + _MAX_PARAMETERS_TEXT)
+    end = closing(text, match.end() - 1, limit)
+    for parameter in split_commas(text[match.end() : end if end >= 0 else limit]):
+        parsed = _PARAMETER.match(parameter)
+        if parsed is None:
+            continue
+        kind, dictionary, location = _split_parameter(parsed["rest"])
+        found = _NAME_LOCATION.search(location)
+        own = (found["name"] or names.get(found["alias"], "")) if found else ""
+        own = own or parsed["name"]
+        signature.append((own, _type_text(kind)))
+        pairs = ", ".join(f"{item['name']}={item['value']}" for item in _ATTRIBUTE.finditer(dictionary))
+        if pairs:
+            attributes.append((own, pairs))
+    file, line = _place(text, match.start())
+    return Launch(
+        Kernel(name, file, line),
+        signature=tuple(signature),
+        attributes=tuple(attributes),
+        options=chosen,
+        language=language,
+    )
+
+
+def _type_text(kind: str) -> str:
+    """An MLIR type as in a signature: `!tt.ptr<f16>` is `*fp16`; unknown types stay as they are."""
+    pointer = _POINTER.match(kind)
+    if pointer is not None:
+        return "*" + _type_text(pointer["type"])
+    return _TYPES.get(kind, kind)
+
+
+def _place(text: str, position: int) -> tuple[str, int]:
+    line = text.count("\n", 0, position) + 1
+    chain = read_locations(text, "mlir").chain_at(line)
+    return (chain[0].file, chain[0].line) if chain else ("", 0)
+
+
+def _module_head(text: str) -> int:
+    start = max(text.find("\nmodule"), 0)
+    end = text.find("\n", start + 1)
+    return min(end if end >= 0 else len(text), start + _HEAD)
+
+
+def _module_numbers(text: str) -> list[tuple[str, str]]:
+    return [(match["name"], match["value"]) for match in _MODULE_NUMBER.finditer(text, 0, _module_head(text))]
+
+
+def _split_parameter(rest: str) -> tuple[str, str, str]:
+    """Type, attributes and location of one parameter."""
+    kind, brace, behind = rest.partition(" {")
+    if brace and "loc(" not in kind:
+        dictionary, _, location = behind.partition("}")
+        return kind.strip(), dictionary, location
+    kind, _, location = rest.partition(" loc(")
+    return kind.strip(), "", "loc(" + location if location else ""

@@ -1,0 +1,1 @@
+"""Reads MLIR: operations, values, aliases, encodings and types."""

@@ -1,0 +1,183 @@
+"""Reads the text of an encoding, such as `#ttg.blocked<{…}>`, into its kind and parameters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, Union
+
+from irscope.errors import ParseError
+from irscope.ir.mlir.alias_table import AliasTable, definitions
+from irscope.ir.mlir.tokens import closing, split_commas
+
+_Space = Literal["registers", "shared", "tensor", "unknown"]
+"""The memory that holds the elements."""
+
+Value = Union[int, bool, str, "Encoding", tuple["Value", ...], tuple[tuple[str, "Value"], ...]]
+"""The value of a parameter: a number, a word, an encoding, or a list of these."""
+
+_SPACES: dict[str, _Space] = {
+    "blocked": "registers",
+    "slice": "registers",
+    "nvidia_mma": "registers",
+    "dot_op": "registers",
+    "linear": "registers",
+    "generic_linear": "registers",
+    "amd_mfma": "registers",
+    "amd_wmma": "registers",
+    "swizzled_shared": "shared",
+    "nvmma_shared": "shared",
+    "padded_shared": "shared",
+    "shared_linear": "shared",
+    "amd_rotating_shared": "shared",
+    "partitioned_shared": "shared",
+    "tensor_memory_encoding": "tensor",
+    "tensor_memory_scales_encoding": "tensor",
+}
+
+_DEEPEST = 32
+"""Levels of nesting; no compiler prints more."""
+
+# #ttg.blocked<{…}>
+_OF_DIALECT = re.compile(r"#[A-Za-z_][\w$]*\.[\w$.]")
+# #blocked1   #ttg.blocked   #ttg.slice
+_NAME = re.compile(r"#[A-Za-z_][\w$.]*")
+# 512   -12   0 : i32   512:+16, an interval and its padding   sizePerThread   "text"
+_PLAIN = re.compile(r'(?P<number>-?\d+)(?: : \w+|:\+(?P<padding>\w+))?|[A-Za-z_]\w*|"[^"]*"')
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """An encoding of MLIR: its name, its parameters, its text."""
+
+    name: str
+    """With the dialect: `ttg.blocked`; empty if irscope cannot read the text."""
+    parameters: tuple[tuple[str, Value], ...]
+    """In the order of the text; a parameter without a name has an empty one."""
+    text: str
+    """As written, with every alias resolved."""
+
+    @property
+    def kind(self) -> str:
+        """`blocked`, `nvidia_mma`, …: the name without the dialect."""
+        return self.name.rpartition(".")[2]
+
+    @property
+    def space(self) -> _Space:
+        """The memory that holds the elements."""
+        return _SPACES.get(self.kind, "unknown")
+
+    @property
+    def title(self) -> str:
+        """The name for tables: `mma v3`, `dot operand 0 of mma v2`, `slice 1 of blocked`, `128-byte nvmma shared`."""
+        if "." not in self.name:
+            # An alias that was not resolved.
+            return self.text
+        parent = self["parent"]
+        if self.kind in ("dot_op", "slice") and isinstance(parent, Encoding):
+            what = f"dot operand {self['opIdx']}" if self.kind == "dot_op" else f"slice {self['dim']}"
+            return f"{what} of {parent.title}"
+        if self.kind == "nvidia_mma":
+            version = self["versionMajor"]
+            return f"mma v{version}" if version is not None else "mma"
+        if self.kind == "nvmma_shared":
+            return f"{self['swizzlingByteWidth']}-byte nvmma shared"
+        return (self.kind or "unknown").removesuffix("_encoding").replace("amd_", "").replace("_", " ")
+
+    def __getitem__(self, name: str) -> Value | None:
+        """The value of a parameter; None if the text does not give it."""
+        return next((value for key, value in self.parameters if key == name), None)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def read_aliases(text: str) -> dict[str, str]:
+    """The encodings that a module defines aliases for: alias with its sign → text, its own aliases resolved."""
+    raw = {name: value for name, value in definitions(text).items() if name[0] == "#" and _OF_DIALECT.match(value)}
+    table = AliasTable(raw)
+    return {name: table.resolve(name) for name in raw}
+
+
+def resolve_aliases(text: str, aliases: Mapping[str, str]) -> str:
+    """The text with every alias replaced by its definition; undefined names stay."""
+    return AliasTable(aliases).expand(text)
+
+
+def parse_encoding(text: str, aliases: Mapping[str, str] | None = None) -> Encoding:
+    """Read an encoding; raises ParseError if the text is not one. If its body cannot be read, only the text is kept."""
+    text = " ".join(resolve_aliases(text.strip(), aliases or {}).split())
+    match = _NAME.match(text)
+    if match is None or "." not in match[0]:
+        raise ParseError(f"{text!r} is no encoding: write one as TTGIR does, such as '#ttg.blocked<{{…}}>'.")
+    return read_encoding(text)
+
+
+def read_encoding(text: str) -> Encoding:
+    """Read an encoding whose aliases are resolved; never raises: of what cannot be read only the text is kept."""
+    try:
+        return _encoding(text, 0)
+    except ParseError:
+        match = _NAME.match(text)
+        return Encoding(match[0].removeprefix("#") if match and "." in match[0] else "", (), text)
+
+
+def _encoding(text: str, depth: int) -> Encoding:
+    match = _NAME.match(text)
+    if match is None or depth > _DEEPEST:
+        raise ParseError(f"{text[:80]!r} is no encoding, or is nested too deep")
+    body = text[match.end() :]
+    return Encoding(match[0][1:], _items(_inside(body), depth) if body else (), text)
+
+
+def _inside(text: str) -> str:
+    """The text within the brackets that enclose a whole text."""
+    if text[:1] not in ("<", "{", "[") or closing(text, 0) != len(text) - 1:
+        raise ParseError(f"{text[:80]!r} is no list in brackets")
+    return text[1:-1]
+
+
+def _items(text: str, depth: int) -> tuple[tuple[str, Value], ...]:
+    """The parameters of a comma-separated list; a dictionary without a name adds its own."""
+    if depth > _DEEPEST:
+        raise ParseError("it is nested too deep")
+    items: list[tuple[str, Value]] = []
+    for part in filter(None, split_commas(text)):
+        # [512:+16] {order = [1, 0]}
+        while part[:1] in ("{", "["):
+            end = closing(part, 0) + 1
+            if part[0] == "{":
+                items += _items(_inside(part[:end]), depth + 1)
+            else:
+                items.append(("", _value(part[:end], depth)))
+            part = part[end:].strip()
+        name, equals, value = part.partition(" = ")
+        if equals:
+            items.append((name, _value(value, depth)))
+        elif part:
+            items.append(("", _value(part, depth)))
+    return tuple(items)
+
+
+def _value(text: str, depth: int) -> Value:
+    if depth > _DEEPEST:
+        raise ParseError("it is nested too deep")
+    if text[:1] == "#":
+        return _encoding(text, depth + 1)
+    if text[:1] == "{":
+        return _items(_inside(text), depth + 1)
+    if text[:1] == "[":
+        return tuple(_value(part, depth + 1) for part in filter(None, split_commas(_inside(text))))
+    match = _PLAIN.fullmatch(text)
+    if match is None:
+        raise ParseError(f"{text[:80]!r} is no value")
+    if match["number"] is None:
+        return text == "true" if text in ("true", "false") else text.strip('"')
+    number = _number(match["number"])
+    return (number, _number(match["padding"])) if match["padding"] else number
+
+
+def _number(digits: str) -> int:
+    """The value of decimal digits; 0 if there are too many for any size."""
+    return int(digits) if digits.lstrip("-").isdecimal() and len(digits) < 20 else 0

@@ -1,0 +1,135 @@
+"""The tokens that structure MLIR text, with their spans: brackets, commas, colons, arrows and locations.
+
+Everything that splits MLIR text goes through `marks`: lists, types, attributes, parameters and `loc(...)`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+STRING = r'(?<!\\)"(?:[^"\\\n]|\\.)*"'
+"""A string with its escapes; it never spans two lines."""
+ALIAS = re.compile(r"[#!][A-Za-z_$][\w$]*(?![\w$.<])")
+"""A use of an alias: `#blocked1`, but not `#ttg.slice<…>`."""
+
+# "text with ) in it"   loc(   ->   (   ,   :
+_MARK = re.compile(STRING + r"|(?<![\w.$@%#!-])loc\(|->|[()\[\]{}<>,:]")
+_OPENING = frozenset(["loc(", "(", "[", "{", "<"])
+_CLOSING = frozenset(")]}>")
+
+Mark = tuple[str, int, int]
+"""(token, position, how many brackets it stands in); a bracket does not stand in itself."""
+
+
+def marks(text: str, start: int = 0, stop: int | None = None) -> Iterator[Mark]:
+    """The structuring tokens of a part of a text, in order; strings are skipped, surplus closing brackets ignored."""
+    depth = 0
+    for match in _MARK.finditer(text, start, len(text) if stop is None else stop):
+        token = match[0]
+        if token in _OPENING:
+            yield token, match.start(), depth
+            depth += 1
+        elif token in _CLOSING:
+            depth = max(depth - 1, 0)
+            yield token, match.start(), depth
+        elif token[0] != '"':
+            yield token, match.start(), depth
+
+
+def closing(text: str, opening: int, stop: int | None = None) -> int:
+    """The position of the bracket that closes the one at `opening`, before `stop`; -1 if there is none."""
+    for token, position, depth in marks(text, opening, stop):
+        if not depth and token in _CLOSING:
+            return position
+    return -1
+
+
+def split_commas(text: str) -> list[str]:
+    """A list split at the commas outside of brackets."""
+    parts: list[str] = []
+    start = 0
+    for token, position, depth in marks(text):
+        if token == "," and not depth:
+            parts.append(text[start:position].strip())
+            start = position + 1
+    return [*parts, text[start:].strip()]
+
+
+def types_of(text: str) -> str:
+    """The types of an operation: what follows the last ` : ` outside of brackets; an empty string if nothing does."""
+    start = -1
+    for token, position, depth in marks(text):
+        if token == ":" and not depth and text[position - 1 : position + 2] == " : ":
+            start = position + 2
+    return text[start:].removesuffix("{").strip() if start >= 0 else ""
+
+
+def parameters_of(header: str) -> dict[str, tuple[str, str]]:
+    """The arguments that the head of a function or block declares: name → (type, attributes)."""
+    opening = header.find("(")
+    end = closing(header, opening) if opening >= 0 else -1
+    found: dict[str, tuple[str, str]] = {}
+    for part in split_commas(header[opening + 1 : end]) if end >= 0 else ():
+        name, colon, rest = part.partition(": ")
+        if colon:
+            kind, _, attributes = rest.partition(" {")
+            found[name] = kind, attributes.removesuffix("}")
+    return found
+
+
+def behind_arrow(text: str) -> list[str]:
+    """The types behind the last arrow outside of brackets; an empty list if there is none."""
+    start = -1
+    for token, position, depth in marks(text):
+        if token == "->" and not depth:
+            start = position + 2
+    if start < 0:
+        return []
+    rest = text[start:].strip()
+    if rest.startswith("(") and (end := closing(rest, 0)) >= 0:
+        return [part for part in split_commas(rest[1:end]) if part]
+    return split_commas(rest.removesuffix("{").strip())
+
+
+def attribute_spans(text: str) -> Iterator[tuple[int, int]]:
+    """(start, end) of each attribute dictionary of an operation, properties included; those of types are left out."""
+    start = outer = -1
+    for token, position, depth in marks(text):
+        if start < 0:
+            # A brace that ends the line opens a region.
+            if token == "{" and position + 1 < len(text):
+                start, outer = position, depth
+        elif token == "}" and depth == outer:
+            # " <{axis = 0}>" are properties, "#ttg.blocked<{…}>" is an attribute of a type.
+            if text[start - 1 : start] != "<":
+                yield start, position + 1
+            elif text[start - 2 : start - 1] == " ":
+                yield start - 1, position + 2
+            start = -1
+
+
+def location_spans(text: str) -> Iterator[tuple[int, int]]:
+    """(start, end) of each outermost `loc(...)` of a line; one that is not closed is left out."""
+    start = outer = -1
+    for token, position, depth in marks(text):
+        if start < 0:
+            if token == "loc(":
+                start, outer = position, depth
+        elif token == ")" and depth == outer:
+            yield start, position + 1
+            start = -1
+
+
+def trailing_location(line: str) -> str | None:
+    """What stands in the `loc(...)` that ends a line; None if the line ends otherwise."""
+    start = line.rfind("loc(")
+    if start < 0 or line[-1] != ")":
+        return None
+    inner = line[start + 4 : -1]
+    if line[start - 1] in " \t" and '"' not in inner and inner.count("(") == inner.count(")"):
+        return inner
+    last = None
+    for last in location_spans(line):  # noqa: B007 (the last one is wanted)
+        pass
+    return line[last[0] + 4 : -1] if last is not None and last[1] == len(line) else None

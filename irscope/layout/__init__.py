@@ -1,0 +1,1 @@
+"""Linear layouts: their algebra, the maps they are, conversions between them."""

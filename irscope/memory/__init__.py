@@ -1,0 +1,1 @@
+"""Memory accesses: widths, sectors, lines, bank conflicts, and their costs."""

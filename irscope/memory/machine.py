@@ -1,0 +1,123 @@
+"""The memory instructions of the assembly per place in the kernel: accesses and their widths, shuffles, barriers."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from irscope.ir.locations.stages import Chain, read_locations
+from irscope.model.capture import Capture
+
+Key = tuple[tuple[str, int, int], ...]
+Action = Literal[
+    "global load", "global store", "async copy", "shared load", "shared store", "matrix load", "matrix store",
+    "shuffle", "barrier", "bulk copy", "atomic",
+]  # fmt: skip
+
+# @%p1 ld.global.L1::evict_last.v4.b32 {…}      global_load_dwordx4 v[2:5], …      ds_read_b128 …
+_OPCODE = re.compile(r"^\s*(?:@!?[\w%$]+\s+)?([a-z][\w.:]*)\s+(.*)$")
+_VECTOR = re.compile(r"\.v(\d)")
+_TYPE = re.compile(r"\.[busf](\d{1,4})\b")
+# …], 0x10, %r67;   ], 16;
+_COPY_BYTES = re.compile(r"\],\s*(0x[0-9a-f]{1,9}|\d{1,9})\b")
+# global_load_dwordx4   buffer_store_short   global_load_d16_b16   buffer_load_b128   global_load_lds_dwordx4
+_AMD_DWORDS = re.compile(r"_dword(?:x(\d))?\b|_dword(?:x(\d))?_")
+_AMD_BITS = re.compile(r"_[bui](8|16|32|64|96|128)\b")
+
+_PTX: tuple[tuple[str, Action], ...] = (
+    ("ld.global", "global load"), ("st.global", "global store"), ("cp.async.bulk", "bulk copy"),
+    ("cp.async.c", "async copy"),
+    ("ldmatrix", "matrix load"), ("stmatrix", "matrix store"), ("ld.shared", "shared load"),
+    ("st.shared", "shared store"),
+    ("shfl.sync", "shuffle"), ("bar", "barrier"), ("red.", "atomic"), ("atom.", "atomic"),
+)  # fmt: skip
+_AMDGCN: tuple[tuple[str, Action], ...] = (
+    ("global_load", "global load"), ("buffer_load", "global load"), ("flat_load", "global load"),
+    ("global_store", "global store"), ("buffer_store", "global store"), ("flat_store", "global store"),
+    ("ds_read", "shared load"), ("ds_load", "shared load"), ("ds_write", "shared store"), ("ds_store", "shared store"),
+    ("ds_bpermute", "shuffle"), ("ds_permute", "shuffle"), ("ds_swizzle", "shuffle"), ("v_permlane", "shuffle"),
+    ("s_barrier", "barrier"), ("global_atomic", "atomic"), ("buffer_atomic", "atomic"), ("ds_add", "atomic"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The memory instructions of an assembly text, by the chain of Python frames they come from."""
+
+    actions: dict[Key, Counter[tuple[Action, int]]] = field(default_factory=dict[Key, "Counter[tuple[Action, int]]"])
+    """Chain → number of instructions of each (action, bits per lane); 0 bits if it has no width."""
+    text_stage: str = ""
+    """`ptx` or `amdgcn`; or an empty string if the capture has neither."""
+
+    def at(self, chain: Chain) -> Counter[tuple[Action, int]]:
+        """The instructions at a chain."""
+        return self.actions.get(_key_of(chain), Counter())
+
+    def widths(self, chain: Chain, actions: Iterable[Action]) -> Counter[int]:
+        """Bits per lane → number of instructions, of some actions at a chain."""
+        wanted = set(actions)
+        result: Counter[int] = Counter()
+        for (action, bits), number in self.at(chain).items():
+            if action in wanted:
+                result[bits] += number
+        return result
+
+    def count(self, chain: Chain, *actions: Action) -> int:
+        """Number of instructions of some actions at a chain."""
+        return sum(self.widths(chain, actions).values())
+
+
+def _key_of(chain: Chain) -> Key:
+    """A chain's places, without the names that only some texts have."""
+    return tuple((frame.file, frame.line, frame.column) for frame in chain)
+
+
+def read_machine(capture: Capture) -> Machine:
+    """The memory instructions of a capture's PTX or AMDGCN."""
+    texts = {item.stage: item.data for item in capture.artifacts if isinstance(item.data, str)}
+    stage = next((name for name in ("ptx", "amdgcn") if name in texts), "")
+    if not stage:
+        return Machine()
+    text = texts[stage]
+    locations = read_locations(text, "ptx" if stage == "ptx" else "amdgcn", llir=texts.get("llir"))
+    actions: dict[Key, Counter[tuple[Action, int]]] = {}
+    keys = [_key_of(chain) for chain in locations.chains]
+    for number, line in enumerate(text.split("\n")[: len(locations.by_line)]):
+        index = locations.by_line[number]
+        if index < 0 or (match := _OPCODE.match(line)) is None:
+            continue
+        found = read_action(match[1], match[2], stage)
+        if found is not None:
+            actions.setdefault(keys[index], Counter())[found] += 1
+    return Machine(actions, stage)
+
+
+def read_action(opcode: str, operands: str, stage: str) -> tuple[Action, int] | None:
+    """(action, bits per lane) of an instruction; None if it is not a memory access, shuffle or barrier."""
+    for beginning, action in _PTX if stage == "ptx" else _AMDGCN:
+        if opcode.startswith(beginning):
+            return action, (_ptx_bits if stage == "ptx" else _amd_bits)(opcode, operands, action)
+    return None
+
+
+def _ptx_bits(opcode: str, operands: str, action: Action) -> int:
+    if action == "async copy":
+        # The third operand of cp.async is the number of bytes.
+        match = re.search(_COPY_BYTES.pattern + r"(?![^\]]*\])", operands)
+        return int(match[1], 0) * 8 if match else 0
+    types = _TYPE.findall(opcode)
+    vector = _VECTOR.search(opcode)
+    return int(types[-1]) * (int(vector[1]) if vector else 1) if types else 0
+
+
+def _amd_bits(opcode: str, operands: str, action: Action) -> int:
+    if (match := _AMD_DWORDS.search(opcode)) is not None:
+        return 32 * int(match[1] or match[2] or 1)
+    for word, bits in (("short", 16), ("byte", 8), ("d16", 16)):
+        if word in opcode:
+            return bits
+    match = _AMD_BITS.search(opcode)
+    return int(match[1]) if match else 0

@@ -1,0 +1,1 @@
+"""The nouns: what a recording holds."""

@@ -1,0 +1,399 @@
+"""What a recording holds: the Capture and the values it is made of."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal
+
+from irscope.errors import StageNotFound, did_you_mean
+from irscope.model.assumption import Assumption, notes_of
+from irscope.model.failure import Failure
+from irscope.model.launch_record import LaunchRecord
+from irscope.model.layout import LayoutRow
+from irscope.plan import PassPlan
+from irscope.target import Target
+
+StageKind = Literal["mlir", "llvm", "ptx", "sass", "amdgcn", "binary"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One stage of a backend's pipeline."""
+
+    name: str
+    kind: StageKind
+    title: str
+    backends: tuple[str, ...] = ("cuda", "hip")
+    """The backends that have it; empty means every backend."""
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether its artifact is bytes."""
+        return self.kind == "binary"
+
+
+STAGES: tuple[Stage, ...] = (
+    Stage("edited", "mlir", "a snapshot that was edited, and compiled on from"),
+    Stage("source", "mlir", "unoptimised Triton IR, as the Python front end made it"),
+    Stage("ttir", "mlir", "Triton IR"),
+    Stage("glir", "mlir", "Gluon IR"),
+    Stage("ttgir", "mlir", "Triton GPU IR, with layouts"),
+    Stage("llir", "llvm", "LLVM IR"),
+    Stage("ptx", "ptx", "PTX", ("cuda",)),
+    Stage("cubin", "binary", "the CUDA binary", ("cuda",)),
+    Stage("sass", "sass", "the disassembly of the cubin", ("cuda",)),
+    Stage("amdgcn", "amdgcn", "AMD GPU assembly", ("hip",)),
+    Stage("hsaco", "binary", "the AMD binary", ("hip",)),
+)
+"""Every stage of every backend, in the order of the pipeline. The one table of stages."""
+
+STAGE_NAMES: tuple[str, ...] = tuple(stage.name for stage in STAGES)
+
+
+def stage_named(name: str) -> Stage:
+    """The row of `STAGES` with that name; a name it does not know is taken as a third-party backend's text stage."""
+    for stage in STAGES:
+        if stage.name == name:
+            return stage
+    return Stage(name, "mlir", f"stage {name} of a third-party backend", ())
+
+
+def stage_rank(name: str) -> int:
+    """Where a stage stands in the pipeline, 0-based; unknown ones last."""
+    return STAGE_NAMES.index(name) if name in STAGE_NAMES else len(STAGE_NAMES)
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A `@triton.jit` function: where it stands, and its text."""
+
+    name: str
+    file: str = ""
+    line: int = 0
+    """1-based line of the `def`, 0 where it is not known (a kernel that came from an IR file)."""
+    source: str = ""
+    """The function's Python text."""
+    first_line: int = 0
+    """1-based line of the first line of `source` (a decorator, as a rule)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Autotuning:
+    """Where a launch stands among the configurations of its `@triton.autotune`."""
+
+    index: int
+    """0-based among all configurations, in the order they were given."""
+    count: int
+    config: str
+    """The configuration, as Triton prints it."""
+    winner: bool | None = None
+    """Whether it was the fastest; None where nothing was timed (on the virtual GPU)."""
+    median_ms: float | None = None
+    """The time Triton took for it."""
+    kept: int | None = None
+    """How many configurations the script's own pruning (`prune_configs_by`) left; None where that is not known."""
+
+    def is_named(self, text: str) -> bool:
+        """Whether `--config TEXT` means this configuration: its index, or KEY=VALUE, one of its settings."""
+        if text.isdecimal() and len(text) < 10:
+            return self.index == int(text)
+        # BLOCK_M: 64, num_warps: 4, num_ctas: 1, …
+        name, _, value = text.partition("=")
+        return f"{name}: {value}" in self.config.split(", ")
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What was compiled: a kernel with its signature, constants, attributes and options."""
+
+    kernel: Kernel
+    signature: tuple[tuple[str, str], ...] = ()
+    """(parameter, type) in the kernel's order; `constexpr` for a constant."""
+    constants: tuple[tuple[str, str], ...] = ()
+    """(parameter or path, value as Python prints it)."""
+    attributes: tuple[tuple[str, str], ...] = ()
+    """(parameter or path, attribute as Triton writes it, such as `tt.divisibility=16`)."""
+    options: tuple[tuple[str, Any], ...] = ()
+    """(option, value as JSON holds it), sorted by name: num_warps, num_stages, …"""
+    grid: tuple[int, int, int] | None = None
+    """Program instances along x, y and z; None where the kernel was compiled but not launched."""
+    language: str = "triton"
+    """`triton` or `gluon`."""
+    autotuning: Autotuning | None = None
+    set_options: tuple[tuple[str, Any], ...] | None = None
+    """The options that the script itself set, of `options`; None where that is not known."""
+    record: LaunchRecord | None = None
+    """What the first launch was given; None where there was none (a signature, an IR file). No part of the identity."""
+    assumptions: tuple[Assumption, ...] = ()
+    """What stood in, up to this launch, for data that the virtual GPU did not compute; not part of the identity."""
+
+    @property
+    def assumption_notes(self) -> tuple[str, ...]:
+        """The assumptions as sentences, all checks in one."""
+        return notes_of(self.assumptions)
+
+    def option(self, name: str, default: Any = None) -> Any:
+        """The value of one option, or `default`."""
+        return next((value for key, value in self.options if key == name), default)
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """What one stage made."""
+
+    stage: str
+    data: str | bytes
+    duration_us: int | None = None
+    """How long the stage took, in microseconds; None where it was not measured."""
+
+    @property
+    def text(self) -> str:
+        """Its text; raises StageNotFound for a binary."""
+        if isinstance(self.data, bytes):
+            raise StageNotFound(f"stage {self.stage!r} is a binary of {len(self.data)} bytes: it has no text.")
+        return self.data
+
+
+PassOutcome = Literal["ran", "skipped", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class PassSnapshot:
+    """One pass of the pipeline: what it was, what came of it, and the IR after it."""
+
+    index: int
+    """0-based place in the whole pipeline of its group."""
+    stage: str
+    """The stage whose function ran it."""
+    name: str
+    """The builder's name, without `add_`: `remove_layout_conversions`."""
+    occurrence: int
+    """1-based count of this name within the stage."""
+    argument: str = ""
+    """MLIR's argument: `tritongpu-remove-layout-conversions`."""
+    options: str = ""
+    """The pass's options as MLIR prints them, without the braces."""
+    outcome: PassOutcome = "ran"
+    changed: bool | None = None
+    """Whether the module changed; None where that is not known (its text was left out)."""
+    text: str | None = None
+    """The IR after the pass; None where it did not change, or was left out."""
+    duration_us: int | None = None
+    group: Literal["mlir", "llvm"] = "mlir"
+    """`llvm` for the passes of LLVM's own optimiser and code generator."""
+    scope: str = ""
+    """The function that a function pass ran on; empty for a pass of the whole module."""
+
+    @property
+    def text_left_out(self) -> bool:
+        """Whether there is a text after this pass that the recording did not keep."""
+        return self.text is None and self.changed is not False and self.outcome == "ran"
+
+    @property
+    def label(self) -> str:
+        """`ttgir:canonicalizer#2`, which a plan understands."""
+        return f"{self.stage}:{self.name}#{self.occurrence}"
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What a binary takes on the device. None: not known, or the target has no such thing."""
+
+    registers: int | None = None
+    """32-bit registers a thread (on AMD: VGPRs a lane, without accumulation VGPRs)."""
+    accumulator_registers: int | None = None
+    """AMD: AGPRs a lane."""
+    scalar_registers: int | None = None
+    """AMD: SGPRs a wave; NVIDIA: uniform registers, where they are known."""
+    spill_store_bytes: int | None = None
+    """Bytes a thread stores to spill registers (on AMD: 4 times the spilled VGPRs)."""
+    spill_load_bytes: int | None = None
+    """Bytes a thread loads of what was spilled."""
+    scalar_spills: int | None = None
+    """AMD: spilled SGPRs."""
+    stack_bytes: int | None = None
+    """Local (scratch) memory a thread."""
+    shared_bytes: int | None = None
+    """Shared memory (LDS) a block, static and dynamic."""
+    tensor_memory_columns: int | None = None
+    """Blackwell: columns of tensor memory a CTA."""
+    constant_bytes: int | None = None
+    code_bytes: int | None = None
+    instruction_count: int | None = None
+    """Instructions of the kernel's machine code, padding left out."""
+    barriers: int | None = None
+    """Named barriers a block."""
+
+    @property
+    def spilled_bytes(self) -> int | None:
+        """Bytes that a thread stores to and loads from spilled registers; None where neither is known."""
+        known = [value for value in (self.spill_store_bytes, self.spill_load_bytes) if value is not None]
+        return sum(known) if known else None
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """All that differs from day to day: versions, machine, date and command."""
+
+    irscope_version: str = ""
+    triton_version: str = ""
+    torch_version: str = ""
+    python_version: str = ""
+    platform: str = ""
+    gpu: str = ""
+    """The GPU that ran it; empty on a machine with none, or on the virtual GPU."""
+    date: str = ""
+    """UTC, ISO 8601."""
+    command: str = ""
+    tools: tuple[tuple[str, str], ...] = ()
+    """(tool, version): ptxas, nvdisasm, …"""
+    parts: tuple[tuple[str, str], ...] = ()
+    """(part of the compiler, digest of its contents): the sources, libraries and tools that made the target's code."""
+    variables: tuple[tuple[str, str], ...] = ()
+    """(name, value) of the environment variables that decided code."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A Python file that locations of the IR point into."""
+
+    path: str
+    text: str
+
+
+CaptureStatus = Literal["ok", "failed"]
+SnapshotLevel = Literal["all", "triton", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """One compilation, recorded: what went in, every stage and pass, and what came out."""
+
+    launch: Launch
+    target: Target
+    plan: PassPlan = field(default_factory=PassPlan)
+    artifacts: tuple[Artifact, ...] = ()
+    """In the order of the pipeline."""
+    snapshots: tuple[PassSnapshot, ...] = ()
+    layouts: tuple[LayoutRow, ...] = ()
+    """The layouts of the TTGIR, with the compiler's own map of each."""
+    resources: Resources = field(default_factory=Resources)
+    environment: Environment = field(default_factory=Environment)
+    status: CaptureStatus = "ok"
+    failure: Failure | None = None
+    metadata: tuple[tuple[str, Any], ...] = ()
+    """Triton's own metadata of the compiled kernel, as JSON holds it."""
+    sources: tuple[SourceFile, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What a reader must know of this recording: stand-ins, guesses, things left out."""
+    snapshot_level: SnapshotLevel = "triton"
+    """Which passes' texts were kept: of all, while Triton's dialects were there, or none."""
+    compile_us: int | None = None
+    """Microseconds from the first stage's start to the last one's end."""
+
+    @property
+    def id(self) -> str:
+        """Sixteen hex digits of all that decides the compile: equal for the same compile, different for any other."""
+        # What it was compiled from: the front end's IR, an IR file, or where the front end failed the Python text.
+        source = self.artifacts[0].data if self.artifacts else self.launch.kernel.source
+        identity = [
+            self.launch.kernel.name,
+            source if isinstance(source, str) else source.hex(),
+            self.launch.signature,
+            self.launch.constants,
+            self.launch.attributes,
+            self.launch.options,
+            str(self.target),
+            str(self.plan),
+            self.environment.triton_version,
+        ]
+        if self.environment.parts:
+            # Captures of before these were recorded keep the id they had.
+            identity += [self.environment.parts, self.environment.variables]
+        return hashlib.sha256(json.dumps(identity, default=str).encode()).hexdigest()[:16]
+
+    @property
+    def has_compiled(self) -> bool:
+        """Whether there is a binary, one that asks for more than there is included."""
+        return self.failure is None or self.failure.kind == "fit"
+
+    @property
+    def name(self) -> str:
+        """The kernel's name."""
+        return self.launch.kernel.name
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """The stages it holds, in the order of the pipeline."""
+        return tuple(artifact.stage for artifact in self.artifacts)
+
+    def artifact(self, stage: str) -> Artifact:
+        """What a stage made; raises StageNotFound with the stages there are."""
+        for artifact in self.artifacts:
+            if artifact.stage == stage:
+                return artifact
+        why = ""
+        if self.failure is not None:
+            why = f" The compile {self.failure.verdict}."
+        elif stage in STAGE_NAMES and self.target.backend not in stage_named(stage).backends:
+            why = f" The target {self.target} has no such stage."
+        hint = "" if stage in STAGE_NAMES else did_you_mean(stage, self.stages)
+        held = ", ".join(self.stages) or "no stage at all"
+        raise StageNotFound(f"{self.name} ({self.target}) has no stage {stage!r}: it holds {held}.{why}{hint}")
+
+    def text(self, stage: str) -> str:
+        """The text of a stage; raises StageNotFound where there is none."""
+        return self.artifact(stage).text
+
+    def __getattr__(self, name: str) -> str | bytes:
+        # Stages as attributes: capture.ttgir, capture.ptx, capture.cubin.
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            return self.artifact(name).data
+        except StageNotFound as error:
+            raise AttributeError(str(error)) from None
+
+    def passes(self, group: str = "mlir") -> Iterator[PassSnapshot]:
+        """The passes of one group, in the order they ran."""
+        return (snapshot for snapshot in self.snapshots if snapshot.group == group)
+
+    def text_before(self, snapshot: PassSnapshot) -> str | None:
+        """The IR as a pass found it: the last text before it in its pipeline; None where that was left out."""
+        text = None if snapshot.group == "llvm" else self._text_before_passes()
+        for other in self.passes(snapshot.group):
+            if other.index >= snapshot.index:
+                break
+            text = other.text if other.text is not None else (None if other.text_left_out else text)
+        return text
+
+    def text_after(self, snapshot: PassSnapshot) -> str | None:
+        """The IR as a pass left it; None where that was left out."""
+        if snapshot.text is not None:
+            return snapshot.text
+        return None if snapshot.text_left_out else self.text_before(snapshot)
+
+    def _text_before_passes(self) -> str | None:
+        """What the first pass found: the front end's IR, or that of the file it began with."""
+        first, begun = next(self.passes(), None), next(iter(self.artifacts), None)
+        if first is None or begun is None or stage_rank(begun.stage) >= stage_rank(first.stage):
+            return None
+        return begun.data if isinstance(begun.data, str) else None
+
+    def with_(self, **changes: Any) -> Capture:
+        """A copy with some fields changed."""
+        return replace(self, **changes)
+
+    _repr_html_: ClassVar[Callable[[Capture], str]]
+    """What a notebook shows; `irscope.api` sets it."""
+
+    def __repr__(self) -> str:
+        plan = f", plan={str(self.plan)!r}" if self.plan else ""
+        failed = f", {self.failure.verdict}" if self.failure else ""
+        return (
+            f"<Capture {self.id[:8]} {self.name} {self.target}{plan}: {' '.join(self.stages)}; "
+            f"{len(self.snapshots)} passes{failed}>"
+        )

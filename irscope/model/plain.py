@@ -1,0 +1,42 @@
+"""Values from plain JSON data: tuples for lists, a dataclass for an object; and the options a capture can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, TypeVar, cast
+
+__all__ = ["built", "is_storable", "storable", "tupled"]
+
+_Value = TypeVar("_Value")
+
+_NUMBERS = ("num_warps", "num_stages", "num_ctas", "shared", "tmem_size")
+_LARGEST = (1 << 31) - 1
+
+
+def tupled(value: Any) -> Any:
+    """A plain value with tuples where JSON has lists."""
+    # JSON has no tuples, and a Capture holds no lists: what was saved equals what is loaded.
+    if isinstance(value, list):
+        return tuple(tupled(item) for item in cast("list[Any]", value))
+    if isinstance(value, dict):
+        return {key: tupled(item) for key, item in cast("dict[str, Any]", value).items()}
+    return value
+
+
+def built(kind: type[_Value], data: Mapping[str, Any], **others: Any) -> _Value:
+    """A dataclass from plain data and `others`; fields of another version are ignored, and the types not checked."""
+    names = {field.name for field in fields(cast("Any", kind))}
+    return kind(**{name: tupled(value) for name, value in data.items() if name in names} | others)
+
+
+def is_storable(name: str, value: Any) -> bool:
+    """Whether a capture can hold an option or a metadata value: it cannot hold a `num_warps` that is not a number."""
+    if name == "name":
+        return isinstance(value, str)
+    return name not in _NUMBERS or value is None or (type(value) is int and 0 <= value <= _LARGEST)
+
+
+def storable(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Options or metadata without those that a capture cannot hold."""
+    return {key: value for key, value in values.items() if is_storable(key, value)}

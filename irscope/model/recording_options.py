@@ -1,0 +1,209 @@
+"""The options of a recording, each declared once: for the command line, the Python interface and the child process.
+
+A new option is one field here. Its `Flag` makes the option of every command that records, a field with a `keyword` is
+one of `irscope.record_all`, and the recording process finds the value in its request.
+"""
+
+# ruff: noqa: RUF009 - `_option` makes a field
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+from irscope.model.capture import SnapshotLevel
+from irscope.plan import PassPlan
+from irscope.target import Target
+
+__all__ = ["Flag", "RecordingOptions"]
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """How the command line gives a value, or a part of it."""
+
+    names: tuple[str, ...]
+    """`--target`, `-t`; none for what stands after `--`."""
+    help: str
+    metavar: str | None = None
+    kind: Any = str | None
+    """The type of the value as the command line gives it."""
+    default: Any = None
+    shows_default: bool = True
+    least: float | None = None
+    panel: Literal["Recording", "Passes"] = "Recording"
+
+    @property
+    def parameter(self) -> str:
+        """Its name as a parameter: `num_warps`."""
+        return self.names[0].lstrip("-").replace("-", "_") if self.names else "arguments"
+
+
+def _option(default: Any, *flags: Flag, keyword: str = "") -> Any:
+    """A field with its flags, and its keyword in the Python interface."""
+    return field(default=default, metadata={"flags": flags, "keyword": keyword})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordingOptions:
+    """The options of a recording."""
+
+    arguments: tuple[str, ...] = _option(
+        (), Flag((), "Arguments for the script.", "[-- ARGS]", list[str] | None), keyword="arguments"
+    )
+    targets: tuple[str, ...] = _option(
+        (),
+        Flag(
+            ("--target", "-t"),
+            "cuda:90, hip:gfx942, h100, mi300x, …; repeatable. Default: this machine's GPU, or cuda:90 without one.",
+            "BACKEND:ARCH",
+            list[str] | None,
+        ),
+        keyword="target",
+    )
+    launch: int | None = _option(
+        None,
+        Flag(("--launch",), "Only launch number N, counted from 1 for each target.", "N", int | None, least=1),
+    )
+    virtual: bool = _option(
+        False,
+        Flag(("--virtual",), "Use the virtual GPU even if this machine has a real one.", kind=bool, default=False),
+        keyword="virtual",
+    )
+    signature: str | None = _option(
+        None,
+        Flag(
+            ("--signature",),
+            "Compile FILE::KERNEL without running the script: '*fp16:16, i32, 64', as for triton.tools.compile.",
+            "TYPES",
+        ),
+        keyword="signature",
+    )
+    constexprs: tuple[tuple[str, str], ...] = _option(
+        (),
+        Flag(
+            ("--constexpr",),
+            "A tl.constexpr argument of the kernel, with --signature; repeatable.",
+            "NAME=VALUE",
+            list[str] | None,
+        ),
+        keyword="constexprs",
+    )
+    options: tuple[tuple[str, Any], ...] = _option(
+        (),
+        Flag(("--num-warps",), "Warps per CTA.", kind=int | None, least=1),
+        Flag(("--num-stages",), "Stages of software-pipelined loops.", kind=int | None, least=0),
+        Flag(("--num-ctas",), "CTAs per cluster.", kind=int | None, least=1),
+        Flag(
+            ("--option",), "A compile option of the backend, as maxnreg=64; repeatable.", "KEY=VALUE", list[str] | None
+        ),
+        keyword="options",
+    )
+    """Compile options that replace the launch's own."""
+    config: str = _option(
+        "first",
+        Flag(
+            ("--config",),
+            "Which configurations of an autotuned kernel the virtual GPU compiles. Default: the first that fits.",
+            "all|N|KEY=VALUE",
+            str,
+            "first",
+            shows_default=False,
+        ),
+        keyword="config",
+    )
+    assume: tuple[tuple[str, str], ...] = _option(
+        (),
+        Flag(
+            ("--assume",),
+            "The value that the virtual GPU uses, instead of 0, for a number that only a real GPU could compute. NAME "
+            "is the variable that the script assigns it to, FILE:LINE of the read, or the kernel's parameter; "
+            "repeatable.",
+            "NAME=VALUE",
+            list[str] | None,
+        ),
+        keyword="assume",
+    )
+    plan: PassPlan = _option(
+        PassPlan(),
+        Flag(
+            ("--disable-pass", "-d"),
+            "Switch a pass off: combine, ttgir:coalesce, canonicalizer#2, llvm-opt, ptxas-opt; repeatable.",
+            "[STAGE:]NAME[#N]",
+            list[str] | None,
+            panel="Passes",
+        ),
+        Flag(
+            ("--enable-only",),
+            "Switch every other pass of that stage off; repeatable.",
+            "STAGE:NAME[#N]",
+            list[str] | None,
+            panel="Passes",
+        ),
+        Flag(("--plan",), "A file of -RULE (switch off) and +STAGE:RULE (keep only).", "FILE", panel="Passes"),
+        keyword="plan",
+    )
+    snapshots: SnapshotLevel = _option(
+        "triton",
+        Flag(
+            ("--snapshots",),
+            "After which passes to keep the IR: triton (while it has Triton's dialects), all, or none.",
+            "triton|all|none",
+            str,
+            "triton",
+            panel="Passes",
+        ),
+        keyword="snapshots",
+    )
+    llvm_passes: bool = _option(
+        False,
+        Flag(("--llvm",), "Also record the IR after each LLVM pass.", kind=bool, default=False, panel="Passes"),
+        keyword="llvm_passes",
+    )
+    timeout_s: float = _option(
+        300.0,
+        Flag(("--timeout",), "Time limit for compiling one kernel.", "SECONDS", float, 300.0, least=0.1),
+        keyword="timeout_s",
+    )
+    verbose: bool = _option(
+        False,
+        Flag(("--verbose", "-v"), "Show what the script and the compiler print.", kind=bool, default=False),
+    )
+    interpreter: str | None = _option(None, keyword="interpreter")
+    """A Python with another Triton."""
+    constants: tuple[tuple[str, str], ...] = _option(())
+    """tl.constexpr values that replace a launch's own in what is recorded; what is launched keeps them."""
+    disassemble: bool = _option(True)
+    """Whether to make the sass stage now (nvdisasm takes half a second); it can be made of the cubin later."""
+    layouts: bool = _option(True)
+    """Whether to ask the compiler for its layouts too."""
+
+    @staticmethod
+    def of(values: Mapping[str, Any]) -> RecordingOptions:
+        """Options as programs give them, by field: a plan and targets as text, dicts, lists, None for the default."""
+        return RecordingOptions(
+            **{name: _normal(name, value) for name, value in values.items() if value is not None and value != ()}
+        )
+
+    @property
+    def changes_a_capture(self) -> bool:
+        """Whether a capture must be compiled again to be what is asked for."""
+        return bool(self.plan or self.targets or self.options or self.llvm_passes or self.snapshots != "triton")
+
+
+def _normal(name: str, value: Any) -> Any:
+    default = next(item.default for item in fields(RecordingOptions) if item.name == name)
+    if name == "plan":
+        return PassPlan.parse(value) if isinstance(value, str) else value
+    if not isinstance(default, tuple):
+        return value
+    if name in ("targets", "arguments"):
+        # A target may be given alone.
+        alone = isinstance(value, (str, Target))
+        return tuple(str(one) for one in ([value] if alone else value))
+    rows = tuple(dict(value).items())
+    if name == "options":
+        return rows
+    as_text = repr if name == "constexprs" else str
+    return tuple((key, one if isinstance(one, str) else as_text(one)) for key, one in rows)

@@ -1,0 +1,137 @@
+"""Compiles on from the text of a stage, without a script: a capture's `source`, an IR file, an edited snapshot."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from irscope.errors import RecordingError, did_you_mean
+from irscope.model.capture import Kernel, Launch, Target
+from irscope.record.compile.block_arguments import restore_block_arguments
+from irscope.record.compile.launches import describe_traceback
+from irscope.record.compile.retarget import Retargeted, for_own_target, for_target
+from irscope.record.compile.watch import Watch, WatchedCompile, finish_compile
+from irscope.record.process.events import CompileBegun, Note, ParseBegun, ParseEnded
+from irscope.record.process.own_folder import parent_of_temporaries
+from irscope.record.process.request import RecordRequest
+from irscope.record.triton import api as triton_api
+from irscope.record.triton.versions import triton_version
+
+
+def compile_text(request: RecordRequest, watch: Watch, target: Target) -> None:
+    """Compile on from `request.text`, an artifact of `request.stage`, for a target; reported as any compile."""
+    work = _retargeted(request, target)
+    launch = work.launch
+    if launch.set_options is not None:
+        chosen = {**dict(launch.set_options), **dict(request.options)}
+        launch = dataclasses.replace(launch, set_options=tuple(sorted(chosen.items())))
+    watched = watch.begin(target)
+    watch.sink(CompileBegun(watched.number, target, launch, watched.log_from))
+    for note in work.notes:
+        watch.sink(Note(note))
+    try:
+        _run_stages(request, work, watched, target)
+    except BaseException as error:
+        watched.failed(error, describe_traceback(error))
+        raise
+    finally:
+        watch.end()
+    finish_compile(watched, "")
+
+
+def _retargeted(request: RecordRequest, target: Target) -> Retargeted:
+    if request.compiled_launch is None:
+        kernel = Kernel(Path(request.path).stem, request.path)
+        return Retargeted(request.text, Launch(kernel, set_options=()), {}, _assumed(request, target))
+    launch = request.compiled_launch
+    origin = Target.parse(request.compiled_target) if request.compiled_target else target
+    if origin == target or not launch.options:
+        return for_own_target(request.text, launch)
+    return for_target(request.text, request.stage, launch, origin, target)
+
+
+def _assumed(request: RecordRequest, target: Target) -> tuple[str, ...]:
+    if request.stage not in ("ttir", "ttgir", "glir", "llir"):
+        return ()
+    given = ", ".join(f"{name}={value}" for name, value in request.options)
+    said = f"Compiled from the text of a {request.stage}, which does not tell the launch's options: "
+    return (f"{said}{f'{given} are given, ' if given else ''}what is not in the text is {target}'s default.",)
+
+
+def _run_stages(request: RecordRequest, work: Retargeted, watched: WatchedCompile, target: Target) -> None:
+    backend = triton_api.make_backend(target)
+    context = triton_api.new_context(backend)
+    watched.starts_from("edited" if request.resume_stage else request.stage)
+    if request.stage in ("source", "ttir", "glir", "ttgir"):
+        watched.report(ParseBegun(watched.number, request.stage))
+        with _file_of(request, work.text) as file:
+            module: Any = triton_api.parse_module(file, context)
+        watched.report(ParseEnded(watched.number))
+        restore_block_arguments(module, work.text)
+        attributes = {
+            "num_warps": module.get_int_attr("ttg.num-warps"),
+            "num_ctas": module.get_int_attr("ttg.num-ctas"),
+        }
+    else:
+        # The stage that makes LLVM IR, which sets up LLVM, is not run.
+        triton_api.set_up_llvm(target)
+        module, attributes = work.text, {}
+    held = {key: value for key, value in attributes.items() if value is not None}
+    options = _options(request, work, backend, target, held)
+    stages: dict[str, Any] = {}
+    backend.add_stages(stages, options, triton_api.language_of(work.launch.language))
+    metadata: dict[str, Any] = {
+        "hash": "",
+        "target": triton_api.gpu_target(target),
+        **vars(options),
+        **triton_api.cache_invalidating_environment(),
+        "triton_version": triton_version(),
+    }
+    # As for any compile: some of the code generator's hooks load libraries that the stages need.
+    backend.get_codegen_implementation(options)
+    for _, compile_stage in list(stages.items())[_first_stage(request, stages) :]:
+        module = compile_stage(module, metadata)
+
+
+@contextmanager
+def _file_of(request: RecordRequest, text: str) -> Iterator[Path]:
+    """A file with the text: the IR file itself if there is one, for the parser's errors and bare locations."""
+    path = Path(request.path)
+    if request.compiled_launch is None and path.is_file() and path.read_text("utf-8", "replace") == text:
+        yield path
+        return
+    with tempfile.TemporaryDirectory(dir=parent_of_temporaries()) as folder:
+        file = Path(folder, f"{path.stem}.{request.stage}")
+        file.write_text(text, "utf-8", "surrogateescape")
+        yield file
+
+
+def _first_stage(request: RecordRequest, stages: dict[str, Any]) -> int:
+    names = list(stages)
+    if request.resume_stage:
+        return names.index(request.resume_stage)
+    if request.stage == "source":
+        return 0
+    if request.stage not in names[:-1]:
+        raise RecordingError(
+            f"nothing compiles on from stage {request.stage!r} here: the stages are {', '.join(names)}."
+            + did_you_mean(request.stage, names[:-1])
+        )
+    return names.index(request.stage) + 1
+
+
+def _options(request: RecordRequest, work: Retargeted, backend: Any, target: Target, attributes: dict[str, Any]) -> Any:
+    """The launch's own options, those that the backend sets left out, overridden by the request's."""
+    replaced = dict(request.options)
+    triton_api.check_options(backend, target, replaced)
+    for name, value in attributes.items():
+        if name in replaced and replaced[name] != value:
+            raise RecordingError(
+                f"{name}={replaced[name]} cannot be changed here: the IR is laid out for {name}={value} already. "
+                "Record the script again with that value."
+            )
+    return backend.parse_options({**work.options, **attributes, **replaced})

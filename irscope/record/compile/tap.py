@@ -1,0 +1,233 @@
+"""The tap: runs every pass of a backend's stage functions in a pass manager of its own, and reports it.
+
+A stage function looks up `ir.pass_manager` and the builders (`passes.ttgpuir.add_coalesce`, …) as globals of its
+backend's module when it runs. Inside `tap()` those globals are stand-ins, which forward everything, but collect the
+passes that are added to a pass manager and run them one by one. No list of passes is kept here: a builder is any
+function of the compiler that is called with a pass manager.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Protocol
+
+from irscope.record.compile.pass_timing import split_durations, timed
+from irscope.record.triton import api as triton_api
+from irscope.record.triton.patches import replaced
+
+LLVM_OPTIMISER = "llvm-opt"
+"""The name of LLVM's optimiser as a step of the pipeline."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassStep:
+    """A pass about to run, as a plan's rules match it."""
+
+    stage: str
+    name: str
+    occurrence: int
+    argument: str
+    options: str
+
+
+class PassObserver(Protocol):
+    """Receives each pass of one compile."""
+
+    def pass_added(self, name: str, pipeline: str) -> PassStep:
+        """Name a pass that is about to run."""
+        ...
+
+    def pass_begins(self, step: PassStep) -> bool:
+        """Whether the pass runs."""
+        ...
+
+    def pass_ended(self, step: PassStep, module: Any, duration_us: int | None) -> None:
+        """The pass succeeded on `module`, which is None where that cannot be printed."""
+        ...
+
+    def pass_failed(self, step: PassStep, error: BaseException) -> None:
+        """The pass raised."""
+        ...
+
+    def lets_passes_run_together(self, module: Any) -> bool:
+        """Whether the passes that follow may run in one pass manager, and be reported when all are done."""
+        ...
+
+    def module_leaves_mlir(self, module: Any) -> None:
+        """The module is about to be translated to LLVM IR."""
+        ...
+
+
+_CurrentObserver = Callable[[], "PassObserver | None"]
+
+
+@contextmanager
+def tap(backends: tuple[type, ...], current: _CurrentObserver) -> Iterator[None]:
+    """Report the passes of these backends' stage functions to `current()` until the end of the block.
+
+    If `current()` is None (another thread's compile, one that is not recorded), everything runs as if untapped.
+    Everything is restored on leaving, also after an exception.
+    """
+    with ExitStack() as stack:
+        modules = {module.__name__: module for backend in backends for module in triton_api.backend_modules(backend)}
+        for module in modules.values():
+            for name, value in list(vars(module).items()):
+                if triton_api.is_compiler_module(value):
+                    stack.enter_context(replaced(module, name, _ModuleStandIn(value, current)))
+                elif name == "instrument" and callable(value):
+                    # Triton 3.9: extensions add passes of theirs through this function of the backend's module.
+                    stack.enter_context(replaced(module, name, _builder_stand_in(name, value, current)))
+        yield
+
+
+class _ModuleStandIn:
+    """Stands in for one of the compiler's C++ modules: forwards, and sees pass managers being made and filled."""
+
+    def __init__(self, module: ModuleType, current: _CurrentObserver) -> None:
+        self._module = module
+        self._current = current
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._module, name)
+        if isinstance(value, ModuleType):
+            value = _ModuleStandIn(value, self._current)
+        elif name == "pass_manager":
+            value = _pass_manager_factory(value, self._current)
+        elif name == "optimize_module":
+            value = _optimiser_stand_in(value, self._current)
+        elif name == "to_module":
+            value = _translation_stand_in(value, self._current)
+        elif callable(value) and not isinstance(value, type):
+            value = _builder_stand_in(name, value, self._current)
+        # The next look-up finds it in the instance.
+        self.__dict__[name] = value
+        return value
+
+
+def _pass_manager_factory(real: Any, current: _CurrentObserver) -> Callable[[Any], Any]:
+    def pass_manager(context: Any) -> Any:
+        observer = current()
+        return real(context) if observer is None else _TappedPassManager(real, context, observer)
+
+    return pass_manager
+
+
+def _builder_stand_in(name: str, real: Callable[..., Any], current: _CurrentObserver) -> Callable[..., Any]:
+    def builder(*args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[0], _TappedPassManager):
+            return args[0].add(name, real, args[1:], kwargs)
+        return real(*args, **kwargs)
+
+    return builder
+
+
+def _optimiser_stand_in(real: Callable[..., Any], current: _CurrentObserver) -> Callable[..., Any]:
+    def optimize_module(*args: Any, **kwargs: Any) -> Any:
+        observer = current()
+        if observer is None:
+            return real(*args, **kwargs)
+        step = observer.pass_added(LLVM_OPTIMISER, "")
+        runs = observer.pass_begins(step)
+        started = time.perf_counter_ns()
+        try:
+            # If the plan switches it off, DISABLE_LLVM_OPT is set, and this returns at once.
+            result = real(*args, **kwargs)
+        except BaseException as error:
+            observer.pass_failed(step, error)
+            raise
+        if runs:
+            observer.pass_ended(step, None, (time.perf_counter_ns() - started) // 1000)
+        return result
+
+    return optimize_module
+
+
+def _translation_stand_in(real: Callable[..., Any], current: _CurrentObserver) -> Callable[..., Any]:
+    def to_module(module: Any, *args: Any, **kwargs: Any) -> Any:
+        observer = current()
+        if observer is not None:
+            observer.module_leaves_mlir(module)
+        return real(module, *args, **kwargs)
+
+    return to_module
+
+
+@dataclass(frozen=True, slots=True)
+class _Added:
+    """A pass in a manager of its own, and how to add it to another manager."""
+
+    name: str
+    manager: Any
+    add_to: Callable[[Any], Any]
+
+
+class _TappedPassManager:
+    """A pass manager that runs each pass in a real one of its own."""
+
+    def __init__(self, real: Any, context: Any, observer: PassObserver) -> None:
+        self._real = real
+        self._context = context
+        self._observer = observer
+        self._debug = False
+        self._dumps = False
+        self._steps: list[_Added] = []
+
+    def add(self, name: str, builder: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Add what one builder adds, as one step."""
+        manager = self._real(self._context)
+        if self._debug:
+            manager.enable_debug()
+        result = builder(manager, *args, **kwargs)
+        # An extension point without extensions adds nothing.
+        if manager.get_pipeline_str() != "any()":
+            added = _Added(name.removeprefix("add_"), manager, lambda other: builder(other, *args, **kwargs))
+            self._steps.append(added)
+        return result
+
+    def enable_debug(self) -> bool:
+        """As the real method: returns whether MLIR_ENABLE_DUMP enables dumps."""
+        self._debug = True
+        self._dumps = self._real(self._context).enable_debug()
+        return self._dumps
+
+    def get_pipeline_str(self) -> str:
+        """The pipeline as MLIR writes it."""
+        inner = [step.manager.get_pipeline_str().removeprefix("any(").removesuffix(")") for step in self._steps]
+        return f"any({','.join(inner)})"
+
+    def run(self, module: Any, tag: str) -> None:
+        """Run the passes one by one, or together where the observer allows it; leaves out what the plan skips."""
+        steps, self._steps = self._steps, []
+        for done, added in enumerate(steps):
+            if len(steps) - done > 1 and not self._dumps and self._observer.lets_passes_run_together(module):
+                self._run_together(steps[done:], module, tag)
+                return
+            step = self._observer.pass_added(added.name, added.manager.get_pipeline_str())
+            if not self._observer.pass_begins(step):
+                continue
+            started = time.perf_counter_ns()
+            try:
+                added.manager.run(module, tag)
+            except BaseException as error:
+                self._observer.pass_failed(step, error)
+                raise
+            self._observer.pass_ended(step, module, (time.perf_counter_ns() - started) // 1000)
+
+    def _run_together(self, steps: list[_Added], module: Any, tag: str) -> None:
+        def run() -> None:
+            # Each run of a pass manager clones the module, for the reproducer it would print: here once for all.
+            manager = self._real(self._context)
+            for added in steps:
+                added.add_to(manager)
+            manager.run(module, tag)
+
+        pipelines = [added.manager.get_pipeline_str() for added in steps]
+        durations = split_durations(timed(run), pipelines)
+        for added, pipeline, duration_us in zip(steps, pipelines, durations, strict=True):
+            step = self._observer.pass_added(added.name, pipeline)
+            self._observer.pass_begins(step)
+            self._observer.pass_ended(step, module, duration_us)

@@ -1,0 +1,176 @@
+"""Reports every compile in this process as events, whichever way it is called.
+
+Launches, `kernel.warmup` and TorchInductor all call `triton.compile`. `watch_compiles()` wraps it, and each backend's
+`add_stages`, whose stage functions are timed and tapped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from irscope.record.compile.front_end import describe_compile_error
+from irscope.record.compile.launch_arguments import PendingLaunches, plain
+from irscope.record.compile.launches import describe_launch, with_constants
+from irscope.record.compile.tap import tap
+from irscope.record.compile.watched_compile import Watch, WatchedCompile
+from irscope.record.process.events import ArtifactMade, CompileEnded, CompilerKnown, OptionsKnown, StageFailed
+from irscope.record.triton import api as triton_api
+from irscope.record.triton.autotuner import configuration_under_way
+from irscope.record.triton.identity import code_variables, compiler_parts
+from irscope.record.triton.patches import replaced
+
+__all__ = ["Watch", "WatchedCompile", "finish_compile", "watch_compiles"]
+
+
+@contextmanager
+def watch_compiles(watch: Watch) -> Iterator[None]:
+    """Report every compile in this process until the end of the block, which restores everything."""
+    triton_api.require_triton()
+    backends = triton_api.backend_classes()
+    real = triton_api.compile_function()
+    pending = PendingLaunches()
+
+    def compile(src: Any, target: Any = None, options: Any = None, **keywords: Any) -> Any:
+        described = pending.take(src, options)
+
+        def run(source: Any) -> Any:
+            return real(source, target=target, options=options, **keywords)
+
+        if watch.current is not None or not watch.records(_kernel_name_of(src)):
+            return run(src)
+        if target is None:
+            target = triton_api.active_gpu_target()
+        if watch.constants:
+            with contextlib.suppress(Exception):
+                _watched_compile(watch, run, with_constants(src, watch.constants), target, options, described)
+            return run(src)
+        return _watched_compile(watch, run, src, target, options, described)
+
+    with ExitStack() as stack:
+        if watch.tap:
+            stack.enter_context(tap(backends, lambda: watch.current))
+        for owner in triton_api.compile_owners():
+            stack.enter_context(replaced(owner, "compile", compile))
+        kernels = triton_api.jit_function_class()
+        stack.enter_context(replaced(kernels, "_pack_args", pending.stand_in(kernels._pack_args)))
+        # A kernel that was launched before holds the original compile; a property of its class comes before that.
+        keep_real = property(lambda _: compile, lambda self, _: vars(self).__setitem__("compile", real))
+        stack.enter_context(replaced(kernels, "compile", keep_real))
+        for backend in backends:
+            stack.enter_context(replaced(backend, "add_stages", _add_stages_stand_in(backend, watch)))
+            stack.enter_context(replaced(backend, "hash", _hash_stand_in(backend, watch)))
+            for module in triton_api.backend_modules(backend):
+                stack.enter_context(replaced(module, "print", _print_stand_in(watch)))
+        stack.enter_context(triton_api.knob("nvidia", "dump_ptxas_log", True))
+        yield
+
+
+def _watched_compile(
+    watch: Watch, run: Callable[[Any], Any], src: Any, target: Any, options: Any, described: dict[str, Any]
+) -> Any:
+    current = watch.begin(triton_api.target_of(target))
+    launch = replace(describe_launch(src), **described)
+    launch = replace(launch, autotuning=configuration_under_way(launch.kernel.name))
+    current.begins(replace(launch, assumptions=watch.assumptions(launch)))
+    if isinstance(src, str):
+        # Parsing an IR file may end the process already.
+        current.report_begin()
+    try:
+        kernel = run(src)
+    except BaseException as error:
+        _report_missing_library(current, error, options)
+        current.failed(error, describe_compile_error(error))
+        raise
+    finally:
+        watch.end()
+    key = getattr(kernel, "hash", "")
+    if current.metadata is None and key in watch.reported:
+        # From Triton's cache: the same compile, which was reported before.
+        return kernel
+    finish_compile(current, key, kernel if current.metadata is None else None)
+    return kernel
+
+
+def _report_missing_library(current: WatchedCompile, error: BaseException, options: Any) -> None:
+    """A library of device functions is linked where LLVM IR is made, but Triton reads it before the first stage."""
+    if not isinstance(error, OSError) or error.filename is None:
+        return
+    parsed = vars(triton_api.make_backend(current.target).parse_options(dict(options or {})))
+    if str(error.filename) in [str(path) for _, path in parsed.get("extern_libs") or ()]:
+        current.report(OptionsKnown(current.number, plain(parsed)))
+        current.report(StageFailed(current.number, "llir"))
+
+
+def finish_compile(current: WatchedCompile, key: str, cached: Any = None) -> None:
+    """Report that a compile succeeded.
+
+    Arguments:
+        current: the compile.
+        key: its key in Triton's cache.
+        cached: the kernel, if it came from a cache, with no stage run.
+    """
+    current.watch.reported.add(key)
+    metadata = dict(current.metadata or {})
+    if cached is not None:
+        known = vars(triton_api.make_backend(current.target).parse_options({}))
+        metadata = cached.metadata._asdict()
+        options = {name: metadata[name] for name in known if name in metadata}
+        current.report(OptionsKnown(current.number, plain(options)))
+        for stage, data in cached.asm.items():
+            current.report(ArtifactMade(current.number, stage, data))
+    metadata.pop("target", None)
+    log = "".join(current.printed)
+    current.report(CompileEnded(current.number, key, plain(metadata), log, cached=cached is not None))
+
+
+def _kernel_name_of(src: Any) -> str:
+    """The kernel's name of an argument of `triton.compile`: a source, or the path of an IR file."""
+    return Path(src).stem if isinstance(src, str) else str(getattr(src, "name", ""))
+
+
+def _add_stages_stand_in(backend: type, watch: Watch) -> Callable[..., Any]:
+    real = backend.add_stages  # type: ignore[attr-defined]
+
+    def add_stages(self: Any, stages: dict[str, Any], options: Any, *args: Any) -> Any:
+        result = real(self, stages, options, *args)
+        if (current := watch.current) is not None:
+            current.report(OptionsKnown(current.number, plain(vars(options))))
+            libraries = dict(getattr(options, "extern_libs", None) or ())
+            current.report(
+                CompilerKnown(
+                    current.number,
+                    parts=compiler_parts(current.target, backend, libraries.items()),
+                    variables=code_variables(current.target.backend),
+                    tools=triton_api.tool_versions(current.target),
+                )
+            )
+            current.wrap_stages(stages)
+        return result
+
+    return add_stages
+
+
+def _hash_stand_in(backend: type, watch: Watch) -> Callable[..., Any]:
+    real = backend.hash  # type: ignore[attr-defined]
+
+    def hash(self: Any) -> str:
+        # Part of the cache's key, so that two plans never share an entry.
+        return f"{real(self)}-irscope[{watch.plan}]" if watch.plan else real(self)
+
+    return hash
+
+
+def _print_stand_in(watch: Watch) -> Callable[..., None]:
+    def backend_print(*values: Any, sep: str | None = " ", end: str | None = "\n", **keywords: Any) -> None:
+        current = watch.current
+        if current is None or keywords.get("file") is not None:
+            print(*values, sep=sep, end=end, **keywords)
+        else:
+            current.printed.append((sep or " ").join(map(str, values)) + (end or ""))
+
+    return backend_print

@@ -1,0 +1,64 @@
+"""`python -m irscope.record.gpu.child FD`: runs a script on the GPU, and variants of one of its launches.
+
+Commands come in and events go out through the socket FD; `messages` has both. The first command says what to do. After
+a fault of the GPU nothing more can be done in a process: it reports that, and ends.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from irscope.errors import NoDevice, UsageError
+from irscope.record.gpu.messages import COMMANDS, CheckScript, Command, DeviceSink, PinLaunch
+from irscope.record.process.own_folder import parent_of_temporaries
+from irscope.record.process.parent import serve_parent
+from irscope.record.triton import api as triton_api
+from irscope.target import Target
+
+_NEEDS_GPU = "There is no GPU here that Triton's driver takes: launching needs one, with its driver and a torch for it."
+
+
+def main(descriptor: int) -> None:
+    """Do what the commands ask for; ends the process."""
+    os._exit(serve_parent(descriptor, COMMANDS, _serve))
+
+
+def _serve(commands: Iterator[Command], sink: DeviceSink) -> None:
+    first = next(commands)
+    assert isinstance(first, (CheckScript, PinLaunch))
+    _require_gpu(first.request.targets)
+    with tempfile.TemporaryDirectory(prefix="irscope-", dir=parent_of_temporaries()) as name:
+        folder = Path(name)
+        if isinstance(first, CheckScript):
+            from irscope.record.gpu.checks import check_script
+
+            check_script(first, sink, folder)
+            return
+        from irscope.record.gpu.launch import pin_launch
+
+        pinned = pin_launch(first, sink, folder)
+        with triton_api.private_cache(folder / "triton"):
+            pinned.prepare(sink)
+            for command in commands:
+                pinned.do(command, sink)
+
+
+def _require_gpu(targets: tuple[str, ...]) -> Any:
+    """The GPU that is there; raises MissingTool without Triton, NoDevice, and UsageError for another target."""
+    triton_api.require_triton()
+    present = triton_api.present_gpu()
+    if present is None:
+        raise NoDevice(_NEEDS_GPU)
+    for text in targets:
+        if Target.parse(text) != present:
+            raise UsageError(f"{text} cannot run here: the GPU is {present}. Leave out --target.")
+    return present
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

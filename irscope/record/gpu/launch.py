@@ -1,0 +1,253 @@
+"""One launch of a script, kept in the child with copies of its inputs: variants of it are checked and timed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, NoReturn
+
+import torch
+
+from irscope.device.measurement import Agreement
+from irscope.errors import DeviceFault, IrscopeError, RecordingError
+from irscope.record.compile.retarget import chosen_options
+from irscope.record.compile.watched_compile import Watch
+from irscope.record.gpu.baselines import other_baselines
+from irscope.record.gpu.kernels import SeenLaunch, launch, pointer_uses_of, watched_launches, with_binary
+from irscope.record.gpu.memory import KeptArguments
+from irscope.record.gpu.messages import (
+    Alive,
+    Ceilings,
+    CheckVariant,
+    Command,
+    DeviceSink,
+    Fault,
+    LaunchInfo,
+    LaunchPlace,
+    LoadVariant,
+    MeasureCeilings,
+    PinLaunch,
+    TimeVariants,
+    VariantChecked,
+    VariantsTimed,
+)
+from irscope.record.process.events import (
+    CompileBegun,
+    CompileEnded,
+    Launched,
+    OptionsKnown,
+    RecordingEvent,
+    Refused,
+)
+from irscope.record.programs.worker import work
+from irscope.record.triton import api as triton_api
+from irscope.record.triton.autotuner import is_timing
+
+
+class _StopScript(BaseException):
+    """Ends a script at the launch that was wanted; no error, and not for the script to catch."""
+
+
+class Compiles:
+    """A sink that passes events on, and knows the number of each compile: its place among the captures, from 1."""
+
+    def __init__(self, sink: DeviceSink) -> None:
+        self._sink = sink
+        self._numbers: dict[int, int] = {}
+        self._by_hash: dict[str, int] = {}
+        self.options: dict[int, dict[str, Any]] = {}
+
+    def __call__(self, event: RecordingEvent) -> None:
+        """Pass an event on."""
+        self._sink(event)
+        if isinstance(event, CompileBegun):
+            self._numbers[event.n] = len(self._numbers) + 1
+        elif isinstance(event, OptionsKnown):
+            self.options[self._numbers[event.n]] = event.options
+        elif isinstance(event, CompileEnded):
+            self._by_hash.setdefault(event.hash, self._numbers[event.n])
+
+    def number_of(self, kernel: Any) -> int | None:
+        """Which compile made a CompiledKernel; None for one that is not recorded."""
+        return self._by_hash.get(kernel.hash)
+
+
+class _PinnedLaunch:
+    """The launch, and what has been loaded to run in its place."""
+
+    def __init__(self, number: int, seen: SeenLaunch, options: dict[str, Any]) -> None:
+        self.number = number
+        self.options = options
+        self.kernel = seen.kernel
+        self.grid = seen.grid
+        self.device = torch.cuda.current_device()
+        self.kept = keep_arguments(seen, seen.kernel)
+        self._variants: dict[str, Any] = {}
+
+    def run(self, kernel: Any, wait: bool = True) -> None:
+        """Launch a kernel on the copies."""
+        launch(kernel, self.grid, self.kept.arguments)
+        if wait:
+            torch.cuda.synchronize()
+
+    def prepare(self, sink: DeviceSink) -> None:
+        """Run the launch as it is, for what the variants are compared with."""
+        torch.cuda.set_device(self.device)
+        sink(Alive())
+        try:
+            self.kept.take_reference(partial(self.run, self.kernel), self._others)
+        except Exception as error:
+            raise DeviceFault(f"{self.kernel.name} cannot be run as it is: {first_line(error)}") from error
+        arguments = zip(self.kernel.src.fn.arg_names, self.kept.arguments, strict=True)
+        sink(
+            LaunchInfo(
+                launch=self.number,
+                device=torch.cuda.get_device_name(self.device),
+                bytes=self.kept.compulsory_bytes,
+                outputs=tuple(kept.name for kept in self.kept.storages if kept.reference is not None),
+                poisoned=tuple(kept.name for kept in self.kept.storages if kept.is_output),
+                noise=self.kept.noise,
+                scalars=tuple((name, value) for name, value in arguments if isinstance(value, (int, float))),
+                l2_bytes=getattr(torch.cuda.get_device_properties(self.device), "L2_cache_size", None),
+            )
+        )
+
+    def _others(self) -> Iterator[tuple[str, Callable[[], None]]]:
+        def compile_(options: dict[str, Any]) -> Any:
+            return compile_again(self.kernel, self.options | options)
+
+        for label, kernel in other_baselines(self.kernel, self.options, compile_):
+            yield label, partial(self.run, kernel)
+
+    def do(self, command: Command, sink: DeviceSink) -> None:
+        """Do one command, and report the result."""
+        alive = partial(sink, Alive())
+        match command:
+            case LoadVariant():
+                self._variants[command.key] = with_binary(self.kernel, command.data, command.metadata)
+            case CheckVariant():
+                kernel = self._variants[command.key]
+                sink(VariantChecked(_guarded(lambda: self.kept.check(partial(self.run, kernel), alive), sink)))
+            case TimeVariants():
+                self._time(command, sink, alive)
+            case MeasureCeilings():
+                sink(_ceilings(command.dtype, alive))
+            case _:
+                return
+
+    def _time(self, command: TimeVariants, sink: DeviceSink, alive: Callable[[], None]) -> None:
+        from irscope.record.gpu.timing import time_launches
+
+        # Its own program once more, loaded elsewhere: what that differs from itself is noise.
+        again = with_binary(self.kernel, self.kernel.kernel, {})
+        kernels = [self.kernel, again, *(self._variants[key] for key in command.keys)]
+
+        def measure() -> Agreement:
+            self.kept.fill()
+            runs = [partial(self.run, kernel, wait=False) for kernel in kernels]
+            times = time_launches(runs, command.rounds, command.cold, self.kept.refill_changed, alive)
+            sink(VariantsTimed(tuple(map(tuple, times))))
+            return Agreement("identical")
+
+        ended = _guarded(measure, sink)
+        if not ended.passes:
+            sink(Refused("DeviceFault", f"the timing stopped: {ended.detail}"))
+
+
+def _ceilings(dtype: str, alive: Callable[[], None]) -> Ceilings:
+    from irscope.record.gpu.timing import copy_bytes_per_second, matmul_flops_per_second
+
+    bytes_per_s = copy_bytes_per_second()
+    alive()
+    return Ceilings(bytes_per_s, matmul_flops_per_second(dtype) if dtype else None)
+
+
+def keep_arguments(seen: SeenLaunch, baseline: Any) -> KeptArguments:
+    """Keep the arguments of a launch; `baseline` is its kernel under the empty plan. Raises RecordingError."""
+    if not seen.has_arguments:
+        raise RecordingError(
+            f"{seen.kernel_name} was launched by something else than @triton.jit: it can't be repeated."
+        )
+    return KeptArguments(seen.names, seen.arguments, seen.signature, pointer_uses_of(baseline))
+
+
+def compile_again(kernel: Any, options: dict[str, Any]) -> Any:
+    """Compile the source of a CompiledKernel again, with options as they were recorded."""
+    return triton_api.compile_function()(kernel.src, target=kernel.metadata.target, options=chosen_options(options))
+
+
+def pin_launch(command: PinLaunch, sink: DeviceSink, folder: Path) -> _PinnedLaunch:
+    """Run a script under the empty plan up to a launch, and keep that.
+
+    Raises RecordingError if the script ends without it.
+    """
+    request, wanted = command.request, command.launch
+    compiles = Compiles(sink)
+    pinned: list[_PinnedLaunch] = []
+    refused: list[IrscopeError] = []
+
+    def on_launch(seen: SeenLaunch, proceed: Callable[[], Any]) -> Any:
+        number = compiles.number_of(seen.kernel)
+        is_it = number is not None and (number == wanted if wanted is not None else not is_timing())
+        if pinned or refused or number is None or not is_it:
+            return proceed()
+        sink(Launched(seen.kernel.hash, seen.grid))
+        try:
+            pinned.append(_PinnedLaunch(number, seen, compiles.options.get(number, {})))
+        except IrscopeError as error:
+            refused.append(error)
+        raise _StopScript
+
+    @contextmanager
+    def around(_: Watch) -> Iterator[None]:
+        with watched_launches(on_launch):
+            try:
+                yield
+            except _StopScript:
+                return
+
+    work(request, compiles, folder, around)
+    if refused:
+        raise refused[0]
+    if not pinned:
+        which = f"launch {wanted}" if wanted is not None else "launch"
+        made = (
+            f"its kernels were compiled {len(compiles.options)} times" if compiles.options else "it compiled no kernel"
+        )
+        raise RecordingError(f"{Path(request.path).name} ended without the {which} that was asked for: {made}.")
+    return pinned[0]
+
+
+def _guarded(measure: Callable[[], Agreement], sink: DeviceSink) -> Agreement:
+    """What `measure` gives; "failed" where a launch is refused. A fault of the GPU is told, and ends the process."""
+    try:
+        return measure()
+    except Exception as error:
+        if is_broken():
+            end_in_fault(first_line(error), sink)
+        return Agreement("failed", detail=first_line(error))
+
+
+def end_in_fault(detail: str, sink: DeviceSink, where: LaunchPlace | None = None) -> NoReturn:
+    """Report a fault, and end the process: nothing more can be launched in it."""
+    sink(Fault(detail, where))
+    os._exit(1)
+
+
+def is_broken() -> bool:
+    """Whether the GPU takes nothing more from this process."""
+    try:
+        torch.cuda.synchronize()
+        torch.zeros(1, device="cuda").item()
+    except Exception:
+        return True
+    return False
+
+
+def first_line(error: BaseException) -> str:
+    """An error as one line."""
+    text = str(error).strip().splitlines()
+    return text[0].strip() if text else type(error).__name__

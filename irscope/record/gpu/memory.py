@@ -1,0 +1,388 @@
+"""Restorable copies of one launch's arguments, which variants of its kernel run on."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from irscope.device.measurement import Agreement
+from irscope.errors import RecordingError
+from irscope.ir.mlir.pointer_uses import PointerUses
+from irscope.record.gpu.compare import Difference, agreement_of, compare_memory
+from irscope.record.gpu.noise import Noise
+from irscope.record.gpu.values import bits_of, dtype_of_type, element_bytes, float_format, move_one_ulp, poisons_of
+
+_GUARD_BYTES = 4096
+"""Before and after each copy, so that what is written beside it is seen, and spoils nothing."""
+_GUARD = 0xC5
+
+_FEWEST_RUNS = 4
+"""Of each variant that is checked: two with each poison."""
+_MOST_RUNS = 20
+_ENOUGH_S = 0.3
+"""A race does not show in every run: there are more of them where they are quick."""
+
+_MOVED_RUNS = 12
+"""Of the empty plan's kernel, on inputs moved by one unit in the last place."""
+_FEWEST_MOVED_RUNS = 4
+_NOISE_S = 5.0
+_STEADY_RUNS = 6
+"""Of a kernel whose own runs differ: how far they do is noise too."""
+
+Run = Callable[[], None]
+
+
+@dataclass(slots=True)
+class _KeptStorage:
+    """All the memory behind one or more of the arguments."""
+
+    pristine: torch.Tensor
+    """Its bytes at the launch."""
+    buffer: torch.Tensor
+    """The copy that variants run on, between two guards."""
+    dtype: torch.dtype
+    names: list[str] = field(default_factory=list)
+    writers: list[str] = field(default_factory=list)
+    """The names of the arguments that the kernel writes by."""
+    read: bool = False
+    reference: torch.Tensor | None = None
+    """Its bits after the empty plan's launch; None where they are as before."""
+    unwritten: torch.Tensor | None = None
+    """Where the empty plan leaves the poison; None where it was not poisoned, or everything was written."""
+    extents: list[tuple[int, int, int]] = field(default_factory=list)
+    """(first byte, last byte, bytes) of each view."""
+    noise: Noise | None = None
+    """What rounding does to the reference; None until it was measured, and where the launch changes nothing."""
+    mixed: bool = False
+    """Whether its views are of several dtypes."""
+
+    @property
+    def name(self) -> str:
+        return ", ".join(self.writers or self.names)
+
+    @property
+    def body(self) -> torch.Tensor:
+        return self.buffer[_GUARD_BYTES : _GUARD_BYTES + self.pristine.numel()]
+
+    @property
+    def is_output(self) -> bool:
+        """Whether it is written and never read: what it held before means nothing, so it is poisoned."""
+        return bool(self.writers) and not self.read
+
+    @property
+    def bits(self) -> torch.Tensor:
+        """The copy, as `bits_of` reads it."""
+        return bits_of(self.body, self.dtype)
+
+    @property
+    def is_movable(self) -> bool:
+        """Whether it is read, as floats of one format: moving each by one unit is then a rounding of the input."""
+        return self.read and not self.mixed and float_format(self.dtype) is not None
+
+    @property
+    def touched_bytes(self) -> int:
+        """Bytes that the views on it cover, each counted once."""
+        covered, end = 0, -1
+        for first, last, _ in sorted(self.extents):
+            covered += max(0, last - max(first, end))
+            end = max(end, last)
+        return min(covered, sum({extent: extent[2] for extent in self.extents}.values()))
+
+    def fill(self, poison: int) -> None:
+        """Put the copy as it was at the launch; an output is poisoned with the first or the second pattern."""
+        if self.is_output:
+            self.bits.fill_(poisons_of(self.dtype)[poison])
+        else:
+            self.body.copy_(self.pristine)
+
+    def guards_are_whole(self) -> bool:
+        """Whether nothing was written beside it; mends what was."""
+        edges = (self.buffer[:_GUARD_BYTES], self.buffer[-_GUARD_BYTES:])
+        whole = all(bool((edge == _GUARD).all()) for edge in edges)
+        if not whole:
+            for edge in edges:
+                edge.fill_(_GUARD)
+        return whole
+
+
+class KeptArguments:
+    """Restorable copies of a launch's arguments."""
+
+    def __init__(self, names: Sequence[str], values: Sequence[Any], signature: dict[str, Any], uses: PointerUses):
+        """Copy the memory behind every tensor; raises RecordingError where that cannot be done."""
+        self.uses = uses
+        self._storages: dict[int, _KeptStorage] = {}
+        self._leaves: list[tuple[str, torch.dtype, _KeptStorage]] = []
+        self.arguments = [
+            self._copied(name, value, signature.get(name)) for name, value in zip(names, values, strict=True)
+        ]
+        self._note_uses()
+        self.noise = ""
+        self.noise_of = ""
+        """The runs that the noise was measured by; empty until it was."""
+        self._run: Run = lambda: None
+        self._others: Callable[[], Iterable[tuple[str, Run]]] = lambda: ()
+
+    @property
+    def storages(self) -> list[_KeptStorage]:
+        """What is kept, in the order of the arguments."""
+        return list(self._storages.values())
+
+    def _copied(self, name: str, value: Any, kind: Any) -> Any:
+        """The same argument on copied memory: views, offsets, strides and what several share stay as they are."""
+        if isinstance(value, torch.Tensor):
+            return self._copied_tensor(name, value, kind)
+        if isinstance(value, tuple):
+            kinds = kind if isinstance(kind, (tuple, list)) and len(kind) == len(value) else [None] * len(value)
+            items = [self._copied(f"{name}[{index}]", item, kinds[index]) for index, item in enumerate(value)]
+            # A named tuple is made of its fields, a plain one of a row of them.
+            return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+        if isinstance(getattr(value, "base", None), torch.Tensor):
+            # A tensor descriptor, or a tensor that is read as another type.
+            fresh = copy.copy(value)
+            fresh.base = self._copied_tensor(name, value.base, kind)
+            if hasattr(value, "data_ptr") and hasattr(value, "data"):
+                fresh.data = fresh.base.data
+            return fresh
+        if hasattr(value, "data_ptr"):
+            raise RecordingError(
+                f"the argument {name!r} is a {type(value).__name__}: only the memory of torch tensors can be kept."
+            )
+        return value
+
+    def _copied_tensor(self, name: str, tensor: torch.Tensor, kind: Any) -> torch.Tensor:
+        tensor = tensor.detach()
+        memory = tensor.untyped_storage()
+        if memory.data_ptr() % 16 and tensor.is_cuda:
+            raise RecordingError(
+                f"the memory of {name!r} begins at an address that is no multiple of 16: no copy of it would."
+            )
+        # Empty ones have no address to be told apart by.
+        key = memory.data_ptr() or -1 - len(self._leaves)
+        if key not in self._storages:
+            self._storages[key] = _keep(tensor, memory)
+        kept = self._storages[key]
+        kept.names.append(name)
+        kept.extents.append(_extent(tensor))
+        self._leaves.append((name, dtype_of_type(kind, tensor.dtype), kept))
+        view = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+        offset = _GUARD_BYTES // tensor.element_size() + tensor.storage_offset()
+        return view.set_(kept.buffer.untyped_storage(), offset, tensor.size(), tensor.stride())
+
+    def _note_uses(self) -> None:
+        dtypes: dict[int, set[torch.dtype]] = {}
+        for _, dtype, kept in self._leaves:
+            dtypes.setdefault(id(kept), set()).add(dtype)
+        for kept in self.storages:
+            kept.mixed = len(dtypes[id(kept)]) > 1
+        self.uses_known = len(self.uses.parameters) == len(self._leaves) and not self.uses.elsewhere
+        for index, (name, dtype, kept) in enumerate(self._leaves):
+            use = self.uses.parameters[index] if self.uses_known else None
+            whole = kept.pristine.numel() % element_bytes(dtype) == 0
+            # What is not known counts as both: it is compared, and never poisoned.
+            kept.read = kept.read or use is None or use.read
+            writes = use is None or use.written
+            if whole and (name == kept.names[0] or (writes and not kept.writers)):
+                kept.dtype = dtype
+            if writes:
+                kept.writers.append(name)
+
+    @property
+    def compulsory_bytes(self) -> int | None:
+        """Bytes of each tensor that is read, and of each that is written, once; None where the uses are not known."""
+        if not self.uses_known:
+            return None
+        return sum(kept.touched_bytes * (int(kept.read) + int(bool(kept.writers))) for kept in self.storages)
+
+    def fill(self, poison: int = 0) -> None:
+        """Put every copy as it was at the launch, its outputs poisoned."""
+        for kept in self.storages:
+            kept.fill(poison)
+
+    def refill_changed(self) -> None:
+        """Put back what the launch both reads and changes; quick, where it changes outputs alone."""
+        for kept in self.storages:
+            if kept.reference is not None and not kept.is_output:
+                kept.body.copy_(kept.pristine)
+
+    def take_reference(self, run: Run, others: Callable[[], Iterable[tuple[str, Run]]] = lambda: ()) -> None:
+        """Run the empty plan's launch, twice, and keep what it leaves: what everything else is compared with.
+
+        `others`: makes launches that differ from it in the order or the rounding of its arithmetic alone, each with its
+        name; called once, where a variant's result is not identical.
+        """
+        self._run, self._others = run, others
+        self.fill(0)
+        run()
+        for kept in self.storages:
+            changed = kept.is_output or not torch.equal(kept.body, kept.pristine)
+            kept.reference = kept.bits.clone() if changed else None
+        self.fill(1)
+        run()
+        unsteady: list[Difference] = []
+        for kept in self.storages:
+            if kept.is_output and kept.reference is not None:
+                first, second = poisons_of(kept.dtype)
+                left = (kept.reference == first) & (kept.bits == second)
+                kept.unwritten = left if bool(left.any()) else None
+            unsteady.append(self._compared(kept, 1))
+        shaky = [found for found in unsteady if found.differing]
+        if shaky:
+            most = max(shaky, key=lambda found: found.differing)
+            error = "" if most.max_abs_error is None else f", by up to {most.max_abs_error:.3g}"
+            self.noise = f"the empty plan's own runs differ in {most.differing} elements of {most.name}{error}"
+        if beyond := [found.name for found in unsteady if found.outside]:
+            self.noise = f"under the empty plan too, something is written outside of the memory of {', '.join(beyond)}"
+
+    def check(self, run: Run, alive: Callable[[], None] = lambda: None) -> Agreement:
+        """Run a variant several times, its outputs poisoned, and compare what it leaves with the reference."""
+        runs: list[list[Difference]] = []
+        began = time.monotonic()
+        for number in range(_MOST_RUNS):
+            if number >= _FEWEST_RUNS and time.monotonic() - began > _ENOUGH_S:
+                break
+            found = self._run_compared(run, number % 2)
+            if not self.noise_of and any(one.differing for one in found):
+                found = self._judged_again(found, number % 2, alive)
+                began = time.monotonic()
+            runs.append(found)
+            alive()
+        return agreement_of(runs, self.noise, self.noise_of)
+
+    def measure_noise(self, alive: Callable[[], None] = lambda: None) -> None:
+        """Run the empty plan's kernel on moved inputs, in other orders and with other roundings."""
+        changed = [kept for kept in self.storages if kept.reference is not None]
+        coarse = any(kept.is_movable and element_bytes(kept.dtype) <= 2 for kept in self.storages)
+        for kept in changed:
+            if kept.reference is not None:
+                kept.noise = Noise(kept.dtype, kept.reference, coarse)
+        try:
+            said = [*self._run_moved(alive), *self._run_others(alive)]
+        except torch.OutOfMemoryError:
+            for kept in changed:
+                if kept.reference is not None:
+                    kept.noise = Noise(kept.dtype, kept.reference)
+            self.noise_of = "nothing: there is too little memory to measure it"
+            return
+        for kept in changed:
+            if kept.noise is not None:
+                kept.noise.finish()
+        self.noise_of = ", ".join(said) or "nothing: there is no other order, and no float to move"
+
+    def _run_moved(self, alive: Callable[[], None]) -> list[str]:
+        generators: dict[torch.device, torch.Generator] = {}
+        began = time.monotonic()
+        for number in range(_MOVED_RUNS if any(kept.is_movable for kept in self.storages) else 0):
+            self.fill()
+            starts: dict[int, torch.Tensor] = {}
+            for kept in self.storages:
+                if not kept.is_movable:
+                    continue
+                device = kept.buffer.device
+                if device not in generators:
+                    generators[device] = torch.Generator(device).manual_seed(0)
+                move_one_ulp(kept.bits, kept.dtype, generators[device])
+                if kept.noise is not None:
+                    starts[id(kept)] = kept.bits.clone()
+            self._run()
+            for kept in self.storages:
+                if kept.noise is not None:
+                    untouched = None
+                    if (start := starts.get(id(kept))) is not None:
+                        left = bits_of(kept.pristine, kept.dtype) == kept.reference
+                        untouched = (kept.bits == start) & left
+                    kept.noise.add_moved(kept.bits, untouched)
+            alive()
+            if number + 1 >= _FEWEST_MOVED_RUNS and time.monotonic() - began > _NOISE_S:
+                return [f"{number + 1} runs on inputs moved by one unit in the last place"]
+        return [f"{_MOVED_RUNS} runs on inputs moved by one unit in the last place"] if generators else []
+
+    def _run_others(self, alive: Callable[[], None]) -> list[str]:
+        labels: list[str] = []
+        if self.noise:
+            for _ in range(_STEADY_RUNS):
+                self._add_other(self._run)
+            labels.append(f"{_STEADY_RUNS} of the same")
+        roundings = 0
+        for label, run in self._others():
+            alive()
+            try:
+                self._add_other(run)
+            except torch.OutOfMemoryError:
+                raise
+            except Exception:
+                # It needs more than a block may have; a GPU that is broken says so again at once.
+                continue
+            if label.startswith("rounding"):
+                roundings += 1
+            else:
+                labels.append(label)
+        return [*labels, *([f"{roundings} with other roundings"] if roundings else [])]
+
+    def _add_other(self, run: Run) -> None:
+        self.fill()
+        run()
+        for kept in self.storages:
+            if kept.noise is not None:
+                kept.noise.add_other(kept.bits)
+
+    def _judged_again(self, found: list[Difference], poison: int, alive: Callable[[], None]) -> list[Difference]:
+        """What a run left, judged by the noise, which is measured now: another run might not go wrong again."""
+        left = [kept.body.clone() for kept in self.storages]
+        self.measure_noise(alive)
+        for kept, body in zip(self.storages, left, strict=True):
+            kept.body.copy_(body)
+        again = [self._compared(kept, poison) for kept in self.storages]
+        for one, before in zip(again, found, strict=True):
+            one.outside = before.outside
+        return again
+
+    def _run_compared(self, run: Run, poison: int) -> list[Difference]:
+        self.fill(poison)
+        run()
+        return [self._compared(kept, poison) for kept in self.storages]
+
+    def _compared(self, kept: _KeptStorage, poison: int) -> Difference:
+        before = bits_of(kept.pristine, kept.dtype)
+        found = compare_memory(
+            kept.name,
+            kept.dtype,
+            kept.bits,
+            before if kept.reference is None else kept.reference,
+            before=before,
+            poison=poisons_of(kept.dtype)[poison] if kept.is_output else None,
+            unwritten=kept.unwritten,
+            noise=kept.noise,
+        )
+        found.outside = not kept.guards_are_whole()
+        return found
+
+
+def _keep(tensor: torch.Tensor, memory: torch.UntypedStorage) -> _KeptStorage:
+    whole = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(memory)
+    try:
+        pristine = whole.clone()
+        buffer = torch.full((pristine.numel() + 2 * _GUARD_BYTES,), _GUARD, dtype=torch.uint8, device=tensor.device)
+    except torch.OutOfMemoryError as error:
+        raise RecordingError(
+            f"{memory.nbytes() / 2**30:.1f} GiB of the launch's memory can't be kept twice beside the script's own: "
+            "run it on smaller tensors."
+        ) from error
+    return _KeptStorage(pristine, buffer, torch.uint8)
+
+
+def _extent(tensor: torch.Tensor) -> tuple[int, int, int]:
+    if not tensor.numel():
+        return (0, 0, 0)
+    reach, elements = 0, 1
+    for size, stride in zip(map(int, tensor.size()), map(int, tensor.stride()), strict=True):
+        if stride:
+            reach += (size - 1) * stride
+            elements *= size
+    first = int(tensor.storage_offset()) * tensor.element_size()
+    return (first, first + (reach + 1) * tensor.element_size(), elements * tensor.element_size())

@@ -1,0 +1,183 @@
+"""What the process that launches on the GPU is asked for, and what it reports beside the events of a recording."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Union, get_args
+
+from irscope.device.measurement import Agreement
+from irscope.record.process.events import RecordingEvent
+from irscope.record.process.request import RecordRequest
+
+# Commands; the first says what to do
+
+
+@dataclass(frozen=True, slots=True)
+class CheckScript:
+    """Run a script, and check its launches."""
+
+    request: RecordRequest
+    launch: int | None = None
+    """Only the launches of this compile, from 1."""
+    every: bool = False
+    """Every launch, not only the first of each compile."""
+
+
+@dataclass(frozen=True, slots=True)
+class PinLaunch:
+    """Run a script up to one launch, and keep that for variants of it."""
+
+    request: RecordRequest
+    launch: int | None = None
+    """The number of its compile, from 1; None for the first launch that is not the autotuner's."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadVariant:
+    """Load a variant's binary."""
+
+    key: str
+    metadata: dict[str, Any]
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CheckVariant:
+    """Run a variant, and compare what it writes."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimeVariants:
+    """Time variants and the launch's own kernel, interleaved."""
+
+    keys: tuple[str, ...]
+    rounds: int
+    cold: bool
+    """Whether to flush the L2 cache before each launch."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureCeilings:
+    """Measure what the device reaches at best."""
+
+    dtype: str
+
+
+Command = Union[CheckScript, PinLaunch, LoadVariant, CheckVariant, TimeVariants, MeasureCeilings]  # noqa: UP007
+COMMANDS: tuple[type[Command], ...] = get_args(Command)
+
+
+# Events
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchPlace:
+    """One launch of a script."""
+
+    launch: int
+    """The number of its compile, from 1; 0 for a kernel that is not recorded."""
+    count: int
+    """Which launch of that compile, from 1; 0 if it is not counted."""
+    kernel: str
+    grid: tuple[int, int, int]
+    empty_plan: bool = False
+    """Whether the kernel of the empty plan runs in its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alive:
+    """A launch has ended: the next one has the whole time-out again."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchBegun:
+    """A launch begins."""
+
+    where: LaunchPlace
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchEnded:
+    """The launch that began has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchChecked:
+    """A launch was checked."""
+
+    where: LaunchPlace
+    agreement: Agreement
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """The GPU takes nothing more from the process, which ends now."""
+
+    detail: str
+    where: LaunchPlace | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchInfo:
+    """What is known of the launch that is pinned."""
+
+    launch: int
+    """Its number among the script's compiles, from 1."""
+    device: str
+    """The name of the GPU."""
+    bytes: int | None
+    """Of its tensors: each that it reads, and each that it writes, once; None if that is not known."""
+    outputs: tuple[str, ...] = ()
+    """The arguments whose memory it changes."""
+    poisoned: tuple[str, ...] = ()
+    """Of those, the ones it never reads: they are poisoned before each run that is checked."""
+    noise: str = ""
+    """How two runs of the launch as it is differ, or an empty string."""
+    scalars: tuple[tuple[str, bool | int | float], ...] = ()
+    """(parameter, value) of its numbers."""
+    l2_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VariantChecked:
+    """The answer to CheckVariant."""
+
+    agreement: Agreement
+
+
+@dataclass(frozen=True, slots=True)
+class VariantsTimed:
+    """The answer to TimeVariants."""
+
+    times_us: tuple[tuple[float, ...], ...]
+    """Of the launch's own kernel, of that loaded once more, and of each variant: one for each round."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ceilings:
+    """What the device reaches at best, measured on the spot."""
+
+    bytes_per_s: float
+    """Of a large copy, bytes read plus bytes written."""
+    flops_per_s: float | None
+    """Of torch's matrix product of a dtype; None if it has none."""
+
+
+DeviceEvent = Union[  # noqa: UP007
+    RecordingEvent,
+    Alive,
+    LaunchBegun,
+    LaunchEnded,
+    LaunchChecked,
+    Fault,
+    LaunchInfo,
+    VariantChecked,
+    VariantsTimed,
+    Ceilings,
+]
+DEVICE_EVENTS: tuple[type[DeviceEvent], ...] = get_args(DeviceEvent)
+
+DeviceSink = Callable[[DeviceEvent], None]

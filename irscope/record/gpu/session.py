@@ -1,0 +1,273 @@
+"""A launch of a script, pinned on the GPU by a child process: variants of it are checked and timed there.
+
+Nothing here imports triton or torch. A variant that faults or hangs takes the child with it; the next one that is
+asked for gets a new child, which runs the script again up to the same launch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from irscope.device.measurement import FEWEST_ROUNDS, Agreement, Ratio, Timing, ratio_of, timing_of
+from irscope.errors import DeviceFault, RecordingError, UsageError
+from irscope.model.capture import Capture, stage_named
+from irscope.record.gpu.messages import (
+    Alive,
+    Ceilings,
+    CheckVariant,
+    Command,
+    Fault,
+    LaunchInfo,
+    LoadVariant,
+    MeasureCeilings,
+    PinLaunch,
+    TimeVariants,
+    VariantChecked,
+    VariantsTimed,
+)
+from irscope.record.gpu.process import DeviceProcess, device_process
+from irscope.record.process.events import Refused
+from irscope.record.process.own_folder import own_folder
+from irscope.record.process.request import RecordRequest
+from irscope.record.process.session import Progress
+
+LAUNCH_TIMEOUT_S = 30.0
+"""How long a launch may take before it counts as hanging."""
+
+
+class _Ended(DeviceFault):
+    """The child ended instead of answering."""
+
+
+_Answer = TypeVar("_Answer", VariantChecked, VariantsTimed, Ceilings)
+
+
+@dataclass
+class DeviceSession:
+    """A launch that is pinned on the GPU; `device_session` makes it."""
+
+    request: RecordRequest
+    launch_timeout_s: float
+    progress: Progress | None
+    _folder: Path
+    _number: int | None
+    """Of the launch's compile; None until it is known."""
+    _running: ExitStack = field(default_factory=ExitStack)
+    _child: DeviceProcess | None = None
+    _baseline: Capture | None = None
+    _info: LaunchInfo | None = None
+    restarts: int = field(default=-1)
+    """How often the child was started again."""
+
+    @property
+    def baseline(self) -> Capture:
+        """The launch as it was recorded on the GPU, under the empty plan."""
+        self._started()
+        if self._baseline is None:
+            raise RecordingError("the launch is not pinned.")
+        return self._baseline
+
+    @property
+    def info(self) -> LaunchInfo:
+        """What is known of the launch."""
+        self._started()
+        if self._info is None:
+            raise RecordingError("the launch is not pinned.")
+        return self._info
+
+    def check(self, capture: Capture) -> Agreement:
+        """Run a variant on the launch's own inputs, and compare what it writes with what the baseline writes.
+
+        Raises UsageError where it is no variant of this launch: other parameters, constants or target.
+        """
+        if (why := _not_runnable(capture)) is not None:
+            return Agreement("failed", detail=why)
+        self._require_variant(capture)
+        child = self._started()
+        key = _load(child, capture)
+        try:
+            return self._ask(child, CheckVariant(key), VariantChecked).agreement
+        except TimeoutError:
+            return Agreement("timeout", detail=f"no end after {self.launch_timeout_s:g} s")
+        except DeviceFault as fault:
+            return Agreement("fault", detail=str(fault))
+
+    def time(self, captures: Sequence[Capture], *, rounds: int, cold: bool = True) -> tuple[tuple[Timing, Ratio], ...]:
+        """Time variants and the baseline, interleaved: for each its times, and its ratio to the baseline.
+
+        `rounds`: how often each is launched, 6 at least. `cold`: flush the L2 before each launch. Raises DeviceFault
+        where one of them faults or hangs: `check` each before.
+        """
+        return self.time_all(captures, rounds=rounds, cold=cold)[1]
+
+    def time_all(
+        self, captures: Sequence[Capture], *, rounds: int, cold: bool = True
+    ) -> tuple[Timing, tuple[tuple[Timing, Ratio], ...]]:
+        """As `time`, with the baseline's own times before the others."""
+        if rounds < FEWEST_ROUNDS:
+            raise UsageError(f"{rounds} rounds give no 95 % confidence interval: take at least {FEWEST_ROUNDS}.")
+        for capture in captures:
+            if (why := _not_runnable(capture)) is not None:
+                raise RecordingError(f"{capture!r} cannot be timed: {why}")
+            self._require_variant(capture)
+        child = self._started()
+        keys = [_load(child, capture) for capture in captures]
+        try:
+            answer = self._ask(child, TimeVariants(tuple(keys), rounds, cold), VariantsTimed)
+        except TimeoutError:
+            raise DeviceFault(f"a launch that was timed did not end in {self.launch_timeout_s:g} s.") from None
+        base, again, *others = answer.times_us
+        rows = tuple((timing_of(times, cold=cold), ratio_of(times, base, again)) for times in others)
+        return timing_of(base, cold=cold), rows
+
+    def ceilings(self, dtype: str = "") -> Ceilings:
+        """The device's copy bandwidth, and the rate of torch's matrix product of a dtype such as `float16`."""
+        try:
+            return self._ask(self._started(), MeasureCeilings(dtype), Ceilings)
+        except TimeoutError:
+            raise DeviceFault(f"the ceilings were not measured in {self.launch_timeout_s:g} s.") from None
+
+    def close(self) -> None:
+        """End the child."""
+        self._child = None
+        self._running.close()
+
+    def _started(self) -> DeviceProcess:
+        """The child, started and at the launch."""
+        if self._child is None:
+            self.restarts += 1
+            first = PinLaunch(self.request, self._number)
+            process = device_process(first, self._folder, progress=self.progress)
+            self._child = self._running.enter_context(process)
+            try:
+                self._wait_for_launch(self._child)
+            except BaseException:
+                self.close()
+                raise
+        return self._child
+
+    def _wait_for_launch(self, child: DeviceProcess) -> None:
+        """Follow the script to the launch, and take what is known of it."""
+        in_launch = False
+        while True:
+            limit = self.launch_timeout_s if in_launch else self.request.timeout_s if child.assembly.compiling else None
+            try:
+                event = child.read(limit)
+            except TimeoutError:
+                what = "the launch" if in_launch else f"the compile ({child.assembly.working_on})"
+                raise DeviceFault(f"{what} took longer than {limit:g} s and was ended.") from None
+            if event is None:
+                raise RecordingError(
+                    f"{child.how_it_ended()} before the launch that was asked for.\n{child.last_lines()}".rstrip()
+                )
+            if isinstance(event, Refused):
+                raise replace(event, message=self._with_script_end(child, event.message)).as_error()
+            # The first sign of life after the script: the launch itself is run now.
+            in_launch = in_launch or isinstance(event, Alive)
+            if isinstance(event, LaunchInfo):
+                self._take(child, event)
+                return
+
+    def _with_script_end(self, child: DeviceProcess, message: str) -> str:
+        end = child.assembly.script_end
+        if end is None or not end.stopped:
+            return message
+        return f"{message}\nThe script stopped: {end.message}\n{end.frames}".rstrip()
+
+    def _take(self, child: DeviceProcess, info: LaunchInfo) -> None:
+        self._number = info.launch
+        capture = child.assembly.capture(child.assembly.numbers[info.launch - 1])
+        if self._baseline is not None and capture.id != self._baseline.id:
+            raise RecordingError("the script made another launch when it was run again: its launches must not change.")
+        self._baseline, self._info = capture, info
+
+    def _ask(self, child: DeviceProcess, command: Command, answer: type[_Answer]) -> _Answer:
+        """The answer to a command; raises DeviceFault if the child ends instead, and TimeoutError."""
+        child.send(command)
+        try:
+            while True:
+                event = child.read(self.launch_timeout_s)
+                if event is None:
+                    raise _Ended(child.how_it_ended())
+                if isinstance(event, Fault):
+                    raise _Ended(event.detail)
+                if isinstance(event, Refused):
+                    raise event.as_error()
+                if isinstance(event, answer):
+                    return event
+        except (TimeoutError, _Ended):
+            self.close()
+            raise
+
+    def _require_variant(self, capture: Capture) -> None:
+        base = self.baseline
+        if capture.target != base.target:
+            raise UsageError(f"a binary for {capture.target} cannot run here: the GPU is {base.target}.")
+        if capture.launch.signature != base.launch.signature or capture.launch.constants != base.launch.constants:
+            raise UsageError(
+                f"{capture!r} was compiled for other parameters or constants than launch {self.info.launch} of "
+                f"{base.name}: its binary cannot stand in for that."
+            )
+
+
+@contextmanager
+def device_session(
+    request: RecordRequest,
+    launch: int | None,
+    *,
+    launch_timeout_s: float = LAUNCH_TIMEOUT_S,
+    progress: Progress | None = None,
+) -> Iterator[DeviceSession]:
+    """Run a script on the GPU up to one of its launches, and hold that for variants to be checked and timed.
+
+    Args:
+        request: the script, as `requests.request_for` makes it, with an empty plan.
+        launch: the number of its compile, from 1; None for the first launch that is not autotuning's.
+        launch_timeout_s: for one launch.
+        progress: is told what is under way.
+
+    Raises NoDevice where there is no GPU, UsageError for what is no script or a plan, and RecordingError where the
+    script ends without that launch.
+    """
+    if request.mode != "script":
+        raise UsageError("only what a script launches can be run: give the FILE, not a signature, a capture or IR.")
+    if request.plan:
+        raise UsageError("the launch that variants are compared with is the one under the empty plan.")
+    with own_folder() as folder:
+        session = DeviceSession(request, launch_timeout_s, progress, folder, launch)
+        try:
+            session._started()
+            yield session
+        finally:
+            session.close()
+
+
+def _binary_of(capture: Capture) -> bytes | None:
+    for artifact in capture.artifacts:
+        if stage_named(artifact.stage).is_binary and isinstance(artifact.data, bytes):
+            return artifact.data
+    return None
+
+
+def _not_runnable(capture: Capture) -> str | None:
+    if capture.failure is not None:
+        return capture.failure.why_not_run
+    return "it holds no binary" if _binary_of(capture) is None else None
+
+
+def _load(child: DeviceProcess, capture: Capture) -> str:
+    """Give the child a capture's binary, once; returns the key it has there."""
+    binary = _binary_of(capture) or b""
+    metadata: dict[str, Any] = dict(capture.metadata)
+    text = json.dumps(metadata, sort_keys=True, default=str)
+    key = hashlib.sha256(binary + text.encode()).hexdigest()
+    if key not in child.loaded:
+        child.send(LoadVariant(key, json.loads(text), binary))
+        child.loaded.add(key)
+    return key

@@ -1,0 +1,191 @@
+"""LayoutServer: the child process that is asked for layouts, and what it was asked.
+
+The child is a fork of the recording process, which has Triton loaded, or a process of its own. It answers type by type.
+If it dies, the type it was at gets a refusal, and a new child is asked for the rest.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+
+from irscope.layout.rows import type_of_row
+from irscope.model.layout import UNASKED, LayoutAnswer, LayoutRefusal, LayoutRow
+from irscope.record.layouts.child import Child, forked_child, spawned_child
+from irscope.record.layouts.protocol import Message, Module, Question
+
+_QUESTION_TIMEOUT_S = 20.0
+"""How long the child may be silent."""
+_MOST_DEATHS = 6
+
+
+@dataclass(slots=True)
+class LayoutJob:
+    """One question, and what has been answered so far."""
+
+    question: Question
+    rows: tuple[LayoutRow, ...] = ()
+    """Of the text that was asked about, once they are known."""
+    types: tuple[str, ...] | None = None
+    """What is asked of the compiler; None until it is known."""
+    answers: dict[int, LayoutAnswer] = field(default_factory=dict[int, LayoutAnswer])
+    conflicts: tuple[int | None, ...] = ()
+    places: Sequence[int] = ()
+    """The indices of the types of the current question."""
+    under_way: int | None = None
+    ended: bool = False
+    deaths: int = 0
+
+    def __post_init__(self) -> None:
+        if self.question.text is None:
+            self._set_types(self.question.types)
+
+    def answered_types(self) -> tuple[LayoutAnswer, ...]:
+        """The answer for each type, a refusal if there is none."""
+        return tuple(self.answers.get(index, UNASKED) for index in range(len(self.types or ())))
+
+    def answered_rows(self) -> tuple[LayoutRow, ...]:
+        """The rows of the text with their answers."""
+        return tuple(replace(row, answer=answer) for row, answer in zip(self.rows, self.answered_types(), strict=True))
+
+    def take(self, message: Message) -> None:
+        """Take one message of the child."""
+        if message.state == "rows":
+            self.rows = message.rows
+            self._set_types(tuple(map(type_of_row, message.rows)))
+        elif message.state == "conflicts":
+            self.conflicts = message.conflicts
+        elif message.state == "end":
+            self._end(message.answer)
+        else:
+            index = self.places[message.index]
+            self.under_way = index if message.state == "begin" else None
+            if message.answer is not None:
+                self.answers[index] = message.answer
+
+    def child_died(self, how: str) -> None:
+        """Blame the type that was under way, and ask for the rest."""
+        self.deaths += 1
+        if self.types is None or (self.under_way is None and self.deaths > 1) or self.deaths >= _MOST_DEATHS:
+            self._end(LayoutRefusal("unasked", f"the compiler could not be asked: the process {how}"))
+            return
+        if self.under_way is not None:
+            self.answers[self.under_way] = LayoutRefusal(
+                "crash", f"the compiler does not survive the question: the process {how}"
+            )
+            self.under_way = None
+        self.places = [index for index in range(len(self.types)) if index not in self.answers]
+        self.question = replace(self.question, text=None, types=tuple(self.types[index] for index in self.places))
+        self.ended = not self.places and not self.question.pairs
+
+    def _set_types(self, types: tuple[str, ...]) -> None:
+        self.types, self.places = types, range(len(types))
+
+    def _end(self, refusal: LayoutAnswer | None) -> None:
+        self.ended = True
+        if refusal is not None:
+            for index in range(len(self.types or ())):
+                self.answers.setdefault(index, refusal)
+
+
+class LayoutServer:
+    """The child process and its jobs; a context manager that ends the process.
+
+    `ask` returns at once; `poll` takes what was answered; `wait` waits for one job. Nothing here raises for what the
+    compiler does.
+    """
+
+    def __init__(self, fork: bool = True, interpreter: str | None = None) -> None:
+        """`fork`: whether the child may be a fork of this process; `interpreter`: of a process of its own."""
+        self._fork = fork and hasattr(os, "fork")
+        self._interpreter = interpreter or sys.executable
+        self._child: Child | None = None
+        self._jobs: dict[int, LayoutJob] = {}
+        self._number = 0
+
+    def ask(
+        self,
+        module: Module,
+        *,
+        text: str | None = None,
+        types: Sequence[str] = (),
+        pairs: Sequence[tuple[str, str]] = (),
+    ) -> LayoutJob:
+        """Ask for all layouts of a TTGIR text, for the layouts of some types, or for the bank conflicts of pairs.
+
+        A count of bank conflicts is the number of accesses per wavefront above one.
+        """
+        self._number += 1
+        job = LayoutJob(Question(module, text, tuple(types), tuple(pairs), self._number))
+        self._jobs[self._number] = job
+        self._send(job)
+        return job
+
+    def _send(self, job: LayoutJob) -> None:
+        try:
+            if self._child is None:
+                self._child = forked_child() if self._fork else spawned_child(self._interpreter)
+            self._child.write(job.question.to_line())
+        except OSError as error:
+            self._child_died(f"could not be reached ({error})")
+
+    def poll(self, timeout_s: float = 0.0) -> None:
+        """Take what the child has answered so far."""
+        if self._child is None:
+            return
+        for line in self._child.read(timeout_s):
+            message = Message.from_line(line)
+            job = self._jobs.get(message.job)
+            if job is not None:
+                job.take(message)
+                if job.ended:
+                    del self._jobs[message.job]
+        if self._child.at_end:
+            self._child_died(self._child.close())
+
+    def wait(self, job: LayoutJob, timeout_s: float = _QUESTION_TIMEOUT_S) -> LayoutJob:
+        """Wait until a job has ended; the child may be silent for `timeout_s`."""
+        heard, seen = time.monotonic(), -1
+        while not job.ended and self._child is not None:
+            self.poll(0.05)
+            if (now := len(job.answers)) != seen:
+                heard, seen = time.monotonic(), now
+            if time.monotonic() - heard > timeout_s:
+                self._child.kill()
+                self._child.close()
+                self._child_died(f"took more than {timeout_s:g} s")
+                heard = time.monotonic()
+        return job
+
+    def _child_died(self, how: str) -> None:
+        self._child = None
+        # A process of its own may live where a fork does not.
+        self._fork = self._fork and any(job.answers for job in self._jobs.values())
+        waiting, self._jobs = self._jobs, {}
+        for number, job in waiting.items():
+            # Only the first was under way; the others were waiting behind it.
+            if job.under_way is not None or job.types is None or len(waiting) == 1:
+                job.child_died(how)
+            if not job.ended:
+                self._jobs[number] = job
+        for job in list(self._jobs.values()):
+            self._send(job)
+
+    def close(self) -> None:
+        """End the child; harmless to call again."""
+        if self._child is not None:
+            self._child.kill()
+            self._child.close()
+            self._child = None
+
+    def __enter__(self) -> LayoutServer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,52 @@
+"""Adds a `layouts` event for each TTGIR of a recording; the compiler is asked beside the compile."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from irscope.model.capture import Target
+from irscope.record.layouts.protocol import Module
+from irscope.record.layouts.server import LayoutJob, LayoutServer
+from irscope.record.process.events import ArtifactMade, CompileBegun, EventSink, LayoutsKnown, RecordingEvent
+
+
+class LayoutSteps:
+    """A sink that passes events on, and emits a `layouts` event for every TTGIR among them, the last ones on exit.
+
+    The answers come from a child process, so that a crash of the compiler at a question does not reach the recording.
+    """
+
+    def __init__(self, sink: EventSink, fork: bool = True) -> None:
+        self._sink = sink
+        self._server = LayoutServer(fork=fork)
+        self._targets: dict[int, Target] = {}
+        self._jobs: dict[int, LayoutJob] = {}
+
+    def __enter__(self) -> EventSink:
+        return self
+
+    def __call__(self, event: RecordingEvent) -> None:
+        """Pass an event on, ask for the layouts of a TTGIR, and emit those that have been answered."""
+        self._sink(event)
+        if isinstance(event, CompileBegun):
+            self._targets[event.n] = event.target
+        elif isinstance(event, ArtifactMade) and event.stage == "ttgir" and isinstance(event.data, str):
+            self._jobs[event.n] = self._server.ask(Module.of(self._targets[event.n]), text=event.data)
+        if self._jobs:
+            self._server.poll()
+            self._tell()
+
+    def _tell(self) -> None:
+        for number, job in list(self._jobs.items()):
+            if job.ended:
+                del self._jobs[number]
+                self._sink(LayoutsKnown(number, tuple(job.answered_rows())))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._server:
+            for job in self._jobs.values():
+                self._server.wait(job)
+                job.ended = True
+            self._tell()

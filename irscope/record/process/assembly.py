@@ -1,0 +1,280 @@
+"""Events → captures: folds the events of a recording process, and turns its end, whatever that was, into results."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+import sys
+import time
+from dataclasses import replace
+
+from irscope.device.fit import with_fit
+from irscope.ir.asm.resources import read_resources
+from irscope.ir.quoted import unescape_ir
+from irscope.model.assumption import joined
+from irscope.model.capture import (
+    STAGE_NAMES,
+    Autotuning,
+    Capture,
+    Environment,
+    Kernel,
+    Launch,
+    Resources,
+    SourceFile,
+    stage_rank,
+)
+from irscope.model.failure import Failure, FailureKind
+from irscope.model.plain import tupled
+from irscope.record.process.assembler_errors import ASSEMBLED_FROM
+from irscope.record.process.diagnosis import explained
+from irscope.record.process.events import (
+    Begun,
+    CompileBegun,
+    CompileEvent,
+    CompileFailed,
+    Done,
+    Launched,
+    Note,
+    OtherProcesses,
+    PassFailed,
+    RecordingEvent,
+    Refused,
+    ScriptEnd,
+    SourceRead,
+    Timed,
+)
+from irscope.record.process.open_capture import LateFacts, OpenCapture, snapshot_of
+from irscope.record.process.request import RecordRequest
+
+# "/home/jos\C3\A9/matmul.py"
+_STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
+_HIDDEN_METADATA = ("hash", "target", "triton_version")
+_DIAGNOSTICS_BYTES = 20_000
+
+
+class Assembly:
+    """Takes events one by one; `captures()` is what they amount to so far."""
+
+    def __init__(self, request: RecordRequest, command: str, date: str) -> None:
+        self._request = request
+        self._environment = Environment(command=command, date=date)
+        self._open: dict[int, OpenCapture] = {}
+        self._sources: dict[str, str] = {}
+        self.script_end: ScriptEnd | None = None
+        self.refusal: Refused | None = None
+        """Why the recording process refused, if it did."""
+        self.notes: list[str] = []
+        self.real = False
+        self._timed: dict[tuple[str, int], dict[str, tuple[float, ...]]] = {}
+        """Per tuning of a kernel, the times of each configuration: median and two quantiles, in milliseconds."""
+        self.done = False
+
+    @staticmethod
+    def begun_now(request: RecordRequest) -> Assembly:
+        """One for a recording process that this command starts now."""
+        command = os.environ.get("IRSCOPE_COMMAND_LINE") or " ".join(["irscope", *sys.argv[1:]])
+        return Assembly(request, command, datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"))
+
+    @property
+    def count(self) -> int:
+        """How many compiles began."""
+        return len(self._open)
+
+    @property
+    def working_on(self) -> str:
+        """The kernel, and the pass or stage, that is under way; empty between compiles."""
+        for item in reversed(self._open.values()):
+            if not item.ended:
+                what = item.running.label if item.running else item.stage
+                return f"{item.launch.kernel.name} {item.target}: {what}".rstrip(": ")
+        return ""
+
+    @property
+    def compiling(self) -> bool:
+        """Whether a compile is under way."""
+        return any(not item.ended for item in self._open.values())
+
+    def feed(self, event: RecordingEvent) -> None:
+        """Take one event."""
+        match event:
+            case CompileBegun():
+                self._open[event.n] = OpenCapture(event.target, event.launch, log_from=event.log)
+            case PassFailed():
+                self._pass_failed(self._open[event.n], event)
+            case CompileFailed():
+                self._compile_failed(self._open[event.n], event)
+            case CompileEvent():
+                self._open[event.n].take(event)
+            case Begun():
+                self._begun(event)
+            case Note():
+                self.notes.append(event.text)
+            case Launched():
+                self._launched(event)
+            case Timed():
+                # On the virtual GPU nothing was timed: no configuration won.
+                if self.real:
+                    self._timed.setdefault((event.kernel, event.tuning), {})[event.config] = event.times_ms
+            case SourceRead():
+                self._sources[event.path] = event.data
+            case ScriptEnd():
+                self.script_end = replace(event, target=" ".join(self._request.targets))
+            case OtherProcesses():
+                self._note_processes(event)
+            case Refused():
+                self.refusal = event
+            case Done():
+                self.done = True
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of the compiles in the events, in the order they began."""
+        return tuple(self._open)
+
+    def captures(self) -> tuple[Capture, ...]:
+        """A capture for each compile, in the order they began; for an assembly that releases none."""
+        return tuple(self._capture(item) for item in self._open.values())
+
+    def capture(self, number: int) -> Capture:
+        """What the compile of that number in the events amounts to so far."""
+        return self._capture(self._open[number])
+
+    def release(self, number: int) -> None:
+        """Forget the texts of a compile whose capture is kept elsewhere; from now on only `late_facts` change."""
+        self._open[number] = self._open[number].without_texts()
+
+    def late_facts(self, number: int) -> LateFacts:
+        """What may become known of a compile after its end."""
+        item = self._open[number]
+        launch = item.launch
+        return LateFacts(launch.grid, launch.assumptions, self._autotuning(launch), self._notes_of(item))
+
+    @property
+    def longest_s(self) -> float:
+        """Seconds since the oldest compile under way began; 0 between compiles."""
+        return max((time.monotonic() - item.began_s for item in self._open.values() if not item.ended), default=0.0)
+
+    def seconds_of(self, index: int) -> float:
+        """Seconds that a compile took, from when it began until it ended; `index` counts as `captures()` does."""
+        return list(self._open.values())[index].took_s
+
+    def fail_open(self, kind: FailureKind, message: str, output: bytes) -> None:
+        """The process ended with compiles still under way: they failed, in the pass or stage they were in."""
+        for item in self._open.values():
+            if not item.ended:
+                said = output[item.log_from :][-_DIAGNOSTICS_BYTES:].decode("utf-8", "replace").strip()
+                label = item.running.label if item.running else ""
+                item.failure = self._failure(item, kind, message, item.stage, label, said)
+                item.fail(item.running)
+                item.end()
+
+    def _failure(
+        self, item: OpenCapture, kind: FailureKind, message: str, stage: str, label: str, said: str
+    ) -> Failure:
+        texts = {name: artifact.data for name, artifact in item.artifacts.items() if isinstance(artifact.data, str)}
+        failure = Failure(kind, message, stage, label, said)
+        return explained(failure, self._request, texts, self._sources, item.launch.kernel.name)
+
+    def _begun(self, event: Begun) -> None:
+        self.real = event.real
+        self._environment = replace(
+            self._environment,
+            irscope_version=event.irscope_version,
+            triton_version=event.triton_version,
+            torch_version=event.torch_version,
+            python_version=event.python_version,
+            platform=event.platform,
+            gpu=event.gpu,
+            tools=tuple(sorted(event.tools.items())),
+        )
+
+    def _pass_failed(self, item: OpenCapture, event: PassFailed) -> None:
+        failed = item.running or snapshot_of(event)
+        item.failure = self._failure(item, "pass", event.message, failed.stage, failed.label, event.diagnostics)
+        item.fail(failed)
+
+    def _compile_failed(self, item: OpenCapture, event: CompileFailed) -> None:
+        stage, parsing = item.failed_stage, item.parsing
+        item.fail(None)
+        item.end()
+        item.log = event.log
+        if item.failure is not None:
+            # The pass that failed was reported; the error that it raised adds nothing.
+            return
+        kind: FailureKind = "compile"
+        if parsing:
+            kind, stage = "parse", item.stage
+        elif event.error == "PTXASError" or stage in ASSEMBLED_FROM:
+            kind = "assembler"
+        elif stage and event.error != "CompilationError":
+            kind = "pass"
+        message = "\n".join(filter(None, [event.message, event.frames.rstrip()]))
+        said = item.failed_diagnostics or event.diagnostics or event.log
+        item.failure = self._failure(item, kind, message, stage, "", said)
+
+    def _launched(self, event: Launched) -> None:
+        for item in self._open.values():
+            if item.hash and item.hash == event.hash and item.launch.grid is None:
+                assumptions = joined((*item.launch.assumptions, *event.assumptions))
+                item.launch = replace(item.launch, grid=event.grid, assumptions=assumptions)
+
+    def _note_processes(self, event: OtherProcesses) -> None:
+        if event.launched:
+            who = "1 forked process" if event.launched == 1 else f"{event.launched} forked processes"
+            self.notes.append(f"{who} of the script launched kernels, which were not recorded: only its own are.")
+        if event.started:
+            who = (
+                "1 other Python process" if len(event.started) == 1 else f"{len(event.started)} other Python processes"
+            )
+            commands = "; ".join(list(dict.fromkeys(event.started))[:3])
+            self.notes.append(
+                f"The script started {who} ({commands}): what they launched was not recorded. Record their scripts."
+            )
+
+    # Putting it together
+
+    def _capture(self, item: OpenCapture) -> Capture:
+        artifacts = tuple(sorted(item.artifacts.values(), key=lambda artifact: stage_rank(artifact.stage)))
+        stages = {artifact.stage: artifact.data for artifact in artifacts}
+        metadata = {key: value for key, value in item.metadata.items() if key not in _HIDDEN_METADATA}
+        durations = [artifact.duration_us for artifact in artifacts if artifact.duration_us is not None]
+        snapshots = tuple(snapshot for _, snapshot in sorted(item.snapshots.items()))
+        failure = item.failure
+        capture = Capture(
+            launch=replace(item.launch, autotuning=self._autotuning(item.launch)),
+            target=item.target,
+            plan=self._request.plan,
+            artifacts=artifacts,
+            snapshots=(*snapshots, *item.llvm_snapshots),
+            layouts=item.layouts,
+            resources=read_resources(stages, metadata, item.log) if stages else Resources(),
+            environment=replace(self._environment, **item.compiler),
+            status="failed" if failure else "ok",
+            failure=failure,
+            metadata=tuple(sorted((key, tupled(value)) for key, value in metadata.items())),
+            sources=self._sources_of(item.launch.kernel, stages),
+            notes=self._notes_of(item),
+            snapshot_level=self._request.snapshots,
+            compile_us=sum(durations) if durations else None,
+        )
+        return with_fit(capture)
+
+    def _notes_of(self, item: OpenCapture) -> tuple[str, ...]:
+        return (*item.notes, *item.launch.assumption_notes, *self.notes)
+
+    def _autotuning(self, launch: Launch) -> Autotuning | None:
+        tuning = launch.autotuning
+        if tuning is None:
+            return None
+        for (kernel, _), times in self._timed.items():
+            if kernel == launch.kernel.name and tuning.config in times:
+                # As Triton chooses: the least, by median first.
+                winner = tuning.winner or min(times, key=lambda config: times[config]) == tuning.config
+                tuning = replace(tuning, winner=winner, median_ms=times[tuning.config][0])
+        return tuning
+
+    def _sources_of(self, kernel: Kernel, stages: dict[str, str | bytes]) -> tuple[SourceFile, ...]:
+        first = next((stages[name] for name in STAGE_NAMES if isinstance(stages.get(name), str)), "")
+        named = {kernel.file, *map(unescape_ir, set(_STRING.findall(str(first))))}
+        return tuple(SourceFile(path, text) for path, text in self._sources.items() if path in named)

@@ -1,0 +1,272 @@
+"""Starts, follows and ends child processes: every process of irscope's own that runs user code or the compiler.
+
+A child leads a session of its own, so that it is ended with all that it started. Its standard input is a pipe that only
+ends: by that it knows that this process is gone (`lifeline`). Commands and events are messages on one socket, and what
+it prints goes to a file in a folder that this process makes and removes. `parent` is the other side.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from irscope import errors
+from irscope.errors import MissingTool, RecordingError
+from irscope.record.process.codec import MessageReader, frame_of
+from irscope.record.process.own_folder import FOLDER_VARIABLE
+
+__all__ = ["Child", "MessageStream", "Outcome", "ask_child", "child_process", "end_group"]
+
+LONGEST_WAIT_S = 0.2
+"""Between looks at what a child prints, its time, and the signals that came."""
+
+_LOG = "log"
+_LOG_TAIL_LINES = 20
+
+_Message = TypeVar("_Message")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a process ended."""
+
+    code: int
+    """Its exit code; a signal as a negative number."""
+
+    def __str__(self) -> str:
+        if self.code < 0:
+            with contextlib.suppress(ValueError):
+                return f"was ended by {signal.Signals(-self.code).name}"
+        return f"exited with code {self.code}"
+
+
+class MessageStream(Generic[_Message]):
+    """The messages that come through a pipe or a socket, which it owns."""
+
+    def __init__(self, descriptor: int, kinds: Iterable[type[_Message]]) -> None:
+        self._descriptor = descriptor
+        self._reader = MessageReader(kinds)
+        self._poll = select.poll()
+        self._poll.register(descriptor, select.POLLIN)
+        self.at_end = False
+        """Whether the other end is closed, and everything was read."""
+
+    def fileno(self) -> int:
+        """The descriptor, for a selector."""
+        return self._descriptor
+
+    def read(self, timeout_s: float) -> list[_Message]:
+        """The messages that came, after waiting for the first; none if it took longer. Raises MessageError."""
+        if self.at_end or not self._poll.poll(max(0.0, timeout_s) * 1000.0):
+            return []
+        try:
+            chunk = os.read(self._descriptor, 1 << 20)
+        except ConnectionResetError:
+            # The process ended with commands that it had not read.
+            chunk = b""
+        self.at_end = not chunk
+        return list(self._reader.feed(chunk))
+
+    def close(self) -> None:
+        """Close this end."""
+        os.close(self._descriptor)
+
+
+class Child(Generic[_Message]):
+    """A child process; `child_process` starts it."""
+
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        control: socket.socket,
+        kinds: Iterable[type[_Message]],
+        log: Path,
+        echo: Callable[[str], None] | None,
+    ) -> None:
+        self._process = process
+        self._control = control
+        self._stream = MessageStream(control.fileno(), kinds)
+        self._echo = echo
+        self._echoed = 0
+        self.pid = process.pid
+        self.log = log
+        """The file of what it prints."""
+
+    @property
+    def at_end(self) -> bool:
+        """Whether nothing more comes from it."""
+        return self._stream.at_end
+
+    def send(self, message: object, *descriptors: int) -> None:
+        """Send a message, and open files with it; that the child is gone shows when its answer is read."""
+        data = frame_of(message)
+        with contextlib.suppress(OSError):
+            if descriptors:
+                data = data[socket.send_fds(self._control, [data], list(descriptors)) :]
+            self._control.sendall(data)
+
+    def read(self, timeout_s: float = LONGEST_WAIT_S) -> list[_Message]:
+        """The messages that came, after waiting for the first; none if it took longer. Raises MessageError."""
+        messages = self._stream.read(timeout_s)
+        if not messages and not self.at_end and self._has_ended():
+            # A process that it forked may hold the stream open.
+            messages = self._stream.read(0)
+            self._stream.at_end = not messages
+        self._echo_output()
+        return messages
+
+    def rest(self) -> Iterator[_Message]:
+        """What it sent before its end, and was not read yet."""
+        while messages := self._stream.read(0):
+            yield from messages
+        self._echo_output()
+
+    def wait(self, timeout_s: float, stop: Callable[[], object] = lambda: False) -> None:
+        """Wait for its end, for some seconds at most, or until `stop()` is true."""
+        deadline, pause_s = time.monotonic() + timeout_s, 0.001
+        while not stop() and not self._has_ended() and time.monotonic() < deadline:
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, 0.05)
+
+    def end(self) -> Outcome:
+        """End it and all that it started, also if it has ended itself; harmless to call again."""
+        if self._process.returncode is None:
+            # It was not waited for, so the group's number is no other's.
+            end_group(self.pid)
+        code = self._process.wait()
+        if self._process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._process.stdin.close()
+        return Outcome(code)
+
+    def close(self) -> None:
+        """End it, and close the socket."""
+        self.end()
+        self._echo_output()
+        self._stream.at_end = True
+        self._control.close()
+
+    def last_lines(self) -> str:
+        """What it printed last."""
+        return "\n".join(self.log.read_text("utf-8", "replace").splitlines()[-_LOG_TAIL_LINES:])
+
+    def _has_ended(self) -> bool:
+        """Whether it has ended; it is still to be waited for."""
+        if self._process.returncode is not None or not hasattr(os, "waitid"):
+            return self._process.poll() is not None
+        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+    def _echo_output(self) -> None:
+        if self._echo is None:
+            return
+        with open(self.log, "rb") as file:
+            file.seek(self._echoed)
+            data = file.read()
+        self._echoed += len(data)
+        if data:
+            self._echo(data.decode("utf-8", "replace"))
+
+
+@contextmanager
+def child_process(
+    module: str,
+    folder: Path,
+    kinds: Iterable[type[_Message]],
+    *,
+    interpreter: str | None = None,
+    echo: Callable[[str], None] | None = None,
+) -> Iterator[Child[_Message]]:
+    """Run `python -m MODULE DESCRIPTOR` until the end of the block; the descriptor is that of its socket.
+
+    Args:
+        module: what to run.
+        folder: for its log and its temporary files; this process removes it.
+        kinds: the classes of the messages that it sends.
+        interpreter: a Python with another Triton.
+        echo: gets what it prints, as it comes.
+
+    Raises RecordingError if the interpreter cannot be started.
+    """
+    log = folder / _LOG
+    ours, theirs = socket.socketpair()
+    with ours:
+        with theirs, open(log, "wb") as output:
+            command = [interpreter or sys.executable, "-m", module, str(theirs.fileno())]
+            process = _started(command, _child_environment(folder), subprocess.PIPE, output, output, theirs.fileno())
+        child = Child(process, ours, kinds, log, echo)
+        try:
+            yield child
+        finally:
+            child.close()
+
+
+def ask_child(module: str, *arguments: str, interpreter: str | None = None, timeout_s: float) -> dict[str, Any]:
+    """The JSON that `python -m MODULE ARGUMENTS` prints as its last line.
+
+    Raises MissingTool if it prints none, and RecordingError if it cannot be started, or does not end.
+    """
+    command = [interpreter or sys.executable, "-m", module, *arguments]
+    with _started(command, _child_environment(), subprocess.DEVNULL, subprocess.PIPE, subprocess.PIPE) as process:
+        try:
+            output, said = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired as error:
+            raise RecordingError(f"{module} did not end in {timeout_s:g} s.") from error
+        finally:
+            if process.returncode is None:
+                end_group(process.pid)
+    try:
+        return json.loads(output.splitlines()[-1])
+    except (ValueError, IndexError):
+        tail = said.decode("utf-8", "replace").strip().splitlines()[-1:] or [str(Outcome(process.wait()))]
+        raise MissingTool(tail[0]) from None
+
+
+def end_group(leader: int) -> None:
+    """Kill a process that leads a group, and the group."""
+    for kill in (os.kill, os.killpg):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            kill(leader, signal.SIGKILL)
+
+
+def _child_environment(folder: Path | None = None) -> dict[str, str]:
+    """The environment of a child, which finds this irscope whatever its interpreter has installed.
+
+    `folder`: where its temporary files go, which its parent removes.
+    """
+    environment = dict(os.environ)
+    # Another interpreter need not have irscope installed: this one's is enough, it asks only for the standard library.
+    package_parent = str(Path(errors.__file__).resolve().parent.parent)
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [package_parent, environment.get("PYTHONPATH", "")]))
+    environment.setdefault("PYTHONUNBUFFERED", "1")
+    if folder is not None:
+        environment[FOLDER_VARIABLE] = str(folder)
+    return environment
+
+
+def _started(
+    command: list[str], environment: dict[str, str], stdin: int, output: Any, errors: Any, *descriptors: int
+) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            command,
+            stdin=stdin,
+            stdout=output,
+            stderr=errors,
+            pass_fds=descriptors,
+            env=environment,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise RecordingError(f"the interpreter {command[0]!r} cannot be started: {error.strerror}.") from error

@@ -1,0 +1,206 @@
+"""Typed messages between processes: dataclasses to and from JSON, in frames on a stream.
+
+A frame is the length of its header (4 bytes, little endian), the header as JSON, and the payload. The header is the
+name of the message's class, its fields, and the payload's kind and length; the payload is the field `data`, a text or
+bytes too large for JSON. Reading executes nothing of what was written, a frame that was cut off ends the stream, and a
+frame that is no message of its stream is a MessageError: both ends run the same irscope.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import threading
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
+from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from irscope.errors import RecordingError
+from irscope.model.plain import tupled
+
+__all__ = ["MessageError", "MessageReader", "MessageWriter", "frame_of", "from_json", "to_json"]
+
+_LENGTH = struct.Struct("<I")
+_LARGEST_HEADER = 1 << 29
+_LONGEST_SHOWN = 200
+
+_Message = TypeVar("_Message")
+_Value = TypeVar("_Value")
+_Read = Callable[[Any, str], Any]
+
+
+class MessageError(RecordingError):
+    """A process sent what is no message; the text names the message and the field."""
+
+
+class MessageWriter:
+    """Writes messages to a pipe, socket or file, each whole before the next; usable from several threads."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._lock = threading.Lock()
+
+    def __call__(self, message: object) -> None:
+        frame = memoryview(frame_of(message))
+        with self._lock:
+            while frame:
+                # A signal may cut a write short.
+                frame = frame[os.write(self._descriptor, frame) :]
+
+
+class MessageReader(Generic[_Message]):
+    """Turns the bytes of a stream, as they come, into messages of some classes."""
+
+    def __init__(self, kinds: Iterable[type[_Message]]) -> None:
+        self._kinds = {kind.__name__: kind for kind in kinds}
+        self._buffer = bytearray()
+
+    def feed(self, chunk: bytes) -> Iterator[_Message]:
+        """The messages that the bytes so far complete; raises MessageError."""
+        self._buffer += chunk
+        start = 0
+        while len(self._buffer) - start >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(self._buffer, start)
+            if length > _LARGEST_HEADER:
+                raise MessageError(f"a process sent what is no message: {bytes(self._buffer[start:][:40])!r}.")
+            body = start + _LENGTH.size
+            if len(self._buffer) < body + length:
+                break
+            name, values, payload_kind, size = _header(bytes(self._buffer[body : body + length]))
+            end = body + length + size
+            if len(self._buffer) < end:
+                break
+            if payload_kind is not None:
+                payload = bytes(self._buffer[body + length : end])
+                values["data"] = payload.decode("utf-8", "surrogateescape") if payload_kind == "text" else payload
+            start = end
+            if name not in self._kinds:
+                raise MessageError(f"a process sent {name!r}; this stream has {', '.join(sorted(self._kinds))}.")
+            yield from_json(values, self._kinds[name], name)
+        del self._buffer[:start]
+
+
+def to_json(value: object) -> str:
+    """A dataclass as JSON; `from_json` reads it. What JSON has no form for becomes text."""
+    return json.dumps(_fields_of(value), default=_plain)
+
+
+def from_json(data: object, kind: type[_Value], where: str = "") -> _Value:
+    """Plain values, as JSON gives them, as a value of `kind`; raises MessageError that names the field."""
+    return _reader(kind)(data, where or kind.__name__)
+
+
+def frame_of(message: object) -> bytes:
+    """The bytes of a message on a stream."""
+    values = _fields_of(message)
+    data = values.pop("data", None)
+    payload = data.encode("utf-8", "surrogateescape") if isinstance(data, str) else (data or b"")
+    kind = None if data is None else ("text" if isinstance(data, str) else "bytes")
+    header = json.dumps([type(message).__name__, values, kind, len(payload)], default=_plain).encode()
+    return _LENGTH.pack(len(header)) + header + payload
+
+
+def _fields_of(value: Any) -> dict[str, Any]:
+    return {item.name: getattr(value, item.name) for item in fields(value)}
+
+
+def _plain(value: Any) -> Any:
+    return _fields_of(value) if is_dataclass(value) else str(value)
+
+
+def _header(text: bytes) -> tuple[str, dict[str, Any], str | None, int]:
+    try:
+        name, values, payload_kind, size = json.loads(text)
+    except ValueError as error:
+        raise MessageError(f"a process sent a frame that is no message: {text[:_LONGEST_SHOWN]!r}.") from error
+    if not (isinstance(name, str) and isinstance(values, dict) and isinstance(size, int) and size >= 0):
+        raise MessageError(f"a process sent a frame that is no message: {text[:_LONGEST_SHOWN]!r}.")
+    return name, values, payload_kind, size
+
+
+@cache
+def _reader(kind: Any) -> _Read:
+    """What reads a value of a type; the types are those of the messages' fields."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return lambda value, where: value
+    if is_dataclass(kind):
+        return _dataclass_reader(kind)
+    if origin in (Union, types.UnionType):
+        return _union_reader(kind, arguments)
+    if origin is Literal:
+        return _checked(kind, lambda value: value in arguments)
+    if origin is tuple:
+        return _tuple_reader(kind, arguments)
+    if origin is dict:
+        item = _reader(arguments[1])
+        is_mapping = _checked(kind, lambda value: isinstance(value, dict))
+        return lambda value, where: {key: item(one, f"{where}.{key}") for key, one in is_mapping(value, where).items()}
+    if kind is float:
+        return _checked(kind, lambda value: isinstance(value, (int, float)) and not isinstance(value, bool))
+    return _checked(kind, lambda value: type(value) is kind)
+
+
+def _checked(kind: Any, fits: Callable[[Any], bool]) -> _Read:
+    def read(value: Any, where: str) -> Any:
+        if not fits(value):
+            name = kind.__name__ if isinstance(kind, type) else str(kind)
+            raise MessageError(f"{where} is {repr(value)[:_LONGEST_SHOWN]}, which is not {name}.")
+        return value
+
+    return read
+
+
+def _union_reader(kind: Any, arguments: tuple[Any, ...]) -> _Read:
+    choices = [_reader(one) for one in arguments if one is not types.NoneType]
+
+    def read(value: Any, where: str) -> Any:
+        if value is None and types.NoneType in arguments:
+            return None
+        if len(choices) == 1:
+            return choices[0](value, where)
+        for choice in choices:
+            try:
+                return choice(value, where)
+            except MessageError:
+                continue
+        raise MessageError(f"{where} is {repr(value)[:_LONGEST_SHOWN]}, which is not {kind}.")
+
+    return read
+
+
+def _tuple_reader(kind: Any, arguments: tuple[Any, ...]) -> _Read:
+    is_list = _checked(kind, lambda value: isinstance(value, (list, tuple)))
+    # JSON has lists where a value had tuples.
+    items = [
+        (lambda value, where: tupled(value)) if one is Any else _reader(one) for one in arguments if one is not ...
+    ]
+    if arguments[-1] is ...:
+        return lambda value, where: tuple(items[0](one, where) for one in is_list(value, where))
+    has_length = _checked(kind, lambda value: len(value) == len(items))
+
+    def read(value: Any, where: str) -> Any:
+        rows = has_length(is_list(value, where), where)
+        return tuple(item(one, where) for item, one in zip(items, rows, strict=True))
+
+    return read
+
+
+def _dataclass_reader(kind: Any) -> _Read:
+    hints = get_type_hints(kind)
+    readers = {item.name: _reader(hints[item.name]) for item in fields(kind)}
+    required = {item.name for item in fields(kind) if item.default is MISSING and item.default_factory is MISSING}
+    is_mapping = _checked(kind, lambda value: isinstance(value, Mapping))
+
+    def read(value: Any, where: str) -> Any:
+        rows = is_mapping(value, where)
+        if unknown := rows.keys() - readers.keys():
+            raise MessageError(f"{where} has {', '.join(sorted(unknown))}, which {kind.__name__} has not.")
+        if missing := required - rows.keys():
+            raise MessageError(f"{where} lacks {', '.join(sorted(missing))}.")
+        return kind(**{name: readers[name](one, f"{where}.{name}") for name, one in rows.items()})
+
+    return read

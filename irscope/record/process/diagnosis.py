@@ -1,0 +1,133 @@
+"""Finds, in what a compiler printed, the lines that say why it failed, and puts them first.
+
+MLIR's diagnostics, failed assertions and `LLVM ERROR` stand among the IR that is printed with them, on a
+standard error that the exception (`PassManager::run failed`) says nothing of.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from irscope.model.failure import Failure
+from irscope.record.process.assembler_errors import ASSEMBLED_FROM, assembler_message, unreadable_llvm
+from irscope.record.process.request import RecordRequest
+
+_MOST_BLOCKS = 6
+_MOST_COLUMNS = 600
+
+# MemoryError: std::bad_alloc  |  std::bad_alloc, what():  std::bad_alloc
+_NO_MEMORY = ("MemoryError", "std::bad_alloc")
+# python: /build/FMA.cpp:28: virtual Value f(Value): Assertion `a == b' failed.
+# /usr/include/c++/13/bits/optional:479: … Assertion 'this->_M_is_engaged()' failed.
+_ASSERTION = re.compile(
+    r"(?:^|[\s/])(?P<file>[\w.+-]+):(?P<line>\d+): (?P<function>.*)Assertion [`'](?P<said>.*)' failed"
+)
+# UNREACHABLE executed at /build/Error.h:779!
+_UNREACHABLE = re.compile(r"UNREACHABLE executed(?: at (?:.*/)?(?P<place>[^/]+?))?!?$")
+# terminate called after throwing an instance of 'std::bad_alloc'
+_TERMINATE = re.compile(r"^terminate called after throwing an instance of '(?P<type>[^']+)'")
+# LLVM ERROR: out of memory
+_LLVM_ERROR = re.compile(r"^(?:python\d*: )?(?P<said>LLVM ERROR: .*|fatal error: .*)")
+# k.py:24:1: error: 'tt.load' op …  |  loc("k.ttgir":1:17): error: …  |  error: couldn't allocate …  |  ld.lld: error: …
+_ERROR = re.compile(r"^(?:\S.*?: |)error: ")
+# k.py:31:9: note: called from
+_CALLED_FROM = re.compile(r": note: called from$")
+# k.py:20:1: error: Failures have been detected while processing an MLIR pass pipeline
+_SAYS_NOTHING = re.compile(r"Failures have been detected while processing|Pipeline failed while executing")
+
+
+def explained(
+    failure: Failure, request: RecordRequest, texts: Mapping[str, str], sources: Mapping[str, str], name: str
+) -> Failure:
+    """A failure with what says most of it first in its message.
+
+    Args:
+        failure: its message is the exception's, or how the process ended; its diagnostics are what was printed.
+        request: what was asked for: an IR file that does not parse fails in the stage that it is.
+        texts: stage to artifact.
+        sources: the program's files, path to text.
+        name: the kernel's.
+    """
+    given = ASSEMBLED_FROM.get(failure.stage, "")
+    if given in texts:
+        log = f"{failure.diagnostics}\n{failure.message}"
+        if own := assembler_message(log, given, texts, sources, name):
+            return replace(failure, message=_with_rest(own, failure.message))
+    if request.stage == "llir" and (own := unreadable_llvm(failure.diagnostics, request.text)):
+        return replace(failure, kind="parse", stage="llir", message=f"{own}\n{failure.message}")
+    return replace(failure, message=told(failure.message, failure.diagnostics))
+
+
+def _with_rest(own: str, message: str) -> str:
+    """The assembler's own lines, then what Triton says of it, without its log once more."""
+    first = message.partition("\n`ptxas` stderr:")[0]
+    command = next((line for line in message.splitlines() if line.startswith("Repro command:")), "")
+    return "\n".join(filter(None, [own, first, command]))
+
+
+def told(message: str, diagnostics: str) -> str:
+    """A failure's message with what the compiler said of it first; `message` alone where it printed nothing of use."""
+    blocks = [block for block in _blocks(diagnostics) if block not in message]
+    whole = "\n".join([*blocks[:_MOST_BLOCKS], message]).strip()
+    return f"out of memory: {whole}" if whole.startswith(_NO_MEMORY) else whole
+
+
+def _blocks(text: str) -> list[str]:
+    """What says why, the gravest first: an assertion is the cause of the errors that are told after it."""
+    lines = [line.rstrip() for line in text.splitlines()]
+    graver = list(dict.fromkeys(_assertions(lines)))
+    errors = list(dict.fromkeys(_errors(lines)))
+    return graver + errors
+
+
+def _assertions(lines: list[str]) -> Iterator[str]:
+    for number, line in enumerate(lines):
+        if (failed := _ASSERTION.search(line)) is not None:
+            name = _function_name(failed["function"])
+            place = f"{failed['file']}:{failed['line']}" + (f", {name}" if name else "")
+            yield f"Assertion `{failed['said']}' failed ({place})"
+        elif (reached := _UNREACHABLE.search(line)) is not None:
+            # What was said stands in the lines before it.
+            said = _said_before(lines, number)
+            place = f" ({reached['place']})" if reached["place"] else ""
+            yield (": ".join(said) if said else "code that must not be reached was reached") + place
+        elif (ended := _TERMINATE.search(line)) is not None:
+            what = lines[number + 1].strip() if number + 1 < len(lines) else ""
+            yield ended["type"] + (f", {what}" if what.startswith("what():") else "")
+
+
+def _said_before(lines: list[str], number: int) -> list[str]:
+    said: list[str] = []
+    for line in reversed(lines[max(0, number - 3) : number]):
+        if not line or _ERROR.search(line) or line.startswith(("//", "#", " ")):
+            break
+        said.insert(0, line[:_MOST_COLUMNS])
+    return said
+
+
+# virtual Value (anonymous namespace)::Multiplier::multiply(ArrayRef<Value>, Value): -> Multiplier::multiply
+def _function_name(signature: str) -> str:
+    found = re.search(r"(?P<name>[\w:~]+)\(", signature.replace("(anonymous namespace)::", ""))
+    return found["name"] if found else ""
+
+
+def _errors(lines: list[str]) -> Iterator[str]:
+    for number, line in enumerate(lines):
+        if (fatal := _LLVM_ERROR.match(line)) is not None:
+            yield fatal["said"][:_MOST_COLUMNS]
+        elif _ERROR.search(line) and not _SAYS_NOTHING.search(line):
+            yield "\n".join(item[:_MOST_COLUMNS] for item in (line, *_continued(lines, number + 1)))
+
+
+def _continued(lines: list[str], start: int) -> list[str]:
+    """The source line and the caret under a diagnostic, and the calls that led there; or more of its text."""
+    if start + 1 < len(lines) and lines[start + 1].strip().startswith("^"):
+        end = start + 2
+        while end + 2 < len(lines) and _CALLED_FROM.search(lines[end]) and lines[end + 2].strip().startswith("^"):
+            end += 3
+        return lines[start:end]
+    following = lines[start] if start < len(lines) else ""
+    is_more = following[:1].isupper() and not re.match(r"\S+:\d+:\d+: ", following) and ": error: " not in following
+    return [following] if is_more and not following.startswith("LLVM ERROR") else []

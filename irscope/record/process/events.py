@@ -1,0 +1,328 @@
+"""What a recording process reports as it goes: one class for each kind of event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Union, get_args
+
+from irscope import errors
+from irscope.errors import IrscopeError, RecordingError
+from irscope.model.assumption import Assumption
+from irscope.model.capture import Launch, Target
+from irscope.model.layout import LayoutRow
+
+# Events of the whole recording
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The process has found Triton, and what it records for."""
+
+    irscope_version: str
+    triton_version: str
+    torch_version: str
+    python_version: str
+    platform: str
+    tools: dict[str, str]
+    gpu: str = ""
+    real: bool = False
+    """Whether launches are made on a GPU."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A remark on the whole recording."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRead:
+    """A Python file that locations of the IR point into."""
+
+    path: str
+    data: str
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """A compiled kernel was launched."""
+
+    hash: str
+    grid: tuple[int, int, int]
+    assumptions: tuple[Assumption, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """The autotuner timed one configuration."""
+
+    kernel: str
+    tuning: int
+    """Counts the searches for a fastest configuration."""
+    config: str
+    times_ms: tuple[float, ...]
+    """The median and two quantiles."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptEnd:
+    """How a script ended."""
+
+    code: int = 0
+    message: str = ""
+    frames: str = ""
+    of_compile: bool = False
+    """Whether it ended with the error of a compile, which that compile's capture holds."""
+    target: str = ""
+    """The target that it ran for."""
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it failed before its own end."""
+        return self.code != 0
+
+
+@dataclass(frozen=True, slots=True)
+class OtherProcesses:
+    """The script started processes, whose launches are not recorded."""
+
+    launched: int
+    """How many forked processes launched kernels."""
+    started: tuple[str, ...]
+    """The commands of other Python processes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The process cannot do what it was asked for."""
+
+    error: str
+    """The name of a class of `irscope.errors`."""
+    message: str
+
+    def as_error(self) -> IrscopeError:
+        """The error that the process ended with."""
+        kind = getattr(errors, self.error, RecordingError)
+        return (kind if issubclass(kind, IrscopeError) else RecordingError)(self.message)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Everything was reported."""
+
+
+# Events of one compile
+
+
+@dataclass(frozen=True, slots=True)
+class CompileEvent:
+    """Something about one compile."""
+
+    n: int
+    """The number of the compile in its process."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompileBegun(CompileEvent):
+    """A compile begins."""
+
+    target: Target
+    launch: Launch
+    log: int = 0
+    """Where what is printed from now on begins in the log of the process, in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class OptionsKnown(CompileEvent):
+    """The backend has parsed the options."""
+
+    options: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class CompilerKnown(CompileEvent):
+    """What makes the code of the target: as `Environment` has it."""
+
+    parts: tuple[tuple[str, str], ...]
+    variables: tuple[tuple[str, str], ...]
+    tools: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class StageBegun(CompileEvent):
+    """A stage begins."""
+
+    stage: str
+    log: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ParseBegun(CompileEvent):
+    """The text that the compile starts from is being parsed."""
+
+    stage: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParseEnded(CompileEvent):
+    """It was parsed."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageFailed(CompileEvent):
+    """A stage raised an error."""
+
+    stage: str
+    diagnostics: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactMade(CompileEvent):
+    """A stage made its artifact, or a tool made one from another."""
+
+    stage: str
+    data: str | bytes = ""
+    duration_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StageLeftOut(CompileEvent):
+    """A stage that was to be made from another could not be made."""
+
+    stage: str
+
+
+@dataclass(frozen=True, slots=True)
+class PassEvent(CompileEvent):
+    """Something about one pass; the fields are those of `PassSnapshot`."""
+
+    index: int
+    stage: str
+    name: str
+    occurrence: int
+    argument: str = ""
+    options: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PassBegun(PassEvent):
+    """A pass begins."""
+
+    log: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PassSkipped(PassEvent):
+    """The plan switches the pass off."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassEnded(PassEvent):
+    """A pass ended well."""
+
+    changed: bool | None = None
+    duration_us: int | None = None
+    data: str | None = None
+    """The IR after it; None if it did not change, or was not printed."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassFailed(PassEvent):
+    """A pass failed."""
+
+    message: str = ""
+    diagnostics: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PassingText(CompileEvent):
+    """The IR after a pass, kept only until the next one ends; None if it did not change."""
+
+    index: int
+    data: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PassText(CompileEvent):
+    """The IR after a pass that ended earlier."""
+
+    index: int
+    data: str
+
+
+@dataclass(frozen=True, slots=True)
+class LlvmDump(CompileEvent):
+    """What LLVM printed of its own passes."""
+
+    stage: str
+    data: str
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutsKnown(CompileEvent):
+    """What the compiler says of each layout of the TTGIR."""
+
+    layouts: tuple[LayoutRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CompileFailed(CompileEvent):
+    """The compile raised an error."""
+
+    error: str
+    """The name of the error's class."""
+    message: str
+    frames: str
+    diagnostics: str
+    log: str
+    """What the backend printed."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompileEnded(CompileEvent):
+    """The compile ended well."""
+
+    hash: str
+    metadata: dict[str, Any]
+    log: str
+    cached: bool = False
+    """Whether the kernel was in Triton's cache."""
+
+
+RecordingEvent = Union[  # noqa: UP007 - `get_args` of it is what a stream may hold
+    Begun,
+    Note,
+    SourceRead,
+    Launched,
+    Timed,
+    ScriptEnd,
+    OtherProcesses,
+    Refused,
+    Done,
+    CompileBegun,
+    OptionsKnown,
+    CompilerKnown,
+    StageBegun,
+    ParseBegun,
+    ParseEnded,
+    StageFailed,
+    ArtifactMade,
+    StageLeftOut,
+    PassBegun,
+    PassSkipped,
+    PassEnded,
+    PassFailed,
+    PassingText,
+    PassText,
+    LlvmDump,
+    LayoutsKnown,
+    CompileFailed,
+    CompileEnded,
+]
+"""Every event that a recording process reports."""
+
+EVENTS: tuple[type[RecordingEvent], ...] = get_args(RecordingEvent)
+
+EventSink = Callable[[RecordingEvent], None]

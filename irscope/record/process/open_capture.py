@@ -1,0 +1,160 @@
+"""One compile, as far as the recording process has reported it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from irscope.model.assumption import Assumption
+from irscope.model.capture import Artifact, Autotuning, Capture, Kernel, Launch, PassSnapshot, Target
+from irscope.model.failure import Failure
+from irscope.model.layout import LayoutRow
+from irscope.model.plain import tupled
+from irscope.record.process.events import (
+    ArtifactMade,
+    CompileEnded,
+    CompileEvent,
+    CompilerKnown,
+    LayoutsKnown,
+    LlvmDump,
+    OptionsKnown,
+    ParseBegun,
+    ParseEnded,
+    PassBegun,
+    PassEnded,
+    PassEvent,
+    PassingText,
+    PassSkipped,
+    PassText,
+    StageBegun,
+    StageFailed,
+)
+
+__all__ = ["LateFacts", "OpenCapture"]
+
+
+@dataclass(frozen=True, slots=True)
+class LateFacts:
+    """What may become known of a compile after its end."""
+
+    grid: tuple[int, int, int] | None
+    assumptions: tuple[Assumption, ...]
+    autotuning: Autotuning | None
+    notes: tuple[str, ...]
+
+    def added_to(self, capture: Capture) -> Capture:
+        """The compile's capture with these facts."""
+        launch = replace(capture.launch, grid=self.grid, assumptions=self.assumptions, autotuning=self.autotuning)
+        return replace(capture, launch=launch, notes=self.notes)
+
+
+@dataclass(slots=True)
+class OpenCapture:
+    """One compile, as far as it was reported."""
+
+    target: Target
+    launch: Launch
+    artifacts: dict[str, Artifact] = field(default_factory=dict)
+    snapshots: dict[int, PassSnapshot] = field(default_factory=dict)
+    llvm_snapshots: list[PassSnapshot] = field(default_factory=list)
+    stage: str = ""
+    parsing: bool = False
+    """Whether the text it starts from is being read."""
+    running: PassSnapshot | None = None
+    passing_texts: dict[int, str | None] = field(default_factory=dict)
+    """The last text that was reported in passing, by the pass before it; None for the passes that did not change it."""
+    log_from: int = 0
+    """Where what the pass or stage under way prints begins in the log, in bytes."""
+    began_s: float = field(default_factory=time.monotonic)
+    took_s: float = 0.0
+    failure: Failure | None = None
+    failed_stage: str = ""
+    failed_diagnostics: str = ""
+    metadata: dict[str, Any] = field(default_factory=dict)
+    log: str = ""
+    hash: str = ""
+    ended: bool = False
+    layouts: tuple[LayoutRow, ...] = ()
+    notes: list[str] = field(default_factory=list)
+    compiler: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    """Of what Triton is for this target: parts, variables and tools, as `Environment` has them."""
+
+    def take(self, event: CompileEvent) -> None:
+        """Take an event of this compile, other than a failure."""
+        match event:
+            case OptionsKnown():
+                # A path of this machine decides nothing: the same file lies elsewhere on the next.
+                options = {key: tupled(value) for key, value in event.options.items() if key != "extern_libs"}
+                self.launch = replace(self.launch, options=tuple(sorted(options.items())))
+            case CompilerKnown():
+                tools = tuple(sorted(event.tools.items()))
+                self.compiler = {"parts": event.parts, "variables": event.variables, "tools": tools}
+            case StageBegun():
+                self.stage, self.running, self.log_from = event.stage, None, event.log
+            case ParseBegun():
+                self.stage, self.parsing = event.stage, True
+            case ParseEnded():
+                self.stage, self.parsing = "", False
+            case StageFailed():
+                self.failed_stage, self.failed_diagnostics = event.stage, event.diagnostics
+            case ArtifactMade():
+                self.artifacts[event.stage] = Artifact(event.stage, event.data, event.duration_us)
+                self.running = None
+            case PassBegun():
+                self.running, self.log_from = snapshot_of(event), event.log
+            case PassSkipped():
+                self.snapshots[event.index] = replace(snapshot_of(event), outcome="skipped", changed=False)
+            case PassEnded():
+                begun = self.running or snapshot_of(event)
+                self.snapshots[event.index] = replace(
+                    begun, changed=event.changed, text=event.data, duration_us=event.duration_us
+                )
+                self.running = None
+            case PassingText():
+                if event.data is not None:
+                    self.passing_texts.clear()
+                self.passing_texts[event.index] = event.data
+            case PassText():
+                self.snapshots[event.index] = replace(self.snapshots[event.index], text=event.data)
+            case LlvmDump():
+                from irscope.ir.logs.dump import read_llvm_dump
+
+                known = len(self.llvm_snapshots)
+                self.llvm_snapshots += read_llvm_dump(event.data, event.stage, first_index=known)
+            case LayoutsKnown():
+                self.layouts = event.layouts
+            case CompileEnded():
+                self.end()
+                self.hash, self.metadata, self.log = event.hash, event.metadata, event.log
+                if event.cached:
+                    self.notes.append("Taken from Triton's cache: no pass ran, so none was recorded.")
+            case _:
+                return
+
+    def end(self) -> None:
+        """Nothing more of it comes."""
+        self.ended, self.took_s = True, time.monotonic() - self.began_s
+        self.parsing = False
+
+    def without_texts(self) -> OpenCapture:
+        """What must be known of it once its capture is kept elsewhere."""
+        known = self.launch
+        launch = Launch(
+            Kernel(known.kernel.name), grid=known.grid, autotuning=known.autotuning, assumptions=known.assumptions
+        )
+        return OpenCapture(self.target, launch, took_s=self.took_s, hash=self.hash, ended=True, notes=self.notes)
+
+    def fail(self, failed: PassSnapshot | None) -> None:
+        """It failed: in that pass, if it was one, which is kept with the IR before it."""
+        for index, text in self.passing_texts.items():
+            if (snapshot := self.snapshots.get(index)) is not None and snapshot.text is None:
+                self.snapshots[index] = replace(snapshot, text=text, changed=text is not None)
+        if failed is not None:
+            self.snapshots[failed.index] = replace(failed, outcome="failed", changed=None)
+        self.running = None
+
+
+def snapshot_of(event: PassEvent) -> PassSnapshot:
+    """The pass of an event, as it stands before it runs."""
+    return PassSnapshot(event.index, event.stage, event.name, event.occurrence, event.argument, event.options)

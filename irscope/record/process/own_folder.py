@@ -1,0 +1,110 @@
+"""The temporary folder of a recording: its parent makes and removes it, whatever becomes of the child.
+
+A folder holds a file that its owner keeps locked. The lock ends with the owner, so a folder whose owner was killed is
+known, and the next recording removes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from irscope.errors import MissingTool
+
+_PREFIX = "irscope-recording-"
+FOLDER_VARIABLE = "IRSCOPE_RECORDING_FOLDER"
+"""Tells a child of the folder; where its temporary files go."""
+
+_LOCK = "owner"
+_EMPTY_S = 60.0
+_ATTEMPTS = 5
+
+
+@contextmanager
+def own_folder() -> Iterator[Path]:
+    """A temporary folder that is removed at the end of the block; those of killed processes are removed first.
+
+    Raises MissingTool on a system that cannot record.
+    """
+    if not hasattr(os, "fork"):
+        raise MissingTool("recording needs Linux; captures that were made there can be read here.")
+    sweep()
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    lock = None
+    try:
+        lock = _locked(folder)
+        yield folder
+    finally:
+        _remove(folder)
+        if lock is not None:
+            lock.close()
+
+
+def parent_of_temporaries() -> str | None:
+    """Where a child of a recording makes its temporary folders, for `tempfile`; None for the usual place."""
+    folder = os.environ.get(FOLDER_VARIABLE)
+    return folder if folder and os.path.isdir(folder) else None
+
+
+def sweep() -> None:
+    """Remove the folders of processes that were killed."""
+    try:
+        import fcntl
+    except ImportError:
+        return
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            status = folder.lstat()
+            if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
+                continue
+            try:
+                file = open(folder / _LOCK, "rb")  # noqa: SIM115
+            except FileNotFoundError:
+                # Its owner is about to lock it, or was killed in between: rmdir takes an empty folder only.
+                if time.time() - status.st_mtime > _EMPTY_S:
+                    folder.rmdir()
+                continue
+            with file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _remove(folder)
+
+
+def _locked(folder: Path) -> IO[bytes] | None:
+    """The folder's file, locked before it has its name; None where there are no locks."""
+    try:
+        import fcntl
+
+        new = folder / f"{_LOCK}.new"
+        file = open(new, "wb")  # noqa: SIM115
+        fcntl.flock(file, fcntl.LOCK_EX)
+        new.rename(folder / _LOCK)
+    except (ImportError, OSError):
+        return None
+    return file
+
+
+def _remove(folder: Path) -> None:
+    """Remove it, the lock last: what is left half-way is known to the next sweep."""
+    for _ in range(_ATTEMPTS):
+        with contextlib.suppress(OSError):
+            for entry in os.scandir(folder):
+                if entry.name == _LOCK:
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    shutil.rmtree(entry.path, ignore_errors=True)
+                else:
+                    os.unlink(entry.path)
+            if [entry.name for entry in os.scandir(folder)] in ([], [_LOCK]):
+                (folder / _LOCK).unlink(missing_ok=True)
+                folder.rmdir()
+                return
+        # A process that was killed this moment may still have made a file.
+        time.sleep(0.02)

@@ -1,0 +1,232 @@
+"""The parent of a recording: starts the child, follows its events, and turns any end into captures.
+
+Nothing here imports triton or torch: both live in the child, which may be another interpreter's.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from irscope.errors import IrscopeError, RecordingError
+from irscope.interruption import Interrupted, Noted, noted_signals
+from irscope.model.capture import Capture, stage_named
+from irscope.model.failure import Failure
+from irscope.model.recording_options import RecordingOptions
+from irscope.record.process.assembly import Assembly
+from irscope.record.process.child import Child, Outcome, child_process
+from irscope.record.process.completion import Completion, Keep
+from irscope.record.process.events import EVENTS, RecordingEvent, ScriptEnd
+from irscope.record.process.own_folder import own_folder
+from irscope.record.process.request import RecordRequest, one_for_each_target
+from irscope.record.triton.native_calls import call_that_ended
+from irscope.store.shelf import StoredCaptures
+
+_LOG_TAIL_LINES = 20
+_LONGEST_END_S = 30.0
+
+Ending = Literal["end", "timeout", "interrupt"]
+"""Why a recording process is no longer followed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """All that one recording process gave."""
+
+    captures: StoredCaptures
+    """Those of the first target, then those of the next."""
+    script_ends: tuple[ScriptEnd, ...]
+    """How the script ended, for each target that it ran to an end for."""
+    notes: tuple[str, ...]
+    output: str
+    """What the script and the compiler printed."""
+    signal_number: int = 0
+    """The signal that interrupted it; 0 where none did."""
+    refusals: tuple[tuple[str, IrscopeError], ...] = ()
+    """(target, why) for each of several targets that nothing was recorded for."""
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether a signal ended it."""
+        return self.signal_number != 0
+
+    @property
+    def stopped(self) -> tuple[ScriptEnd, ...]:
+        """The ends that came before the script's own."""
+        return tuple(end for end in self.script_ends if end.stopped)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all that was asked for was done; compiles that failed count as done."""
+        return not self.stopped and not self.refusals
+
+
+Progress = Callable[[str], None]
+
+
+def record_request(
+    request: RecordRequest,
+    *,
+    progress: Progress | None = None,
+    echo: Callable[[str], None] | None = None,
+    keep: Keep | None = None,
+) -> Recording:
+    """Do a request in a child process, one for each of its targets: the script runs as on a machine that has it.
+
+    `progress` is told what is under way; `echo` gets what the child prints, as it comes. `keep` is given each capture
+    when its compile ends, and again when more is known of it.
+
+    Raises the error that the child refused with, and RecordingError where it died before it began; of several targets,
+    where that happened for each.
+    """
+    recordings: list[Recording] = []
+    refusals: list[tuple[str, IrscopeError]] = []
+    for one in one_for_each_target(request):
+        try:
+            recordings.append(_record_one(one, progress, echo, keep))
+        except IrscopeError as error:
+            refusals.append((" ".join(one.targets), error))
+            continue
+        if recordings[-1].interrupted:
+            break
+    if not recordings:
+        raise refusals[0][1]
+    return Recording(
+        StoredCaptures(file for recording in recordings for file in recording.captures.files),
+        tuple(end for recording in recordings for end in recording.script_ends),
+        tuple(dict.fromkeys(note for recording in recordings for note in recording.notes)),
+        "".join(recording.output for recording in recordings),
+        recordings[-1].signal_number,
+        tuple(refusals),
+    )
+
+
+def _record_one(
+    request: RecordRequest, progress: Progress | None, echo: Callable[[str], None] | None, keep: Keep | None
+) -> Recording:
+    assembly = Assembly.begun_now(request)
+    completion = Completion(assembly, request, keep)
+    with noted_signals() as noted:
+        with own_folder() as folder:
+            with child_process("irscope.record", folder, EVENTS, interpreter=request.interpreter, echo=echo) as child:
+                child.send(replace(request, log_path=str(child.log), limit_s=request.timeout_s))
+                ending, outcome = _follow(child, completion, request.timeout_s, progress, noted)
+            output = child.log.read_bytes()
+            ended_in = call_that_ended(child.log, child.pid, outcome.code) if ending == "end" else ""
+        if not ended_in:
+            check_end(assembly, ending, outcome, output, request.timeout_s, noted.number)
+        captures = StoredCaptures(()) if ended_in else completion.finish()
+    if ended_in:
+        return _record_one(replace(request, ended_in=ended_in), progress, echo, keep)
+    stopped_by = noted.number
+    if request.snapshots == "triton" and not stopped_by:
+        try:
+            for index, file in enumerate(captures.files):
+                if file.status == "failed":
+                    failed = file.load()
+                    full = _with_text_before_failure(
+                        failed, request.timeout_s - assembly.seconds_of(index), request.interpreter
+                    )
+                    if full is not failed:
+                        completion.replace(file, full)
+        except Interrupted as error:
+            stopped_by = error.number
+    ends = () if assembly.script_end is None else (assembly.script_end,)
+    return Recording(captures, ends, tuple(assembly.notes), output.decode("utf-8", "replace"), stopped_by)
+
+
+def _with_text_before_failure(capture: Capture, left_s: float, interpreter: str | None) -> Capture:
+    """A capture that failed in a pass, with that pass and the IR just before it.
+
+    The passes on the LLVM dialect run together and are not printed; where one of them failed, the compile is made again
+    from the capture's own source, pass by pass, with every text kept, in what is `left_s` of its time.
+    """
+    from irscope.record.process.requests import request_from_capture
+
+    failed = next((snapshot for snapshot in capture.snapshots if snapshot.outcome == "failed"), None)
+    if capture.failure is None or "source" not in capture.stages or not capture.snapshots:
+        return capture
+    if failed is not None and capture.text_before(failed) is not None:
+        return capture
+    if failed is None and not _may_have_failed_in_a_pass(capture.failure):
+        return capture
+    if left_s <= 0:
+        return capture
+    asked = RecordingOptions(plan=capture.plan, snapshots="all", timeout_s=left_s, interpreter=interpreter)
+    recording = record_request(request_from_capture(capture, asked))
+    if recording.interrupted:
+        raise Interrupted(recording.signal_number)
+    again = recording.captures[0]
+    if again.failure is None or again.failure.kind == "timeout":
+        # What ended it is not what ended this one.
+        return capture
+    if failed is not None and again.failure.pass_label != failed.label:
+        return capture
+    return replace(capture, snapshots=again.snapshots, failure=again.failure, snapshot_level="all")
+
+
+def _may_have_failed_in_a_pass(failure: Failure) -> bool:
+    kind = stage_named(failure.stage).kind if failure.stage else "binary"
+    return kind in ("mlir", "llvm") and failure.kind in ("pass", "abort") and not failure.pass_label
+
+
+def _follow(
+    child: Child[RecordingEvent], completion: Completion, timeout_s: float, progress: Progress | None, noted: Noted
+) -> tuple[Ending, Outcome]:
+    """Take events until there are no more, and end the child."""
+    assembly = completion.assembly
+    ending: Ending = "end"
+    try:
+        while not (noted.number or child.at_end):
+            for event in child.read():
+                completion.feed(event)
+            if progress is not None:
+                progress(assembly.working_on)
+            if assembly.longest_s > timeout_s:
+                ending = "timeout"
+                break
+        if ending == "end":
+            # It has sent all that it will.
+            child.wait(_LONGEST_END_S, stop=lambda: noted.number)
+    except KeyboardInterrupt:
+        # From a handler of the caller's own.
+        noted.number = noted.number or signal.SIGINT
+    if noted.number:
+        ending = "interrupt"
+    outcome = child.end()
+    for event in child.rest():
+        completion.feed(event)
+    return ending, outcome
+
+
+def check_end(
+    assembly: Assembly,
+    ending: Ending,
+    outcome: Outcome,
+    output: bytes,
+    timeout_s: float,
+    stopped_by: int = signal.SIGINT,
+) -> None:
+    """Turn the end of a recording process into failures of what it was compiling; raises what it refused with.
+
+    `stopped_by`: the signal that interrupted it.
+    """
+    if ending == "timeout":
+        assembly.fail_open("timeout", f"the compile took longer than {timeout_s:g} s and was ended.", output)
+    elif ending == "interrupt":
+        by = "Ctrl-C" if stopped_by == signal.SIGINT else signal.Signals(stopped_by).name
+        assembly.fail_open("interrupt", f"interrupted ({by}).", output)
+    elif assembly.refusal is not None:
+        raise assembly.refusal.as_error()
+    elif not assembly.done:
+        if not assembly.compiling:
+            if not assembly.count:
+                tail = "\n".join(output.decode("utf-8", "replace").splitlines()[-_LOG_TAIL_LINES:])
+                raise RecordingError(
+                    f"the recording process {outcome} before any kernel was compiled.\n{tail}".rstrip()
+                )
+            assembly.notes.append(f"The recording process {outcome} after this compile.")
+        why = ", as the system does where memory runs out" if outcome.code == -signal.SIGKILL else ""
+        assembly.fail_open("abort", f"the compiler {outcome}{why}.", output)

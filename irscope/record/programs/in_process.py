@@ -1,0 +1,75 @@
+"""Records the compiles of one's own process: what `with irscope.capture():` does."""
+
+from __future__ import annotations
+
+import datetime
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import overload
+
+from irscope.model.capture import Capture, SnapshotLevel
+from irscope.plan import PassPlan
+from irscope.record.binaries.steps import BinarySteps
+from irscope.record.compile.watch import Watch, watch_compiles
+from irscope.record.layouts.steps import LayoutSteps
+from irscope.record.process.assembly import Assembly
+from irscope.record.process.events import Note
+from irscope.record.process.request import RecordRequest
+from irscope.record.programs.launch_watch import real_launches
+from irscope.record.programs.worker import describe_environment
+from irscope.record.triton import api as triton_api
+from irscope.record.triton.versions import untried_note
+from irscope.record.virtual.arguments import assumptions_under_way
+
+
+class Recorded(Sequence[Capture]):
+    """The captures of a `with irscope.capture()` block, in the order their compiles began."""
+
+    def __init__(self, assembly: Assembly) -> None:
+        self._assembly = assembly
+
+    @overload
+    def __getitem__(self, index: int) -> Capture: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Capture]: ...
+    def __getitem__(self, index: int | slice) -> Capture | Sequence[Capture]:
+        # Only what is asked for is put together.
+        if isinstance(index, slice):
+            return [self._assembly.capture(number) for number in self._assembly.numbers[index]]
+        return self._assembly.capture(self._assembly.numbers[index])
+
+    def __len__(self) -> int:
+        return self._assembly.count
+
+    def __repr__(self) -> str:
+        return f"<Recorded: {', '.join(map(repr, self._assembly.captures())) or 'nothing yet'}>"
+
+
+@contextmanager
+def capture_in_process(plan: PassPlan, snapshots: SnapshotLevel) -> Iterator[Recorded]:
+    """Record every compile until the end of the block, kernels that were launched before included.
+
+    Nothing sticks: Triton's caches, on disk and in memory, are for the block alone.
+    """
+    request = RecordRequest(mode="script", plan=plan, snapshots=snapshots)
+    date = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+    assembly = Assembly(request, " ".join(sys.argv), date)
+    triton_api.require_triton()
+    target = triton_api.active_target()
+    assembly.feed(describe_environment(target, real=True))
+    if untried := untried_note():
+        assembly.feed(Note(untried))
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="irscope-")))
+        layout_sink = stack.enter_context(LayoutSteps(assembly.feed, fork=False))
+        sink = stack.enter_context(BinarySteps(layout_sink, request))
+        watch = Watch(sink=sink, plan=plan, snapshots=snapshots, assumptions=assumptions_under_way)
+        stack.enter_context(triton_api.private_cache(folder))
+        # What was compiled before is compiled again, and what is compiled here is not found later.
+        stack.enter_context(triton_api.fresh_kernels_in_memory())
+        stack.enter_context(watch_compiles(watch))
+        stack.enter_context(real_launches(watch.report))
+        yield Recorded(assembly)

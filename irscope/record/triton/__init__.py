@@ -1,0 +1,1 @@
+"""All of Triton and libtriton: every difference between its versions stands here."""

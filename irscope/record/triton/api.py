@@ -1,0 +1,383 @@
+"""What irscope uses of Triton, with every difference between its versions.
+
+Tested on Triton 3.6, 3.7, 3.8 and 3.9. Nothing here imports triton before it is called.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from irscope.errors import MissingTool, TargetError, UsageError, did_you_mean
+from irscope.model.capture import Target
+from irscope.record.triton.versions import TRIED_VERSIONS, minor_of, triton_version
+from irscope.target import KNOWN_TARGETS
+
+
+def require_triton() -> None:
+    """Import Triton; raises MissingTool if it is absent, broken or older than irscope supports."""
+    try:
+        import triton
+    except ImportError as error:
+        if getattr(error, "name", "") != "triton":
+            why = " ".join(str(error).split())
+            raise MissingTool(f"Triton cannot be imported in {sys.executable}: {why}. Install it again.") from error
+        raise MissingTool(
+            f"Triton is not installed in {sys.executable}, and this needs it: pip install 'irscope[triton]' (on Linux; "
+            "a Triton that came with PyTorch will do too). Captures made elsewhere can be read without it."
+        ) from error
+    if minor_of(str(triton.__version__)) < minor_of(TRIED_VERSIONS[0]):
+        raise MissingTool(f"Triton {triton.__version__} is too old: irscope records with 3.6 and later.")
+
+
+def silence_known_noise() -> None:
+    """Suppress the warnings of Triton that say nothing about the kernel."""
+    import warnings
+
+    # 3.9 warns once of a default that 3.10 will change.
+    warnings.filterwarnings("ignore", message="TRITON_DEFAULT_FP_FUSION is unset")
+
+
+def compile_function() -> Any:
+    """`triton.compile`, as it stands now."""
+    from triton.compiler import compiler
+
+    return compiler.compile
+
+
+def compile_owners() -> tuple[Any, ...]:
+    """The modules in which callers look up `triton.compile`, as their attribute `compile`."""
+    import triton
+    from triton import compiler as package
+    from triton.compiler import compiler
+
+    return (compiler, package, triton)
+
+
+def jit_function_class() -> Any:
+    """The class of a `@triton.jit` function."""
+    from triton.runtime.jit import JITFunction
+
+    return JITFunction
+
+
+def compiled_kernel_class() -> Any:
+    """The class of what `triton.compile` returns."""
+    from triton.compiler.compiler import CompiledKernel
+
+    return CompiledKernel
+
+
+def dtype_named(name: str) -> Any:
+    """A type of `triton.language` by its name there, or None."""
+    import triton.language as tl
+
+    value = getattr(tl, name, None)
+    return value if isinstance(value, tl.dtype) else None
+
+
+def gpu_target(target: Target) -> Any:
+    """A target as Triton's own type."""
+    from triton.backends.compiler import GPUTarget
+
+    return GPUTarget(target.backend, int(target.arch) if target.arch.isdigit() else target.arch, target.warp_size)
+
+
+def target_of(gpu: Any) -> Target:
+    """A target of Triton's own type, as irscope's."""
+    return Target(gpu.backend, str(gpu.arch), int(gpu.warp_size))
+
+
+def backend_classes() -> tuple[type, ...]:
+    """The compilers of every installed backend, third-party ones too."""
+    from triton.backends import backends
+
+    return tuple(backend.compiler for backend in backends.values())
+
+
+def backend_names() -> list[str]:
+    """The names of the installed backends."""
+    from triton.backends import backends
+
+    return sorted(backends)
+
+
+def make_backend(target: Target) -> Any:
+    """The backend for a target; raises TargetError, which names the installed backends."""
+    from triton.compiler.compiler import make_backend as triton_make_backend
+
+    try:
+        backend = triton_make_backend(gpu_target(target))
+        # An arch that the backend does not know fails here, not when the backend is made.
+        backend.parse_options({})
+    except Exception as error:
+        raise TargetError(
+            f"Triton {triton_version()} does not take the target {str(target)!r} ({error}). Its backends are "
+            f"{', '.join(backend_names())}; irscope knows {', '.join(map(str, KNOWN_TARGETS))}."
+        ) from error
+    return backend
+
+
+def check_options(backend: Any, target: Target, names: Iterable[str]) -> None:
+    """Raise UsageError for an option that the backend does not have: Triton itself ignores it silently."""
+    known = vars(backend.parse_options({}))
+    for name in names:
+        if name not in known:
+            raise UsageError(f"{target} has no compile option {name!r}.{did_you_mean(name, known)}")
+
+
+def present_gpu() -> Target | None:
+    """The GPU of this machine that Triton's driver supports, or None. Imports torch where there may be one."""
+    if not _device_files():
+        return None
+    try:
+        from triton.backends import backends
+
+        active = [backend.driver for backend in backends.values() if backend.driver.is_active()]
+        return target_of(active[0]().get_current_target()) if len(active) == 1 else None
+    except Exception:
+        # Where the driver does not answer, nothing can run.
+        return None
+
+
+def _device_files() -> bool:
+    # Asking torch costs seconds, and is not needed where the operating system shows no GPU.
+    dev = Path("/dev")
+    return any(dev.glob("nvidia[0-9]*")) or (dev / "kfd").exists() or (dev / "dxg").exists()
+
+
+def package_folder() -> Path:
+    """The folder that Triton is installed in, found without importing it; raises MissingTool without one."""
+    spec = importlib.util.find_spec("triton")
+    if spec is None or spec.origin is None:
+        raise MissingTool(f"Triton is not installed in {sys.executable}.")
+    return Path(spec.origin).parent
+
+
+def dumping_changes_llvm_ir() -> bool:
+    """Whether TRITON_KERNEL_DUMP adds Triton's and LLVM's versions to the LLVM IR, as it does in 3.9."""
+    from triton._C.libtriton import llvm
+
+    return hasattr(llvm, "add_version_info")
+
+
+def backend_modules(backend: type) -> tuple[ModuleType, ...]:
+    """The modules whose globals a backend's stage functions look up when they run."""
+    names = [cls.__module__ for cls in backend.__mro__ if cls.__module__ not in ("builtins", "abc")]
+    modules = [sys.modules[name] for name in names if name in sys.modules]
+    return tuple(module for module in modules if module.__name__ != "triton.backends.compiler")
+
+
+def is_compiler_module(value: Any) -> bool:
+    """Whether a value is one of the compiler's own C++ modules (`ir`, `passes`, `nvidia`, …)."""
+    return isinstance(value, ModuleType) and value.__name__.startswith("triton._C")
+
+
+def is_mlir_module(value: Any) -> bool:
+    """Whether what a stage returned is an MLIR module, not a text or a binary."""
+    return hasattr(value, "get_entry_func_name")
+
+
+def holds_triton_dialects(module: Any) -> bool:
+    """Whether a module has a `tt.func`; without it, all is in the LLVM dialect. Costs microseconds."""
+    return bool(module.get_entry_func_name())
+
+
+def new_context(*backends: Any) -> Any:
+    """An MLIR context with the dialects of Triton and of the backends; by default, of both that Triton has."""
+    from triton._C import libtriton
+
+    context = libtriton.ir.context()
+    for owner in (libtriton.ir, *(backends or (libtriton.nvidia, libtriton.amd))):
+        owner.load_dialects(context)
+    return context
+
+
+def layout_builder(context: Any) -> Any:
+    """A builder that converts layouts: between types of values, Gluon's objects and linear layouts."""
+    from triton._C.libtriton import gluon_ir
+
+    return gluon_ir.GluonOpBuilder(context)
+
+
+def parse_module(path: Path, context: Any) -> Any:
+    """The MLIR module in a file."""
+    from triton._C.libtriton import ir
+
+    module = ir.parse_mlir_module(str(path), context)
+    module.context = context
+    return module
+
+
+def location_builder(module: Any) -> Any:
+    """A builder of locations: `create_loc(file, line, column)`, `create_name_loc(name, location)`."""
+    from triton._C.libtriton import ir
+
+    return ir.builder(module.context)
+
+
+def compiler_library() -> tuple[Path, str]:
+    """The compiler's shared library, and a function that it exports in every version."""
+    from triton._C import libtriton
+
+    return Path(str(libtriton.__file__)), "PyInit_libtriton"
+
+
+def set_up_llvm(target: Target) -> None:
+    """Set up LLVM for the stage that makes assembly, as the stage that makes LLVM IR leaves it in the process."""
+    from triton._C import libtriton
+
+    # Without LLVM's code generators, making assembly ends the process.
+    libtriton.llvm.init_targets()
+    # 3.6 to 3.8 set LLVM's flag nvptx-short-ptr for the process as they make LLVM IR; 3.9 passes it to both stages.
+    if target.backend == "cuda" and hasattr(libtriton.nvidia, "set_short_ptr"):
+        libtriton.nvidia.set_short_ptr()
+
+
+def cache_invalidating_environment() -> dict[str, str]:
+    """The environment variables that Triton's compile depends on, as its metadata holds them."""
+    from triton._C.libtriton import get_cache_invalidating_env_vars
+
+    return dict(get_cache_invalidating_env_vars())
+
+
+def language_of(name: str) -> Any:
+    """Triton's enumerator for `triton` or `gluon`."""
+    from triton.backends.compiler import Language
+
+    return Language.GLUON if name == "gluon" else Language.TRITON
+
+
+def nvidia_tools() -> dict[str, Path]:
+    """The programs of the CUDA toolkit that the wheel carries: ptxas, nvdisasm, cuobjdump. Does not import Triton."""
+    folder = package_folder() / "backends" / "nvidia" / "bin"
+    return {path.name: path for path in sorted(folder.glob("*")) if os.access(path, os.X_OK)}
+
+
+def assembler(target: Target) -> Path | None:
+    """The ptxas that a target's binaries are made with, one that TRITON_PTXAS_PATH names included; None on AMD."""
+    if target.backend != "cuda":
+        return None
+    from triton.backends.nvidia import compiler
+
+    with contextlib.suppress(AttributeError, RuntimeError):
+        return Path(compiler.get_ptxas(int(target.arch)).path)
+    return None
+
+
+def tool_versions(target: Target) -> dict[str, str]:
+    """The version of the assembler that a target's binaries are made with."""
+    if target.backend != "cuda":
+        return {}
+    from triton.backends.nvidia import compiler
+
+    with contextlib.suppress(OSError, subprocess.SubprocessError, AttributeError):
+        # 3.6 takes the arch as an int in all versions; the text ends in "V13.3.73".
+        text = compiler.get_ptxas_version(int(target.arch))
+        versions = [word for word in text.replace(",", " ").split() if word.startswith("V") and word[1:2].isdigit()]
+        return {"ptxas": versions[-1].removeprefix("V")} if versions else {}
+    return {}
+
+
+@contextlib.contextmanager
+def knob(group: str, name: str, value: Any) -> Iterator[None]:
+    """Set one of Triton's knobs until the end of the block, such as `knob("nvidia", "disable_ptxas_opt", True)`."""
+    from triton import knobs
+
+    with getattr(knobs, group).scope():
+        setattr(getattr(knobs, group), name, value)
+        yield
+
+
+@contextlib.contextmanager
+def private_cache(folder: Path) -> Iterator[None]:
+    """Move Triton's cache to a folder until the end of the block: the user's is neither read nor written."""
+    from triton import knobs
+
+    with knobs.cache.scope():
+        knobs.cache.dir = str(folder)
+        yield
+
+
+def kernel_functions(namespace: Mapping[str, Any]) -> dict[str, Any]:
+    """The `@triton.jit` functions in a module's namespace, by name, without their autotuners and heuristics."""
+    kernel_class = jit_function_class()
+    kernels: dict[str, Any] = {}
+    for name, value in namespace.items():
+        inner = value
+        while not isinstance(inner, kernel_class) and hasattr(inner, "fn") and hasattr(inner, "run"):
+            inner = inner.fn
+        if isinstance(inner, kernel_class):
+            kernels[name] = inner
+    return kernels
+
+
+def gluon_kernel(function: Any) -> bool:
+    """Whether a JIT function is written in Gluon."""
+    return bool(function.is_gluon())
+
+
+def ast_source(function: Any, signature: dict[str, str], constants: dict[str, Any], attributes: dict[Any, Any]) -> Any:
+    """A kernel of either language as the source that `triton.compile` takes."""
+    function.create_binder()
+    return function.ASTSource(fn=function, signature=signature, constexprs=constants, attrs=attributes)
+
+
+@contextlib.contextmanager
+def fresh_kernels_in_memory() -> Iterator[None]:
+    """Give every `@triton.jit` function an empty cache of compiled kernels until the end of the block."""
+    from collections import defaultdict
+
+    kernel_class = jit_function_class()
+    fresh: dict[int, Any] = {}
+    kept: list[Any] = []
+
+    def fresh_cache(function: Any) -> Any:
+        if id(function) not in fresh:
+            # Kept alive, so that no other object gets its `id`.
+            kept.append(function)
+            fresh[id(function)] = defaultdict(function.create_binder)
+        return fresh[id(function)]
+
+    def set_own(function: Any, value: Any) -> None:
+        vars(function)["device_caches"] = value
+
+    # A property of the class comes before the attributes of the instances.
+    kernel_class.device_caches = property(fresh_cache, set_own)
+    try:
+        yield
+    finally:
+        del kernel_class.device_caches
+
+
+def active_gpu_target() -> Any:
+    """The active driver's target, as Triton's own type; raises what Triton raises without one."""
+    from triton.runtime.driver import driver
+
+    return driver.active.get_current_target()
+
+
+def active_target() -> Target:
+    """The active driver's target; raises TargetError without one."""
+    try:
+        return target_of(active_gpu_target())
+    except Exception as error:
+        raise TargetError(
+            f"no GPU is active in this process ({error}). Record the script instead: irscope.record(path) runs it on "
+            "the virtual GPU."
+        ) from error
+
+
+def current_stream() -> int:
+    """The current stream of the current device, as Triton's launcher takes it."""
+    from triton.runtime.driver import driver
+
+    active: Any = driver.active
+    return active.get_current_stream(active.get_current_device())

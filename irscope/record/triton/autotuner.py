@@ -1,0 +1,167 @@
+"""The one patch of Triton's autotuner: which configuration is under way, how long each took, and which are compiled.
+
+For each new tuning key, Triton calls `prune_configs` for the configurations to try and `_bench` for the times of each,
+and launches the fastest.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import threading
+from collections import ChainMap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from irscope.model.capture import Autotuning
+from irscope.record.triton.benchmarks import call_once
+from irscope.record.triton.patches import Patches, replaced
+
+ConfigPolicy = Literal["first", "all"] | Callable[[int, Any], bool]
+"""Which configurations of an autotuned kernel are compiled on a GPU that is not there.
+
+`"first"`: the first that the part has the resources for, after the script's own pruning. `"all"`: every one that
+pruning leaves. A function of the configuration's 0-based index and the configuration: those it returns True for.
+"""
+
+OnTimed = Callable[[str, int, Autotuning, list[float]], None]
+"""Called after each configuration that was timed: the kernel's name, the number of the tuning (from 1, one for each
+tuning key), the configuration, and its times in milliseconds, infinite where the GPU has not the resources for it."""
+
+_Described = Callable[[], "tuple[str, Autotuning] | None"]
+
+
+class _ThreadState(threading.local):
+    under_way: tuple[_Described, ...] = ()
+    """The kernels and configurations that this thread compiles or launches, innermost last."""
+    is_timing = False
+    is_rehearsal = False
+
+
+_thread = _ThreadState()
+
+
+def configuration_under_way(kernel: str) -> Autotuning | None:
+    """The configuration of `@triton.autotune` that this thread compiles or launches a kernel with; None without one."""
+    found = (describe() for describe in reversed(_thread.under_way))
+    return next((row[1] for row in found if row is not None and row[0] == kernel), None)
+
+
+def is_timing() -> bool:
+    """Whether this thread's launches are made by the autotuner, to find the fastest configuration."""
+    return _thread.is_timing
+
+
+def is_rehearsal() -> bool:
+    """Whether this thread's launches only try the one configuration that the script's own launch then uses."""
+    return _thread.is_rehearsal
+
+
+@dataclass(slots=True)
+class _Tuning:
+    """The search of one autotuner for the fastest configuration, for one tuning key."""
+
+    autotuner: Any
+    """Kept alive, for its `id` is the key."""
+    number: int
+    kept: int
+    """How many configurations the script's own pruning left."""
+    compiles_one: bool = False
+    """Whether the first configuration that compiles is the only one."""
+    compiled: int | None = None
+    """The index of that configuration."""
+
+
+@contextmanager
+def watched_autotuner(on_timed: OnTimed | None = None, policy: ConfigPolicy | None = None) -> Iterator[None]:
+    """Follow the autotuned kernels of this process until the end of the block.
+
+    Arguments:
+        on_timed: called after each configuration that was timed.
+        policy: which configurations are compiled where nothing can be timed: all times are equal then, and no choice
+            stays, neither in memory nor on disk. None on a real GPU.
+    """
+    from triton.runtime.autotuner import Autotuner
+
+    real_run, real_prune, real_bench = Autotuner.run, Autotuner.prune_configs, Autotuner._bench
+    tunings: dict[int, _Tuning] = {}
+    numbers = itertools.count(1)
+    caches: dict[int, tuple[Any, Any]] = {}
+    """Each autotuner, with the choices that it held before: its own mapping, which may be a file."""
+
+    def describe(autotuner: Any, config: Any) -> tuple[str, Autotuning]:
+        tuning = tunings.get(id(autotuner))
+        kept = tuning.kept if tuning is not None else None
+        name = getattr(autotuner.base_fn, "__name__", "")
+        return name, Autotuning(_index_of(autotuner, config), len(autotuner.configs), str(config), kept=kept)
+
+    def run(autotuner: Any, *args: Any, **keywords: Any) -> Any:
+        def chosen() -> tuple[str, Autotuning] | None:
+            # Chosen now, or for an earlier launch: either way Triton sets it just before it launches.
+            config = getattr(autotuner, "best_config", None) if len(autotuner.configs) > 1 else None
+            return describe(autotuner, config) if config is not None else None
+
+        with replaced(_thread, "under_way", (*_thread.under_way, chosen)):
+            return real_run(autotuner, *args, **keywords)
+
+    def prune_configs(autotuner: Any, *args: Any, **keywords: Any) -> list[Any]:
+        left = list(real_prune(autotuner, *args, **keywords))
+        tuning = tunings[id(autotuner)] = _Tuning(autotuner, next(numbers), len(left))
+        if policy is None:
+            return left
+        if id(autotuner) not in caches:
+            held = autotuner.cache
+            caches[id(autotuner)] = autotuner, held
+            # What is chosen here was not timed: it must not reach a mapping of the program's own, nor stay.
+            autotuner.cache = dict(held) if type(held) is dict else ChainMap({}, held)
+        picked = left
+        if callable(policy):
+            picked = [config for config in left if policy(_index_of(autotuner, config), config)]
+        # The script cannot do without any: where none is picked, the first that compiles stands for them.
+        tuning.compiles_one = policy == "first" or not picked
+        return picked or left
+
+    def bench(autotuner: Any, *args: Any, config: Any, **meta: Any) -> Any:
+        name, row = describe(autotuner, config)
+        tuning = tunings.get(id(autotuner))
+        compiles_one = tuning is not None and tuning.compiles_one
+        if tuning is not None and compiles_one and tuning.compiled not in (None, row.index):
+            return [math.inf] * 3
+        with (
+            replaced(_thread, "under_way", (*_thread.under_way, lambda: (name, row))),
+            replaced(_thread, "is_timing", True),
+            replaced(_thread, "is_rehearsal", compiles_one or _thread.is_rehearsal),
+        ):
+            times = real_bench(autotuner, *args, config=config, **meta)
+        if tuning is not None and times[0] != math.inf:
+            tuning.compiled = row.index
+        if on_timed is not None:
+            on_timed(name, tuning.number if tuning is not None else 0, row, [float(time) for time in times])
+        return times
+
+    def check_disk_cache(autotuner: Any, key: Any, configs: Any, bench_fn: Callable[[], Any]) -> bool:
+        # Times that nobody took must not reach the user's cache, nor hide a configuration.
+        bench_fn()
+        return False
+
+    with Patches() as patches:
+        patches.set_known(Autotuner, {"run": run, "prune_configs": prune_configs, "_bench": bench})
+        if policy is not None:
+            # A property comes before the benchmarker that an autotuner has already used on another driver.
+            do_bench = property(lambda _: call_once, lambda self, value: vars(self).update(do_bench=value))
+            patches.set_known(Autotuner, {"check_disk_cache": check_disk_cache, "do_bench": do_bench})
+        try:
+            yield
+        finally:
+            for autotuner, held in caches.values():
+                autotuner.cache = held
+
+
+def _index_of(autotuner: Any, config: Any) -> int:
+    """Where a configuration stands among all of the script's, 0-based; -1 for one that its pruning made up."""
+    for index, other in enumerate(autotuner.configs):
+        if other is config:
+            return index
+    return autotuner.configs.index(config) if config in autotuner.configs else -1

@@ -1,0 +1,293 @@
+"""A Triton driver for a GPU that is not there: kernels compile for its target, and launching them does nothing."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from irscope.device.parts import DevicePart
+from irscope.model.capture import Target
+from irscope.record.triton.api import gpu_target
+from irscope.record.triton.autotuner import is_rehearsal
+from irscope.record.triton.benchmarks import call_once
+from irscope.record.triton.launch_checks import IsHost, check_arguments, check_grid
+from irscope.record.triton.loaded_binary import binary_use
+from irscope.record.triton.patches import Patches, replaced_item
+
+OnLaunch = Callable[[Any, tuple[int, int, int]], None]
+"""Called with the compiled kernel and its grid."""
+
+
+class _DeviceIndex(int):
+    """The index 0 of a device of its own: Triton keeps kernels by device, and must not mix these with real ones."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __ne__(self, other: object) -> bool:
+        return self is not other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+class _VirtualUtils:
+    """What Triton asks of a driver's native part."""
+
+    def __init__(self, part: DevicePart) -> None:
+        self._properties = {
+            "max_shared_mem": part.shared_bytes_per_block,
+            "max_num_regs": part.registers_per_multiprocessor,
+            "multiprocessor_count": part.multiprocessor_count,
+            "warpSize": part.warp_size,
+            "sm_clock_rate": part.clock_khz,
+            "mem_clock_rate": part.memory_clock_khz,
+            "mem_bus_width": part.memory_bus_bits,
+            "max_threads_per_sm": part.threads_per_multiprocessor,
+            "cooperativeLaunch": 1,
+            "arch": part.arch,
+        }
+        self._part = part
+
+    def get_device_properties(self, device: int) -> dict[str, Any]:
+        return dict(self._properties)
+
+    def get_device_capability(self, device: int) -> tuple[int, int]:
+        return self._part.capability
+
+    def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> tuple[Any, Any, int, int, int]:
+        """The module, the function, registers, spills and the most threads a block may have."""
+        use = binary_use(binary, name)
+        return name, name, use.registers, use.spills, self._part.threads_per_block
+
+    def unload_module(self, module: Any) -> None:
+        """There is none."""
+
+    def get_current_device(self) -> int:
+        return 0
+
+    def set_current_device(self, device: int) -> None:
+        """There is one."""
+
+    def get_default_stream(self, device: int) -> int:
+        return 0
+
+    def is_stream_capturing(self, stream: int) -> bool:
+        return False
+
+    def set_printf_fifo_size(self, size: int) -> None:
+        """Nothing prints."""
+
+    def cuOccupancyMaxActiveClusters(self, *_: Any) -> int:
+        return self._part.multiprocessor_count
+
+    # 3.6 has one function for all forms of the descriptor, 3.7 and later one for each, and AMD's own.
+    def fill_tma_descriptor(self, *_: Any) -> object:
+        return object()
+
+    fill_tma_descriptor_tiled = fill_tma_descriptor_im2col = create_tdm_descriptor = fill_tma_descriptor
+
+
+class _VirtualLauncher:
+    """Stands in for the code that passes a kernel's arguments to the GPU: checks and reports a launch, runs nothing."""
+
+    def __init__(self, driver: _VirtualDriver, source: Any, metadata: Any) -> None:
+        self._driver = driver
+        self.source = source
+        self.kernel: weakref.ref[Any] | None = None
+        """The compiled kernel, set once it is loaded."""
+        self._metadata = metadata
+        self._scratch_bytes = getattr(metadata, "global_scratch_size", 0) or 0
+        self._scratch_align = getattr(metadata, "global_scratch_align", 1) or 1
+        self._ctas = getattr(metadata, "num_ctas", 1) or 1
+
+    def __call__(
+        self,
+        grid_x: int,
+        grid_y: int,
+        grid_z: int,
+        stream: Any,
+        function: Any,
+        kernel_metadata: Any,
+        launch_metadata: Any,
+        enter_hook: Any,
+        exit_hook: Any,
+        *arguments: Any,
+    ) -> None:
+        """Launch, with the arguments that Triton passes to any launcher."""
+        if self._scratch_bytes:
+            # A kernel that needs scratch memory fails on the real part too, where the script has set no allocator.
+            _allocator()(grid_x * grid_y * grid_z * self._ctas * self._scratch_bytes, self._scratch_align, stream)
+        if enter_hook is not None:
+            enter_hook(launch_metadata)
+        check_arguments(
+            self.source, self._metadata, arguments, _backend_name(self._driver.part), self._driver.is_host_memory
+        )
+        grid = int(grid_x), int(grid_y), int(grid_z)
+        if self._driver.part.backend == "cuda":
+            check_grid(grid)
+        kernel = self.kernel() if self.kernel is not None else None
+        if self._driver.on_arguments is not None:
+            self._driver.on_arguments(kernel, self.source, arguments)
+        if self._driver.on_launch is not None and kernel is not None and not is_rehearsal():
+            self._driver.on_launch(kernel, grid)
+        if exit_hook is not None:
+            exit_hook(launch_metadata)
+
+
+class _VirtualDriver:
+    """A driver as `triton.runtime.driver.set_active` takes it."""
+
+    def __init__(self, part: DevicePart, target: Any, on_launch: OnLaunch | None, bare_interface: Any) -> None:
+        """Arguments:
+        part: the device whose properties it reports.
+        target: backend, architecture and warp size, as Triton's own target object.
+        on_launch: called at each launch.
+        bare_interface: the device interface for a program that has not imported torch.
+        """
+        self.part = part
+        self.on_launch = on_launch
+        self.on_arguments: Callable[[Any, Any, tuple[Any, ...]], None] | None = None
+        """Called at each launch with the compiled kernel (None where it is gone), its source and the arguments."""
+        self.is_host_memory: IsHost = lambda argument: False
+        """Whether an argument is a tensor that the GPU cannot reach; not known without torch."""
+        self.utils = _VirtualUtils(part)
+        self.binary_ext = "cubin" if part.backend == "cuda" else "hsaco"
+        self._target = target
+        self._bare_interface = bare_interface
+        self._device = _DeviceIndex(0)
+        self._kernels: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._functions: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def get_current_target(self) -> Any:
+        return self._target
+
+    def get_current_device(self) -> int:
+        return self._device
+
+    def set_current_device(self, device: int) -> None:
+        """There is one."""
+
+    def get_current_stream(self, device: int | None = None) -> int:
+        return 0
+
+    def get_device_capability(self, device: int | None = None) -> tuple[int, int]:
+        return self.part.capability
+
+    def get_active_torch_device(self) -> Any:
+        import torch
+
+        return torch.device("cuda", 0)
+
+    def get_device_interface(self) -> Any:
+        # A program without torch is not made to load it.
+        return sys.modules["torch"].cuda if "torch" in sys.modules else self._bare_interface
+
+    def launcher_cls(self, source: Any, metadata: Any) -> _VirtualLauncher:
+        return _VirtualLauncher(self, source, metadata)
+
+    def get_benchmarker(self) -> Any:
+        return call_once
+
+    def get_empty_cache_for_benchmark(self) -> Any:
+        if "torch" not in sys.modules:
+            return None
+        import torch
+
+        return torch.empty(self.part.l2_bytes // 4, dtype=torch.int, device="cuda")
+
+    def clear_cache(self, cache: Any) -> None:
+        """There is none."""
+
+    def map_python_to_cpp_type(self, ty: str) -> str:
+        module = importlib.import_module(f"triton.backends.{_backend_name(self.part)}.driver")
+        return module.ty_to_cpp(ty)
+
+    def assemble_tensormap_to_arg(self, tensormaps_info: Any, args: Any) -> Any:
+        return args
+
+    def allocate_default_profile_scratch(self, size: int, alignment: int, stream: Any) -> None:
+        """A profiler needs no memory where nothing runs."""
+
+    @staticmethod
+    def is_active() -> bool:
+        return True
+
+    # The rest is for the virtual GPU itself, not for Triton.
+
+    def adopt(self, kernel: Any) -> None:
+        """Remember a kernel that was loaded, so that its launches can name it and `release` can unload it."""
+        launcher = getattr(kernel, "_run", None)
+        if isinstance(launcher, _VirtualLauncher):
+            launcher.kernel = weakref.ref(kernel)
+        self._kernels.add(kernel)
+        function = getattr(kernel.src, "fn", None)
+        if hasattr(function, "device_caches"):
+            self._functions.add(function)
+
+    def release(self) -> None:
+        """Unload all kernels, and remove them from the caches of their functions."""
+        for kernel in self._kernels:
+            kernel.module = kernel.function = kernel._run = None
+        for function in self._functions:
+            function.device_caches.pop(self._device, None)
+        self._kernels.clear()
+        self._functions.clear()
+
+
+def install_driver(
+    part: DevicePart, arch: str, on_launch: OnLaunch | None, bare_interface: Any, patches: Patches
+) -> _VirtualDriver:
+    """Make a virtual GPU the one that Triton compiles for, until `patches` are closed.
+
+    Arguments:
+        part: the device whose properties it reports.
+        arch: the architecture to compile for; that of `part`, or a relative of it that has no row of its own.
+        on_launch: called at each launch.
+        bare_interface: the device interface for a program that has not imported torch.
+        patches: where to add the replacements.
+    """
+    from triton.backends import backends
+    from triton.compiler.compiler import CompiledKernel
+    from triton.runtime import driver as active
+
+    target = gpu_target(Target(part.backend, arch, part.warp_size))
+    driver = _VirtualDriver(part, target, on_launch, bare_interface)
+    # Not set_active and a read of `active` before it: that read would look for a real GPU, and raise without one.
+    patches.set(active, "_active", driver)
+    patches.set(active, "_default", driver)
+
+    # Some programs, torch.compile's among them, make a driver of the backend's own class.
+    name = _backend_name(part)
+    backend: Any = backends[name]
+    stand_in = type("Driver", (), {"__new__": lambda cls: driver, "is_active": staticmethod(lambda: True)})
+    patches.enter_context(replaced_item(backends, name, type(backend)(compiler=backend.compiler, driver=stand_in)))
+
+    load = CompiledKernel._init_handles
+
+    def load_and_adopt(kernel: Any) -> None:
+        try:
+            load(kernel)
+        finally:
+            # Triton checks the number of threads of a block once the kernel is loaded, and may refuse it then.
+            driver.adopt(kernel)
+
+    patches.set(CompiledKernel, "_init_handles", load_and_adopt)
+    patches.callback(driver.release)
+    return driver
+
+
+def _backend_name(part: DevicePart) -> str:
+    """The name of the backend's folder in Triton."""
+    return "nvidia" if part.backend == "cuda" else "amd"
+
+
+def _allocator() -> Any:
+    from triton.runtime import _allocation
+
+    return _allocation._allocator.get()

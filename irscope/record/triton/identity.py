@@ -1,0 +1,128 @@
+"""Triton's identity: digests of the files that make a target's code, and the environment variables that decide it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from irscope.model.capture import Target
+from irscope.record.triton import api as triton_api
+from irscope.record.triton.contents import digest_of_file, digest_of_tree, short_digest
+
+Rows = tuple[tuple[str, str], ...]
+
+# The folders of Triton's own key (triton.runtime.cache.triton_key), without what makes the code of other targets.
+_SOURCES = ("compiler/**/*.py", "language/**/*.py", "backends/*.py", "knobs.py")
+
+# Of the variables in Triton's cache key, those that print, time or check, and leave the code as it is:
+# MLIR_ENABLE_DUMP, LLVM_ENABLE_TIMING, MLIR_ENABLE_DIAGNOSTICS, TRITON_LLVM_DEBUG_ONLY, TRITON_PLUGIN_VERSION_CHECK
+_PRINTS_ONLY = re.compile(r"DUMP(?!_MIR)|TIMING|DIAGNOSTICS|LLVM_DEBUG|MULTITHREADING|VERSION_CHECK|REPRODUCER")
+
+_IN_THE_OPTIONS = ("TRITON_DEFAULT_FP_FUSION", "TRITON_FORCE_DISABLE_FP_FUSION", "TRITON_OVERRIDE_ARCH")
+"""These are part of the launch's options."""
+
+_NOT_IN_TRITONS_KEY = (
+    "AMDGCN_ANALYZE_SMALL_TENSOR_RANGE",
+    "AMDGCN_SCALARIZE_PACKED_FOPS",
+    "TRITON_FPSAN_HOMOMORPHIC_CASTS",
+    "TRITON_INSTRUMENTATION_MODE",
+    "TRITON_KERNEL_DUMP",
+    "TRITON_KERNEL_OVERRIDE",
+    "TRITON_MOCK_PTX_VERSION",
+    "TRITON_SWAP_MIR",
+    "TRITON_SWAP_MIR_ENABLE_MISCHED",
+)
+"""Variables that `triton.knobs` reads where code is made, and that Triton's cache key leaves out."""
+
+_OF_ONE_BACKEND = {
+    "hip": re.compile(r"AMDGCN_|TRITON_HIP_|TRITON_(SWAP|DUMP)_MIR"),
+    "cuda": re.compile(r"DISABLE_MMA_|DISABLE_PTXAS_|TRITON_MOCK_PTX_|.*_TMEM_"),
+}
+
+# TRITON_PLUGIN_PATHS, LLVM_PASS_PLUGIN_PATH, TRITON_SWAP_MIR: the contents decide, not the path.
+_NAMES_FILES = re.compile(r".*_PATHS?$|TRITON_SWAP_MIR$")
+
+_YES, _NO = ("1", "true", "on", "yes", "y"), ("0", "false", "off", "no", "n")
+
+
+def compiler_parts(target: Target, backend: Any, extern_libs: Iterable[tuple[str, str]] = ()) -> Rows:
+    """(file, digest of its contents) for all that makes a target's code; the same for the same wheel anywhere.
+
+    `backend`: Triton's compiler class for the target. `extern_libs`: (name, path) of the bitcode linked in.
+    """
+    folder = triton_api.package_folder()
+    paths = {path for pattern in _SOURCES for path in folder.glob(pattern)}
+    paths |= {path for path in (folder / "_C").glob("libtriton*") if path.is_file()}
+    linked = {f"bitcode {name}": Path(path) for name, path in extern_libs}
+    for module in triton_api.backend_modules(backend):
+        own = Path(str(module.__file__)).parent
+        paths |= {*own.glob("*.py"), *(path for path in (own / "lib").glob("*") if path not in linked.values())}
+    rows = {_name(path, folder): path for path in paths}
+    if replaced := os.environ.get("TRITON_AMD_CODEGEN_PATH"):
+        rows = {name: Path(replaced) if "amd_codegen" in name else path for name, path in rows.items()}
+    if (assembler := triton_api.assembler(target)) is not None:
+        rows["ptxas"] = assembler
+    return tuple((name, digest_of_file(path)) for name, path in sorted({**rows, **linked}.items()) if path.is_file())
+
+
+def _name(path: Path, folder: Path) -> str:
+    # triton/backends/nvidia/compiler.py; a backend that was installed by itself is named by its own folder.
+    root = folder.parent if path.is_relative_to(folder) else path.parent.parent
+    return path.relative_to(root).as_posix()
+
+
+def code_variables(backend: str, environment: Mapping[str, str] | None = None) -> Rows:
+    """(name, value) of the current environment variables that decide the code of a backend (`cuda`, `hip`).
+
+    Triton's own list for its cache key, without those that only print, and with those that are missing there. A path is
+    replaced by a digest of its contents. `environment`: instead of this process's, for those that are missing there.
+    """
+    environment = os.environ if environment is None else environment
+    values = triton_api.cache_invalidating_environment()
+    values |= {name: environment[name] for name in _NOT_IN_TRITONS_KEY if environment.get(name)}
+    rows = {name: _value(name, value) for name, value in values.items() if _decides(name, backend)}
+    # A switch that is off by default is not switched on by a zero.
+    return tuple((name, value) for name, value in sorted(rows.items()) if (value, _is_switch(name)) != ("false", True))
+
+
+def _decides(name: str, backend: str) -> bool:
+    if name == "TRITON_KERNEL_DUMP":
+        return triton_api.dumping_changes_llvm_ir()
+    if _PRINTS_ONLY.search(name) or name in _IN_THE_OPTIONS:
+        return False
+    return not any(of != backend and pattern.match(name) for of, pattern in _OF_ONE_BACKEND.items())
+
+
+def _value(name: str, value: str) -> str:
+    if name == "TRITON_KERNEL_OVERRIDE" and value.lower() in _YES:
+        home = os.environ.get("TRITON_HOME") or os.path.expanduser("~/")
+        folder = os.environ.get("TRITON_OVERRIDE_DIR") or os.path.join(home, ".triton", "override")
+        return digest_of_tree(Path(folder)) or "true"
+    if name == "TRITON_DUMP_MIR":
+        # It keeps the kernel's arguments out of registers on AMD; the file that it prints to decides nothing.
+        return "true"
+    if _NAMES_FILES.match(name):
+        found = [digest_of_tree(Path(path)) for path in value.split(os.pathsep)]
+        return short_digest(repr(found).encode()) if any(found) else value
+    return "true" if value.lower() in _YES else "false" if value.lower() in _NO else value
+
+
+def _is_switch(name: str) -> bool:
+    return any(word in name for word in ("DISABLE", "ENABLE", "EXTRACT", "ALLOW")) or name in _NOT_IN_TRITONS_KEY
+
+
+def compiler_fingerprint() -> str:
+    """A text that changes with the installed compiler, for any target, also if one version is built again."""
+    parts = {
+        row
+        for backend in triton_api.backend_classes()
+        for arch in ("90", "100")
+        for row in compiler_parts(Target("cuda", arch, 32), backend)
+    }
+    return short_digest(repr((sorted(parts), sorted(triton_api.cache_invalidating_environment().items()))).encode())
+
+
+__all__ = ["code_variables", "compiler_fingerprint", "compiler_parts"]

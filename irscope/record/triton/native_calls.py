@@ -1,0 +1,199 @@
+"""Functions of MLIR and LLVM that libtriton holds and its bindings leave out, called by their symbols.
+
+Before MLIR prints a module it verifies all of it, so that an invalid one is printed in the generic form: with Triton's
+dialects that is half to four fifths of the time. And most passes change nothing. MLIR knows better, but Triton's
+bindings pass on neither the option `mlir-print-assume-verified` nor the fingerprint that `-mlir-print-ir-after-change`
+goes by.
+
+Nothing checks the types of such a call. So calls are made only in the releases and on the machines that they were tried
+on, and `IRSCOPE_NATIVE=0` switches them off; modules are then printed by the bindings alone. Each call is noted in a
+file while it is under way: if the process ends meanwhile, whoever started it knows which call it was, and starts the
+process again without such calls, once. A script is then run a second time from its beginning. A process that ends
+anywhere else is not started again: that is the compiler's or the script's own end, and a result.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import platform
+import signal
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from irscope.record.triton import api as triton_api
+from irscope.record.triton.library_functions import function_addresses
+from irscope.record.triton.versions import TRIED_VERSIONS, triton_version
+
+SWITCH = "IRSCOPE_NATIVE"
+"""The environment variable that switches the calls off with 0."""
+
+_TRIED_MACHINES = (("Linux", "x86_64"),)
+
+# mlir/IR/OperationSupport.h, void registerAsmPrinterCLOptions(): registers them once, however often it is called.
+_REGISTER = "_ZN4mlir27registerAsmPrinterCLOptionsEv"
+# llvm-c/Support.h, void LLVMParseCommandLineOptions(int, const char *const *, const char *): swallows what is wrong.
+_PARSE = "LLVMParseCommandLineOptions"
+# mlir/IR/OperationSupport.h, OperationFingerPrint(Operation *, bool includeNested): 20 bytes of SHA-1.
+_FINGERPRINT = "_ZN4mlir20OperationFingerPrintC1EPNS_9OperationEb"
+# mlir/IR/Block.h, Operation *Block::getParentOp().
+_PARENT = "_ZN4mlir5Block11getParentOpEv"
+_PRINT = "mlir-print-assume-verified"
+
+_CALLS = {
+    _REGISTER: "mlir::registerAsmPrinterCLOptions",
+    _PARSE: "LLVMParseCommandLineOptions",
+    _FINGERPRINT: "mlir::OperationFingerPrint",
+    _PARENT: "mlir::Block::getParentOp",
+    _PRINT: f"the printer under --{_PRINT}",
+}
+"""Each symbol's name as a reader knows it."""
+_NUMBERS = {name: number for number, name in enumerate(_CALLS, 1)}
+_ARGUMENTS = {value: f"--{_PRINT}={str(value).lower()}".encode() for value in (True, False)}
+_DIGEST_BYTES = 20
+_ROOM_BYTES = 64
+
+_NOTE = "native-call"
+_NOTED = struct.Struct("<ii")
+"""The process, and the number of the call under way; 0 between calls."""
+# What a fault in a call, or a check that fails there, ends a process with. SIGKILL comes from outside.
+_FAULTS = tuple(
+    getattr(signal, name)
+    for name in ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE", "SIGTRAP", "SIGSYS")
+    if hasattr(signal, name)
+)
+
+
+class NativeCalls:
+    """The functions as a process may call them.
+
+    Args:
+        log: what the process prints goes to this file, beside which the call under way is noted; None for no note.
+        allowed: whether calls are made at all.
+    """
+
+    def __init__(self, log: Path | None = None, *, allowed: bool = True) -> None:
+        self._allowed = allowed and calls_were_tried()
+        self._note: mmap.mmap | None = None
+        if self._allowed and log is not None:
+            with suppress(OSError), open(log.with_name(_NOTE), "w+b") as file:
+                file.truncate(_NOTED.size)
+                # A mapped page outlives the process, and costs no system call.
+                self._note = mmap.mmap(file.fileno(), _NOTED.size)
+
+    def text_of_verified(self, module: Any) -> str:
+        """The text of a module that the verifier has passed, as `str(module)` gives it.
+
+        What a front end, a parser or a pass manager returned is such a module.
+        """
+        if not self._assume_verified(True):
+            return str(module)
+        try:
+            with self._under_way(_PRINT):
+                return str(module)
+        finally:
+            self._assume_verified(False)
+
+    def fingerprint_of(self, operation: int) -> bytes | None:
+        """MLIR's fingerprint of the operation at an address, all that is in it included, or None.
+
+        It hashes every operation's address, attributes, properties, location, operands, successors and result types.
+        """
+        make = self._function(_FINGERPRINT, None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_bool)
+        if make is None:
+            return None
+        room = ctypes.create_string_buffer(_ROOM_BYTES)
+        with self._under_way(_FINGERPRINT):
+            make(room, operation, True)
+        return room.raw[:_DIGEST_BYTES]
+
+    def operation_of(self, module: Any) -> int | None:
+        """The address of a module's operation; None if it is empty."""
+        parent_of = self._function(_PARENT, ctypes.c_void_p, ctypes.c_void_p)
+        if parent_of is None:
+            return None
+        # Walked from the inside out: the last operation that stands in a block stands in the module's own.
+        blocks: list[Any] = []
+        module.walk(lambda operation: blocks.append(operation.get_block()))
+        last = next((block for block in reversed(blocks) if block is not None), None)
+        if last is None:
+            return None
+        with self._under_way(_PARENT):
+            return parent_of(last.id())
+
+    def _assume_verified(self, value: bool) -> bool:
+        """Set the printer's option in this process; whether that could be done."""
+        register = self._function(_REGISTER, None)
+        parse = self._function(_PARSE, None, ctypes.c_int, ctypes.POINTER(ctypes.c_char_p), ctypes.c_char_p)
+        if register is None or parse is None:
+            return False
+        with self._under_way(_REGISTER):
+            register()
+        with self._under_way(_PARSE):
+            parse(2, (ctypes.c_char_p * 2)(b"irscope", _ARGUMENTS[value]), None)
+        return True
+
+    def _function(self, symbol: str, result: Any, *arguments: Any) -> Callable[..., Any] | None:
+        return _function(symbol, result, *arguments) if self._allowed else None
+
+    @contextmanager
+    def _under_way(self, symbol: str) -> Iterator[None]:
+        if self._note is None:
+            yield
+            return
+        self._note[:] = _NOTED.pack(os.getpid(), _NUMBERS[symbol])
+        try:
+            yield
+        finally:
+            self._note[:] = bytes(_NOTED.size)
+
+
+def calls_were_tried() -> bool:
+    """Whether calls were tried with this Triton on such a machine, and are not switched off."""
+    if os.environ.get(SWITCH) == "0" or (platform.system(), platform.machine()) not in _TRIED_MACHINES:
+        return False
+    return triton_version() in TRIED_VERSIONS
+
+
+def call_that_ended(log: Path, process: int, code: int) -> str:
+    """The call that a process was in when it ended of itself with this exit code, or an empty string.
+
+    `log`: what the process printed; `code`: a signal as a negative number.
+    """
+    if code < 0 and -code not in _FAULTS:
+        return ""
+    with suppress(OSError, struct.error):
+        noted, number = _NOTED.unpack(log.with_name(_NOTE).read_bytes())
+        # A process that it forked has the same note.
+        if noted == process and number:
+            return list(_CALLS.values())[number - 1]
+    return ""
+
+
+def note_of_restart(call: str) -> str:
+    """What a recording says that was started again without calls."""
+    return (
+        f"The recording process ended in {call}, which irscope calls in libtriton by its symbol; it was started again "
+        f"without such calls. {SWITCH}=0 switches them off from the start."
+    )
+
+
+@cache
+def _addresses() -> dict[str, int]:
+    library, exported = triton_api.compiler_library()
+    try:
+        return function_addresses(library, (_REGISTER, _PARSE, _FINGERPRINT, _PARENT), exported)
+    except OSError:
+        return {}
+
+
+@cache
+def _function(symbol: str, result: Any, *arguments: Any) -> Callable[..., Any] | None:
+    """A function of the compiler, called with the interpreter's lock held, or None if this libtriton lacks it."""
+    address = _addresses().get(symbol)
+    return None if address is None else ctypes.PYFUNCTYPE(result, *arguments)(address)

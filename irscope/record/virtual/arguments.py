@@ -1,0 +1,98 @@
+"""Replaces stand-ins in a launch's arguments and grid by plain values, and records what they decide of the launch."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from irscope.model.assumption import Assumption, Decision
+from irscope.model.capture import Launch
+from irscope.record.triton import api as triton_api
+from irscope.record.triton.patches import Patches, replaced
+from irscope.record.virtual.follow import Following, current_following
+from irscope.record.virtual.numbers import Read, carry, plain, reads_of
+
+_Decided = dict[Read, list[Decision]]
+
+_launch = threading.local()
+
+
+def install_arguments(patches: Patches) -> None:
+    """Follow the arguments that kernels are called with, until `patches` are closed."""
+    kernel_class = triton_api.jit_function_class()
+    run = kernel_class.run
+
+    def run_plain(function: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        following = current_following()
+        if following is None:
+            return run(function, *args, grid=grid, warmup=warmup, **kwargs)
+        decided: _Decided = {}
+        names = [*function.arg_names, *([""] * len(args))]
+        constants = {parameter.name for parameter in function.params if parameter.is_constexpr}
+        held: dict[str, Any] = {}
+
+        def taken(name: str, value: Any) -> Any:
+            value = _assumed(following, name, value)
+            for read in reads_of(value):
+                # A read without a name has the parameter's.
+                read = read if read.name else replace(read, name=name)
+                kind = "constexpr" if name in constants else "argument"
+                decided.setdefault(read, []).append(Decision(kind, name))
+                held[name] = value
+            return plain(value)
+
+        with replaced(_launch, "decided", decided):
+            args = tuple(taken(name, value) for name, value in zip(names, args, strict=False))
+            kwargs = {name: taken(name, value) for name, value in kwargs.items()}
+            return run(function, *args, grid=_watched_grid(grid, held, decided), warmup=warmup, **kwargs)
+
+    patches.set(kernel_class, "run", run_plain)
+
+
+def _assumed(following: Following, name: str, value: Any) -> Any:
+    """An argument with the value that `--assume` sets by the parameter's name, if the read has another name."""
+    reads = reads_of(value)
+    if not reads or isinstance(value, tuple | list) or any(read.given for read in reads):
+        return value
+    number = following.value_of_parameter(name, value)
+    if number is None:
+        return value
+    first = min(reads, key=lambda read: (read.file, read.line))
+    return carry(number, frozenset({Read(name, repr(number), first.file, first.line, first.expression, True)}))
+
+
+def _watched_grid(grid: Any, held: Mapping[str, Any], decided: _Decided) -> Any:
+    def noted(chosen: Any) -> Any:
+        for index, size in enumerate(chosen if isinstance(chosen, tuple | list) else ()):
+            for read in reads_of(size):
+                decided.setdefault(read, []).append(Decision("grid", f"grid[{index}]={plain(size)}"))
+        return tuple(map(plain, chosen)) if reads_of(chosen) else chosen
+
+    if not callable(grid):
+        return noted(grid)
+    called: Callable[[dict[str, Any]], Any] = grid
+    # The grid function gets the arguments as the program passed them.
+    return lambda bound: noted(called({**bound, **held} if held else bound))
+
+
+def assumptions_under_way(launch: Launch | None = None) -> tuple[Assumption, ...]:
+    """All assumptions up to now.
+
+    `launch`: what is compiled; with it, also what its arguments decided of its attributes and constants.
+    """
+    following = current_following()
+    if following is None:
+        return ()
+    decided: _Decided = getattr(_launch, "decided", {})
+    if launch is not None:
+        decided = {read: [*_specialised(made, launch), *made] for read, made in decided.items()}
+    return tuple(following.assumptions(decided))
+
+
+def _specialised(made: list[Decision], launch: Launch) -> list[Decision]:
+    names = {decision.what for decision in made if decision.kind == "argument"}
+    found = [("attribute", parameter, f": {text}") for parameter, text in launch.attributes]
+    found += [("constexpr", parameter, f"={text}") for parameter, text in launch.constants]
+    return [Decision(kind, parameter + text) for kind, parameter, text in found if parameter.partition("[")[0] in names]

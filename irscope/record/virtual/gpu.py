@@ -1,0 +1,72 @@
+"""Runs a program that expects a GPU, unchanged, on a machine that has none.
+
+Within `virtual_gpu(target)` a tensor on `cuda` has a shape, a type and an address, but no data; a launch compiles its
+kernel for the target and runs nothing; whatever reads data gets stand-ins; and `torch.cuda` describes a real part of
+that architecture.
+"""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import ModuleType
+
+from irscope.device.parts import part_of
+from irscope.model.capture import Target
+from irscope.record.triton.autotuner import ConfigPolicy, OnTimed, watched_autotuner
+from irscope.record.triton.benchmarks import install_benchmarks
+from irscope.record.triton.driver import OnLaunch, install_driver
+from irscope.record.triton.patches import Patches
+from irscope.record.virtual.after_import import AfterImport
+from irscope.record.virtual.arguments import install_arguments
+from irscope.record.virtual.follow import Following, follow
+from irscope.record.virtual.libraries import install_libraries
+from irscope.record.virtual.rewrite import install_rewriting
+from irscope.record.virtual.torch.streams import BareInterface
+
+__all__ = ["virtual_gpu"]
+
+
+@contextmanager
+def virtual_gpu(
+    target: Target,
+    on_launch: OnLaunch | None = None,
+    assume: Mapping[str, str] | None = None,
+    configs: ConfigPolicy = "first",
+    on_timed: OnTimed | None = None,
+) -> Iterator[Following]:
+    """Let the programs that run within see a GPU.
+
+    Arguments:
+        target: the GPU.
+        on_launch: called at each launch with Triton's compiled kernel and the grid, (x, y, z).
+        assume: values of stand-ins, by the variable they are assigned to, the kernel's parameter, or FILE:LINE.
+        configs: which configurations of an `@triton.autotune`d kernel are compiled.
+        on_timed: called after each of them with the stand-in times.
+
+    Yields what became of the stand-ins. Everything is restored on leaving, after an exception too. torch is not
+    imported: it is replaced if and when the program imports it.
+    """
+    part = part_of(f"{target.backend}:{target.arch}")
+    with Patches() as patches:
+        # A program may end the interpreter from within, and a driver that is half gone must not unload kernels then.
+        atexit.register(patches.close)
+        patches.callback(atexit.unregister, patches.close)
+        following = patches.enter_context(follow(assume))
+        install_rewriting(patches)
+        install_arguments(patches)
+        driver = install_driver(part, target.arch, on_launch, BareInterface, patches)
+        patches.enter_context(watched_autotuner(on_timed, configs))
+        install_benchmarks(patches)
+        install_libraries("nvidia" if target.backend == "cuda" else "amd", patches)
+
+        def open_torch(_: ModuleType) -> None:
+            # Not above: it imports torch, which a program without torch must not be made to do.
+            from irscope.record.virtual.torch.session import TorchSession, forget_written
+
+            driver.on_arguments = forget_written
+            driver.is_host_memory = TorchSession(part, patches).is_host_memory
+
+        patches.enter_context(AfterImport("torch", open_torch))
+        yield following

@@ -1,0 +1,192 @@
+"""Numbers that stand in for data that has not been computed: integers and floats that remember where they were read.
+
+Arithmetic keeps the reads; a comparison or a test of truth is a question, which the innermost listener receives. C code
+makes plain numbers of them; `plain` converts them for everything but the program itself.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One place at which a program reads data that has not been computed."""
+
+    name: str
+    """The variable that the value is assigned to, or an empty string."""
+    value: str
+    """The value that the program got, as Python prints it."""
+    file: str
+    line: int
+    expression: str = ""
+    """The source text of the read."""
+    given: bool = False
+    """Whether `--assume` set the value."""
+
+    @property
+    def place(self) -> str:
+        """FILE:LINE, without the folder."""
+        return f"{self.file.rpartition('/')[2]}:{self.line}"
+
+
+Reads = frozenset[Read]
+
+listeners: list[Callable[[Reads], None]] = []
+"""Called with the reads of each question, the innermost only, which is last."""
+
+
+class StandIn:
+    """A number that stands in for data."""
+
+    reads: Reads
+
+
+class StandInInt(int, StandIn):
+    """An integer that stands in for data."""
+
+    def __reduce__(self) -> Any:
+        return int, (int.__int__(self),)
+
+    def __deepcopy__(self, memo: Any) -> StandInInt:
+        return self
+
+
+class StandInFloat(float, StandIn):
+    """A float that stands in for data."""
+
+    def __reduce__(self) -> Any:
+        return float, (float.__float__(self),)
+
+    def __deepcopy__(self, memo: Any) -> StandInFloat:
+        return self
+
+
+def plain(value: Any) -> Any:
+    """A number without its reads, also in tuples and lists; anything else unchanged."""
+    if isinstance(value, StandInInt):
+        return int.__int__(value)
+    if isinstance(value, StandInFloat):
+        return float.__float__(value)
+    if type(value) in (tuple, list) and any(map(reads_of, value)):
+        return type(value)(map(plain, value))
+    return value
+
+
+def reads_of(value: Any) -> Reads:
+    """The reads of a number, or of all in a tuple or list; none for anything that is no stand-in."""
+    if isinstance(value, StandIn):
+        return value.reads
+    if isinstance(value, tuple | list) and len(value) <= _SEARCHED:
+        return frozenset().union(*(reads_of(item) for item in value))
+    return frozenset()
+
+
+_SEARCHED = 64
+
+
+def carry(value: Any, reads: Reads) -> Any:
+    """A value that follows from reads: a number with these reads, a list or tuple of such."""
+    if not reads or isinstance(value, bool):
+        return value
+    if isinstance(value, int | float):
+        kind = StandInInt if isinstance(value, int) else StandInFloat
+        number = kind(plain(value))
+        number.reads = reads
+        return number
+    if type(value) in (list, tuple):
+        return type(value)(carry(item, reads) for item in value)
+    return value
+
+
+def _binary(compute: Callable[[Any, Any], Any], *, reflected: bool = False) -> Any:
+    def method(self: Any, other: Any, *rest: Any) -> Any:
+        if not isinstance(other, int | float):
+            return NotImplemented
+        first, second = (other, self) if reflected else (self, other)
+        result = compute(plain(first), plain(second), *rest)
+        return carry(result, self.reads | reads_of(other))
+
+    return method
+
+
+def _unary(compute: Callable[..., Any]) -> Any:
+    def method(self: Any, *rest: Any) -> Any:
+        return carry(compute(plain(self), *rest), self.reads)
+
+    return method
+
+
+def _question(compute: Callable[[Any, Any], Any]) -> Any:
+    def method(self: Any, other: Any) -> Any:
+        if not isinstance(other, int | float):
+            return NotImplemented
+        # The sizes of two tensors made with one number are equal, whatever it is.
+        if not (
+            compute in (operator.eq, operator.ne) and self.reads == reads_of(other) and plain(self) == plain(other)
+        ):
+            _ask(self.reads | reads_of(other))
+        return compute(plain(self), plain(other))
+
+    return method
+
+
+def _ask(reads: Reads) -> None:
+    if listeners:
+        listeners[-1](reads)
+
+
+def _truth(self: Any) -> bool:
+    _ask(self.reads)
+    return bool(plain(self))
+
+
+_ARITHMETIC = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "truediv": operator.truediv,
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
+    "divmod": divmod,
+    "pow": pow,
+}
+_BITS = {
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "lshift": operator.lshift,
+    "rshift": operator.rshift,
+}
+_COMPARED = ("eq", "ne", "lt", "le", "gt", "ge")
+
+
+def _equip(kind: type, binary: dict[str, Any], unary: dict[str, Any]) -> None:
+    for name, compute in binary.items():
+        setattr(kind, f"__{name}__", _binary(compute))
+        setattr(kind, f"__r{name}__", _binary(compute, reflected=True))
+    for name, compute in unary.items():
+        setattr(kind, f"__{name}__", _unary(compute))
+    for name in _COMPARED:
+        setattr(kind, f"__{name}__", _question(getattr(operator, name)))
+    base: Any = kind.__mro__[1]
+    kind.__hash__ = base.__hash__  # type: ignore[method-assign, assignment]
+    kind.__bool__ = _truth  # type: ignore[attr-defined]
+
+
+_ROUNDED = {
+    "neg": operator.neg,
+    "pos": operator.pos,
+    "abs": abs,
+    "round": round,
+    "floor": operator.methodcaller("__floor__"),
+    "ceil": operator.methodcaller("__ceil__"),
+    "trunc": operator.methodcaller("__trunc__"),
+}
+_equip(StandInInt, _ARITHMETIC | _BITS, _ROUNDED | {"invert": operator.invert})
+_equip(StandInFloat, _ARITHMETIC, _ROUNDED)
+# `n.bit_length()`, as `triton.next_power_of_2` and programs of their own use it.
+StandInInt.bit_length = _unary(int.bit_length)  # type: ignore[method-assign]

@@ -1,0 +1,199 @@
+"""Rewrites programs so that stand-ins can be followed through `int(x)`, `range(n)`, `assert` and `if …: raise`.
+
+`int()` returns a plain number, and an assertion that fails ends the program. So four calls are inserted in the files of
+the program as they are compiled, each at the place of the original:
+
+    int(x)             → __irscope__.convert(int, x)
+    range(n)           → __irscope__.loop(range, n)
+    assert test        → assert __irscope__.passes(__irscope__.mark(), test)
+    if test: raise …   → if __irscope__.fails(__irscope__.mark(), test): raise …
+
+Lines and columns do not change, and Triton reads the file itself. Without a stand-in, each returns what the original
+does.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import runpy
+import sys
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+from irscope.record.triton.patches import Patches
+from irscope.record.virtual.follow import current_following
+from irscope.record.virtual.numbers import StandIn, carry, plain, reads_of
+from irscope.record.virtual.places import is_of_program
+
+NAME = "__irscope__"
+_TRITON = b"triton"
+"""A library's module is rewritten only if its source has this word: others do not concern kernels."""
+
+
+def install_rewriting(patches: Patches) -> None:
+    """Rewrite what the program runs and imports, until `patches` are closed."""
+    # A module's own name comes before the built-in one: `runpy.run_path` compiles with this.
+    patches.set(runpy, "compile", _compile)
+    get_code = SourceFileLoader.get_code
+
+    def rewritten_code(loader: SourceFileLoader, fullname: str) -> CodeType | None:
+        path = loader.get_filename(fullname)
+        if not is_of_program(path) or not _concerns(path):
+            return get_code(loader, fullname)
+        # Not through the cache of compiled files, in which rewritten code must not get.
+        try:
+            return _compile(loader.get_data(path), path, "exec")
+        except RecursionError:
+            return get_code(loader, fullname)
+
+    patches.set(SourceFileLoader, "get_code", rewritten_code)
+
+
+def _concerns(path: str) -> bool:
+    if "site-packages" not in path and "dist-packages" not in path:
+        return True
+    try:
+        return _TRITON in Path(path).read_bytes()
+    except OSError:
+        return False
+
+
+def _compile(source: Any, filename: Any, mode: str, *args: Any, **kwargs: Any) -> Any:
+    if mode != "exec" or not isinstance(source, str | bytes) or not is_of_program(str(filename)):
+        return builtins.compile(source, filename, mode, *args, **kwargs)
+    return builtins.compile(rewrite(source, str(filename)), filename, mode, *args, dont_inherit=True)
+
+
+def rewrite(source: str | bytes, filename: str) -> ast.Module:
+    """A program's syntax tree with the calls inserted; raises SyntaxError as `compile` does."""
+    tree = ast.parse(source, filename)
+    changed = _Rewriter().visit(tree)
+    at = 0
+    if changed.body and _is_docstring(changed.body[0]):
+        at = 1
+    while at < len(changed.body) and _is_future(changed.body[at]):
+        at += 1
+    import_calls = ast.parse(f"from irscope.record.virtual.rewrite import calls as {NAME}").body[0]
+    for node in ast.walk(import_calls):
+        if hasattr(node, "lineno"):
+            node.lineno = node.end_lineno = 1  # type: ignore[attr-defined]
+    changed.body.insert(at, import_calls)
+    return ast.fix_missing_locations(changed)
+
+
+def _is_docstring(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _is_future(node: ast.stmt) -> bool:
+    return isinstance(node, ast.ImportFrom) and node.module == "__future__"
+
+
+class _Rewriter(ast.NodeTransformer):
+    """Inserts the calls."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if not isinstance(node.func, ast.Name) or node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
+            return node
+        if node.func.id in ("int", "float") and len(node.args) == 1:
+            return _call("convert", [node.func, *node.args], node)
+        if node.func.id == "range" and node.args:
+            return _call("loop", [node.func, *node.args], node)
+        return node
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        self.generic_visit(node)
+        node.test = _settled("passes", node.test)
+        return node
+
+    def visit_If(self, node: ast.If) -> ast.AST:
+        ends, ends_else = _ends(node.body), _ends(node.orelse)
+        self.generic_visit(node)
+        if ends != ends_else:
+            node.test = _settled("fails" if ends else "passes", node.test)
+        return node
+
+
+def _ends(body: list[ast.stmt]) -> bool:
+    """Whether a block ends the program: it raises, or exits."""
+    if not body:
+        return False
+    last = body[-1]
+    if isinstance(last, ast.Raise):
+        return True
+    if not isinstance(last, ast.Expr) or not isinstance(last.value, ast.Call):
+        return False
+    called = last.value.func
+    return (isinstance(called, ast.Name) and called.id in ("exit", "quit")) or (
+        isinstance(called, ast.Attribute) and called.attr in ("exit", "_exit", "fail")
+    )
+
+
+def _settled(how: str, test: ast.expr) -> ast.expr:
+    return _call(how, [_call("mark", [], test), test], test)
+
+
+def _call(name: str, arguments: list[ast.expr], at: ast.expr) -> ast.expr:
+    function = ast.Attribute(ast.Name(NAME, ast.Load()), name, ast.Load())
+    call = ast.Call(function, arguments, [])
+    for node in (call, function, function.value):
+        ast.copy_location(node, at)
+    return call
+
+
+class Calls:
+    """The inserted calls; without a virtual GPU, they do what the originals do."""
+
+    def convert(self, kind: Any, value: Any) -> Any:
+        """`int(value)` or `float(value)`."""
+        if kind is not int and kind is not float:
+            return kind(value)
+        following = current_following()
+        if following is not None and _is_scalar_tensor(value):
+            value = value.item()
+        if isinstance(value, StandIn) and following is not None:
+            converted = kind(plain(value))
+            return carry(converted, following.converted(value.reads, plain(value), converted))
+        return kind(value)
+
+    def loop(self, kind: Any, *bounds: Any) -> Any:
+        """`range(*bounds)`."""
+        if kind is range and (reads := reads_of(bounds)):
+            if (following := current_following()) is not None:
+                following.loop(reads)
+            bounds = plain(bounds)
+        return kind(*bounds)
+
+    def mark(self) -> int:
+        """Before a test."""
+        following = current_following()
+        return 0 if following is None else following.mark()
+
+    def passes(self, mark: int, value: Any) -> Any:
+        """After a test that must be true for the program to go on."""
+        following = current_following()
+        return value if following is None else following.settle(mark, _tested(value), True)
+
+    def fails(self, mark: int, value: Any) -> Any:
+        """After a test that must be false for the program to go on."""
+        following = current_following()
+        return value if following is None else following.settle(mark, _tested(value), False)
+
+
+calls = Calls()
+"""The name that rewritten programs import."""
+
+
+def _tested(value: Any) -> Any:
+    # The question of a tensor or a stand-in number must belong to this test.
+    return bool(value) if reads_of(value) or _is_scalar_tensor(value) else value
+
+
+def _is_scalar_tensor(value: Any) -> bool:
+    # A rewritten module may run while torch is still being imported.
+    tensor_class = getattr(sys.modules.get("torch"), "Tensor", None)
+    return tensor_class is not None and isinstance(value, tensor_class) and value.numel() == 1

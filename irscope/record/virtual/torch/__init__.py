@@ -1,0 +1,1 @@
+"""The device side of torch on the virtual GPU."""

@@ -1,0 +1,233 @@
+"""`torch.cuda` and related modules on the virtual GPU."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+from irscope.device.parts import DevicePart
+from irscope.record.triton.patches import Patches
+from irscope.record.virtual.torch.memory import CUDA, META, Memory
+from irscope.record.virtual.torch.moves import type_names
+from irscope.record.virtual.torch.random import install_random
+from irscope.record.virtual.torch.streams import Event, Graph, Nothing, Stream
+
+_CUDA_VERSION = "12.8"
+_HIP_VERSION = "6.4.43482"
+
+
+class _DeviceProperties(SimpleNamespace):
+    """The result of `torch.cuda.get_device_properties`."""
+
+
+def _properties_of(part: DevicePart) -> _DeviceProperties:
+    """The properties of a part, under torch's names."""
+    major, minor = part.capability
+    return _DeviceProperties(
+        name=part.name,
+        major=major,
+        minor=minor,
+        total_memory=part.memory_bytes,
+        multi_processor_count=part.multiprocessor_count,
+        max_threads_per_multi_processor=part.threads_per_multiprocessor,
+        max_threads_per_block=part.threads_per_block,
+        warp_size=part.warp_size,
+        regs_per_multiprocessor=part.registers_per_multiprocessor,
+        shared_memory_per_block=min(part.shared_bytes_per_block, 65536 if part.backend == "hip" else 49152),
+        shared_memory_per_block_optin=part.shared_bytes_per_block,
+        shared_memory_per_multiprocessor=part.shared_bytes_per_multiprocessor,
+        L2_cache_size=part.l2_bytes,
+        clock_rate=part.clock_khz,
+        memory_clock_rate=part.memory_clock_khz,
+        memory_bus_width=part.memory_bus_bits,
+        gcnArchName=part.arch if part.backend == "hip" else part.name,
+        is_integrated=0,
+        is_multi_gpu_board=0,
+        pci_bus_id=0,
+        pci_device_id=0,
+        pci_domain_id=0,
+        uuid="00000000-0000-0000-0000-000000000000",
+    )
+
+
+def install_cuda(part: DevicePart, memory: Memory, patches: Patches) -> None:
+    """Let torch's modules report a part, until `patches` are closed."""
+    cuda = torch.cuda
+    properties = _properties_of(part)
+    stream = Stream()
+    answers: dict[str, Any] = {
+        "is_available": _always(True),
+        "is_initialized": _always(True),
+        "_is_compiled": _always(True),
+        "is_bf16_supported": lambda *_, **__: part.backend == "hip" or part.capability >= (8, 0),
+        "is_tf32_supported": lambda: part.backend == "cuda" and part.capability >= (8, 0),
+        "device_count": _always(1),
+        "current_device": _always(0),
+        "_exchange_device": _always(0),
+        "_maybe_exchange_device": _always(0),
+        "get_device_capability": _always(part.capability),
+        "get_device_name": _always(part.name),
+        "get_device_properties": _always(properties),
+        "get_arch_list": lambda: [part.arch if part.backend == "hip" else f"sm_{part.arch}"],
+        "can_device_access_peer": _always(False),
+        "current_stream": _always(stream),
+        "default_stream": _always(stream),
+        "get_stream_from_external": _always(stream),
+        "is_current_stream_capturing": _always(False),
+        "mem_get_info": _always((part.memory_bytes, part.memory_bytes)),
+        "memory_stats": lambda *_: Counter(),
+        "memory_summary": _always(""),
+        "memory_snapshot": _always([]),
+        "graph_pool_handle": _always((0, 0)),
+        "make_graphed_callables": lambda callables, *_, **__: callables,
+        "cudart": lambda: SimpleNamespace(cudaProfilerStart=_always(0), cudaProfilerStop=_always(0)),
+        "Stream": Stream,
+        "ExternalStream": Stream,
+        "Event": Event,
+        "CUDAGraph": Graph,
+        "graph": Nothing,
+        "stream": Nothing,
+        "StreamContext": Nothing,
+        "device": _Device,
+        "device_of": _Device,
+        "_DeviceGuard": _Device,
+        "clock_rate": lambda *_: part.clock_khz // 1000,
+        "utilization": _always(0),
+        "get_sync_debug_mode": _always(0),
+    }
+    quiet = (
+        "init _lazy_init _lazy_call synchronize ipc_collect empty_cache set_device set_stream reset_peak_memory_stats "
+        "reset_max_memory_allocated reset_max_memory_cached reset_accumulated_memory_stats "
+        "set_per_process_memory_fraction set_sync_debug_mode _sleep _set_stream_by_id _check_capability"
+    )
+    answers.update({name: _always(None) for name in quiet.split()})
+    amounts = (
+        "memory_allocated max_memory_allocated memory_reserved max_memory_reserved memory_cached max_memory_cached"
+    )
+    answers.update({name: _always(0) for name in amounts.split()})
+    for module in (cuda, cuda.memory, cuda.graphs, cuda.streams):
+        patches.set_known(module, answers)
+    install_random(patches)
+    patches.set(torch.version, "cuda", _CUDA_VERSION if part.backend == "cuda" else None)
+    patches.set(torch.version, "hip", _HIP_VERSION if part.backend == "hip" else None)
+    patches.set(torch._C, "_cuda_getCurrentRawStream", _always(0))
+    patches.set(torch, "Stream", Stream)
+    patches.set(torch, "Event", Event)
+    patches.set_known(
+        cuda.nvtx,
+        {name: _always(0) for name in ("range_push", "range_pop", "range_start", "range_end")}
+        | {"mark": _always(None), "range": Nothing},
+    )
+    patches.set_known(
+        cuda.profiler, {"start": _always(0), "stop": _always(0), "init": _always(None), "profile": Nothing}
+    )
+    patches.set_known(torch.backends.cuda, {"is_built": _always(True)})
+    patches.set_known(torch.backends.cudnn, {"is_available": _always(True), "version": _always(91002)})
+    _install_accelerator(part, stream, patches)
+    _install_types(patches)
+    _install_storage(memory, patches)
+    _install_loading(patches)
+
+
+def _always(value: Any) -> Callable[..., Any]:
+    """A function of any arguments that returns `value`; a new one each time, for torch compares identities."""
+
+    def answer(*_: Any, **__: Any) -> Any:
+        return value
+
+    return answer
+
+
+class _Device(Nothing):
+    """Stands in for `torch.cuda.device`: the only one is current."""
+
+    def __init__(self, device: Any = None) -> None:
+        super().__init__()
+        self.idx = 0
+        self.prev_idx = 0
+
+
+def _install_accelerator(part: DevicePart, stream: Stream, patches: Patches) -> None:
+    # In torch 2.6 and later.
+    accelerator = getattr(torch, "accelerator", None)
+    if accelerator is None:
+        return
+    device = torch.device("cuda")
+    answers = {
+        "is_available": _always(True),
+        "device_count": _always(1),
+        "current_accelerator": _always(device),
+        "current_device_index": _always(0),
+        "current_device_idx": _always(0),
+        "current_stream": _always(stream),
+        "memory_stats": lambda *_: Counter(),
+        "get_memory_info": _always((part.memory_bytes, part.memory_bytes)),
+        "device_index": _Device,
+    }
+    quiet = (
+        "synchronize set_device_index set_device_idx set_stream empty_cache reset_peak_memory_stats "
+        "reset_accumulated_memory_stats"
+    )
+    answers.update({name: _always(None) for name in quiet.split()})
+    amounts = "memory_allocated max_memory_allocated memory_reserved max_memory_reserved"
+    answers.update({name: _always(0) for name in amounts.split()})
+    patches.set_known(accelerator, answers)
+
+
+def _install_types(patches: Patches) -> None:
+    """The legacy types such as `torch.cuda.FloatTensor`."""
+    for name, dtype in type_names().items():
+        patches.set(torch.cuda, name, _legacy_type(name, dtype))
+    patches.set(torch, "set_default_tensor_type", _default_tensor_type(torch.set_default_tensor_type))
+
+
+def _legacy_type(name: str, dtype: torch.dtype) -> Any:
+    class Kind(type):
+        def __instancecheck__(cls, instance: object) -> bool:
+            return isinstance(instance, torch.Tensor) and instance.is_cuda and instance.dtype is dtype
+
+        def __call__(cls, *args: Any) -> torch.Tensor:
+            if len(args) == 1 and isinstance(args[0], list | tuple | torch.Tensor):
+                return torch.as_tensor(args[0], dtype=dtype, device=CUDA)
+            return torch.empty(args, dtype=dtype, device=CUDA)
+
+    return Kind(name, (), {"dtype": dtype, "__module__": "torch.cuda"})
+
+
+def _default_tensor_type(original: Any) -> Any:
+    def set_default_tensor_type(kind: Any) -> None:
+        name = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__name__}"
+        if "cuda." not in name:
+            original(kind)
+            return
+        torch.set_default_dtype(type_names()[name.rpartition(".")[2]])
+        torch.set_default_device(CUDA)
+
+    return set_default_tensor_type
+
+
+def _install_storage(memory: Memory, patches: Patches) -> None:
+    real = torch.UntypedStorage.data_ptr
+
+    def data_ptr(storage: Any) -> int:
+        return memory.address(storage) if storage.device.type == "meta" else real(storage)
+
+    patches.set(torch.UntypedStorage, "data_ptr", data_ptr)
+
+
+def _install_loading(patches: Patches) -> None:
+    real = torch.load
+
+    def load(f: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(map_location, str | torch.device) and torch.device(map_location).type == "cuda":
+            map_location = META
+        return real(f, map_location, *args, **kwargs)
+
+    patches.set(torch, "load", load)
+    if "torch.serialization" in sys.modules:
+        patches.set(torch.serialization, "load", load)

@@ -1,0 +1,199 @@
+"""The device, the address and, as far as they are known, the values of virtual tensors.
+
+All of it is stored in torch's own objects (the storage or the tensor), and freed with them. Values are stored in the
+storage, so that all views of one memory agree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+_BASE = 0x7F00_0000_0000
+"""The first address of the device's memory, as on a real device."""
+_ALIGNMENT = 512
+"""The alignment of an allocation in bytes, as in torch's own allocator."""
+KNOWN_ELEMENTS = 16384
+"""Tensors of up to this many elements are computed: lengths, offsets, indices and small weights."""
+_KNOWN_BYTES = 8 * KNOWN_ELEMENTS
+
+_ADDRESS = "_irscope_address"
+_DEVICE = "_irscope_device"
+_PINNED = "_irscope_pinned"
+_SHADOW = "_irscope_shadow"
+_TRUTH = "_irscope_truth"
+
+CUDA = torch.device("cuda", 0)
+CPU = torch.device("cpu")
+META = torch.device("meta")
+
+
+@dataclass(slots=True, eq=False)
+class _Shadow:
+    """The bytes of a storage without data, computed on the CPU."""
+
+    data: torch.UntypedStorage
+    drawn: bool
+    """Whether they are stand-ins for the program's values: random numbers of another generator, for example."""
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """The known values of a tensor."""
+
+    values: torch.Tensor
+    """On the CPU; a view of the storage's shadow, so that a write is seen by all views."""
+    drawn: bool = False
+    """Whether they are stand-ins for values that only a GPU has."""
+
+
+class _Epoch:
+    """Counts the writes to unknown places, which invalidate all shadows made before."""
+
+    now = 0
+
+
+class Memory:
+    """The memory of one virtual device: addresses, and the tensors that report another device than `cuda:0`."""
+
+    def __init__(self) -> None:
+        self._next = _BASE
+        self.marks = False
+        """Whether any tensor reports another device."""
+
+    def address(self, storage: Any) -> int:
+        """The address of a storage, which is allocated by the first call."""
+        address = storage.__dict__.get(_ADDRESS)
+        if address is None:
+            address = self._next
+            size = max(int(storage.nbytes()), 1)
+            self._next += -(-size // _ALIGNMENT) * _ALIGNMENT
+            setattr(storage, _ADDRESS, address)
+        return address
+
+    def data_ptr(self, tensor: torch.Tensor) -> int:
+        """The result of `tensor.data_ptr()`."""
+        if tensor.numel() == 0:
+            return 0
+        return self.address(tensor.untyped_storage()) + tensor.storage_offset() * tensor.element_size()
+
+    def mark(self, tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+        """Let a tensor and all others of its storage report `device`."""
+        self.marks = True
+        setattr(tensor.untyped_storage(), _DEVICE, device)
+        return tensor
+
+    def pin(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Mark a tensor of the host, and all others of its storage, as pinned."""
+        setattr(tensor.untyped_storage(), _PINNED, True)
+        return tensor
+
+    def is_pinned(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor of the host is marked as pinned."""
+        return tensor.layout is torch.strided and _PINNED in tensor.untyped_storage().__dict__
+
+    def device(self, tensor: torch.Tensor) -> torch.device:
+        """The device that a tensor reports."""
+        if not tensor.is_meta:
+            return tensor.device
+        if not self.marks or tensor.layout is not torch.strided:
+            return CUDA
+        return tensor.untyped_storage().__dict__.get(_DEVICE, CUDA)
+
+
+def known(tensor: torch.Tensor) -> Known | None:
+    """A tensor's values, or None if they are not known; those of a real tensor are."""
+    if not tensor.is_meta:
+        return Known(tensor)
+    shadow = _shadow(tensor)
+    return None if shadow is None else Known(_view(tensor, shadow.data), shadow.drawn)
+
+
+def is_known(tensor: torch.Tensor) -> bool:
+    """Whether a tensor's values are known."""
+    return not tensor.is_meta or _shadow(tensor) is not None
+
+
+def know(tensor: torch.Tensor, values: torch.Tensor, *, drawn: bool = False) -> torch.Tensor:
+    """Store the values of a tensor that shares its memory with no other, unless they are too many."""
+    room = make_known(tensor, drawn=drawn)
+    if room is not None:
+        with torch.no_grad():
+            room.copy_(values.detach())
+    return tensor
+
+
+def make_known(tensor: torch.Tensor, *, drawn: bool = False) -> torch.Tensor | None:
+    """A tensor on the CPU for the values of another, to be written at once; None if they are too many."""
+    if not has_shadow(tensor):
+        return None
+    storage = tensor.untyped_storage()
+    if storage.nbytes() > _KNOWN_BYTES:
+        return None
+    data = torch.UntypedStorage(storage.nbytes(), device=CPU)
+    setattr(storage, _SHADOW, _Shadow(data, drawn, _Epoch.now))
+    return _view(tensor, data)
+
+
+def lose(tensor: torch.Tensor) -> None:
+    """Forget the values of a tensor, and of all others that share its memory: it was written with unknown values."""
+    tensor.__dict__.pop(_TRUTH, None)
+    if tensor.is_meta and tensor.layout is torch.strided:
+        tensor.untyped_storage().__dict__.pop(_SHADOW, None)
+
+
+def lose_all() -> None:
+    """Forget all values: unknown values were written to an unknown place."""
+    _Epoch.now += 1
+
+
+def doubt(tensor: torch.Tensor) -> None:
+    """Mark a tensor's values as stand-ins for values that only a GPU has."""
+    shadow = _shadow(tensor)
+    if shadow is not None:
+        shadow.drawn = True
+
+
+def covers(tensor: torch.Tensor) -> bool:
+    """Whether a tensor covers all of its memory, so that writing it overwrites everything."""
+    if not has_shadow(tensor) or not tensor.is_contiguous():
+        return False
+    return tensor.numel() * tensor.element_size() == tensor.untyped_storage().nbytes()
+
+
+def has_shadow(tensor: torch.Tensor) -> bool:
+    """Whether the values of a tensor of this kind can be known: it is strided, and no wrapper of other tensors."""
+    return tensor.is_meta and tensor.layout is torch.strided and not tensor.is_quantized
+
+
+def truth(tensor: torch.Tensor) -> bool | None:
+    """Whether a comparison of unknown operands is assumed to hold; None for any other tensor."""
+    return tensor.__dict__.get(_TRUTH)
+
+
+def suppose(tensor: Any, holds: bool) -> Any:
+    """Store the assumed outcome of a comparison."""
+    if isinstance(tensor, torch.Tensor):
+        tensor.__dict__[_TRUTH] = holds
+    return tensor
+
+
+def _shadow(tensor: torch.Tensor) -> _Shadow | None:
+    if not has_shadow(tensor):
+        return None
+    storage = tensor.untyped_storage()
+    shadow = storage.__dict__.get(_SHADOW)
+    if shadow is None or shadow.epoch != _Epoch.now or shadow.data.nbytes() != storage.nbytes():
+        return None
+    return shadow
+
+
+def _view(tensor: torch.Tensor, data: torch.UntypedStorage) -> torch.Tensor:
+    values = torch.empty(0, dtype=tensor.dtype, device=CPU)
+    values.set_(data, tensor.storage_offset(), tensor.shape, tensor.stride())
+    if tensor.is_conj():
+        values = values.conj()
+    return values._neg_view() if tensor.is_neg() else values

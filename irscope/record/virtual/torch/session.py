@@ -1,0 +1,218 @@
+"""Replaces the device side of torch: the function mode, `torch.cuda`, threads, streams and comparisons."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import Any
+
+import torch
+from torch.overrides import _pop_mode, _push_mode
+from torch.utils import _device as torch_default_device
+
+from irscope.device.parts import DevicePart
+from irscope.record.triton.patches import Patches
+from irscope.record.virtual.follow import current_following
+from irscope.record.virtual.torch import memory as virtual_memory
+from irscope.record.virtual.torch.autocast import Autocast
+from irscope.record.virtual.torch.backward import follow_backward
+from irscope.record.virtual.torch.compile import Compiler
+from irscope.record.virtual.torch.cuda import install_cuda
+from irscope.record.virtual.torch.mode import VirtualCuda
+from irscope.record.virtual.torch.moves import Moves
+from irscope.record.virtual.torch.nested import tensors_in
+from irscope.record.virtual.torch.operators import Operators
+from irscope.record.virtual.torch.reads import Reads
+from irscope.record.virtual.torch.streams import Graph
+from irscope.record.virtual.torch.symbols import spare_symbols
+from irscope.record.virtual.writes import written_arguments
+
+
+class TorchSession:
+    """The replaced device side of torch."""
+
+    def __init__(self, part: DevicePart, patches: Patches) -> None:
+        """Put it in place for a part, until `patches` are closed."""
+        self.mode = mode = VirtualCuda()
+        self._patches = patches
+        operators = Operators(mode)
+        for handlers in (Moves(mode), Reads(mode), Autocast(mode)):
+            handlers.install()
+        mode.on_operator = operators.register
+        install_cuda(part, mode.memory, patches)
+        Compiler(mode).install(patches)
+        follow_backward(mode, patches, _lose_gradients)
+        self._follow_threads()
+        self._spare_dynamo()
+        spare_symbols(patches)
+        self._follow_default_device()
+        self._accept_comparisons()
+        # Not a handler of the mode: torch checks the stream's type before it calls any mode.
+        patches.set(torch.Tensor, "record_stream", lambda tensor, stream: None)
+        # A captured graph writes again, to unknown places.
+        patches.set(Graph, "replay", lambda graph: virtual_memory.lose_all())
+        patches.callback(operators.close)
+        patches.callback(_restore_default_device, torch_default_device.CURRENT_DEVICE)
+        _push_mode(mode)
+        patches.callback(self._remove_mode)
+
+    def is_host_memory(self, argument: Any) -> bool:
+        """Whether a kernel's argument is a tensor that a GPU cannot reach: of the host, and not pinned."""
+        while not isinstance(argument, torch.Tensor) and hasattr(argument, "base"):
+            # The result of `triton.reinterpret`.
+            argument = argument.base
+        if not isinstance(argument, torch.Tensor):
+            return False
+        with torch._C.DisableTorchFunction():
+            memory = self.mode.memory
+            return memory.device(argument).type == "cpu" and argument.numel() > 0 and not memory.is_pinned(argument)
+
+    def _remove_mode(self) -> None:
+        # Not just one pop: the program may have left modes of its own above.
+        above = []
+        for _ in range(torch._C._len_torch_function_stack()):
+            mode = _pop_mode()
+            if mode is self.mode:
+                break
+            above.append(mode)
+        for mode in reversed(above):
+            _push_mode(mode)
+
+    def _follow_threads(self) -> None:
+        """Enter the mode, which belongs to one thread, in those that the program starts."""
+        run = threading.Thread.run
+        mode = self.mode
+
+        def run_in_mode(thread: threading.Thread) -> None:
+            if mode.is_on:
+                run(thread)
+                return
+            with mode:
+                run(thread)
+
+        self._patches.set(threading.Thread, "run", run_in_mode)
+
+    def _spare_dynamo(self) -> None:
+        """Do not import torch.compile, which takes a second and more, for functions that are excluded from it.
+
+        Such functions, among them the shape functions of most element-wise operations, import it when first called.
+        They look up their original function with `getattr`: a global of that name in their module replaces it, until
+        the program itself uses torch.compile.
+        """
+
+        def unmarked(owner: Any, name: str, *default: Any) -> Any:
+            if name == "__dynamo_disable" and "torch._dynamo" not in sys.modules:
+                return getattr(owner, name, owner)
+            return getattr(owner, name, *default)
+
+        self._patches.set(torch._compile, "getattr", unmarked)
+        use_deterministic = torch.use_deterministic_algorithms
+
+        def deterministic(mode: bool, *, warn_only: bool = False) -> None:
+            if "torch._inductor.config" in sys.modules:
+                use_deterministic(mode, warn_only=warn_only)
+            else:
+                torch._C._set_deterministic_algorithms(mode, warn_only=warn_only)
+
+        self._patches.set(torch, "use_deterministic_algorithms", deterministic)
+
+    def _follow_default_device(self) -> None:
+        """torch's own mode is below ours after `set_default_device("cuda")`, above in `with torch.device("cuda")`."""
+        kind = torch_default_device.DeviceContext
+        mode = self.mode
+        handle = kind.__torch_function__
+
+        def on_meta(
+            context: Any, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        ) -> Any:
+            if context.device.type != "cuda":
+                return handle(context, func, types, args, kwargs)
+            kwargs = kwargs or {}
+            if func in torch_default_device._device_constructors() and kwargs.get("device") is None:
+                kwargs["device"] = virtual_memory.CUDA if mode.is_on else virtual_memory.META
+            return func(*args, **kwargs)
+
+        self._patches.set(kind, "__torch_function__", on_meta)
+
+    def _accept_comparisons(self) -> None:
+        """`torch.testing.assert_close` reads its tensors' data: without data, only shapes are compared."""
+        real = torch.testing.assert_close
+
+        def assert_close(actual: Any, expected: Any, *args: Any, **kwargs: Any) -> None:
+            if not _has_virtual(actual) and not _has_virtual(expected):
+                real(actual, expected, *args, **kwargs)
+                return
+            values = [_sure_values(value) for value in (actual, expected)]
+            if None not in values:
+                real(*values, *args, **kwargs)
+                return
+            shapes = [getattr(value, "shape", None) for value in (actual, expected)]
+            if None not in shapes and shapes[0] != shapes[1]:
+                raise AssertionError(f"The values for attribute 'shape' do not match: {shapes[0]} != {shapes[1]}.")
+            if (following := current_following()) is not None:
+                following.check()
+
+        self._patches.set(torch.testing, "assert_close", assert_close)
+
+
+def _restore_default_device(device: Any) -> None:
+    if torch_default_device.CURRENT_DEVICE is not device:
+        torch.set_default_device(device)
+
+
+def _lose_gradients(outputs: Any) -> None:
+    """Forget the existing gradients: the engine adds to them without any mode."""
+    waiting = [tensor.grad_fn for tensor in outputs if isinstance(tensor, torch.Tensor)]
+    seen = set(waiting)
+    while waiting:
+        node = waiting.pop()
+        variable = getattr(node, "variable", None)
+        if isinstance(variable, torch.Tensor):
+            with torch._C.DisableTorchFunction():
+                if variable.grad is not None and variable.grad.is_meta:
+                    virtual_memory.lose(variable.grad)
+        for following_node, _ in getattr(node, "next_functions", ()):
+            if following_node is not None and following_node not in seen:
+                seen.add(following_node)
+                waiting.append(following_node)
+
+
+def _sure_values(value: Any) -> torch.Tensor | None:
+    """The values of a tensor if they are known and the program's own, or None."""
+    if not isinstance(value, torch.Tensor):
+        return None
+    with torch._C.DisableTorchFunction():
+        found = virtual_memory.known(value)
+    return None if found is None or found.drawn else found.values
+
+
+def forget_written(kernel: Any, source: Any, arguments: tuple[Any, ...]) -> None:
+    """Forget the values of those arguments of a launch that its kernel may write through; of all, where it is gone."""
+    signature = getattr(source, "signature", None)
+    written: list[Any] | None = list(arguments)
+    if kernel is not None and signature is not None:
+        written = written_arguments(kernel, signature, arguments)
+    if written is None:
+        virtual_memory.lose_all()
+    for argument in written or ():
+        _lose(argument)
+
+
+def _lose(argument: Any) -> None:
+    """Forget the values of a launch's argument: a tensor, a wrapper of one, or a tuple of these."""
+    if isinstance(argument, list | tuple):
+        for item in argument:
+            _lose(item)
+    elif isinstance(argument, torch.Tensor):
+        with torch._C.DisableTorchFunction():
+            virtual_memory.lose(argument)
+    elif (base := getattr(argument, "base", None)) is not None:
+        # A tensor descriptor, or a tensor that is reinterpreted as another type.
+        _lose(base)
+    elif hasattr(argument, "data_ptr"):
+        virtual_memory.lose_all()
+
+
+def _has_virtual(value: Any) -> bool:
+    with torch._C.DisableTorchFunction():
+        return any(tensor.is_meta for tensor in tensors_in(value))

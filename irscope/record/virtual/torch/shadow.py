@@ -1,0 +1,291 @@
+"""Computes small tensors on the CPU: every call whose operands are known is repeated with their values.
+
+Torch's own version counters show what was written, so that no list of in-place functions has to be complete. Values
+that cannot be computed again become unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from irscope.record.virtual.torch import memory as virtual_memory
+from irscope.record.virtual.torch.memory import CPU
+from irscope.record.virtual.torch.nested import mapped, tensors_in
+
+T = torch.Tensor
+OWN = frozenset({"aten", "prim", "prims", "_prims", "quantized", "c10d", "_c10d_functional", "inductor"})
+"""The namespaces of torch's own operators."""
+_GIVEN = frozenset({torch.tensor, torch.as_tensor, torch.asarray, torch.scalar_tensor, T.new_tensor})
+"""Factories whose numbers are in the script."""
+CONSTANT = _GIVEN | frozenset(
+    {torch.arange, torch.zeros, torch.ones, torch.full, torch.eye, torch.linspace, torch.logspace}
+    | {torch.range, torch.randint, torch.randperm, torch.from_numpy, torch.frombuffer, torch.complex, torch.block_diag}
+    | {torch.tril_indices, torch.triu_indices, torch.zeros_like, torch.ones_like, torch.full_like, torch.randint_like}
+    | {T.new_zeros, T.new_ones, T.new_full}
+    | {torch.hann_window, torch.hamming_window, torch.bartlett_window, torch.blackman_window, torch.kaiser_window}
+)
+"""Factories whose values follow from their arguments, or are random integers as good as any others."""
+_RANDOM = frozenset({torch.randint, torch.randperm, torch.randint_like})
+_UNWRITTEN = frozenset(
+    {
+        torch.empty_like,
+        torch.rand_like,
+        torch.randn_like,
+        T.new_empty,
+        T.new_empty_strided,
+        T.new,
+        T.resize,
+        T.resize_as,
+    }
+)
+"""Their results are uninitialised memory, or numbers of the GPU's own generator."""
+_PLACES_ONLY = frozenset({T.requires_grad_, T.share_memory_, T.retain_grad, T.register_hook, T.backward})
+"""They change no values."""
+_NORMALISATIONS = frozenset({F.batch_norm, F.instance_norm, torch.batch_norm, torch.instance_norm})
+"""They write running averages that torch's version counters do not count."""
+_OVERWRITES = frozenset({T.zero_, T.fill_, T.copy_, torch.zero_, torch.fill_})
+"""They overwrite all of their first argument."""
+_OPERAND_ELEMENTS = 4 * virtual_memory.KNOWN_ELEMENTS
+
+
+class Shadows:
+    """Computes the values of one mode's tensors."""
+
+    def __init__(self) -> None:
+        self._seeded = torch.Generator().manual_seed(0)
+
+    def versions(self, virtual: Sequence[torch.Tensor]) -> list[int | None]:
+        """The version counters before a call, for `learn`."""
+        return [_version(tensor) for tensor in virtual]
+
+    def learn(
+        self,
+        func: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        tensors: list[torch.Tensor],
+        versions: list[int | None],
+        result: Any,
+        *,
+        drawn: bool = False,
+    ) -> None:
+        """Compute the results of a call, and what it wrote, if its operands are known.
+
+        `tensors`: its operands. `versions`: those of the operands without data, before the call. `drawn`: whether a
+        number among its arguments is a stand-in.
+        """
+        if func in _PLACES_ONLY or _is_of_a_library(func):
+            return
+        if func is T.__deepcopy__:
+            found = virtual_memory.known(args[0])
+            if found is not None:
+                virtual_memory.know(result, found.values, drawn=found.drawn)
+            return
+        virtual = [tensor for tensor in tensors if tensor.is_meta]
+        written = [one for one, before in zip(virtual, versions, strict=True) if _version(one) != before]
+        written += _named_as_written(func, args, kwargs)
+        if written:
+            self._learn_write(func, args, kwargs, tensors, written, result, drawn)
+            return
+        if func in CONSTANT:
+            self._learn_constant(func, args, kwargs, result, drawn)
+            return
+        if func in _UNWRITTEN or not virtual:
+            return
+        known = _all_known(tensors)
+        if func in _NORMALISATIONS and not known:
+            for tensor in virtual[1:]:
+                virtual_memory.lose(tensor)
+        if known and (fresh := _fresh(result, virtual)) and all(map(_is_small, fresh)):
+            self._replay(func, args, kwargs, tensors, result, fresh, drawn)
+
+    def _learn_constant(
+        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, drawn: bool
+    ) -> None:
+        if not isinstance(result, T) or not result.is_meta or not _is_small(result):
+            return
+        options = {**_values(kwargs), "device": CPU}
+        if func in _RANDOM:
+            options["generator"] = self._seeded
+        args = tuple(_values(args))
+        try:
+            with torch.inference_mode(False), torch.no_grad():
+                values = func(*args, **options)
+        except Exception:  # for example `torch.tensor` of a tensor whose values are not known
+            return
+        operands = [virtual_memory.known(item) for item in tensors_in((*args, *kwargs.values()))]
+        drawn = drawn or func in _RANDOM or any(operand is not None and operand.drawn for operand in operands)
+        _attach([result], [values], drawn)
+
+    def _learn_write(
+        self,
+        func: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        tensors: list[torch.Tensor],
+        written: list[torch.Tensor],
+        result: Any,
+        drawn: bool,
+    ) -> None:
+        if any(not tensor.is_meta for tensor in written):
+            return
+        # Unknown so far, and not read here: as all of it is written, it becomes known.
+        regained = [
+            tensor
+            for tensor in _overwritten(func, args, kwargs)
+            if virtual_memory.covers(tensor)
+            and not virtual_memory.is_known(tensor)
+            and sum(_shares(tensor, other) for other in tensors) == 1
+        ]
+        rest = [tensor for tensor in tensors if not any(tensor is other for other in regained)]
+        if _all_known(rest):
+            for tensor in regained:
+                virtual_memory.make_known(tensor)
+        if not _all_known(tensors):
+            for tensor in written:
+                virtual_memory.lose(tensor)
+            return
+        fresh = _fresh(result, [tensor for tensor in tensors if tensor.is_meta])
+        if not self._replay(func, args, kwargs, rest, result, fresh, drawn, written):
+            for tensor in written:
+                virtual_memory.lose(tensor)
+
+    def _replay(
+        self,
+        func: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        tensors: list[torch.Tensor],
+        result: Any,
+        fresh: list[torch.Tensor],
+        drawn: bool,
+        written: Sequence[torch.Tensor] = (),
+    ) -> bool:
+        """Repeat a call on values; returns whether it succeeded."""
+        drawn = drawn or any(found is not None and found.drawn for found in map(virtual_memory.known, tensors))
+        generator = torch.default_generator
+        state = generator.get_state()
+        try:
+            with torch.inference_mode(False), torch.no_grad():
+                values = func(*_values(args), **_values(kwargs))
+        except Exception:  # whatever it is, this computation is not the script's
+            return False
+        finally:
+            after = generator.get_state()
+            if not torch.equal(state, after):
+                # The program's own random numbers go on as if nothing had been drawn.
+                generator.set_state(state)
+                drawn = True
+        if drawn:
+            for tensor in written:
+                virtual_memory.doubt(tensor)
+        flat = tensors_in(result)
+        computed = tensors_in(values)
+        if len(flat) == len(computed):
+            pairs = [(one, value) for one, value in zip(flat, computed, strict=True) if any(one is f for f in fresh)]
+            _attach([one for one, _ in pairs], [value for _, value in pairs], drawn)
+        return True
+
+
+def _is_of_a_library(func: Any) -> bool:
+    """Whether a function is an operator that a library registered: its own calls and launches are followed instead."""
+    if isinstance(func, torch._ops.OpOverload):
+        return func.namespace not in OWN
+    if isinstance(func, torch._ops.OpOverloadPacket):
+        return func._qualified_op_name.partition("::")[0] not in OWN
+    return False
+
+
+def _attach(results: list[torch.Tensor], values: list[Any], drawn: bool) -> None:
+    made: set[int] = set()
+    for one, value in zip(results, values, strict=True):
+        if (
+            not isinstance(value, T)
+            or value.device.type != "cpu"
+            or value.shape != one.shape
+            or value.dtype != one.dtype
+        ):
+            continue
+        if value.layout is not torch.strided or not virtual_memory.has_shadow(one):
+            continue
+        storage = one.untyped_storage()._cdata
+        if storage in made:
+            found = virtual_memory.known(one)
+            if found is not None:
+                found.values.copy_(value)
+            continue
+        virtual_memory.know(one, value, drawn=drawn)
+        made.add(storage)
+
+
+def _fresh(result: Any, virtual: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """The results with memory of their own."""
+    held = {tensor.untyped_storage()._cdata for tensor in virtual if tensor.layout is torch.strided}
+    return [
+        one for one in tensors_in(result) if virtual_memory.has_shadow(one) and one.untyped_storage()._cdata not in held
+    ]
+
+
+def _shares(first: torch.Tensor, second: torch.Tensor) -> bool:
+    """Whether two tensors share memory."""
+    if not second.is_meta or second.layout is not torch.strided:
+        return False
+    return first.untyped_storage()._cdata == second.untyped_storage()._cdata
+
+
+def _is_small(tensor: torch.Tensor) -> bool:
+    return tensor.numel() <= virtual_memory.KNOWN_ELEMENTS
+
+
+def _all_known(tensors: Sequence[torch.Tensor]) -> bool:
+    return all(map(virtual_memory.is_known, tensors)) and sum(one.numel() for one in tensors) <= _OPERAND_ELEMENTS
+
+
+def _version(tensor: torch.Tensor) -> int | None:
+    # Tensors of torch.inference_mode() have none.
+    return None if tensor.is_inference() else tensor._version
+
+
+def _named_as_written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
+    """The tensors that a function writes by its name, as version counters may not: `out`, `add_`, `_foreach_mul_`."""
+    found = tensors_in(kwargs.get("out"))
+    name = getattr(func, "__name__", "")
+    if name == "__setitem__" or (name.startswith("__i") and name[3:-2] in _IN_PLACE):
+        return [*found, *tensors_in(args[:1])]
+    if name.endswith("_") and not name.endswith("__"):
+        # Optimisers pass several lists to one function, and write to most.
+        return [*found, *tensors_in(args if name.startswith("_") else args[:1])]
+    return found
+
+
+def _overwritten(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
+    """The tensors that a function overwrites completely."""
+    found = tensors_in(kwargs.get("out"))
+    if func in _OVERWRITES:
+        return [*found, *tensors_in(args[:1])]
+    if func is T.__setitem__ and isinstance(args[0], T):
+        places = args[1] if isinstance(args[1], tuple) else (args[1],)
+        if all(place is Ellipsis or place == slice(None) for place in places if not isinstance(place, T)) and not any(
+            isinstance(place, T) for place in places
+        ):
+            return [*found, args[0]]
+    return found
+
+
+def _values(value: Any) -> Any:
+    """Arguments with every tensor replaced by its values, and the device by the CPU."""
+
+    def values(tensor: torch.Tensor) -> torch.Tensor:
+        found = virtual_memory.known(tensor)
+        return tensor if found is None else found.values
+
+    return mapped(value, values, CPU)
+
+
+_IN_PLACE = frozenset(
+    {"add", "sub", "mul", "div", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift", "matmul"}
+)

@@ -1,0 +1,1 @@
+"""Findings to text, pictures and pages; nothing here writes a file."""

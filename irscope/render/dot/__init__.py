@@ -1,0 +1,1 @@
+"""Graphs, drawn with graphviz."""

@@ -1,0 +1,225 @@
+"""Draws a control flow with graphviz: blocks with their notable instructions, loops as frames, and jumps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from irscope.analysis.flow.block_parts import PARTS, Part, Row, parts_of
+from irscope.analysis.flow.control_flow import UNKNOWN, BasicBlock, ControlFlow, Jump, Loop
+from irscope.analysis.flow.control_flow_fold import mentions
+from irscope.ir.asm.instructions import Instruction
+from irscope.model.capture import StageKind
+from irscope.render.dot.graph import Drawing, new_drawing, plain, text
+from irscope.render.dot.palette import BACK, BAD, BORDER, FADED, FRAME, INK, INNER_LOOP, LOOP, PAPER, PLAIN, SOFT
+
+_COLORS: dict[Part, str] = {
+    "dot": "#d55e00",
+    "memory": "#0072b2",
+    "shared": "#56b4e9",
+    "exchange": "#cc79a7",
+    "sync": BORDER,
+    "spill": BAD,
+}
+_MOST_ROWS = 8
+_MOST_DEPTH = 24
+
+
+def render_blocks(
+    flows: Sequence[ControlFlow],
+    kind: StageKind,
+    *,
+    title: str,
+    notes: Iterable[str] = (),
+    lines: Mapping[int, str] | None = None,
+    register: str = "",
+) -> Drawing:
+    """The control flow of a text's functions as a graph of graphviz.
+
+    Args:
+        flows: one graph per function.
+        kind: the text's language.
+        title: what it is of.
+        notes: lines below the title.
+        lines: text line -> the line of Python that it comes from, as a text.
+        register: the instructions that name it are shown in place of what stands out.
+    """
+    rows = {
+        (place, block.number): () if register else parts_of(block.instructions, kind)
+        for place, flow in enumerate(flows)
+        for block in flow.blocks
+    }
+    graph = new_drawing("blocks", title, notes, _legend(flows, rows.values()))
+    for place, flow in enumerate(flows):
+        label = f"<<B>{text(flow.function, 90)}</B>  ·  {_counted(flow.instructions, 'instruction')}>"
+        with graph.frame(f"f{place}", label, fillcolor=FRAME, fontsize="12") as frame:
+            drawer = _Drawer(frame, f"f{place}", flow, kind, lines or {}, register)
+            drawer.draw({block.number: rows[place, block.number] for block in flow.blocks})
+    return graph
+
+
+class _Drawer:
+    def __init__(
+        self, graph: Drawing, prefix: str, flow: ControlFlow, kind: StageKind, lines: Mapping[int, str], register: str
+    ) -> None:
+        self.graph = graph
+        self.prefix = prefix
+        self.flow = flow
+        self.kind = kind
+        self.lines = lines
+        self.register = register
+        self.blocks = {block.number: block for block in flow.blocks}
+        self.home: dict[int, int] = {}
+        """Block -> the innermost loop it stands in, as an index into the loops."""
+        self.nested: dict[int, list[int]] = {}
+        for place, loop in enumerate(flow.loops):
+            outer = [other for other in range(place) if loop.body < flow.loops[other].body]
+            crosses = any(loop.body & one.body and not loop.body <= one.body for one in flow.loops[:place])
+            if crosses or len(outer) >= _MOST_DEPTH:
+                continue
+            self.nested.setdefault(outer[-1] if outer else -1, []).append(place)
+            self.home.update(dict.fromkeys(loop.body, place))
+
+    def draw(self, rows: Mapping[int, Sequence[Row]]) -> None:
+        """Add the function's blocks and jumps."""
+        self._loop(self.graph, -1, rows)
+        for number, jump in enumerate(self.flow.jumps):
+            self._jump(number, jump)
+
+    def _loop(self, graph: Drawing, place: int, rows: Mapping[int, Sequence[Row]]) -> None:
+        for block in self.flow.blocks:
+            if self.home.get(block.number, -1) == place:
+                self._block(graph, block, rows[block.number])
+        for inner in self.nested.get(place, ()):
+            label = f"<{self._loop_title(self.flow.loops[inner])}>"
+            frame = f"{self.prefix}l{inner}"
+            with graph.frame(frame, label, fillcolor=LOOP if place < 0 else INNER_LOOP, fontsize="11") as one:
+                self._loop(one, inner, rows)
+
+    def _loop_title(self, loop: Loop) -> str:
+        held = [self.blocks[number] for number in loop.body if number in self.blocks]
+        count = sum(len(block.instructions) for block in held)
+        latches = (self.blocks.get(jump.source) for jump in self.flow.jumps if jump.back and jump.target == loop.head)
+        python = self._python([block.instructions[-1] for block in latches if block is not None])
+        return f"<B>loop</B>  ·  {_counted(count, 'instruction')}" + (f"  ·  {text(python)}" if python else "")
+
+    def _block(self, graph: Drawing, block: BasicBlock, rows: Sequence[Row]) -> None:
+        style = {
+            "shape": "box",
+            "style": "filled",
+            "color": INK,
+            "fillcolor": PAPER,
+            "margin": "0.06,0.04",
+        }
+        if block.blocks > 1 or block.is_loop:
+            style |= {"style": "filled,rounded,dashed", "color": SOFT}
+        if any(row.part == "dot" for row in rows):
+            style |= {"penwidth": "4"}
+        if block.faded:
+            style |= {"color": FADED, "fontcolor": SOFT, "fillcolor": PLAIN}
+        first = "\n".join(item.text for item in block.instructions[:40])
+        graph.node(
+            f"{self.prefix}b{block.number}", label=self._label(block, rows), tooltip=plain(first[:1500]), **style
+        )
+
+    def _label(self, block: BasicBlock, rows: Sequence[Row]) -> str:
+        kind = "loop of " if block.is_loop else ""
+        held = f"{kind}{_counted(block.blocks, 'block')}, " if block.blocks > 1 or block.is_loop else ""
+        name = block.name if block.labels or block.number else "entry"
+        cells = [_wide(f"<B>{text(name, 60)}</B>  ·  {held}{_counted(len(block.instructions), 'instruction')}")]
+        for row in rows[:_MOST_ROWS]:
+            cells.append(_wide(f"{_mark(row.part)} {row.count} × {text(row.name, 44)}"))
+        if len(rows) > _MOST_ROWS:
+            cells.append(_wide(_small(f"and {sum(row.count for row in rows[_MOST_ROWS:])} more")))
+        if self.register:
+            cells += [_wide(_mono(one)) for one in self._naming(block.instructions)]
+        for name in block.calls:
+            cells.append(_wide(f"calls {text(name, 60) if name else 'what a register holds'}"))
+        if block.ending:
+            ends = "the program ends" if block.ending == "exit" else "returns"
+            cells.append(_wide(_small(f"{ends} for some threads" if block.instructions[-1].predicate else ends)))
+        python = self._python(block.instructions)
+        if python:
+            cells.append(_wide(_small(python)))
+        return f'<<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="1" CELLPADDING="1">{"".join(cells)}</TABLE>>'
+
+    def _naming(self, instructions: Iterable[Instruction]) -> list[str]:
+        found = [item.text for item in instructions if mentions(item.text, self.register)]
+        return [*found[:_MOST_ROWS], *([f"… {len(found) - _MOST_ROWS} more"] if len(found) > _MOST_ROWS else [])]
+
+    def _python(self, instructions: Iterable[Instruction]) -> str:
+        own = dict.fromkeys(self.lines[item.line] for item in instructions if item.line in self.lines)
+        if not own:
+            return ""
+        shown = ", ".join(ranges(own))
+        return f"line {shown}" if len(own) == 1 else f"lines {shown}"
+
+    def _jump(self, number: int, jump: Jump) -> None:
+        source = f"{self.prefix}b{jump.source}"
+        if jump.target == UNKNOWN:
+            name = f"{self.prefix}u{number}"
+            self.graph.node(name, label="unknown", shape="ellipse", style="filled,dotted", fillcolor=PAPER)
+            self.graph.edge(source, name, label=plain(jump.condition), style="dotted")
+            return
+        style: dict[str, str] = {"color": BORDER} if jump.kind == "falls" else {"penwidth": "1.3"}
+        label = jump.condition
+        if jump.kind == "calls":
+            style = {"style": "dotted", "color": SOFT}
+            label = "calls"
+        elif jump.back:
+            style = {"color": BACK, "fontcolor": BACK, "penwidth": "1.6"}
+            label = f"next iteration {label}".strip()
+        self.graph.edge(source, f"{self.prefix}b{jump.target}", label=plain(label), **style)
+
+
+def ranges(shown: Iterable[str]) -> list[str]:
+    """Lines as texts, those that follow one another joined: `23`, `27–30`; at most six of them."""
+    numbers = sorted({int(one) for one in shown if one.isdecimal()})
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    texts = [f"{part[0]}–{part[-1]}" if len(part) > 1 else f"{part[0]}" for part in parts]
+    texts += [one for one in shown if not one.isdecimal()]
+    return [*texts[:6], *(["…"] if len(texts) > 6 else [])]
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _mark(part: Part) -> str:
+    return f'<FONT COLOR="{_COLORS[part]}">■</FONT>'
+
+
+def _wide(content: str) -> str:
+    return f'<TR><TD ALIGN="LEFT">{content}</TD></TR>'
+
+
+def _small(content: str) -> str:
+    return f'<FONT POINT-SIZE="9" COLOR="{SOFT}">{text(content)}</FONT>'
+
+
+def _mono(content: str) -> str:
+    return f'<FONT FACE="Courier" POINT-SIZE="9">{text(content, 76)}</FONT>'
+
+
+def _legend(flows: Iterable[ControlFlow], rows: Iterable[Sequence[Row]]) -> list[str]:
+    """What the colours and the lines mean, as far as they are drawn."""
+    seen = {row.part for found in rows for row in found}
+    colors = "  ".join(f"{_mark(part)} {text(meaning)}" for part, meaning in PARTS.items() if part in seen)
+    flows = list(flows)
+    meant = ["black arrow: jumps, where the condition holds"]
+    if any(jump.kind == "falls" for flow in flows for jump in flow.jumps):
+        meant.append("grey: falls through")
+    if any(jump.back for flow in flows for jump in flow.jumps):
+        meant.append("blue: the next iteration of a loop")
+    if "dot" in seen:
+        meant.append("thick frame: multiplies matrices")
+    if any(block.blocks > 1 or block.is_loop for flow in flows for block in flow.blocks):
+        meant.append("dashed frame: several blocks, folded")
+    if any(jump.target == UNKNOWN for flow in flows for jump in flow.jumps):
+        meant.append("unknown: a register holds where it goes")
+    lines = [colors] if colors else []
+    return [_wide(one) for one in (*lines, f'<FONT COLOR="{SOFT}">{text("  ·  ".join(meant), 300)}</FONT>')]

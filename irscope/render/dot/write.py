@@ -1,0 +1,62 @@
+"""Turns a graph of graphviz into a file's bytes: SVG, PNG or PDF through `dot`, or its own source."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+from irscope.errors import IrscopeError, MissingTool, UsageError
+from irscope.render.dot.graph import Drawing
+
+_FORMATS = ("svg", "png", "pdf", "gv")
+_DEFAULT_SECONDS = 60.0
+_INSTALL = "install Graphviz (apt install graphviz, brew install graphviz, conda install graphviz, or graphviz.org)"
+
+
+def format_of(suffix: str) -> str:
+    """The format that a file's suffix names; raises UsageError for one that none has."""
+    name = {"dot": "gv"}.get(suffix.lstrip(".").lower(), suffix.lstrip(".").lower())
+    if name not in _FORMATS:
+        raise UsageError(f"a graph is no {suffix!r} file: write .svg, .png, .pdf or .gv.")
+    return name
+
+
+def has_dot() -> bool:
+    """Whether Graphviz's `dot` is installed."""
+    return shutil.which("dot") is not None
+
+
+def missing_dot(written: str) -> MissingTool:
+    """The error where `dot` is missing, and the source was written instead."""
+    return MissingTool(
+        f"dot is not installed, so {written} was written instead: {_INSTALL}, then dot -O -Tsvg {written}."
+    )
+
+
+def render_bytes(graph: Drawing, format_: str, seconds: float = _DEFAULT_SECONDS) -> bytes:
+    """The graph in a format; `dot` is stopped after some seconds.
+
+    Raises MissingTool where `dot` is not installed, and IrscopeError where it fails or does not end in time.
+    """
+    source = graph.source
+    if format_ == "gv":
+        return source.encode("utf-8", "replace")
+    resolution = ["-Gdpi=110"] if format_ == "png" else []
+    try:
+        answer = subprocess.run(
+            ["dot", f"-T{format_}", *resolution],
+            input=source.encode("utf-8", "replace"),
+            capture_output=True,
+            timeout=seconds,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        raise MissingTool(f"dot is not installed: {_INSTALL}, or write the graph's source with -o FILE.gv.") from error
+    except subprocess.TimeoutExpired as error:
+        raise IrscopeError(
+            f"dot took more than {seconds:g} s: fold harder with --fold N, or take a part with --around."
+        ) from error
+    if answer.returncode != 0:
+        said = answer.stderr.decode("utf-8", "replace").strip()
+        raise IrscopeError(f"dot failed with exit code {answer.returncode}: {said}. The graph's source: -o FILE.gv.")
+    return answer.stdout

@@ -1,0 +1,1 @@
+"""Lexers of the languages that stages are written in."""

@@ -1,0 +1,285 @@
+"""What a picture of a layout shows, before it is drawn: cells joined to runs, colours, labels and a legend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+from irscope.errors import UsageError, did_you_mean
+from irscope.layout.conversions import Moves
+from irscope.layout.described import DescribedLayout
+from irscope.layout.linear import Preimage
+from irscope.layout.memory_map import BANK_BYTES, MemoryMap
+from irscope.layout.thread_map import ThreadMap
+from irscope.model.linear_layout import LinearLayout
+from irscope.render.layout.plane import Plane, Run, axes_of, make_runs, plane_of, sizes_of, unit_worth_showing
+from irscope.render.text.figures import percent
+
+_ColorBy = Literal["warp", "lane", "register", "bank", "vector"]
+COLOR_BY: tuple[str, ...] = get_args(_ColorBy)
+_WIDEST_BITS = 128
+"""What one lane reads from shared memory at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One layout, ready to be drawn."""
+
+    title: str
+    facts: tuple[str, ...]
+    """Lines under the title: parameters, sizes, copies."""
+    rows: int = 0
+    """Of the plane that is shown, in elements."""
+    columns: int = 0
+    row_axis: str = ""
+    column_axis: str = ""
+    runs: tuple[Run, ...] = ()
+    color_by: str = ""
+    colors: int = 0
+    """The number of values that colours stand for."""
+    legend: tuple[tuple[int, str], ...] = ()
+    """(colour, meaning), for as many as fit."""
+    cell_text: str = ""
+    """What the text of a cell means."""
+    detail_text: str = ""
+    """What its second line means."""
+    vertical: bool = False
+    """Whether runs go down."""
+    missing: str = ""
+    """Why there is no picture; or an empty string."""
+    mark_text: str = ""
+    """What a mark on a run means; or an empty string if none is marked."""
+
+
+def make_figure(
+    described: DescribedLayout, color_by: str | None = None, other: DescribedLayout | None = None
+) -> Figure:
+    """The figure of a layout.
+
+    Args:
+        described: the layout.
+        color_by: `warp`, `lane`, `register`, `bank` or `vector`; None for the one that shows most.
+        other: a layout of the same shape: elements that another thread holds there are marked as moved.
+
+    Raises UsageError if the colouring does not fit the layout, or the shapes differ.
+    """
+    color_by = _checked_color(described, color_by)
+    facts = [described.parameters] if described.parameters else []
+    if described.threads is not None:
+        facts += thread_facts(described)
+        marks = None
+        if other is not None:
+            moves = _moves(described, other)
+            share = {0.0: "none", 1.0: "all"}.get(moves.share) or percent(moves.share)
+            facts.append(f"{share} of the elements have another thread in {other.name}")
+            # The fewer are marked: frames around nearly everything would show nothing.
+            moved = moves.share <= 0.5
+            holder = "another" if moved else "the same"
+            if 0 < moves.share < 1:
+                marks = _Marks(moves, moved, f"framed: {holder} thread holds it in {other.name}")
+        return _of_registers(described.threads, described.title, facts, color_by, marks)
+    if described.memory is not None:
+        return _of_shared_memory(described.memory, described.title, [*facts, *memory_facts(described)])
+    if described.layout is not None and described.encoding.space == "tensor":
+        return _of_tensor_memory(described.layout, described.title, facts)
+    return Figure(described.title, tuple(facts), color_by=color_by, missing=described.row.reason or "no map")
+
+
+@dataclass(frozen=True, slots=True)
+class _Marks:
+    """Which elements are framed, and what the frame means."""
+
+    moves: Moves
+    moved: bool
+    """Whether the elements that moved are framed, or the others."""
+    text: str
+
+    def __getitem__(self, element: int) -> bool:
+        return self.moves[element] is self.moved
+
+
+def _checked_color(described: DescribedLayout, color_by: str | None) -> str:
+    threads = described.threads
+    if color_by is None:
+        return "bank" if threads is None else ("warp" if threads.warps > 1 else "lane")
+    if color_by not in COLOR_BY:
+        raise UsageError(f"--color-by {color_by!r} is no colouring.{did_you_mean(color_by, COLOR_BY)}")
+    if (color_by == "bank") == (threads is not None) and described.layout is not None:
+        fits = "bank" if threads is None else "warp, lane, register or vector"
+        raise UsageError(
+            f"--color-by {color_by}: {described.name} lies in {described.encoding.space}: colour it by {fits}."
+        )
+    return color_by
+
+
+def thread_facts(described: DescribedLayout) -> list[str]:
+    """Elements per thread, copies and what they waste, as lines."""
+    threads = described.threads
+    if threads is None:
+        return []
+    blocks = f" × {threads.blocks} CTAs" if threads.blocks > 1 else ""
+    warps = _counted(threads.warps, "wave" if described.target.backend == "hip" else "warp")
+    sizes = f"{_counted(threads.registers, 'element')} per thread × {threads.lanes} lanes × {warps}{blocks}"
+    copies = threads.replication
+    if copies.total == 1:
+        return [f"{sizes}; every element once"]
+    return [
+        f"{sizes}; each element {copies.total} times ({copies}): {percent(copies.wasted)} of the registers hold copies"
+    ]
+
+
+def memory_facts(described: DescribedLayout) -> list[str]:
+    """Bytes, banks and buffers, as lines."""
+    memory, answer = described.memory, described.row.map
+    if memory is None or answer is None:
+        return []
+    buffers = f" per buffer, {described.row.buffers} buffers" if described.row.buffers > 1 else ""
+    text = f"{memory.size_bytes} bytes{buffers}; {memory.element_bits}-bit elements; {memory.banks} banks of 4 bytes"
+    return [text, *([answer.note] if answer.note else [])]
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _moves(first: DescribedLayout, second: DescribedLayout) -> Moves:
+    if first.threads is None or second.threads is None or first.shape != second.shape:
+        raise UsageError(
+            f"{first.name} ({first.shape_text}) and {second.name} ({second.shape_text}) can't be compared: "
+            "choose two layouts in registers of one shape."
+        )
+    return Moves(first.threads, second.threads)
+
+
+def _of_registers(threads: ThreadMap, title: str, facts: Sequence[str], color_by: str, marks: _Marks | None) -> Figure:
+    layout = threads.layout
+    others = [vector for name in ("lane", "warp", "block") for vector in layout.vectors(name)]
+    plane = unit_worth_showing(plane_of(threads.shape, layout.vectors("register"), others))
+    if marks is not None:
+        plane = Plane(plane.all_rows, plane.all_columns, plane.all_rows, plane.all_columns, False)
+    places = threads.first_owners
+    register_bits = threads.registers.bit_length() - 1
+    copies = threads.replication.threads * threads.replication.registers
+    vector = max((threads.contiguous(dimension) for dimension in range(len(threads.shape))), default=1)
+
+    def joined(left: int, right: int) -> bool:
+        a, b = places[left], places[right]
+        if marks is not None and marks[left] != marks[right]:
+            return False
+        if b != a + 1 or a >> register_bits != b >> register_bits:
+            return False
+        return color_by != "register" and (color_by != "vector" or a // vector == b // vector)
+
+    def make(row: int, column: int, element: int, length: int) -> Run:
+        owner = threads.owner(places[element])
+        block = f"C{owner.block} " if threads.blocks > 1 else ""
+        warp = f"w{owner.warp} " if color_by != "warp" and threads.warps > 1 else ""
+        colors = {
+            "warp": owner.warp + owner.block * threads.warps,
+            "lane": owner.lane,
+            "register": owner.register,
+            "vector": owner.register // vector,
+        }
+        label, detail = f"{block}{warp}t{owner.lane}", _range("r", owner.register, owner.register + length - 1)
+        return Run(row, column, length, label, detail, colors[color_by], marks is not None and marks[element])
+
+    figure = Figure(
+        title,
+        tuple(facts),
+        color_by=color_by,
+        # Of registers and vectors only those of the unit that is shown have a colour.
+        colors={"warp": threads.warps * threads.blocks, "lane": threads.lanes}.get(color_by, 0),
+        cell_text="t: lane of the warp" + (f", the first of {copies} holders" if copies > 1 else ""),
+        detail_text="r: registers of the thread",
+        vertical=len(threads.shape) > 1 and threads.contiguous(len(threads.shape) - 2) > threads.contiguous(),
+        mark_text=marks.text if marks is not None else "",
+    )
+    return _figure(figure, threads.shape, plane, joined, make)
+
+
+def _of_shared_memory(memory: MemoryMap, title: str, facts: Sequence[str]) -> Figure:
+    places = memory.places
+    widest = max(_WIDEST_BITS // memory.element_bits, 1)
+    vectors = memory.layout.vectors("offset")
+    # The unit that repeats: dimension bits that only offset bits of whole lines of banks decide.
+    line_bits = max(memory.banks * BANK_BYTES * 8 // memory.element_bits, 1).bit_length() - 1
+    beyond = () if memory.padding else vectors[line_bits:]
+    others = (*vectors[: len(vectors) - len(beyond)], *memory.layout.vectors("block"))
+    plane = replace(unit_worth_showing(plane_of(memory.shape, beyond, others)), each="in the same banks of other lines")
+
+    def joined(left: int, right: int) -> bool:
+        return places[right] == places[left] + 1 and places[right] % widest != 0
+
+    def make(row: int, column: int, element: int, length: int) -> Run:
+        place = places[element]
+        if place < 0:
+            return Run(row, column, length, "–", "", 0)
+        byte, bank = memory.byte(place % memory.offsets), memory.bank(place % memory.offsets)
+        last = (byte + length * memory.element_bits // 8 - 1) // BANK_BYTES % memory.banks
+        return Run(row, column, length, f"{byte}", _range("b", bank, last), bank)
+
+    figure = Figure(
+        title,
+        tuple(facts),
+        color_by="bank",
+        colors=memory.banks,
+        cell_text="byte in shared memory",
+        detail_text="b: banks",
+        vertical=plane.all_rows > 1 and places[plane.all_columns] == places[0] + 1,
+    )
+    return _figure(figure, memory.shape, plane, joined, make)
+
+
+def _of_tensor_memory(layout: LinearLayout, title: str, facts: Sequence[str]) -> Figure:
+    inputs = LinearLayout((("column", layout.vectors("column")), ("row", layout.vectors("row"))), layout.out_dims)
+    places = Preimage(inputs)
+    width = inputs.in_size("column")
+
+    def joined(left: int, right: int) -> bool:
+        return places[right] == places[left] + 1 and places[right] % width != 0
+
+    def make(row: int, column: int, element: int, length: int) -> Run:
+        lane, first = divmod(places[element], width)
+        return Run(row, column, length, f"lane {lane}", _range("c", first, first + length - 1), lane // 32)
+
+    figure = Figure(
+        title,
+        (*facts, f"{inputs.in_size('row')} lanes × {width} columns of tensor memory, columns in elements"),
+        color_by="warp",
+        colors=4,
+        legend=tuple((index, f"lanes {32 * index}–{32 * index + 31}") for index in range(4)),
+        cell_text="lane of tensor memory",
+        detail_text="c: columns",
+    )
+    return _figure(figure, layout.shape, Plane(*sizes_of(layout.shape), *sizes_of(layout.shape), True), joined, make)
+
+
+def _figure(
+    figure: Figure,
+    shape: Sequence[int],
+    plane: Plane,
+    joined: Callable[[int, int], bool],
+    make: Callable[[int, int, int, int], Run],
+) -> Figure:
+    """The figure with its runs, its axes and, if it has none, its legend."""
+    plane, runs = make_runs(plane, figure.vertical, joined, make)
+    row_axis, column_axis, fixed = axes_of(shape)
+    colors = figure.colors or max((run.color for run in runs), default=0) + 1
+    # Of a scale of colours, eight steps are named.
+    shown = range(colors) if colors <= 16 else sorted({round(step * (colors - 1) / 7) for step in range(8)})
+    return replace(
+        figure,
+        facts=(*figure.facts, *fixed, *([plane.note] if plane.note else [])),
+        rows=plane.rows,
+        columns=plane.columns,
+        row_axis=row_axis,
+        column_axis=column_axis,
+        runs=runs,
+        colors=colors,
+        legend=figure.legend or tuple((index, f"{figure.color_by} {index}") for index in shown),
+    )
+
+
+def _range(sign: str, first: int, last: int) -> str:
+    return f"{sign}{first}" if first == last else f"{sign}{first}–{last}"

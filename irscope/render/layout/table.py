@@ -1,0 +1,114 @@
+"""Tables of layouts and of their costs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from irscope.layout.described import DescribedLayout
+from irscope.memory.costs import Cost
+from irscope.render.text.figures import percent
+from irscope.render.text.source import short_name
+from irscope.render.text.tables import table
+
+_COLUMNS = ("#", "layout", "kind", "shape", "types", "per thread", "copies", "wasted", "operations", "lines")
+
+
+def layout_table(
+    layouts: Sequence[DescribedLayout], *, width: int | None = None, color: bool = False, callers: bool = False
+) -> str:
+    """One row per layout: name, kind, shape, element types, elements per thread, copies, operations, Python lines.
+
+    A line without a file is of the file that occurs most. `callers` adds to each line those that called it.
+    """
+    files = Counter(place.rpartition(":")[0] for item in layouts for place in item.python_lines)
+    usual = files.most_common(1)[0][0] if files else ""
+    rows = [[number, *_row(item), _lines(item, usual, callers)] for number, item in enumerate(layouts, 1)]
+    text = table(_COLUMNS, rows, width=width, color=color)
+    reasons = [f"{item.name} {item.shape_text}: {item.row.reason}" for item in layouts if item.layout is None]
+    return text + "".join(f"no map: {reason}\n" for reason in reasons)
+
+
+def _row(item: DescribedLayout) -> list[Any]:
+    threads, memory = item.threads, item.memory
+    copies = wasted = ""
+    held = "–"
+    if threads is not None:
+        held = str(threads.registers)
+        replication = threads.replication
+        copies = "–" if replication.total == 1 else str(replication)
+        wasted = "–" if replication.total == 1 else percent(replication.wasted)
+    elif memory is not None:
+        held = f"{memory.size_bytes} B shared"
+    elif item.encoding.space == "tensor":
+        held = "tensor memory"
+    return [
+        item.name,
+        item.encoding.title if item.encoding.title != item.name else "",
+        item.shape_text,
+        " ".join(_short(name) for name in item.row.elements),
+        held,
+        copies,
+        wasted,
+        " ".join(_counted(use.name, len(use.lines)) for use in item.row.operations),
+    ]
+
+
+def _lines(item: DescribedLayout, usual: str, callers: bool) -> str:
+    chains = item.chains if callers and item.chains else [(place,) for place in item.python_lines]
+    places = [[_place(frame, usual) for frame in chain] for chain in chains]
+    places.sort(key=lambda chain: [(len(frame), frame) for frame in chain])
+    return (", " if callers else " ").join(" < ".join(chain) for chain in places)
+
+
+def _place(frame: str, usual: str) -> str:
+    """`92`, or `helpers.py:12` where the file is not the usual one."""
+    file, _, line = frame.rpartition(":")
+    return line if file == usual else f"{short_name(file)}:{line}"
+
+
+def _short(element: str) -> str:
+    return element.replace("!tt.ptr<", "*").rstrip(">")
+
+
+def _counted(name: str, count: int) -> str:
+    short = name.partition(".")[2] if name.startswith(("tt.", "ttg.", "arith.")) else name
+    return f"{short}×{count}" if count > 1 else short
+
+
+def cost_table(costs: Iterable[Cost], *, width: int | None = None, color: bool = False, callers: bool = False) -> str:
+    """One line per cost, the worst first, and under it where the assembly differs, or why a conversion is there.
+
+    `callers` adds the calls that lead to its line of Python.
+    """
+    lines: list[str] = []
+    rows = list(costs)
+    if not rows:
+        return "no operation of this kernel's TTGIR moves anything through a layout that has a map\n"
+    head = ["above least", "loops", "Python", "TTGIR", "operation", "layouts", "cost"]
+    cells = [
+        [
+            cost.excess or "–",
+            cost.loops or "–",
+            cost.place.rpartition("/")[2],
+            cost.line,
+            cost.operation,
+            " → ".join(cost.layouts),
+            cost.summary,
+        ]
+        for cost in rows
+    ]
+    text = table(head, cells, width=width, color=color).splitlines()
+    lines.append(text[0])
+    for line, cost in zip(text[1:], rows, strict=True):
+        lines.append(line)
+        if cost.hint:
+            lines.append(f"{'':13}{cost.hint}")
+        if callers and len(cost.chain) > 1:
+            lines.append(f"{'':13}{' < '.join(_place(frame, '') for frame in cost.chain)}")
+    lines += [
+        "",
+        "above least: 32-byte sectors (global) or wavefronts (shared, conversions) of one warp, each time it runs.",
+    ]
+    return "\n".join(lines) + "\n"

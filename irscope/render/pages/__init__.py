@@ -1,0 +1,1 @@
+"""Pages of HTML beside the report."""

@@ -1,0 +1,90 @@
+"""The report: captures as one HTML page that needs no server, no network and no Triton.
+
+The page is a shell, the viewer (a built asset), and data. All data is base64 in script elements that no browser runs;
+a Content-Security-Policy allows the viewer's scripts by their hashes, and no request of any kind.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+
+from irscope.errors import UsageError
+from irscope.model.capture import Capture
+from irscope.render.report.blobs import armored
+from irscope.render.report.payload import Payload
+from irscope.render.report.summary import summary_html
+
+_POLICY = (
+    "default-src 'none'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "connect-src 'none'",
+    "img-src data:",
+    "require-trusted-types-for 'script'",
+    "trusted-types irscope",
+)
+_NO_SCRIPT = "The passes, stages and graphs of this report need JavaScript, which runs from this file alone."
+_DATA_TYPE = "application/octet-stream"
+
+
+def render_report(captures: Sequence[Capture], *, title: str = "") -> str:
+    """One page of HTML that shows the captures; what is in them is data, never markup or script.
+
+    Args:
+        captures: one or more; failed ones too.
+        title: of the page; by default the kernels' names.
+
+    Raises UsageError if there is no capture.
+    """
+    if not captures:
+        raise UsageError("a report needs at least one capture: name a file, an id that 'irscope ls' lists, or 'last'.")
+    payload = Payload(captures)
+    names = list(dict.fromkeys(row["kernel"] for row in payload.index["captures"]))
+    title = title or ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
+    loader, style = (_asset(name).decode() for name in ("loader.js", "viewer.css"))
+    nonce = base64.b64encode(hashlib.sha256(style.encode()).digest()[:18]).decode()
+    scripts = " ".join(f"'{digest}'" for digest in json.loads(_asset("digests.json")).values())
+    policy = "; ".join([*_POLICY, f"script-src {scripts} 'wasm-unsafe-eval'", f"style-src 'nonce-{nonce}'"])
+    summaries = "\n".join(summary_html(capture) for capture in captures[:1])
+    parts = [
+        "<!DOCTYPE html>",
+        '<html lang="en">',
+        "<head>",
+        '<meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        '<meta name="color-scheme" content="light dark">',
+        f"<title>{escape(_one_line(title))} · irscope</title>",
+        '<link rel="icon" href="data:,">',
+        f'<style nonce="{nonce}" id="style">{style}</style>',
+        "</head>",
+        "<body>",
+        f'<div id="app"><main class="static">{summaries}</main></div>',
+        f"<noscript><p>{_NO_SCRIPT}</p></noscript>",
+        _data("index", payload.packed_index()),
+        *(_data(f"chunk{number}", chunk) for number, chunk in enumerate(payload.packed_chunks())),
+        _data("viewer", _asset("viewer.js.deflate")),
+        _data("graphs", _asset("graphs.js.deflate")),
+        f"<script>{loader}</script>",
+        "</body>",
+        "</html>",
+        "",
+    ]
+    return "\n".join(parts)
+
+
+def _asset(name: str) -> bytes:
+    return (files("irscope.render") / "report" / "assets" / name).read_bytes()
+
+
+def _data(name: str, data: bytes) -> str:
+    return f'<script type="{_DATA_TYPE}" id="{name}">{armored(data)}</script>'
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,90 @@
+"""Captures as the data of a report: an index that is read at once, and chunks whose blobs are read on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from irscope import __version__
+from irscope.model.capture import Capture
+from irscope.render.report.blobs import Blobs, pack
+from irscope.render.report.facts import facts_of
+from irscope.render.report.findings import costs_of_layouts
+from irscope.render.report.layouts import packed_layouts
+from irscope.render.report.locations import stage_locations
+from irscope.render.report.texts import TextTable
+
+_PAYLOAD_VERSION = 1
+
+
+class Payload:
+    """The data of a report."""
+
+    def __init__(self, captures: Sequence[Capture]) -> None:
+        self.texts = TextTable()
+        self.chunks: list[Blobs] = []
+        self._kernel = ""
+        self._twins: dict[tuple[str, str], int] = {}
+        rows = [self._capture(capture, number) for number, capture in enumerate(captures)]
+        self.index: dict[str, Any] = {
+            "version": _PAYLOAD_VERSION,
+            "irscope": __version__,
+            "captures": rows,
+            "texts": self.texts.rows,
+        }
+
+    def packed_index(self) -> bytes:
+        """The index, deflated."""
+        return pack(self.index)
+
+    def packed_chunks(self) -> list[bytes]:
+        """The chunks, one per capture."""
+        return [chunk.to_bytes() for chunk in self.chunks]
+
+    def _capture(self, capture: Capture, number: int) -> dict[str, Any]:
+        blobs = Blobs()
+        self.chunks.append(blobs)
+        self._kernel = capture.name
+        costs = costs_of_layouts(capture)
+        row = facts_of(capture, costs)
+        texts = {item.stage: item.data for item in capture.artifacts if isinstance(item.data, str)}
+        first = next(iter(texts), "")
+        last = -1
+        if first:
+            last = self._text(texts[first], number, blobs, "source", [])
+        for group in ("mlir", "llvm"):
+            self._passes(capture, group, row, number, blobs, last if group == "mlir" else -1)
+        for stage in row["stages"]:
+            if stage["stage"] in texts:
+                stage["text"] = self._text(texts[stage["stage"]], number, blobs, f"stage {stage['stage']}", [])
+        row["sources"] = [
+            [item.path, self._text(item.text, number, blobs, f"file {item.path}", [])] for item in capture.sources
+        ]
+        if capture.launch.kernel.source:
+            row["kernelSource"] = self._text(capture.launch.kernel.source, number, blobs, "kernel", [])
+        row["passes"] = blobs.add(row["passes"])
+        row["locations"] = blobs.add(stage_locations(capture))
+        row["layouts"] = blobs.add(packed_layouts(capture, costs))
+        return row
+
+    def _passes(self, capture: Capture, group: str, row: dict[str, Any], number: int, blobs: Blobs, base: int) -> None:
+        """Number the texts before and after each pass."""
+        rows = [one for one in row["passes"] if one["group"] == group]
+        before = base
+        for one, snapshot in zip(rows, capture.passes(group), strict=True):
+            if before >= 0:
+                one["before"] = before
+            if snapshot.text is not None:
+                before = self._text(snapshot.text, number, blobs, snapshot.label, [before] if before >= 0 else [])
+            elif snapshot.text_left_out:
+                before = -1
+            if before >= 0:
+                one["after"] = before
+
+    def _text(self, text: str, number: int, blobs: Blobs, place: str, bases: list[int]) -> int:
+        key = self._kernel, place
+        twin = self._twins.get(key)
+        found = self.texts.add(text, number, blobs, [*bases, *([] if twin is None else [twin])])
+        # Texts of a kernel's later captures are stored as differences to its first capture's text in the same place.
+        self._twins.setdefault(key, found)
+        return found

@@ -1,0 +1,1 @@
+"""Tables and diffs for a terminal, and as JSON."""

@@ -1,0 +1,185 @@
+"""What `bench` measured, as a table and as JSON: times, ratios, and rates against the device's ceilings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from irscope.device.measurement import Agreement, Ratio, Timing
+from irscope.render.text.agreement import error_text
+from irscope.render.text.figures import percent
+from irscope.render.text.tables import table
+
+_RATES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+@dataclass(frozen=True, slots=True)
+class BenchRow:
+    """One variant."""
+
+    name: str
+    """`baseline`, or what makes it another: a plan, an option, a capture."""
+    timing: Timing | None
+    """None if it could not be timed."""
+    ratio: Ratio | None
+    """Its time over the baseline's; None for the baseline."""
+    agreement: Agreement | None
+    """Its outputs against the baseline's; None for the baseline."""
+    same_binary: bool = False
+    """Whether its binary is the baseline's, byte by byte."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What was measured of one launch."""
+
+    kernel: str
+    launch: int
+    grid: tuple[int, int, int] | None
+    device: str
+    rows: tuple[BenchRow, ...]
+    bytes: int | None = None
+    """Bytes that a launch moves; None if not known."""
+    bytes_source: str = ""
+    flops: int | None = None
+    flops_source: str = ""
+    """Where the number comes from, or why there is none."""
+    dtype: str = ""
+    """Of the dots' operands, for the ceiling."""
+    ceiling_bytes_per_s: float | None = None
+    ceiling_flops_per_s: float | None = None
+    l2_bytes: int | None = None
+    noise: str = ""
+    """How the baseline's own runs differ."""
+
+
+def bench_json(bench: Bench) -> dict[str, Any]:
+    """As JSON."""
+    return {
+        "kernel": bench.kernel,
+        "launch": bench.launch,
+        "grid": bench.grid,
+        "device": bench.device,
+        "bytes": bench.bytes,
+        "bytes_source": bench.bytes_source,
+        "flops": bench.flops,
+        "flops_source": bench.flops_source,
+        "ceilings": {
+            "bytes_per_s": bench.ceiling_bytes_per_s,
+            "flops_per_s": bench.ceiling_flops_per_s,
+            "dtype": bench.dtype,
+        },
+        "noise": bench.noise,
+        "variants": [
+            {
+                "name": row.name,
+                "time": row.timing.as_json() if row.timing is not None else None,
+                "ratio": row.ratio.as_json() if row.ratio is not None else None,
+                "result": row.agreement.as_json() if row.agreement is not None else None,
+                "same_binary": row.same_binary,
+                "bytes_per_s": _per_second(bench.bytes, row.timing),
+                "flops_per_s": _per_second(bench.flops, row.timing),
+            }
+            for row in bench.rows
+        ],
+    }
+
+
+def render_bench(bench: Bench, *, width: int | None = None, color: bool = False) -> str:
+    """A table with a variant a line, and what its figures mean below."""
+    columns = ["variant", "median", "quartiles", "n", "against the baseline", "result"]
+    columns += ["bytes/s", "of copy"] if bench.bytes else []
+    columns += ["FLOP/s", "of matmul"] if bench.flops else []
+    rows: list[list[object]] = []
+    for row in bench.rows:
+        rows.append([row.name, *_time_cells(row), _result(row), *_rates(bench, row.timing)])
+    grid = "×".join(map(str, bench.grid)) if bench.grid is not None else "?"
+    head = f"{bench.kernel}, launch {bench.launch}, grid {grid}, on {bench.device}\n"
+    details = [
+        f"{row.name}: {row.agreement.detail}"
+        for row in bench.rows
+        if row.agreement is not None and row.agreement.detail
+    ]
+    notes = [*details, *_notes(bench)]
+    return head + table(columns, rows, width=width, color=color) + "".join(f"{note}\n" for note in notes)
+
+
+def _time_cells(row: BenchRow) -> list[object]:
+    if row.timing is None:
+        return ["–", "–", "–", "–"]
+    timing = row.timing
+    ratio = "" if row.ratio is None else row.ratio.text
+    return [
+        f"{_microseconds(timing.median_us)} µs",
+        f"{_microseconds(timing.low_us)} to {_microseconds(timing.high_us)}",
+        timing.count,
+        ratio,
+    ]
+
+
+def _microseconds(value: float) -> str:
+    return f"{value:.2f}" if value < 100 else f"{value:.1f}" if value < 10_000 else f"{value:.0f}"
+
+
+def _result(row: BenchRow) -> str:
+    if row.agreement is None:
+        return ""
+    agreement = row.agreement
+    if row.same_binary:
+        return f"{agreement.verdict}, same binary"
+    if agreement.verdict in ("close", "different"):
+        return f"{agreement.verdict}, max rel {error_text(agreement.max_rel_error)}"
+    return agreement.verdict
+
+
+def _rates(bench: Bench, timing: Timing | None) -> list[object]:
+    cells: list[object] = []
+    for amount, unit, ceiling in (
+        (bench.bytes, "B/s", bench.ceiling_bytes_per_s),
+        (bench.flops, "FLOP/s", bench.ceiling_flops_per_s),
+    ):
+        if not amount:
+            continue
+        rate = _per_second(amount, timing)
+        share = percent(rate / ceiling) if rate is not None and ceiling else "–"
+        cells += [rate_text(rate, unit) if rate is not None else "–", share]
+    return cells
+
+
+def _per_second(amount: int | None, timing: Timing | None) -> float | None:
+    return None if not amount or timing is None else amount / (timing.median_us * 1e-6)
+
+
+def rate_text(rate: float, unit: str) -> str:
+    """A rate with three digits: `4.18 TB/s`."""
+    for factor, prefix in _RATES:
+        if rate >= factor:
+            return f"{rate / factor:.3g} {prefix}{unit}"
+    return f"{rate:.3g} {unit}"
+
+
+def _notes(bench: Bench) -> Sequence[str]:
+    timed = [row.timing for row in bench.rows if row.timing is not None]
+    cold = timed[0].cold if timed else True
+    size = f" of {bench.l2_bytes >> 20} MiB" if bench.l2_bytes else ""
+    notes = [
+        f"Times: between two events around one launch, the L2{size} "
+        + ("flushed before each." if cold else "warm from a launch before.")
+        + " Ratios: of launches of one round, with the 95 % confidence interval of their median."
+    ]
+    if bench.noise:
+        notes.append(f"Baseline: {bench.noise}.")
+    for what, amount, source in (
+        ("Bytes", bench.bytes, bench.bytes_source),
+        ("FLOPs", bench.flops, bench.flops_source),
+    ):
+        notes.append(f"{what}: {amount:,}, {source}." if amount else f"{what}: {source}.")
+    ceilings: list[str] = []
+    if bench.bytes and bench.ceiling_bytes_per_s:
+        ceilings.append(f"a large copy moves {rate_text(bench.ceiling_bytes_per_s, 'B/s')}")
+    if bench.flops and bench.ceiling_flops_per_s:
+        ceilings.append(f"torch.matmul of {bench.dtype} makes {rate_text(bench.ceiling_flops_per_s, 'FLOP/s')}")
+    if ceilings:
+        notes.append(f"Ceilings, measured here now: {'; '.join(ceilings)}.")
+    return notes

@@ -1,0 +1,235 @@
+"""Draws a TextDiff: unified with marked words, or side by side."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from irscope.analysis.diff.entries import DiffEntry, DiffOp, TextDiff
+from irscope.analysis.diff.marks import Span
+from irscope.render.text.tables import masked
+
+_RESET = "\x1b[0m"
+_STYLES = {
+    "removed": "\x1b[31m",
+    "added": "\x1b[32m",
+    "moved": "\x1b[36m",
+    "header": "\x1b[1m",
+    "hunk": "\x1b[35m",
+    "faint": "\x1b[2m",
+    "mark": "\x1b[7m",
+    "unmark": "\x1b[27m",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _DiffRow:
+    """One line of the drawing: what stands on the left and on the right, by line; -1 for nothing."""
+
+    op: DiffOp
+    left: int
+    right: int
+    left_marks: tuple[Span, ...] = ()
+    right_marks: tuple[Span, ...] = ()
+    partner: int = -1
+    """For a moved line, where it stands on the other side."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Lines that are left out."""
+
+    count: int
+    what: str
+
+
+def render_unified(
+    diff: TextDiff,
+    *,
+    color: bool = False,
+    context: int = 3,
+    left_name: str = "left",
+    right_name: str = "right",
+    rewired: bool = False,
+) -> str:
+    """A unified diff for reading, or an empty string if nothing differs.
+
+    Without colour, changed words stand within `[-…-]` and `{+…+}`, and each changed operation is one line, marked
+    `!`; moved lines are marked `<` where they were and `>` where they are. With `color`, changed operations are two
+    lines with the words that differ reversed. Lines that only read another of several equal computations are folded,
+    unless `rewired` asks for them. For a patch that tools apply, see `TextDiff.unified`.
+    """
+    if diff.is_empty:
+        return ""
+    painter = _Painter(color)
+    lines = [painter.paint(f"--- {left_name}", "header"), painter.paint(f"+++ {right_name}", "header")]
+    lines.extend(painter.paint(note, "faint") for note in _notes(diff))
+    for row in diff_rows(diff, context, rewired):
+        if isinstance(row, Fold):
+            lines.append(painter.paint(f"@@ {row.count} {row.what} @@", "hunk"))
+        else:
+            lines.extend(_unified_row(diff, row, painter))
+    return "\n".join(lines) + "\n"
+
+
+def _unified_row(diff: TextDiff, row: _DiffRow, painter: _Painter) -> Iterator[str]:
+    left = masked(diff.left_lines[row.left]) if row.left >= 0 else ""
+    right = masked(diff.right_lines[row.right]) if row.right >= 0 else ""
+    if row.op == "equal":
+        yield f"  {right}"
+    elif row.op == "removed":
+        yield painter.paint(f"- {left}", "removed")
+    elif row.op == "added":
+        yield painter.paint(f"+ {right}", "added")
+    elif row.op == "moved":
+        sign, text, numbers = ("<", left, diff.right_numbers) if row.left >= 0 else (">", right, diff.left_numbers)
+        way = "to" if row.left >= 0 else "from"
+        note = f"  // moved {way} line {numbers[row.partner]}"
+        yield painter.paint(f"{sign} {text}", "moved") + painter.paint(note, "faint")
+    elif painter.color:
+        yield painter.marked(f"- {left}", _shifted(row.left_marks, 2), "removed")
+        yield painter.marked(f"+ {right}", _shifted(row.right_marks, 2), "added")
+    else:
+        yield f"! {_merged(left, right, row.left_marks, row.right_marks)}"
+
+
+def _merged(left: str, right: str, left_marks: tuple[Span, ...], right_marks: tuple[Span, ...]) -> str:
+    """One line with what is removed and what is added, each in its mark."""
+    # Outside the marks both have the same text but for blanks: what is removed stands behind as many other characters.
+    removed: deque[tuple[int, bool, str]] = deque()
+    ink = at = 0
+    for start, end in left_marks:
+        ink += len("".join(left[at:start].split()))
+        removed.append((ink, left[start - 1 : start].isspace(), f"[-{left[start:end]}-]"))
+        at = end
+    added = dict(right_marks)
+    ink, at = 0, len(right) - len(right.lstrip())
+    parts = [right[:at]]
+    while at < len(right):
+        is_blank = right[at].isspace() and at not in added
+        while removed and removed[0][0] <= ink and not (removed[0][1] and is_blank):
+            parts.append(removed.popleft()[2])
+        end = added.get(at, at + 1)
+        parts.append(f"{{+{right[at:end]}+}}" if at in added else right[at])
+        ink += at not in added and not is_blank
+        at = end
+    return "".join((*parts, *(text for _, _, text in removed)))
+
+
+def render_side_by_side(
+    diff: TextDiff, *, width: int = 120, color: bool = False, context: int = 3, rewired: bool = False
+) -> str:
+    """Both sides next to each other in `width` columns, or an empty string if nothing differs.
+
+    The sign between the columns shows the change: `|` changed, `<` only on the left, `>` only on the
+    right, `~` moved. Lines too long for their column are cut with an ellipsis, around the first word that differs.
+    """
+    if diff.is_empty:
+        return ""
+    painter = _Painter(color)
+    column = max(8, (width - 3) // 2)
+    lines = [painter.paint(note, "faint") for note in _notes(diff)]
+    for row in diff_rows(diff, context, rewired):
+        if isinstance(row, Fold):
+            lines.append(painter.paint(f"{f' {row.count} {row.what} ':·^{2 * column + 3}}", "hunk"))
+            continue
+        left = _cell(diff.left_lines, row.left, row.left_marks, column, painter, _LEFT_STYLES.get(row.op, ""))
+        right = _cell(diff.right_lines, row.right, row.right_marks, column, painter, _RIGHT_STYLES.get(row.op, ""))
+        lines.append(f"{left} {_SIGNS[row.op]} {right}".rstrip())
+    return "\n".join(lines) + "\n"
+
+
+_SIGNS: Mapping[DiffOp, str] = {"equal": " ", "changed": "|", "removed": "<", "added": ">", "moved": "~"}
+_LEFT_STYLES: Mapping[DiffOp, str] = {"changed": "removed", "removed": "removed", "moved": "moved"}
+_RIGHT_STYLES: Mapping[DiffOp, str] = {"changed": "added", "added": "added", "moved": "moved"}
+
+
+def _cell(lines: tuple[str, ...], line: int, marks: tuple[Span, ...], width: int, painter: _Painter, style: str) -> str:
+    if line < 0:
+        return " " * width
+    text = masked(lines[line])
+    start = 0
+    if len(text) > width and marks and marks[0][0] > width - 12:
+        start = min(marks[0][0] - width // 3, len(text) - width)
+    shown = text[start : start + width]
+    if start:
+        shown = "…" + shown[1:]
+    if start + width < len(text):
+        shown = shown[:-1] + "…"
+    inside = tuple((max(0, a - start), min(width, b - start)) for a, b in marks if b > start and a < start + width)
+    return painter.marked(shown, inside, style) + " " * (width - len(shown))
+
+
+def _notes(diff: TextDiff) -> Iterator[str]:
+    if diff.fallback:
+        yield diff.fallback
+    if diff.is_unrelated:
+        yield "The texts have next to nothing in common."
+
+
+def diff_rows(diff: TextDiff, context: int, rewired: bool, fewest: int = 1) -> Iterator[_DiffRow | Fold]:
+    """The rows near a change; the equal rows between are folded, and without `rewired` those only rewired too.
+
+    Fewer equal rows than `fewest` are not folded.
+    """
+    last = len(diff.entries) - 1
+    for index, entry in enumerate(diff.entries):
+        if entry.op == "equal":
+            head, tail = context if index else 0, context if index < last else 0
+            yield from _context(entry, head, tail, fewest)
+        elif entry.is_rewired and not rewired:
+            before = diff.entries[index - 1] if index else None
+            if before is None or not before.is_rewired:
+                yield Fold(_rewired_run(diff, index), "that only read an equal value from elsewhere")
+        elif entry.op == "changed":
+            left_marks, right_marks = diff.marks(entry)
+            yield _DiffRow("changed", entry.left.start, entry.right.start, left_marks, right_marks)
+        else:
+            partners = iter(entry.partner or ())
+            for line in entry.left:
+                yield _DiffRow(entry.op, line, -1, partner=next(partners, -1))
+            for line in entry.right:
+                yield _DiffRow(entry.op, -1, line, partner=next(partners, -1))
+
+
+def _rewired_run(diff: TextDiff, index: int) -> int:
+    count = 0
+    while index + count < len(diff.entries) and diff.entries[index + count].is_rewired:
+        count += 1
+    return count
+
+
+def _context(entry: DiffEntry, head: int, tail: int, fewest: int) -> Iterator[_DiffRow | Fold]:
+    count = len(entry.left)
+    hidden = count - head - tail
+    for offset in range(count):
+        if hidden < fewest or offset < head or offset >= count - tail:
+            yield _DiffRow("equal", entry.left[offset], entry.right[offset])
+        elif offset == head:
+            yield Fold(hidden, "equal")
+
+
+def _shifted(marks: tuple[Span, ...], by: int) -> tuple[Span, ...]:
+    return tuple((start + by, end + by) for start, end in marks)
+
+
+class _Painter:
+    """Puts terminal colours around text, or nothing."""
+
+    def __init__(self, color: bool) -> None:
+        self.color = color
+
+    def paint(self, text: str, style: str) -> str:
+        return f"{_STYLES[style]}{text}{_RESET}" if self.color and style else text
+
+    def marked(self, text: str, marks: tuple[Span, ...], style: str) -> str:
+        """A text in one style, with some spans reversed."""
+        if not self.color or not style:
+            return text
+        parts: list[str] = []
+        at = 0
+        for start, end in marks:
+            parts += [text[at:start], _STYLES["mark"], text[start:end], _STYLES["unmark"]]
+            at = end
+        return self.paint("".join([*parts, text[at:]]), style)

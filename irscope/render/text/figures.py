@@ -1,0 +1,43 @@
+"""Figures as people read them: a share, a duration, a resource by its name. One way for each, everywhere.
+
+JSON holds the numbers themselves, unrounded; the report's page has the same rules in `frontend/src/format.ts`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_PERCENT = "_percent"
+
+
+def percent(fraction: float) -> str:
+    """`12.5 %`, `50 %`: one decimal if needed. Tiny shares are distinguished from 0, and almost all from 100 %."""
+    value = round(100 * fraction, 1)
+    if value == 0 < fraction:
+        return "< 0.1 %"
+    if value == 100 > 100 * fraction:
+        return "> 99.9 %"
+    return f"{value:g} %"
+
+
+def milliseconds(duration_us: float) -> str:
+    """`0.42`, `12.5`, `204` of a duration in microseconds: about three digits."""
+    decimals = 2 if duration_us < 10_000 else 1 if duration_us < 100_000 else 0
+    return f"{duration_us / 1000:.{decimals}f}"
+
+
+def resource_title(name: str) -> str:
+    """`spill store bytes`; a share's name goes without its unit, which stands beside the figure."""
+    return name.removesuffix(_PERCENT).replace("_", " ")
+
+
+def resource_value(name: str, value: Any) -> str:
+    """A resource, a dash where it is not known; shares (`occupancy_percent`) as shares."""
+    if value is None:
+        return "–"
+    return percent(value / 100) if name.endswith(_PERCENT) else str(value)
+
+
+def difference(value: float | None) -> str:
+    """`+12.5`, `-3`: how far one figure is from another, to a tenth."""
+    return "" if value is None else f"{round(value, 1):+g}"

@@ -1,0 +1,288 @@
+"""The kernel's Python with the operations of each line: as a table of counts, or among the lines of one stage."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from irscope.analysis.resources.metrics import family_rank
+from irscope.analysis.source.blocks import function_blocks
+from irscope.analysis.source.map import SourceMap, StageCount, StageMap
+from irscope.ir.locations.model import text_lines
+from irscope.ir.locations.stages import strip_locations
+from irscope.ir.locations.user import is_library
+from irscope.model.capture import Capture, stage_named
+from irscope.render.text.tables import display_width, shorten, visible
+from irscope.render.text.terminal import highlight as highlight_stage
+
+Line = tuple[str, int]
+"""A Python file and a 1-based line of it."""
+
+_NARROWEST = 28
+_KINDS = 3
+_BOLD, _DIM, _PLAIN = "\x1b[1m{}\x1b[22m", "\x1b[38;5;243m{}\x1b[39m", "{}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One line of Python in a table."""
+
+    line: int
+    text: str
+    counts: tuple[StageCount, ...]
+    """Of every stage, in order; none where nothing comes from the line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A function of a Python file."""
+
+    file: str
+    rows: tuple[_Row, ...]
+
+
+def source_blocks(capture: Capture, found: SourceMap, only: Collection[Line] | None = None) -> list[Block]:
+    """The functions that something comes from, the kernel's first.
+
+    Args:
+        capture: for the texts of the Python files.
+        found: the capture's source map.
+        only: just these lines, without what stands around them.
+    """
+    texts = {source.path: source.text for source in capture.sources}
+    lines_of: dict[str, list[int]] = {}
+    for file, line in found.python_lines:
+        if only is None or (file, line) in only:
+            lines_of.setdefault(file, []).append(line)
+    blocks: list[Block] = []
+    for file, lines in lines_of.items():
+        text = texts.get(file, "")
+        rows = text.split("\n")
+        spans = [(line, line) for line in lines] if only is not None else function_blocks(text, lines)
+        for first, last in spans or [(line, line) for line in lines]:
+            numbers = range(first, last + 1)
+            blocks.append(
+                Block(
+                    file,
+                    tuple(
+                        _Row(number, rows[number - 1] if number <= len(rows) else "", _counts(found, file, number))
+                        for number in numbers
+                    ),
+                )
+            )
+    kernel = capture.launch.kernel
+    blocks.sort(key=lambda block: not (block.file == kernel.file and _holds(block, kernel.line)))
+    return blocks
+
+
+def _holds(block: Block, line: int) -> bool:
+    return bool(block.rows) and block.rows[0].line <= line <= block.rows[-1].line
+
+
+def _counts(found: SourceMap, file: str, line: int) -> tuple[StageCount, ...]:
+    return found.counts(file, line) if (file, line) in found.places_of_line else ()
+
+
+def render_table(
+    capture: Capture,
+    found: SourceMap,
+    *,
+    only: Collection[Line] | None = None,
+    width: int | None = None,
+    color: bool = False,
+) -> str:
+    """The table of counts: for each line of Python, the operations at each stage, live registers and instructions.
+
+    `12 (340)` is 12 of the line's own, and 340 with those of the functions that it calls.
+    """
+    names = [stage.stage for stage in found.stages]
+    with_live = any(stage.operations.live for stage in found.stages)
+    head = ["line", *names, *(["live"] if with_live else [])]
+    blocks = source_blocks(capture, found, only)
+    cells = [[_cells(row, names, with_live) for row in block.rows] for block in blocks]
+    widths = [
+        max(len(text) for text in column) for column in zip(head, *(row for rows in cells for row in rows), strict=True)
+    ]
+    kinds = [[kinds_text(row.counts) for row in block.rows] for block in blocks]
+    python = max((display_width(visible(row.text.rstrip())) for block in blocks for row in block.rows), default=0)
+    if width is not None:
+        widest = max((len(text) for rows in kinds for text in rows), default=0)
+        python = min(python, max(width - sum(widths) - 2 * len(widths) - 2 - widest, _NARROWEST))
+    lines: list[str] = []
+    previous = ""
+    for block, block_cells, block_kinds in zip(blocks, cells, kinds, strict=True):
+        if block.file != previous or only is None:
+            lines.extend(["", _paint(_DIM, block.file, color)] if lines else [_paint(_DIM, block.file, color)])
+            lines.append(
+                _paint(_BOLD, _join(head, widths) + "  " + "Python".ljust(python) + "  instructions", color).rstrip()
+            )
+        previous = block.file
+        for row, numbers, text in zip(block.rows, block_cells, block_kinds, strict=True):
+            source = shorten(visible(row.text.rstrip()).replace("\t", "    "), python)
+            blanks = " " * (python - display_width(source))
+            painted = _python(source) if color else source
+            lines.append(f"{_join(numbers, widths)}  {painted}{blanks}  {_paint(_DIM, text, color)}".rstrip())
+    if only is None:
+        lines.extend(_footer(found))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _cells(row: _Row, names: Sequence[str], with_live: bool) -> list[str]:
+    if not row.counts:
+        return [str(row.line), *[""] * (len(names) + with_live)]
+    live = [str(max((count.live_registers or 0 for count in row.counts), default=0) or "")] if with_live else []
+    return [str(row.line), *[_count(count) for count in row.counts], *live]
+
+
+def _count(count: StageCount) -> str:
+    if not count.called:
+        return str(count.own or "·")
+    return f"{count.own or ''} ({count.total})".lstrip()
+
+
+def _join(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
+
+
+def kinds_text(counts: Sequence[StageCount], limit: int = _KINDS) -> str:
+    """The instructions of the lowest assembly that matter most: `wgmma ×4, ld.global.128 ×2, 40 more`."""
+    lowest = next(
+        (count for count in reversed(counts) if stage_named(count.stage).kind in ("sass", "amdgcn", "ptx")), None
+    )
+    if lowest is None:
+        return ""
+    ranked = sorted(lowest.kinds, key=lambda kind: (family_rank(kind[0]), -kind[1]))
+    shown = ranked[:limit]
+    rest = sum(number for _, number in ranked[limit:])
+    parts = [f"{name} ×{number}" for name, number in shown]
+    return ", ".join([*parts, *([f"{rest} more"] if rest else [])])
+
+
+def _footer(found: SourceMap) -> list[str]:
+    lines: list[str] = []
+    library = library_lines(found)
+    if library:
+        lines.extend(["", "Triton's own lines, counted above for the line that called them:"])
+        for (file, line), stages in library.items():
+            counts = ", ".join(f"{stage} {number}" for stage, number in stages.items())
+            lines.append(f"  {short_name(file)}:{line}  {counts}")
+    missing = without_location(found)
+    if missing:
+        lines.extend(["", f"without a location: {', '.join(f'{stage} {number}' for stage, number in missing.items())}"])
+    return lines
+
+
+def library_lines(found: SourceMap) -> dict[Line, dict[str, int]]:
+    """The lines of Triton's library that operations stand on, with their number at each stage."""
+    rows: dict[Line, dict[str, int]] = {}
+    for stage in found.stages:
+        for line in stage.operations.lines:
+            chain = stage.locations.chain_at(line)
+            if chain and is_library(chain[0].file):
+                counts = rows.setdefault((chain[0].file, chain[0].line), {})
+                counts[stage.stage] = counts.get(stage.stage, 0) + 1
+    return dict(sorted(rows.items()))
+
+
+def without_location(found: SourceMap) -> dict[str, int]:
+    """How many operations of each stage have no location; stages where all have one are left out."""
+    counts = {
+        stage.stage: sum(1 for line in stage.operations.lines if not stage.locations.chain_at(line))
+        for stage in found.stages
+    }
+    return {stage: number for stage, number in counts.items() if number}
+
+
+def short_name(path: str) -> str:
+    """A library file's path from `triton/` on; another file's name."""
+    plain = path.replace("\\", "/")
+    start = f"/{plain}".rfind("/triton/")
+    return plain[start:] if start >= 0 and is_library(path) else plain.rpartition("/")[2]
+
+
+def render_interleaved(
+    capture: Capture,
+    found: SourceMap,
+    stage: str,
+    *,
+    only: Collection[Line] | None = None,
+    matching: Collection[int] | None = None,
+    color: bool = False,
+) -> str:
+    """Each line of Python, and under it what it wrote itself at one stage; calls stand after the operation.
+
+    Args:
+        capture: for the texts.
+        found: its source map.
+        stage: the stage.
+        only: just these lines of Python.
+        matching: just these operations, as indices.
+        color: whether to colour.
+    """
+    the_map = found.stage(stage)
+    kind = stage_named(stage).kind
+    shown = text_lines(capture.text(stage))
+    own = _own_operations(found, the_map, matching)
+    lines: list[str] = []
+    previous = ""
+    for block in source_blocks(capture, found, only):
+        if block.file != previous or only is None:
+            lines.extend(["", _paint(_DIM, block.file, color)] if lines else [_paint(_DIM, block.file, color)])
+        previous = block.file
+        for row in block.rows:
+            operations = own.get((block.file, row.line), [])
+            count = next((item for item in row.counts if item.stage == stage), None)
+            called = f"  → {count.called} in what it calls" if count and count.called and matching is None else ""
+            source = visible(row.text.rstrip())
+            lines.append(
+                f"{_paint(_BOLD, f'{row.line:5}', color)}  {_python(source) if color else source}{called}".rstrip()
+            )
+            for number in operations:
+                text = strip_locations(shown[number - 1], kind).strip()
+                note = _note(found, the_map, number)
+                body = highlight_stage(text, kind, color=True) if color else visible(text)
+                lines.append(f"{number:13}  {body}{_paint(_DIM, note, color)}".rstrip())
+    nowhere = [line for line in the_map.operations.lines if not the_map.locations.chain_at(line)]
+    if nowhere and only is None:
+        lines.extend(["", _paint(_DIM, "without a location", color)])
+        lines.extend(f"{number:13}  {visible(shown[number - 1].strip())}" for number in nowhere)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _own_operations(found: SourceMap, stage: StageMap, matching: Collection[int] | None) -> dict[Line, list[int]]:
+    """(file, line) -> the text lines of the operations that it wrote itself."""
+    own: dict[Line, list[int]] = {}
+    wanted = None if matching is None else set(matching)
+    for index, number in enumerate(stage.operations.lines):
+        if wanted is None or index in wanted:
+            for frame in dict.fromkeys(found.places[place][0] for place in stage.places_at(number)):
+                own.setdefault(frame, []).append(number)
+    return own
+
+
+def _note(found: SourceMap, stage: StageMap, line: int) -> str:
+    """What stands behind an operation: the library's line that it is of, and the lines that called."""
+    chain = stage.locations.chain_at(line)
+    parts: list[str] = []
+    if chain and is_library(chain[0].file):
+        parts.append(f"{short_name(chain[0].file)}:{chain[0].line}")
+    callers = [found.places[place][1:] for place in stage.places_at(line)]
+    places = dict.fromkeys(" < ".join(str(line) for _, line in caller) for caller in callers if caller)
+    if places:
+        parts.append(f"called from {' and '.join(places)}")
+    return f"   ; {', '.join(parts)}" if parts else ""
+
+
+def _paint(style: str, text: str, color: bool) -> str:
+    return style.format(text) if color and text else text
+
+
+def _python(text: str) -> str:
+    """A line of Python in colours."""
+    # The types of pygments' lexers are not known to a checker.
+    from pygments import formatters, highlight, lexers  # pyright: ignore[reportUnknownVariableType]
+
+    modules: Any = (lexers, formatters)
+    lexer = modules[0].PythonLexer(stripnl=False, ensurenl=False)
+    return str(highlight(text, lexer, modules[1].Terminal256Formatter(style="default")))

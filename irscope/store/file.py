@@ -1,0 +1,243 @@
+"""A Capture to and from one `.irscope` file.
+
+The file's form is documented in docs/capture-format.md: a zip of plain members, `capture.json` first.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import tempfile
+import zipfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import MISSING, asdict, fields, replace
+from pathlib import Path
+from typing import IO, Any
+
+from irscope.errors import CaptureFormatError, CaptureNotFound
+from irscope.model.capture import Artifact, Capture, Launch, PassSnapshot, SourceFile, Target
+from irscope.model.layout_json import layout_from_json, layout_to_json
+from irscope.model.plain import tupled
+from irscope.plan import PassPlan
+from irscope.store.schema import SCHEMA_VERSION, Manifest, Members, checked_manifest
+from irscope.store.schema import read_manifest as stored_manifest
+
+SUFFIX = ".irscope"
+# On IR a file is a sixth smaller than at level 1, for 10 to 25 ms more of a capture with every snapshot.
+_COMPRESSION_LEVEL = 5
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+# What stands for no byte of a file.
+_LONE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+
+
+def _encoded(text: str) -> bytes:
+    """UTF-8, with the bytes that were not; a lone surrogate, which no file can hold, becomes U+FFFD."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return _LONE.sub("\ufffd", text).encode("utf-8", "surrogateescape")
+
+
+def to_bytes(capture: Capture) -> bytes:
+    """The capture as the bytes of an `.irscope` file; equal captures give equal bytes."""
+    members: dict[str, bytes] = {}
+    texts: dict[str, str] = {}
+
+    def member(name: str, data: str | bytes) -> str:
+        if isinstance(data, str):
+            # A text that stands in the file already (the last pass's is the stage's) is stored once.
+            known = texts.setdefault(data, name)
+            if known != name:
+                return known
+            data = _encoded(data)
+        members[name] = data
+        return name
+
+    manifest: dict[str, Any] = {
+        "schema": SCHEMA_VERSION,
+        "id": capture.id,
+        "name": capture.name,
+        "target": str(capture.target),
+        "warp_size": capture.target.warp_size,
+        "status": capture.status,
+        "failure": _plain(capture.failure),
+        "plan": str(capture.plan),
+        "snapshot_level": capture.snapshot_level,
+        "compile_us": capture.compile_us,
+        "launch": _plain(capture.launch),
+        "resources": _plain(capture.resources),
+        "environment": _plain(capture.environment),
+        "metadata": dict(capture.metadata),
+        "notes": list(capture.notes),
+        "layouts": [layout_to_json(row) for row in capture.layouts],
+        "artifacts": [
+            {
+                "stage": item.stage,
+                "duration_us": item.duration_us,
+                "binary": isinstance(item.data, bytes),
+                "member": member(f"stages/{safe_name(item.stage)}", item.data),
+            }
+            for item in capture.artifacts
+        ],
+        "snapshots": [
+            _without_defaults(item) | ({} if item.text is None else {"text": member(_snapshot_member(item), item.text)})
+            for item in capture.snapshots
+        ],
+        "sources": [
+            {"path": item.path, "member": member(f"sources/{number}.py", item.text)}
+            for number, item in enumerate(capture.sources)
+        ],
+    }
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=_COMPRESSION_LEVEL) as archive:
+        _write(archive, "capture.json", _encoded(json.dumps(manifest, indent=1, default=str)))
+        for name, data in members.items():
+            _write(archive, name, data)
+    return buffer.getvalue()
+
+
+def from_bytes(data: bytes, name: str = "the capture") -> Capture:
+    """Read what `to_bytes` made; raises CaptureFormatError for anything else, naming `name`."""
+    with _opened(io.BytesIO(data), len(data), name) as members:
+        return _capture(members, checked_manifest(stored_manifest(members)))
+
+
+def save(capture: Capture, path: str | Path) -> Path:
+    """Write the capture to a file, whole or not at all, and return the file's path."""
+    path = Path(path)
+    write_atomically(path, to_bytes(capture))
+    return path
+
+
+def load(path: str | Path) -> Capture:
+    """Read a capture from a file; raises CaptureNotFound or CaptureFormatError."""
+    path = Path(path)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise CaptureNotFound(f"cannot read {str(path)!r}: {error.strerror}.") from error
+    return from_bytes(data, repr(str(path)))
+
+
+def write_atomically(path: Path, data: bytes, times_ns: tuple[int, int] | None = None) -> None:
+    """Write a file whole or not at all: another name first, then a rename. Raises OSError.
+
+    `times_ns`: when it was last read and changed, for other times than now.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except FileNotFoundError:
+        # The folder was deleted this moment.
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        if times_ns is not None:
+            os.utime(temporary, ns=times_ns)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """The `capture.json` of a file, with no text unpacked; raises CaptureFormatError."""
+    try:
+        with path.open("rb") as file, _opened(file, os.fstat(file.fileno()).st_size, repr(str(path))) as members:
+            return stored_manifest(members)
+    except OSError as error:
+        raise CaptureFormatError(f"{str(path)!r} cannot be read: {error.strerror}.") from error
+
+
+@contextmanager
+def _opened(file: IO[bytes], size: int, name: str) -> Generator[Members]:
+    """The members of a capture file; whatever is wrong with them becomes a CaptureFormatError that names the file."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            yield Members(archive, size)
+    except CaptureFormatError as error:
+        raise CaptureFormatError(f"{name} is not a capture that irscope reads: {error}") from error
+    except Exception as error:
+        # Whatever a hostile or damaged file makes the readers of zip, deflate and text raise.
+        raise CaptureFormatError(
+            f"{name} is not a capture, or is damaged ({type(error).__name__}: {error}). "
+            "A capture is the .irscope file that 'irscope dump -o FILE.irscope' writes."
+        ) from error
+
+
+def _capture(members: Members, manifest: Manifest) -> Capture:
+    backend, _, arch = manifest.target.partition(":")
+    return Capture(
+        launch=_with_tuples(manifest.launch),
+        target=Target(backend, arch, manifest.warp_size),
+        plan=PassPlan.parse(manifest.plan),
+        artifacts=tuple(
+            Artifact(
+                item.stage, members.read(item.member) if item.binary else members.text(item.member), item.duration_us
+            )
+            for item in manifest.artifacts
+        ),
+        snapshots=tuple(
+            item if item.text is None else replace(item, text=members.text(item.text)) for item in manifest.snapshots
+        ),
+        layouts=tuple(map(layout_from_json, manifest.layouts)),
+        resources=manifest.resources,
+        environment=manifest.environment,
+        status=manifest.status,
+        failure=manifest.failure,
+        metadata=tuple((key, tupled(value)) for key, value in (manifest.metadata or {}).items()),
+        sources=tuple(SourceFile(item.path, members.text(item.member)) for item in manifest.sources),
+        notes=manifest.notes,
+        snapshot_level=manifest.snapshot_level,
+        compile_us=manifest.compile_us,
+    )
+
+
+def _with_tuples(launch: Launch) -> Launch:
+    chosen = launch.set_options
+    return replace(launch, options=_pairs(launch.options), set_options=None if chosen is None else _pairs(chosen))
+
+
+def _pairs(rows: Any) -> tuple[tuple[str, Any], ...]:
+    return tuple((key, tupled(value)) for key, value in rows)
+
+
+def _without_defaults(snapshot: PassSnapshot) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for field in fields(snapshot):
+        value = getattr(snapshot, field.name)
+        if field.name != "text" and (field.default is MISSING or value != field.default):
+            row[field.name] = value
+    return row
+
+
+def _plain(value: Any) -> Any:
+    return None if value is None else asdict(value)
+
+
+def _snapshot_member(snapshot: PassSnapshot) -> str:
+    folder = "passes" if snapshot.group == "mlir" else f"passes-{snapshot.group}"
+    return f"{folder}/{snapshot.index:04d}-{safe_name(snapshot.stage)}-{safe_name(snapshot.name)[:60]}"
+
+
+def safe_name(name: str) -> str:
+    """A name as part of a file's: letters, digits, dots, dashes and underscores."""
+    return "".join(char if char.isalnum() or char in "._-" else "_" for char in name) or "_"
+
+
+def _write(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
+    # A fixed date: the same capture gives the same bytes.
+    info = zipfile.ZipInfo(name, _EPOCH)
+    info.compress_type = zipfile.ZIP_DEFLATED
+    info.external_attr = 0o644 << 16
+    archive.writestr(info, data, compresslevel=_COMPRESSION_LEVEL)

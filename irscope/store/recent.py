@@ -1,0 +1,227 @@
+"""The store of recent captures: a folder of `.irscope` files that several processes write and read."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+from irscope.errors import CaptureFormatError, CaptureNotFound
+from irscope.model.capture import Capture
+from irscope.store.file import SUFFIX, load, read_manifest, safe_name, to_bytes, write_atomically
+
+__all__ = ["DEFAULT_STORE_LIMIT_BYTES", "CaptureStore", "cannot_write", "default_folder"]
+
+DEFAULT_STORE_LIMIT_BYTES = 1 << 30
+"""What the store of recent captures may hold before its oldest are dropped; `IRSCOPE_STORE_LIMIT_MB` sets another."""
+
+_LONGEST_NAME_BYTES = 120
+_LEASE = ".recording-"
+_ABANDONED_S = 3600
+
+
+class CaptureStore:
+    """The recent captures, a folder of `.irscope` files, the oldest of which go once it is over its limit.
+
+    Where there is no place for one it is empty, and nothing can be stored in it.
+    """
+
+    def __init__(self, folder: Path | None = None, limit_bytes: int | None = None) -> None:
+        self.missing = ""
+        """Why there is no place for captures, or an empty string."""
+        try:
+            self.folder = folder or default_folder() / "captures"
+        except OSError as error:
+            # No file can stand below a device.
+            self.folder, self.missing = Path(os.devnull) / "captures", str(error.strerror)
+        megabytes = os.environ.get("IRSCOPE_STORE_LIMIT_MB", "")
+        default = int(megabytes) << 20 if megabytes.isdecimal() and len(megabytes) < 10 else DEFAULT_STORE_LIMIT_BYTES
+        self.limit_bytes = default if limit_bytes is None else limit_bytes
+
+    def add(self, capture: Capture) -> Path:
+        """Store a capture, replacing one with the same id, and drop the oldest past the limit.
+
+        Raises OSError that names `IRSCOPE_HOME` where the folder cannot be written to.
+        """
+        path = self.path_of(capture)
+        self._write(path, capture)
+        self.mark_last(path)
+        self._prune(keep=path)
+        return path
+
+    def update(self, capture: Capture) -> bool:
+        """Write a stored capture's file again; its place among the recent ones stays. False where it is not stored.
+
+        Raises OSError as `add` does.
+        """
+        path = self.path_of(capture)
+        try:
+            times = path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        self._write(path, capture, (times.st_atime_ns, times.st_mtime_ns))
+        return True
+
+    def _write(self, path: Path, capture: Capture, times: tuple[int, int] | None = None) -> None:
+        if self.missing:
+            raise OSError(None, self.missing)
+        try:
+            write_atomically(path, to_bytes(capture), times)
+        except OSError as error:
+            raise cannot_write(error, self.folder) from error
+
+    @contextmanager
+    def recording(self) -> Generator[None]:
+        """Keep what is stored until the end of the block from being dropped, by this process or another.
+
+        A file in the store is held locked meanwhile: a process that is killed lets go of it.
+        """
+        file = _lease(self.folder)
+        try:
+            yield
+        finally:
+            if file is not None:
+                Path(file.name).unlink(missing_ok=True)
+                file.close()
+
+    def mark_last(self, path: Path) -> None:
+        """Make a stored capture's file the one that `last` names; one that is gone, or read-only, stays as it is."""
+        # The file system's clock ticks in milliseconds, and may be set back: two files would be in no order.
+        newest = max((modified for _, modified, _ in self._files()), default=0)
+        moment = max(time.time_ns(), newest + 1)
+        with suppress(OSError):
+            os.utime(path, ns=(moment, moment))
+
+    def path_of(self, capture: Capture) -> Path:
+        """Where a capture is stored, or would be."""
+        # File systems count bytes.
+        name = safe_name(capture.name).encode("utf-8", "replace")[:_LONGEST_NAME_BYTES].decode("utf-8", "ignore")
+        return self.folder / f"{name}-{capture.id}{SUFFIX}"
+
+    def paths(self) -> list[Path]:
+        """The stored captures' files, the newest first."""
+        return [path for path, _, _ in self._files()]
+
+    def _files(self) -> list[tuple[Path, int, int]]:
+        """(file, time of its last change in nanoseconds, bytes), the newest first; other processes write and drop."""
+        rows: list[tuple[Path, int, int]] = []
+        for path in self.folder.glob(f"*{SUFFIX}") if self.folder.is_dir() else ():
+            with suppress(FileNotFoundError):
+                status = path.stat()
+                rows.append((path, status.st_mtime_ns, status.st_size))
+        return sorted(rows, key=lambda row: row[1], reverse=True)
+
+    def summaries(self) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+        """(file, manifest) of every readable stored capture, the newest first, with no text unpacked."""
+        for path in self.paths():
+            try:
+                yield path, read_manifest(path)
+            except CaptureFormatError:
+                continue
+
+    def find(self, text: str) -> Path:
+        """The file of a capture given by path, by the beginning of its id, or `last`; raises CaptureNotFound."""
+        if Path(text).is_file():
+            return Path(text)
+        paths = self.paths()
+        if not paths:
+            reason = self.missing or "no capture is stored. Record one: irscope dump FILE"
+            raise CaptureNotFound(f"{text!r} is no file, and {reason}.")
+        if text == "last":
+            return paths[0]
+        named = [path for path in paths if len(text) >= 4 and _id_of(path).startswith(text)]
+        if len(named) == 1:
+            return named[0]
+        if named:
+            raise CaptureNotFound(f"{text!r} is the beginning of {len(named)} ids: {', '.join(map(_id_of, named))}.")
+        raise CaptureNotFound(f"{text!r} is neither a file nor a stored capture's id. 'irscope ls' lists them.")
+
+    def load(self, text: str) -> Capture:
+        """Load what `find` finds."""
+        return load(self.find(text))
+
+    def _prune(self, keep: Path) -> None:
+        files, total = self._files(), 0
+        if sum(size for _, _, size in files) <= self.limit_bytes:
+            return
+        spared = min(_leases(self.folder), default=None)
+        for path, modified, size in files:
+            total += size
+            if total > self.limit_bytes and path != keep and (spared is None or modified < spared):
+                path.unlink(missing_ok=True)
+        # What a process that was killed left half-written.
+        for path in self.folder.glob(f".*{SUFFIX}.*"):
+            with suppress(OSError):
+                if time.time() - path.stat().st_mtime > _ABANDONED_S:
+                    path.unlink()
+
+
+def _lease(folder: Path) -> IO[bytes] | None:
+    """A new file in the store, locked; None where there are no locks, or nothing can be written there."""
+    try:
+        import fcntl
+
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=_LEASE, dir=folder)
+        file = open(name, "rb")  # noqa: SIM115
+        os.close(handle)
+        fcntl.flock(file, fcntl.LOCK_EX)
+        return file
+    except (ImportError, OSError):
+        return None
+
+
+def _leases(folder: Path) -> Iterator[int]:
+    """When each recording that is under way began, in nanoseconds; what ended without a word is cleared away."""
+    try:
+        import fcntl
+    except ImportError:
+        return
+    for path in folder.glob(f"{_LEASE}*"):
+        with suppress(OSError), path.open("rb") as file:
+            began = os.fstat(file.fileno()).st_mtime_ns
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                yield began
+            else:
+                # Nobody holds it; one that was made this moment is not locked yet.
+                if time.time_ns() - began > 10**9:
+                    path.unlink(missing_ok=True)
+                else:
+                    yield began
+
+
+def cannot_write(error: OSError, folder: Path) -> OSError:
+    """The error of a folder that cannot be written to, which names `IRSCOPE_HOME`."""
+    reason = f"{error.strerror or error}. IRSCOPE_HOME=FOLDER names another place for captures"
+    return OSError(error.errno, reason, str(folder))
+
+
+def default_folder() -> Path:
+    """Where irscope keeps things: `$IRSCOPE_HOME`, else the platform's cache folder.
+
+    Raises OSError where the user has no home folder.
+    """
+    if home := os.environ.get("IRSCOPE_HOME"):
+        return Path(home)
+    if cache := os.environ.get("XDG_CACHE_HOME"):
+        return Path(cache) / "irscope"
+    try:
+        user = Path.home()
+    except RuntimeError as error:
+        raise OSError(None, "there is no home folder to keep captures in: IRSCOPE_HOME=FOLDER names one") from error
+    if sys.platform == "darwin":
+        return user / "Library" / "Caches" / "irscope"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", user / "AppData" / "Local")) / "irscope" / "Cache"
+    return user / ".cache" / "irscope"
+
+
+def _id_of(path: Path) -> str:
+    return path.name.removesuffix(SUFFIX).rpartition("-")[2]

@@ -1,0 +1,121 @@
+"""A sequence of captures of which one is in memory: each of the others is loaded from its file when it is asked for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import overload
+from weakref import ref
+
+from irscope.model.capture import Capture
+from irscope.store.file import SUFFIX, from_bytes, load, save
+
+__all__ = ["CaptureFile", "Shelf", "StoredCaptures"]
+
+_MOST_OPEN = 128
+"""Files that are held open: these can be read even after they were removed."""
+
+
+class Shelf:
+    """Holds the texts of the capture used last; those of the others are in their files.
+
+    `spill_folder`: makes the folder for captures that have no file yet; without it they stay in memory. `lease`: lives
+    as long as the captures do, and keeps their files.
+    """
+
+    def __init__(self, spill_folder: Callable[[], Path] | None = None, lease: object = None) -> None:
+        self.spill_folder = spill_folder
+        self._lease = lease
+        self.open_count = 0
+        self._latest: Callable[[], CaptureFile | None] = lambda: None
+
+    def use(self, file: CaptureFile) -> None:
+        """Make this the capture in memory."""
+        latest = self._latest()
+        if latest is not None and latest is not file:
+            latest.release()
+        self._latest = ref(file)
+
+
+class CaptureFile:
+    """One capture: the facts that list it, and the file that holds the rest."""
+
+    def __init__(self, shelf: Shelf, capture: Capture, path: Path | None = None) -> None:
+        self._shelf = shelf
+        self._descriptor: int | None = None
+        self.put(capture, path)
+
+    def put(self, capture: Capture, path: Path | None) -> None:
+        """Take a capture, which `path` holds; None if no file does yet."""
+        self.name, self.target, self.status = capture.name, capture.target, capture.status
+        self.has_compiled = capture.has_compiled
+        self.autotuning = capture.launch.autotuning
+        self.stages = capture.stages
+        self.path = path
+        self._capture: Capture | None = capture
+        self._close()
+        if path is not None and self._shelf.open_count < _MOST_OPEN:
+            try:
+                self._descriptor = os.open(path, os.O_RDONLY)
+                self._shelf.open_count += 1
+            except OSError:
+                self.path = None
+        self._shelf.use(self)
+
+    def load(self) -> Capture:
+        """The whole capture; raises CaptureNotFound if its file was removed meanwhile."""
+        if self._capture is None:
+            self._capture = self._read()
+            self._shelf.use(self)
+        return self._capture
+
+    def release(self) -> None:
+        """Leave the texts to the file; without one, and without a place for one, they stay in memory."""
+        if self.path is None and self._capture is not None and self._shelf.spill_folder is not None:
+            try:
+                self.path = save(self._capture, self._shelf.spill_folder() / f"{id(self):x}{SUFFIX}")
+            except OSError:
+                return
+        if self.path is not None:
+            self._capture = None
+
+    def _read(self) -> Capture:
+        if self._descriptor is None:
+            return load(self.path or "")
+        size = os.fstat(self._descriptor).st_size
+        return from_bytes(os.pread(self._descriptor, size, 0), repr(str(self.path)))
+
+    def _close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._shelf.open_count -= 1
+            self._descriptor = None
+
+    def __del__(self) -> None:
+        self._close()
+
+
+class StoredCaptures(Sequence[Capture]):
+    """Captures in the order of `files`; iterating loads one after another and keeps none but the last."""
+
+    def __init__(self, files: Iterable[CaptureFile] = ()) -> None:
+        self.files = tuple(files)
+
+    @staticmethod
+    def of(captures: Iterable[Capture]) -> StoredCaptures:
+        """Captures that are in memory, and stay there."""
+        return StoredCaptures(CaptureFile(Shelf(), capture) for capture in captures)
+
+    @overload
+    def __getitem__(self, index: int) -> Capture: ...
+    @overload
+    def __getitem__(self, index: slice) -> StoredCaptures: ...
+    def __getitem__(self, index: int | slice) -> Capture | StoredCaptures:
+        return StoredCaptures(self.files[index]) if isinstance(index, slice) else self.files[index].load()
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} captures: {', '.join(f'{file.name} ({file.target})' for file in self.files[:8])}>"

@@ -1,0 +1,41 @@
+"""`irscope diff` of a launch with what it is already, and with what changes nothing."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from irscope.model.capture import Capture
+from tests.cli.product import KERNELS, SIGNATURE, Run
+
+pytestmark = [pytest.mark.triton, pytest.mark.slow, pytest.mark.newest]
+
+
+@pytest.mark.parametrize(
+    ("versus", "said"),
+    [
+        ("num_warps=4", "num_warps is 4 already"),
+        ("num-stages=3", "num_stages is 3 already"),
+        ("target=cuda:90", "target is cuda:90 already"),
+    ],
+)
+def test_a_variant_that_the_launch_is_already(product: Capture, irscope: Run, versus: str, said: str) -> None:
+    code, out, _ = irscope("diff", "last", "--vs", versus, "--exit-code")
+    assert code == 0
+    assert out == f"{product.id[:8]} {product.name} {product.target}: {said}: nothing to compare\n"
+
+
+def test_the_same_interpreter(product: Capture, irscope: Run) -> None:
+    code, out, _ = irscope("diff", f"{KERNELS}::tile_product", *SIGNATURE, "--vs", f"triton={sys.executable}")
+    assert code == 0
+    assert out.endswith(f"triton is {sys.executable} already: nothing to compare\n")
+
+
+def test_passes_times_alone_are_no_difference(product: Capture, irscope: Run) -> None:
+    _, out, _ = irscope("diff", "last", "--disable-pass", "ttir:symbol_dce")
+    assert "every stage is the same" in out
+    rows = out.partition("passes, ms")[2].strip().splitlines()[1:]
+    assert [row.split()[0] for row in rows if "→" in row] == ["ttir:symbol_dce#1"]
+    _, out, _ = irscope("diff", "last", "last")
+    assert "passes, ms" not in out

@@ -1,0 +1,133 @@
+"""`irscope graph`, as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from irscope.cli import app, load_commands
+from irscope.errors import MissingTool
+from irscope.model.capture import PassSnapshot
+from irscope.render.dot.write import has_dot
+from irscope.store.file import save
+from tests.analysis.flow.test_dataflow import SCHEDULED
+from tests.analysis.recorded import stored
+
+needs_dot = pytest.mark.skipif(not has_dot(), reason="Graphviz is not installed: apt install graphviz")
+
+
+@pytest.fixture
+def product(tmp_path: Path) -> str:
+    path = tmp_path / "product.irscope"
+    snapshots = (
+        PassSnapshot(0, "ttgir", "schedule_loops", 1, changed=True, text=SCHEDULED, duration_us=10),
+        PassSnapshot(1, "ttgir", "pipeline", 1, changed=False, duration_us=10),
+    )
+    save(stored("product", "cuda:90").with_(snapshots=snapshots), path)
+    return str(path)
+
+
+def run(*arguments: str) -> Result:
+    load_commands(["graph"])
+    return CliRunner().invoke(app, ["graph", *arguments])
+
+
+def test_without_a_file_the_source_is_printed(product: str) -> None:
+    result = run(product)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("digraph dataflow")
+    assert "warp_group_dot" in result.stdout
+
+
+@needs_dot
+@pytest.mark.parametrize("suffix", ["svg", "png", "pdf", "gv"])
+def test_every_format(product: str, tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"out.{suffix}"
+    result = run(product, "-o", str(path))
+    assert result.exit_code == 0, result.output
+    assert path.stat().st_size > 1000
+
+
+def test_where_dot_is_missing_the_source_is_written(
+    product: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    result = run(product, "-o", str(tmp_path / "out.svg"))
+    assert result.exit_code == 1
+    assert isinstance(result.exception, MissingTool)
+    assert "apt install graphviz" in str(result.exception)
+    assert (tmp_path / "out.gv").read_text().startswith("digraph")
+    assert not (tmp_path / "out.svg").exists()
+
+
+def test_other_pictures(product: str) -> None:
+    assert run(product, "--pipeline").stdout.startswith("digraph passes")
+    loops = run(product, "--loops").stdout
+    assert loops.startswith("digraph loops")
+    assert "iteration 3" in loops
+    assert "ttg.convert_layout" in run(product, "--after", "schedule_loops", "--fold", "0").stdout
+
+
+def test_parts_are_chosen(product: str) -> None:
+    whole = json.loads(run(product, "--json").stdout)[0]
+    part = json.loads(run(product, "--json", "--lines", "42").stdout)[0]
+    assert 0 < len(part["nodes"]) < len(whole["nodes"])
+    value = next(node["values"][0] for node in whole["nodes"] if node["role"] == "dot")
+    near = json.loads(run(product, "--json", "--around", value, "--depth", "1").stdout)[0]
+    assert any(value in node["values"] for node in near["nodes"])
+    assert len(near["nodes"]) < len(whole["nodes"])
+    assert {"from", "to", "value", "type", "carried"} == set(whole["edges"][0])
+
+
+def test_assembly_gives_its_control_flow(product: str) -> None:
+    source = run(product, "--stage", "ptx").stdout
+    assert source.startswith("digraph blocks")
+    for shown in ("wgmma", "cp.async.128", "next iteration", "loop"):
+        assert shown in source, shown
+    assert re.search(r"lines? [\d–, ]*\b42\b", source)
+    assert run(product, "--cfg").stdout.startswith("digraph blocks")
+    (data,) = json.loads(run(product, "--stage", "ptx", "--json").stdout)
+    (function,) = data["functions"]
+    assert function["function"] == "product"
+    (loop,) = function["loops"]
+    blocks = {block["id"]: block for block in function["blocks"]}
+    assert any("wgmma" in blocks[number]["parts"] for number in loop["blocks"])
+    assert {"from", "to", "kind", "condition", "back"} == set(function["jumps"][0])
+
+
+def test_parts_of_assembly_are_chosen(product: str) -> None:
+    (whole,) = json.loads(run(product, "--stage", "ptx", "--json").stdout)
+    part = json.loads(run(product, "--stage", "ptx", "--json", "--around", "$L__BB0_2", "--depth", "0").stdout)[0]
+    assert [block["labels"] for block in part["functions"][0]["blocks"]] == [["$L__BB0_2"]]
+    assert len(whole["functions"][0]["blocks"]) > 1
+    register = next(
+        word for word in re.findall(r"%r\d+", stored("product", "cuda:90").ptx.partition("wgmma.mma_async")[2])
+    )
+    assert "wgmma.mma_async" in run(product, "--stage", "ptx", "--around", register).stdout
+    folded = run(product, "--stage", "ptx", "--max-nodes", "2")
+    assert "basic blocks in" in folded.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--cfg", "--stage", "ttgir"], "MLIR has regions"),
+        (["--cfg", "--loops"], "--loops and --cfg are 2 pictures: give one"),
+        (["--stage", "ptx", "--around", "$L__BB9_9"], "no block has that label"),
+        (["--stage", "ptx", "--lines", "1"], "irscope source shows"),
+        (["--pipeline", "--loops"], "give one"),
+        (["--loops", "--stage", "ttgir"], "do not go together"),
+        (["--stage", "ttgir", "--after", "pipeline"], "do not go together"),
+        (["--around", "nothing"], "no operation makes that value"),
+        (["-o", "picture.jpeg"], "write .svg"),
+        (["--lines", "1"], "irscope source shows"),
+    ],
+)
+def test_what_is_off_is_said(product: str, arguments: list[str], says: str) -> None:
+    result = run(product, *arguments)
+    assert result.exit_code != 0
+    assert says in str(result.exception)

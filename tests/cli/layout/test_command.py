@@ -1,0 +1,100 @@
+"""`irscope layout`: choosing, formats and messages, on captures that need no Triton."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+import irscope.cli.layout.command
+from irscope.__main__ import run
+
+FLASH = str(Path(__file__).parents[2] / "data" / "layouts" / "flash_attention-cuda-90.irscope")
+assert irscope.cli.layout.command  # registers the command
+
+
+def test_the_table_lists_every_layout(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["layout", FLASH]) == 0
+    text = capsys.readouterr().out
+    assert "slice 1 of #mma" in text
+    assert "128-byte nvmma shared" in text
+    assert len(text.splitlines()) == 15
+
+
+def test_one_of_them_as_a_picture(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "mma.svg"
+    assert run(["layout", FLASH, "--layout", "#mma", "--layout", "#shared", "-o", str(file)]) == 0
+    titles = [node.text for node in ElementTree.parse(file).iter("{http://www.w3.org/2000/svg}text")]
+    assert any((title or "").startswith("#mma · mma v3 · 128×128") for title in titles)
+    assert any((title or "").startswith("#shared · ") for title in titles)
+
+
+@pytest.mark.parametrize(
+    ("choice", "names"),
+    [
+        (["--value", "%q_60"], {"#blocked"}),
+        (
+            ["--op", "tt.dot"],
+            {"#mma", "#mma1", "#ttg.dot_op<{opIdx = 0, parent = #mma1, kWidth = 2}>", "#shared", "#shared1"},
+        ),
+        (["--layout", "#mma@1x128"], {"#mma"}),
+        (["--layout", "nvmma_shared"], {"#shared"}),
+    ],
+)
+def test_choices(choice: list[str], names: set[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["layout", FLASH, *choice, "--json"]) == 0
+    assert {row["alias"] for row in json.loads(capsys.readouterr().out)} == names
+
+
+def test_json_holds_the_map(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["layout", FLASH, "--layout", "#mma", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert len(row["map"]) == 128 * 128
+    assert row["threads"]["warps"] == 8
+
+
+def test_costs_and_comparison(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["layout", FLASH, "--costs"]) == 0
+    assert "wants #blocked" in capsys.readouterr().out
+    assert run(["layout", FLASH, "--costs", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["kind"] == "conversion"
+    assert run(["layout", FLASH, "--compare", "#mma1@128x64", "#blocked@128x64"]) == 0
+    assert "of the elements have another thread in #blocked" in capsys.readouterr().out
+
+
+def test_the_page(tmp_path: Path) -> None:
+    file = tmp_path / "layouts.html"
+    assert run(["layout", FLASH, "-o", str(file)]) == 0
+    assert file.read_text("utf-8").startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([FLASH, "--layout", "#blokced"], "no layout is named '#blokced'. Did you mean '#blocked'"),
+        ([FLASH, "--value", "axx"], "no value 'axx' has a layout"),
+        ([FLASH, "--op", "tt.lood"], "no operation 'tt.lood'"),
+        ([FLASH, "--line", "1"], "no layout is used on line 1"),
+        ([FLASH, "--layout", "#mma", "--color-by", "bank"], "colour it by warp, lane, register or vector"),
+        ([FLASH, "--layout", "#mma", "--format", "gif"], "write terminal, svg, png, html, json"),
+        ([FLASH, "--layout", "#mma", "--format", "png"], "a PNG is written to a file"),
+        ([FLASH, "--compare", "#mma@128x128", "#blocked@128x1"], "can't be compared"),
+        ([FLASH, "--shape", "64x64"], "--shape goes with a layout that is given as text"),
+        (["#ttg.blocked<{}>", "--compare", "#a", "#b"], "--compare needs a kernel"),
+        (["#ttg.blocked<{}>"], "needs a shape: --shape 128x64"),
+        (["#ttg.blocked<{}>", "--shape", "64xtwo"], "is no shape"),
+        (["#ttg.blocked<{}>", "--shape", "²x4"], "is no shape"),
+    ],
+)
+def test_messages(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["layout", *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.triton
+def test_a_layout_given_as_text(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "#ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>"
+    assert run(["layout", text, "--shape", "128x64", "--num-warps", "4", "--target", "cuda:90", "--dtype", "f16"]) == 0
+    assert "w3 t31" in capsys.readouterr().out

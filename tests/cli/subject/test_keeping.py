@@ -1,0 +1,144 @@
+"""Where captures cannot be kept, every command still gives what it was asked for, and says which variable mends it."""
+
+from __future__ import annotations
+
+import errno
+import lzma
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from irscope.store.file import load
+from irscope.store.recent import CaptureStore
+from tests.cli.product import ROOT
+from tests.hostile.viewing import run_quietly
+
+AXPY = (
+    "tests/record/kernels/no_torch.py::axpy",
+    "--signature",
+    "*fp32:16, *fp32:16, i32:16, fp32",
+    "--constexpr",
+    "BLOCK=128",
+)
+SOFTMAX = ROOT / "tests/data/hostile/softmax-cuda-90.irscope"
+LOG = ROOT / "tests/data/dumps/3.9.0.failing.xz"
+NOT_KEPT = "The recording is not kept: there is no home folder to keep captures in: IRSCOPE_HOME=FOLDER names one\n"
+
+
+def without_home(folder: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
+    """A command of a user who has no home: none in the environment, and none among the system's users."""
+    nobody = "import pwd\ndef getpwuid(number):\n    raise KeyError(number)\npwd.getpwuid = getpwuid\n"
+    (folder / "sitecustomize.py").write_text(nobody)
+    environment = {key: value for key, value in os.environ.items() if key not in ("HOME", "IRSCOPE_HOME")}
+    environment |= {"PYTHONPATH": f"{folder}:{ROOT}"}
+    environment.pop("XDG_CACHE_HOME", None)
+    command = [sys.executable, "-m", "irscope", *map(str, words)]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("show", SOFTMAX), ("show", SOFTMAX, "--stage", "sass"), ("passes", SOFTMAX), ("diff", SOFTMAX, SOFTMAX),
+        ("layout", SOFTMAX), ("source", SOFTMAX), ("graph", SOFTMAX, "--json"),
+    ],
+    ids=lambda words: " ".join(map(str, words)).replace(str(SOFTMAX), "FILE"),
+)  # fmt: skip
+def test_a_file_is_looked_at_without_a_word(tmp_path: Path, words: tuple[str | Path, ...]) -> None:
+    done = without_home(tmp_path, *words)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout
+
+
+def test_a_page_is_written(tmp_path: Path) -> None:
+    page = tmp_path / "x.html"
+    assert without_home(tmp_path, "report", SOFTMAX, "-o", page).returncode == 0
+    assert page.read_bytes()
+
+
+@pytest.mark.parametrize("words", [("show",), ("show", "last"), ("passes",), ("report",), ("layout", "last")])
+def test_the_last_capture_is_none(tmp_path: Path, words: tuple[str, ...]) -> None:
+    done = without_home(tmp_path, *words)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "irscope: 'last' is no file, and there is no home folder to keep captures in: IRSCOPE_HOME=FOLDER names one.\n"
+    )
+
+
+def test_the_list_is_empty(tmp_path: Path) -> None:
+    done = without_home(tmp_path, "ls")
+    assert (done.returncode, done.stdout[:22]) == (0, "No capture is stored. ")
+    assert "IRSCOPE_HOME=FOLDER" in done.stderr
+
+
+def test_what_is_imported_is_shown(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(lzma.decompress(LOG.read_bytes()))
+    done = without_home(tmp_path, "import", log)
+    assert done.returncode == 0
+    assert "broken" in done.stdout
+    assert done.stderr.startswith(NOT_KEPT)
+
+
+@pytest.mark.newest
+@pytest.mark.triton
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("dump", *AXPY, "--stage", "ttgir"),
+        ("passes", *AXPY),
+        ("diff", SOFTMAX, "--disable-pass", "combine"),
+        ("ablate", SOFTMAX, "--pass", "combine", "--no-gpu"),
+        ("bisect", SOFTMAX, "--check-regs", "25", "--stage", "ttgir"),
+    ],
+    ids=["dump", "passes", "diff", "ablate", "bisect"],
+)
+def test_what_is_recorded_is_shown(tmp_path: Path, words: tuple[str | Path, ...]) -> None:
+    done = without_home(tmp_path, *words, *(() if SOFTMAX in words else ("--target", "cuda:90")))
+    assert done.returncode == 0
+    assert done.stdout
+    assert done.stderr.count(NOT_KEPT) == 1
+
+
+@pytest.fixture
+def read_only(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The id of a capture whose SASS is still to be made, in a store that takes nothing more."""
+    whole = load(SOFTMAX)
+    capture = replace(whole, artifacts=tuple(item for item in whole.artifacts if item.stage != "sass"))
+    CaptureStore().add(capture)
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr("irscope.store.recent.write_atomically", refused)
+    monkeypatch.setattr("irscope.store.recent.os.utime", refused)
+    return capture.id
+
+
+@pytest.mark.newest
+@pytest.mark.triton
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("show", "ID", "--stage", "sass"),
+        ("show", "last", "--stage", "sass"),
+        ("diff", "last", "--vs", "num_warps=8"),
+        ("ablate", "last", "--pass", "combine", "--no-gpu"),
+        ("bisect", "last", "--check-regs", "25", "--stage", "ttgir"),
+    ],
+    ids=" ".join,
+)
+def test_a_store_that_is_read_only(read_only: str, words: tuple[str, ...]) -> None:
+    code, out, told = run_quietly(tuple(read_only if word == "ID" else word for word in words))
+    assert code == 0
+    assert out
+    assert told.count("Read-only file system. IRSCOPE_HOME=FOLDER names another place for captures") == 1
+
+
+def test_a_store_that_is_read_only_is_read(read_only: str) -> None:
+    assert read_only[:8] in run_quietly(("ls",))[1]
+    assert run_quietly(("passes", "last"))[0] == 0

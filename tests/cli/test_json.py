@@ -1,0 +1,331 @@
+"""docs/json.md against what every command prints with `--json`."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import sys
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from irscope.cli import COMMANDS
+from irscope.cli.output.destination import JSON_VERSION
+from irscope.device.measurement import Agreement, Ratio, Timing
+from irscope.model.assumption import Assumption, Decision
+from irscope.model.capture import Artifact, Autotuning, Capture, Environment, PassSnapshot, Resources
+from irscope.model.failure import Failure
+from irscope.record.gpu import script as gpu_script
+from irscope.record.gpu import session as gpu_session
+from irscope.record.layouts import verify as layout_check
+from irscope.record.process.request import RecordRequest
+from irscope.store.file import load, save
+from irscope.store.recent import CaptureStore
+from irscope.store.shelf import StoredCaptures
+from tests.analysis.recorded import stored
+from tests.cli.json_reference import Reference, read_reference
+from tests.cli.product import KERNELS, ROOT, Run
+from tests.ir.logs.test_cache import variant
+
+DATA = ROOT / "tests" / "data"
+FLASH = DATA / "layouts" / "flash_attention-cuda-90.irscope"
+MATMUL = DATA / "layouts" / "matmul-cuda-80.irscope"
+MATMUL_AMD = DATA / "layouts" / "matmul-hip-gfx942.irscope"
+FAKE = ROOT / "tests" / "record" / "device" / "fake_child.py"
+SCRIPT = ROOT / "tests" / "gpu" / "scripts" / "row_sum.py"
+
+TTIR = """module {
+  tt.func public @kernel(%x: !tt.ptr<f32>) {
+    %a = arith.constant dense<0.0> : tensor<16x16xf16>
+    %c = arith.constant dense<0.0> : tensor<16x16xf32>
+    %d = tt.dot %a, %a, %c : tensor<16x16xf16> * tensor<16x16xf16> -> tensor<16x16xf32>
+    tt.return
+  }
+}
+"""
+RICH = Agreement("close", 0.5, 0.25, "x", 3, "detail", 0.1, 0.9, 0.2, 1, "12 runs")
+OF_A_RECORDING = [("layout use", "chains"), ("line count", "live_registers"), ("located operation", "live_registers")]
+"""Keys that the stored captures lack: what Triton is needed for prints them."""
+NEVER_WITH_A_VALUE = {
+    ("counts", "accumulators"),  # of AMD alone
+    ("pass comparison", "fallback"),  # a pass's IR is always read
+}
+"""(object, key) of what the commands below print as null."""
+
+
+def unseen(reference: Reference, *commands: str) -> list[tuple[str, str]]:
+    """The documented keys of what these commands print that none of them printed with a value."""
+    waiting = [reference.prints(command) for command in commands]
+    names: list[str] = []
+    for type_ in waiting:
+        for name in reference.objects_in(type_):
+            if name not in names:
+                names.append(name)
+                waiting += [nested for nested, _ in reference.tables[name].values()]
+    documented = {(name, key) for name in names for key in reference.tables[name]}
+    return sorted(documented - reference.valued - NEVER_WITH_A_VALUE)
+
+
+@pytest.fixture
+def reference() -> Reference:
+    return read_reference()
+
+
+def check(reference: Reference, run: Run, command: str, *arguments: object, code: int = 0) -> Any:
+    """Run a command with `--json`, and compare what it prints with the row of the page that `command` names."""
+    answer, out, err = run(*arguments, "--json")
+    assert answer == code, err
+    data = json.loads(out)
+    for one in data if isinstance(data, list) else [data]:
+        assert one.pop("irscope_json") == JSON_VERSION
+    assert list(reference.misfits(data, reference.prints(command))) == []
+    return data
+
+
+def rich_capture(tmp_path: Path) -> Path:
+    """A stored capture with everything that a capture can have."""
+    capture = load(FLASH)
+    capture = replace(
+        capture,
+        launch=replace(
+            capture.launch,
+            grid=(4, 2, 1),
+            autotuning=Autotuning(1, 4, "BLOCK: 64, num_warps: 4", True, 0.25, 3),
+            assumptions=(Assumption("n", "0", "a.py", 3, "n.item()", True, (Decision("grid", "grid", "a.py:9"),)),),
+        ),
+        resources=Resources(*range(13)),
+        status="failed",
+        failure=Failure("fit", "too much shared memory", "cubin", "cubin:ptxas#1", "ptxas info"),
+        environment=Environment(tools=(("ptxas", "12.9"),), parts=(("ptxas", "0a"),), variables=(("TRITON_F32", "1"),)),
+        notes=("a note",),
+        artifacts=(*(replace(one, duration_us=7) for one in capture.artifacts),),
+        compile_us=9,
+    )
+    path = tmp_path / "rich.irscope"
+    save(capture, path)
+    return path
+
+
+def _captures(reference: Reference, irscope: Run, tmp_path: Path) -> None:
+    rich = rich_capture(tmp_path)
+    (row,) = check(reference, irscope, "show", "show", rich, "--stage", "all")
+    assert "text" in row["stages"][0]
+    check(reference, irscope, "dump", "dump", MATMUL_AMD)
+    assert irscope("show", rich, "-o", tmp_path / "out")[0] == 0
+    (file,) = (tmp_path / "out").glob("*.json")
+    written = json.loads(file.read_text())
+    assert written.pop("irscope_json") == JSON_VERSION
+    assert list(reference.misfits(written, "[capture](#capture)")) == []
+
+
+def _import_and_lists(reference: Reference, irscope: Run, tmp_path: Path) -> None:
+    log = tmp_path / "mlir.log"
+    log.write_bytes(lzma.decompress((DATA / "dumps" / "3.9.0.cuda90.mlir.xz").read_bytes()))
+    check(reference, irscope, "import", "import", log)
+    CaptureStore().add(load(rich_capture(tmp_path)))
+    assert check(reference, irscope, "ls", "ls")
+    variant(tmp_path / "cache", "abc")
+    assert check(reference, irscope, "ls --cache", "ls", "--cache-dir", tmp_path / "cache")
+
+
+def _passes_and_their_graphs(reference: Reference, irscope: Run, tmp_path: Path) -> None:
+    log = tmp_path / "mlir.log"
+    log.write_bytes(lzma.decompress((DATA / "dumps" / "3.9.0.cuda90.mlir.xz").read_bytes()))
+    made = tmp_path / "dot.irscope"
+    assert irscope("import", log, "--kernel", "dot", "-o", made)[0] == 0
+    capture = load(sorted(tmp_path.glob("dot*.irscope"))[0])
+    rows = (PassSnapshot(0, "llir", "licm", 1, group="llvm", scope="kernel", duration_us=3),)
+    save(replace(capture, snapshots=(*(replace(one, duration_us=5) for one in capture.snapshots), *rows)), made)
+    (table,) = check(reference, irscope, "passes", "passes", made)
+    assert any(row["by_operation"] for row in table["passes"])
+    check(reference, irscope, "graph --pipeline", "graph", made, "--pipeline")
+    label = next(row["plan_name"] for row in table["passes"] if row["changed"])
+    check(reference, irscope, "diff --pass", "diff", made, "--pass", label)
+    for arch in ("80", "90"):
+        log.write_bytes(lzma.decompress((DATA / "diff" / f"matmul.cuda{arch}.4warps.dump.xz").read_bytes()))
+        assert irscope("import", log, "-o", tmp_path / f"{arch}.irscope")[0] == 0
+    check(reference, irscope, "graph --loops", "graph", tmp_path / "90.irscope", "--loops")
+    check(reference, irscope, "diff", "diff", made, made)
+    check(reference, irscope, "diff", "diff", tmp_path / "80.irscope", tmp_path / "90.irscope")
+
+
+def _comparisons(reference: Reference, irscope: Run, tmp_path: Path) -> None:
+    check(reference, irscope, "diff", "diff", MATMUL, MATMUL_AMD, "--stage", "all")
+    check(reference, irscope, "diff", "diff", MATMUL, rich_capture(tmp_path), code=1)
+    sides: list[Path] = []
+    for warps in ("4warps", "8warps"):
+        sides.append(tmp_path / f"softmax{warps}.sass")
+        sides[-1].write_bytes(lzma.decompress((DATA / "diff" / f"softmax.cuda90.{warps}.sass.xz").read_bytes()))
+    texts = (tmp_path / "one.ttgir", tmp_path / "other.ttgir")
+    for text in texts:
+        text.write_text(f"1 ;\n2 ;\n{len(text.name)} ;\n")
+    (found,) = check(reference, irscope, "diff", "diff", *texts)
+    assert found["diffs"]["ttgir"]["fallback"]
+    (found,) = check(reference, irscope, "diff", "diff", *sides, "--schedule", "--stage", "sass")
+    assert found["schedule"]["changes"]
+
+
+def with_other_layouts(tmp_path: Path) -> Path:
+    """A capture with a layout that the compiler gave no answer for, and one with a note and padding."""
+    path = tmp_path / "layouts.irscope"
+    with zipfile.ZipFile(FLASH) as old, zipfile.ZipFile(path, "w") as new:
+        for name in old.namelist():
+            data = old.read(name)
+            if name == "capture.json":
+                manifest = json.loads(data)
+                first, *others = manifest["layouts"]
+                shared = next(row for row in others if row["space"] == "shared")
+                shared |= {"note": "a note", "padding": [[512, 16]]}
+                del first["bases"], first["out_dims"]
+                manifest["layouts"] = [*others, first | {"reason": "no answer"}]
+                data = json.dumps(manifest).encode()
+            new.writestr(name, data)
+    return path
+
+
+def _layouts(reference: Reference, irscope: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for capture in (FLASH, MATMUL, MATMUL_AMD, with_other_layouts(tmp_path)):
+        check(reference, irscope, "layout", "layout", capture)
+        check(reference, irscope, "layout --costs", "layout", capture, "--costs")
+    assert all("map" in row for row in check(reference, irscope, "layout", "layout", FLASH, "-l", "#mma"))
+    verified = [
+        layout_check.Verified("#mma", (16, 16), 256, (((0, 1), "lane 0", "lane 1"),)),
+        layout_check.Verified("#tmem", (128,), 0),
+    ]
+    monkeypatch.setattr(layout_check, "verify_layouts", lambda found: verified)
+    check(reference, irscope, "layout --verify", "layout", FLASH, "--verify", code=1)
+
+
+def _graphs_and_source(reference: Reference, irscope: Run, tmp_path: Path) -> None:
+    check(reference, irscope, "graph of MLIR or LLVM IR", "graph", FLASH)
+    check(reference, irscope, "graph of MLIR or LLVM IR", "graph", FLASH, "--stage", "llir")
+    check(reference, irscope, "graph --cfg", "graph", FLASH, "--cfg", "--stage", "llir")
+    check(reference, irscope, "graph --cfg", "graph", FLASH, "--stage", "ptx")
+    check(reference, irscope, "source", "source", FLASH, "--stage", "ptx")
+    check(reference, irscope, "source", "source", MATMUL_AMD)
+    chains = tmp_path / "chains.irscope"
+    save(stored("chains", "cuda:90"), chains)
+    check(reference, irscope, "graph --cfg", "graph", chains, "--stage", "ptx")
+
+
+def _doctor(reference: Reference, irscope: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("irscope.cli.doctor.look", partial(_findings, "ok"))
+    check(reference, irscope, "doctor", "doctor")
+    monkeypatch.setattr("irscope.cli.doctor.try_gpus", partial(_findings, "missing"))
+    check(reference, irscope, "doctor --gpu", "doctor", "--gpu", code=1)
+
+
+def _findings(state: str, interpreter: str) -> list[Any]:
+    from irscope.cli.doctor import Finding
+
+    return [Finding("GPU", state, interpreter, "a remedy")]
+
+
+def _on_a_gpu(reference: Reference, irscope: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`run` and `bench`, with a child process that stands in for the one that launches."""
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{FAKE}" "$@"\n')
+    python.chmod(0o755)
+    monkeypatch.setenv("FAKE_STARTS", str(tmp_path / "starts"))
+    check_script, device_session = gpu_script.check_script_on_device, gpu_session.device_session
+
+    def checked(request: RecordRequest, **options: Any) -> gpu_script.ScriptCheck:
+        found = check_script(replace(request, interpreter=str(python)), **options)
+        return replace(found, launches=tuple(replace(row, agreement=RICH) for row in found.launches))
+
+    monkeypatch.setattr(gpu_script, "check_script_on_device", checked)
+    check(reference, irscope, "run", "run", SCRIPT)
+    monkeypatch.setenv("FAKE_SCENARIO", "script-fails")
+    check(reference, irscope, "run", "run", SCRIPT, code=1)
+    monkeypatch.setenv("FAKE_SCENARIO", "killed")
+    check(reference, irscope, "run", "run", SCRIPT, code=1)
+    monkeypatch.delenv("FAKE_SCENARIO")
+
+    @contextmanager
+    def session(request: RecordRequest, *arguments: Any, **options: Any) -> Iterator[gpu_session.DeviceSession]:
+        with device_session(replace(request, interpreter=str(python)), *arguments, **options) as held:
+            monkeypatch.setattr(held, "check", lambda capture: RICH)
+            slow = replace(held.baseline.artifacts[-1], data=b"slow")
+            save(replace(held.baseline, artifacts=(*held.baseline.artifacts[:-1], slow)), tmp_path / "slow.irscope")
+            ttir = Artifact("ttir", TTIR)
+            held._info = replace(held.info, noise="atomics")
+            held._baseline = replace(held.baseline, artifacts=(ttir, *held.baseline.artifacts))
+            yield held
+
+    with session(RecordRequest(mode="script", path=str(SCRIPT)), 1):
+        pass
+    monkeypatch.setattr(gpu_session, "device_session", session)
+    vs = ("--vs", tmp_path / "slow.irscope", "--flops", 1000)
+    check(reference, irscope, "bench", "bench", SCRIPT, *vs, "--rounds", 8)
+
+
+def test_each_command_has_a_row(reference: Reference) -> None:
+    named = {word.split()[0] for names in reference.commands for word in names.replace("`", "").split(", ")}
+    assert named | {"report"} == set(COMMANDS)
+
+
+def test_every_type_can_be_read(reference: Reference) -> None:
+    linked = {name for prints in reference.commands.values() for name in reference.objects_in(prints)}
+    for name, table in reference.tables.items():
+        assert table, f"{name} has no keys"
+        for type_, _ in table.values():
+            linked |= {*reference.objects_in(type_)}
+    assert linked == set(reference.tables)
+
+
+def test_what_is_printed_without_triton(
+    reference: Reference, irscope: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _captures(reference, irscope, tmp_path)
+    _import_and_lists(reference, irscope, tmp_path)
+    _passes_and_their_graphs(reference, irscope, tmp_path)
+    _comparisons(reference, irscope, tmp_path)
+    _layouts(reference, irscope, tmp_path, monkeypatch)
+    _graphs_and_source(reference, irscope, tmp_path)
+    _on_a_gpu(reference, irscope, tmp_path, monkeypatch)
+    _doctor(reference, irscope, monkeypatch)
+    commands = [names for names in reference.commands if names not in ("`ablate`", "`bisect`")]
+    assert unseen(reference, *commands) == OF_A_RECORDING
+
+
+class FakeSession:
+    """A GPU that stands in: it runs nothing."""
+
+    def __init__(self, baseline: Capture) -> None:
+        self.baseline = baseline
+
+    def check(self, capture: Capture) -> Agreement:
+        return RICH
+
+    def time(self, captures: Sequence[Capture], *, rounds: int, cold: bool = True) -> tuple[tuple[Timing, Ratio], ...]:
+        return tuple((Timing(5, 4, 6, rounds), Ratio(2.0, 1.9, 2.1)) for _ in captures)
+
+
+@pytest.mark.triton
+@pytest.mark.newest
+def test_what_is_printed_of_variants(
+    reference: Reference, irscope: Run, product: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_gpu = replace(product, environment=replace(product.environment, gpu="a GPU"))
+
+    @contextmanager
+    def device_session(*_: object, **__: object) -> Iterator[FakeSession]:
+        yield FakeSession(with_gpu)
+
+    passes = ("--pass", "ttgir:coalesce", "--pass", "ttgir:convert_to_ttgpuir")
+    check(reference, irscope, "layout", "layout", "last")
+    check(reference, irscope, "source", "source", "last", "--stage", "sass")
+    assert reference.valued.issuperset(OF_A_RECORDING)
+    check(reference, irscope, "bisect", "bisect", "last", "--stage", "ttgir", "--check-regs", 100)
+    plan = ("-d", "ttgir:convert_to_ttgpuir", "-d", "ttir:cse", "--stage", "ttgir")
+    check(reference, irscope, "bisect", "bisect", "last", *plan, "--check-compiles")
+    monkeypatch.setattr(gpu_session, "device_session", device_session)
+    monkeypatch.setattr("irscope.cli.subject.variants.captures_of", lambda *_: StoredCaptures.of([with_gpu]))
+    check(reference, irscope, "ablate", "ablate", KERNELS, *passes, "--jobs", 1)
+    assert unseen(reference, "ablate", "bisect") == []

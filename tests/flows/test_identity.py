@@ -1,0 +1,33 @@
+"""Promise: with an empty plan nothing changes, and a capture's own source compiles to the same again.
+
+Every example's kernel on one target here, matmul on all; `python tests/record/identity.py TARGET` does all on one.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.record.identity import ONE_CASE_A_KERNEL
+
+TARGETS = ("cuda:80", "cuda:90", "cuda:100", "cuda:120", "hip:gfx942")
+NAMES = list(ONE_CASE_A_KERNEL.values())
+
+
+@pytest.mark.triton
+@pytest.mark.parametrize("target", TARGETS)
+def test_tapped_plain_and_made_again_are_the_same_bytes(target: str) -> None:
+    place = TARGETS.index(target)
+    names = {"matmul_naive", *NAMES[place :: len(TARGETS)]}
+    command = [sys.executable, str(Path(__file__).parents[1] / "record" / "identity.py"), target, *names]
+    root = str(Path(__file__).parents[2])
+    answer = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": root}, timeout=400, check=False
+    )
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    rows = [line for line in answer.stdout.splitlines() if line.endswith(": identical")]
+    assert len(rows) == len(names), answer.stdout

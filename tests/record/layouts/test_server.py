@@ -1,0 +1,278 @@
+"""Asking the compiler for layouts: whole modules, single texts, and children that die of a question."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from irscope.errors import MissingTool, ParseError, UsageError
+from irscope.model.capture import Target
+from irscope.model.layout import LayoutMap, LayoutRefusal, LayoutRow, LayoutUse
+from irscope.model.linear_layout import LinearLayout
+from irscope.record.layouts.protocol import Message, Module, Question
+from irscope.record.layouts.questions import ask_layout, layouts_of_text
+from irscope.record.layouts.server import LayoutJob, LayoutServer
+from tests.layout.values import answers, rows
+
+pytest.importorskip("triton", reason="layouts are asked of the installed compiler, and Triton is not installed")
+pytestmark = pytest.mark.triton
+
+TARGET = Target.parse("cuda:90")
+words = st.text(max_size=8)
+questions = st.builds(
+    Question,
+    st.builds(Module, words, st.sampled_from([32, 64]), st.integers(1, 64), st.integers(1, 16)),
+    st.none() | words,
+    st.lists(words, max_size=3).map(tuple),
+    st.lists(st.tuples(words, words), max_size=2).map(tuple),
+    st.integers(0, 99),
+)
+messages = st.builds(
+    Message,
+    st.integers(0, 99),
+    st.sampled_from(["rows", "begin", "answer", "conflicts", "end"]),
+    st.integers(0, 99),
+    st.lists(rows, max_size=2).map(tuple),
+    st.none() | answers,
+    st.lists(st.none() | st.integers(0, 99), max_size=3).map(tuple),
+)
+BLOCKED = "#ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>"
+MODULE = """\
+#blocked = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>
+#shared = #ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [1, 0]}>
+#rotating = #ttg.amd_rotating_shared<{vec = 4, perPhase = 1, maxPhase = 16, order = [1, 0]}>
+#one = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
+#odd = #vendor.thing<{a = 1}>
+#smem = #ttg.shared_memory
+#loc1 = loc("kernel.py":7:3)
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, "ttg.threads-per-warp" = 32 : i32} {
+  tt.func public @kernel(%x: tensor<64x64xf16, #blocked>) {
+    %a = ttg.local_alloc %x : (tensor<64x64xf16, #blocked>) -> !ttg.memdesc<64x64xf16, #shared, #smem> loc(#loc1)
+    %b = ttg.local_alloc : () -> !ttg.memdesc<3x64x64xf16, #shared, #smem, mutable> loc(#loc1)
+    %c = ttg.local_alloc : () -> !ttg.memdesc<64x64xf16, #rotating, #smem, mutable> loc(#loc1)
+    %d = ttg.local_alloc : () -> !ttg.memdesc<1xi64, #one, #smem, mutable> loc(#loc1)
+    %e = vendor.op %x : tensor<64x64xf16, #odd>
+    tt.return
+  }
+}
+"""
+
+
+def layout_of(row: LayoutRow) -> LinearLayout:
+    assert row.map is not None, row.reason
+    return row.map.layout
+
+
+@pytest.mark.parametrize("fork", [True, False])
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_every_layout_of_a_module(fork: bool) -> None:
+    import triton  # noqa: F401 - the fork has it loaded
+
+    with LayoutServer(fork=fork) as server:
+        rows = server.wait(server.ask(Module.of(TARGET), text=MODULE)).answered_rows()
+    found = {row.alias: row for row in rows}
+    assert set(found) == {"#blocked", "#shared", "#rotating", "#one", "#odd"}
+    assert layout_of(found["#blocked"]).vectors("lane") == ((0, 8), (0, 16), (0, 32), (1, 0), (2, 0))
+    assert found["#shared"].buffers == 3
+    assert len(layout_of(found["#shared"]).vectors("offset")) == 12
+    assert len(layout_of(found["#rotating"]).vectors("offset")) == 12
+    assert layout_of(found["#one"]).bases == (("offset", ()), ("block", ()))
+    refusal = found["#odd"].answer
+    assert isinstance(refusal, LayoutRefusal)
+    assert refusal.code == "unknown-encoding"
+    assert "vendor.thing" in refusal.message
+    (use, *_) = found["#shared"].operations
+    assert use == LayoutUse("ttg.local_alloc", (10, 11), ("%a", "%b"), ("kernel.py:7",), (("kernel.py:7",),))
+    assert layouts_of_text(MODULE, TARGET) == rows
+    assert layouts_of_text(MODULE, TARGET, [replace(row, alias="#known") for row in rows]) == rows
+
+
+def test_a_child_that_dies_is_replaced() -> None:
+    # The text of wmma that 3.7 brought makes 3.6 abort; in later versions a wrong rank does so in some layouts.
+    with LayoutServer(fork=False) as server:
+        job = server.ask(Module.of(TARGET), types=[f"tensor<64x64xf16, {BLOCKED}>"] * 3)
+        server.poll(0)
+        assert server._child is not None
+        server._child.kill()
+        answered = server.wait(job).answered_types()
+    assert all(isinstance(answer, LayoutMap) or answer.code == "crash" for answer in answered)
+    assert sum(isinstance(answer, LayoutMap) for answer in answered) >= 2
+
+
+def test_blame_falls_on_the_type_under_way() -> None:
+    module, rows = (
+        Module.of(TARGET),
+        tuple(LayoutRow(name, name, (size,), ("f16",)) for name, size in (("a", 2), ("b", 4), ("c", 8))),
+    )
+    one, three = (LayoutMap(LinearLayout.of({"lane": []}, (size,))) for size in (2, 8))
+    job = LayoutJob(Question(module, "…", job=1))
+    job.take(Message(1, "rows", rows=rows))
+    job.take(Message(1, "begin", 0))
+    job.take(Message(1, "answer", 0, answer=one))
+    job.take(Message(1, "begin", 1))
+    job.child_died("was ended by signal 6")
+    assert job.question == Question(module, types=("tensor<8xf16, c>",), job=1)
+    job.take(Message(1, "begin", 0))
+    job.take(Message(1, "answer", 0, answer=three))
+    job.take(Message(1, "end"))
+    first, second, third = (row.answer for row in job.answered_rows())
+    assert first == one
+    assert isinstance(second, LayoutRefusal)
+    assert second.code == "crash"
+    assert "signal 6" in second.message
+    assert third == three
+
+
+@given(questions)
+def test_a_question_is_a_line(question: Question) -> None:
+    assert question.to_line().count(b"\n") == 1
+    assert Question.from_line(question.to_line()) == question
+
+
+@given(messages)
+def test_a_message_is_a_line(message: Message) -> None:
+    assert message.to_line().count(b"\n") == 1
+    assert Message.from_line(message.to_line()) == message
+
+
+def test_a_layout_given_as_text() -> None:
+    row = ask_layout(BLOCKED, (128, 64), 4, TARGET, "fp16")
+    assert (row.encoding, row.elements) == (BLOCKED, ("f16",))
+    assert layout_of(row).vectors("warp") == ((4, 0), (8, 0))
+    assert ask_layout(BLOCKED, (128, 64), None, TARGET).answer == row.answer
+
+
+@pytest.mark.parametrize(
+    ("text", "shape", "warps", "target", "error", "message"),
+    [
+        ("blocked", (64,), 4, "cuda:90", ParseError, "is no encoding"),
+        (BLOCKED, (48, 64), 4, "cuda:90", UsageError, "not a power of two"),
+        (BLOCKED, (64, 64), 8, "cuda:90", UsageError, "is for 4 warps, not for 8"),
+        (BLOCKED, (64, 64), 4, "hip:gfx942", UsageError, "32 threads per warp"),
+        (BLOCKED.replace("[1, 0]", "[0]"), (64, 64), 4, "cuda:90", UsageError, "does not take"),
+        (BLOCKED, (64,), 4, "cuda:90", UsageError, "does not take"),
+    ],
+)
+def test_what_does_not_fit(text: str, shape: tuple, warps: int, target: str, error: type, message: str) -> None:
+    with pytest.raises(error, match=message):
+        ask_layout(text, shape, warps, Target.parse(target))
+
+
+def test_no_triton_is_a_missing_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "triton.py").write_text("raise ImportError('there is none')\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
+    with pytest.raises(MissingTool, match="Triton is not installed here"):
+        ask_layout(BLOCKED, (128, 64), 4, TARGET)
+    assert {row.answer.code for row in layouts_of_text(MODULE, TARGET) if isinstance(row.answer, LayoutRefusal)} == {
+        "no-triton"
+    }
+
+
+def test_nothing_is_left_running() -> None:
+    server = LayoutServer(fork=False)
+    server.ask(Module.of(TARGET), text=MODULE)
+    began = time.monotonic()
+    server.close()
+    server.close()
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@pytest.mark.parametrize("fork", [True, False])
+def test_a_recording_tells_of_them(fork: bool) -> None:
+    from irscope.model.capture import Kernel, Launch
+    from irscope.record.layouts.steps import LayoutSteps
+    from irscope.record.process.events import ArtifactMade, CompileBegun, LayoutsKnown, RecordingEvent
+
+    events: list[RecordingEvent] = []
+    with LayoutSteps(events.append, fork=fork) as sink:
+        begin = [
+            CompileBegun(3, TARGET, Launch(Kernel("kernel"))),
+            ArtifactMade(3, "ttgir", MODULE),
+            ArtifactMade(3, "ptx", "…"),
+        ]
+        for event in begin:
+            sink(event)
+    assert events[:3] == begin
+    (known,) = [event for event in events if isinstance(event, LayoutsKnown)]
+    assert known.n == 3
+    assert len(known.layouts) == 5
+
+
+def test_differences_are_told_element_by_element() -> None:
+    from irscope.layout.described import DescribedLayout
+    from irscope.record.layouts.verify import Verified, _compared, why_not
+
+    bases = {"register": [[1]], "lane": [[2], [4], [8], [16], [32]], "warp": [[0]], "block": []}
+    answer = LayoutMap(LinearLayout.of(bases, (64,)))
+    row = LayoutRow("#a", "#ttg.linear<{register = []}>", (64,), answer=answer)
+    item = DescribedLayout(row, TARGET)
+    assert why_not(item) == ""
+    # Either of the two warps may have stored it.
+    right = [index // 2 + 32 * (index % 2) for index in range(64)]
+    assert str(_compared(item, {"values": right})) == "#a 64: the hardware agrees on all 64 elements"
+    wrong = _compared(item, {"values": [7, *right[1:]]})
+    assert not wrong.agrees
+    assert str(wrong).splitlines()[1] == "  (0,): the map says thread 0, 32, the hardware thread 7"
+    assert not _compared(item, {"error": "the process ended"}).agrees
+    assert "not checked: it is for hip:gfx942" in str(
+        Verified("#a", (64,), 0, skipped=why_not(DescribedLayout(row, Target.parse("gfx942"))))
+    )
+
+
+def test_verifying_needs_a_gpu() -> None:
+    from irscope.layout.described import DescribedLayout
+    from irscope.record.layouts.verify import verify_layouts
+
+    torch = pytest.importorskip("torch", reason="without torch nothing can be launched")
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    item = DescribedLayout(ask_layout(BLOCKED, (64, 64), 4, TARGET), TARGET)
+    with pytest.raises(MissingTool, match="--verify needs an NVIDIA GPU"):
+        verify_layouts([item])
+
+
+@pytest.mark.gpu
+def test_the_hardware_agrees_on_a_table_of_layouts() -> None:
+    from irscope.layout.described import DescribedLayout
+    from irscope.layout.rows import type_of_row
+    from irscope.record.layouts.verify import verify_layouts, why_not
+    from tests.layout.cases import CASES
+
+    cases = [
+        case
+        for case in CASES
+        if case.target.startswith("cuda") and case.num_ctas == 1 and case.since <= (3, 6) and len(case.shape) <= 3
+    ]
+    items: list[DescribedLayout] = []
+    with LayoutServer(fork=False) as server:
+        for case in cases:
+            row = LayoutRow(case.label, case.encoding, case.shape, (case.element,))
+            target = Target.parse(case.target)
+            job = server.ask(Module.of(target, case.num_warps), types=[type_of_row(row)])
+            (answer,) = server.wait(job).answered_types()
+            item = DescribedLayout(replace(row, answer=answer), target)
+            if not why_not(item):
+                items.append(item)
+    assert len(items) >= 100
+    reports = verify_layouts(items)
+    assert not [str(report) for report in reports if not report.agrees]
+
+
+@pytest.mark.gpu
+def test_the_hardware_agrees_on_flash_attentions_layouts() -> None:
+    from irscope.layout.described import DescribedLayout
+    from irscope.record.layouts.verify import verify_layouts
+    from irscope.store.file import load
+
+    capture = load(Path(__file__).parents[2] / "data" / "layouts" / "flash_attention-cuda-90.irscope")
+    reports = verify_layouts([DescribedLayout(row, capture.target) for row in capture.layouts])
+    assert not [str(report) for report in reports if not report.agrees]
+    assert sum(not report.skipped for report in reports) >= 10

@@ -1,0 +1,81 @@
+"""Makes a recording process that compiles nothing: it tells of captures with large texts, as a real one does."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+_PYTHON = sys.executable
+"""Of the tests, also where they make a recording use another."""
+
+_CHILD = """#!{python}
+import json, os, shutil, sys
+sys.path.insert(0, {root!r})
+from irscope.model.capture import Kernel, Launch, Target
+from irscope.record.process.codec import MessageReader, MessageWriter
+from irscope.record.process.events import *
+from irscope.record.process.request import RecordRequest
+
+descriptor = int(sys.argv[-1])
+reader, requests = MessageReader((RecordRequest,)), []
+while not requests:
+    requests += reader.feed(os.read(descriptor, 1 << 20))
+request = requests[0]
+count, size = {count}, {size}
+tell = MessageWriter(descriptor)
+versions = dict.fromkeys(("irscope_version", "triton_version", "torch_version", "python_version", "platform"), "1")
+tell(Begun(**versions, tools={{}}))
+for n in range(count):
+    tell(CompileBegun(n, Target.parse("cuda:90"), Launch(Kernel(f"kernel{{n}}", {script!r}, 1, "", 1))))
+    line = f"  %{{n}} = arith.constant {{n}} : i32\\n"
+    tell(ArtifactMade(n, "source", f"// {{n}}\\n"))
+    tell(PassBegun(n, 0, "ttir", "inliner", 1))
+    tell(PassEnded(n, 0, "ttir", "inliner", 1, changed=True, duration_us=1, data=line * (size // len(line))))
+    tell(ArtifactMade(n, "ttgir", f"// ttgir {{n}}\\n"))
+    if {disassemble}:
+        tell(ArtifactMade(n, "cubin", b"no binary"))
+    if request.layouts:
+        tell(LayoutsKnown(n, ()))
+    tell(CompileEnded(n, str(n), {{}}, ""))
+    tell(Launched(str(n), (n + 1, 1, 1)))
+    if {disassemble}:
+        # There is no disassembler.
+        tell(StageLeftOut(n, "sass"))
+    {between}
+{late}
+tell(ScriptEnd())
+tell(Done())
+"""
+
+
+def telling_child(
+    folder: Path, count: int, size: int = 0, *, between: str = "", late: str = "", disassemble: bool = False
+) -> str:
+    """An interpreter's path, for a recording.
+
+    Args:
+        folder: where it is written.
+        count: how many captures it tells of, `kernel0` and so on, with grids of 1, 2, …
+        size: bytes of the text of each one's pass.
+        between: Python that runs after each, with its number as `n`.
+        late: Python that runs after the last.
+        disassemble: whether each has a cubin whose disassembly fails.
+    """
+    path = folder / "telling_child"
+    script = folder / "script.py"
+    script.write_text("pass\n")
+    root = str(Path(__file__).parents[2])
+    path.write_text(
+        _CHILD.format(
+            python=_PYTHON,
+            root=root,
+            script=str(script),
+            count=count,
+            size=size,
+            between=between,
+            late=late,
+            disassemble=disassemble,
+        )
+    )
+    path.chmod(0o755)
+    return str(path)

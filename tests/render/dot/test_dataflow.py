@@ -1,0 +1,176 @@
+"""Pictures of graphs: well-formed SVG, what stands out, and labels that are safe whatever they hold."""
+
+from __future__ import annotations
+
+import re
+import time
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+
+import pytest
+
+from irscope.analysis.flow.dataflow import Dataflow, Edge, Node, Scope, read_dataflow
+from irscope.analysis.flow.dataflow_fold import fold
+from irscope.analysis.flow.dataflow_llvm import read_llvm_dataflow
+from irscope.analysis.flow.dataflow_view import structured
+from irscope.analysis.flow.loop_stages import read_schedules
+from irscope.analysis.passes.effects import PassEffect
+from irscope.errors import MissingTool, UsageError
+from irscope.model.capture import PassSnapshot
+from irscope.render.dot.dataflow import layout_colors, render_dataflow
+from irscope.render.dot.graph import Drawing
+from irscope.render.dot.loops import render_loops
+from irscope.render.dot.passes import render_passes
+from irscope.render.dot.write import format_of, has_dot, render_bytes
+from tests.analysis.flow.test_dataflow import SCHEDULED
+from tests.analysis.recorded import stored
+
+needs_dot = pytest.mark.skipif(not has_dot(), reason="Graphviz is not installed: apt install graphviz")
+
+
+def picture(text: str) -> tuple[Dataflow, Drawing]:
+    folded = fold(structured(read_dataflow(text)), {}, 1)
+    return folded.flow, render_dataflow(folded.flow, title="k", notes=[folded.note])
+
+
+def svg_of(drawing: Drawing) -> ElementTree.Element:
+    return ElementTree.fromstring(render_bytes(drawing, "svg"))
+
+
+def groups(svg: ElementTree.Element, kind: str) -> list[ElementTree.Element]:
+    return [one for one in svg.iter("{http://www.w3.org/2000/svg}g") if one.get("class") == kind]
+
+
+@needs_dot
+def test_the_svg_has_every_node_edge_and_frame() -> None:
+    flow, drawing = picture(stored("product", "cuda:90").ttgir)
+    svg = svg_of(drawing)
+    assert len(groups(svg, "node")) == len(flow.nodes)
+    assert len(groups(svg, "edge")) == len(flow.edges)
+    titles = " ".join("".join(one.itertext()) for one in groups(svg, "cluster"))
+    assert "for %" in titles
+    assert "product" in titles
+
+
+@needs_dot
+def test_what_costs_time_stands_out_and_layouts_are_colours() -> None:
+    flow, drawing = picture(stored("product", "cuda:90").ttgir)
+    source = drawing.source
+    for node in flow.nodes:
+        line = next(line for line in source.split("\n") if line.strip().startswith(f"n{node.number} "))
+        expected = {
+            "dot": "penwidth=4",
+            "memory": "shape=cylinder",
+            "convert": "shape=hexagon",
+            "shared": "shape=box3d",
+        }
+        assert expected.get(node.role, "") in line
+    colors = layout_colors(flow)
+    assert len({fill for fill, _ in colors.values()}) == len(colors) > 2
+    assert "next iteration" in source
+
+
+@needs_dot
+@pytest.mark.parametrize("format_", ["svg", "png", "pdf"])
+def test_every_format_is_what_it_says(format_: str) -> None:
+    _, drawing = picture(SCHEDULED)
+    assert render_bytes(drawing, format_).lstrip()[:5] in (b"<?xml", b"\x89PNG\r", b"%PDF-")
+
+
+def test_the_source_needs_no_dot(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, drawing = picture(SCHEDULED)
+    monkeypatch.setenv("PATH", "")
+    assert render_bytes(drawing, "gv").startswith(b"digraph")
+    with pytest.raises(MissingTool, match="apt install graphviz"):
+        render_bytes(drawing, "svg")
+
+
+def test_a_suffix_is_a_format() -> None:
+    assert [format_of(one) for one in (".svg", "png", ".dot", ".GV")] == ["svg", "png", "gv", "gv"]
+    with pytest.raises(UsageError, match=r"\.svg, \.png, \.pdf or \.gv"):
+        format_of(".jpeg")
+
+
+HOSTILE = [
+    '<script>alert("x")</script>',
+    "a\\",
+    '"; evil [label="x',
+    "<B>",
+    "]]>",
+    "\x1b[31m",
+    "&amp;&",
+    "%n" * 500,
+    "\\N\\G",
+    "<>",
+]
+
+
+@needs_dot
+@pytest.mark.parametrize("word", HOSTILE)
+def test_hostile_names_are_drawn_as_text(word: str) -> None:
+    flow = Dataflow(
+        (
+            Node(0, word, (word,), 1, 1, word, f"tensor<{word}>"),
+            Node(1, "tt.load", (word,), 1, 2, word, word, detail=word),
+        ),
+        (Edge(0, 1, word, type=word), Edge(1, 0, word, type=word, carried=True)),
+        (Scope(0, -1, word, word), Scope(1, 0, "scf.for", word, 1)),
+        {word: word},
+    )
+    svg = svg_of(render_dataflow(flow, title=word, notes=[word], lines={1: word}))
+    assert len(groups(svg, "node")) == 2
+    assert not list(svg.iter("{http://www.w3.org/2000/svg}script"))
+
+
+@needs_dot
+@pytest.mark.slow
+def test_thousands_of_nodes_end_in_bounded_time() -> None:
+    lines = [f"    %{n} = tt.load %{n - 1 - n % 7} : tensor<4x!tt.ptr<f16>, #b{n % 5}>" for n in range(8, 6000)]
+    text = "module {\n  tt.func @k(%0: i32) {\n" + "\n".join(lines) + "\n  }\n}\n"
+    started = time.perf_counter()
+    folded = fold(structured(read_dataflow(text)), {})
+    svg = svg_of(render_dataflow(folded.flow, title="large", notes=[folded.note]))
+    assert time.perf_counter() - started < 60
+    assert 1 <= len(groups(svg, "node")) <= 120
+    assert re.search(r"operations and arguments in \d+ nodes", "".join(svg.itertext()))
+
+
+@needs_dot
+def test_llvm_is_drawn() -> None:
+    folded = fold(read_llvm_dataflow(stored("twice", "cuda:90").llir), {})
+    assert len(groups(svg_of(render_dataflow(folded.flow, title="twice")), "node")) == len(folded.flow.nodes)
+
+
+def snapshot(number: int, **how: object) -> PassEffect:
+    plain = PassSnapshot(number, "ttgir" if number > 2 else "ttir", f"pass{number}", 1, changed=False, duration_us=1000)
+    return PassEffect(replace(plain, **how), operations=number, by_operation=(("tt.load", 2),))
+
+
+@needs_dot
+def test_the_pipeline_marks_what_changed_and_joins_idle_passes() -> None:
+    effects = [
+        snapshot(0, changed=True),
+        snapshot(1),
+        snapshot(2),
+        snapshot(3, changed=True),
+        snapshot(4, outcome="skipped"),
+        snapshot(5, outcome="failed"),
+        snapshot(6, changed=None),
+    ]
+    svg = svg_of(render_passes(effects, title="passes"))
+    assert len(groups(svg, "node")) == 6
+    assert len(groups(svg, "cluster")) == 2
+    texts = "".join(svg.itertext())
+    assert "pass1, pass2" in texts
+    for mark in ("switched off", "failed", "not compared", "tt.load +2"):
+        assert mark in texts
+
+
+@needs_dot
+def test_loop_stages_show_which_iteration_is_where() -> None:
+    svg = svg_of(render_loops(read_schedules(SCHEDULED), (), title="loops"))
+    texts = ["".join(one.itertext()) for one in svg.iter("{http://www.w3.org/2000/svg}text")]
+    # Three stages: four iterations are drawn, each with its three stages, over six turns.
+    assert sum(text == "stage 0" for text in texts) == 4
+    assert sum(text == "stage 2" for text in texts) == 4
+    assert [text for text in texts if text.startswith("turn ")] == [f"turn {number}" for number in range(6)]

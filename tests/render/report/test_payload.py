@@ -1,0 +1,109 @@
+"""The data of a report gives back every text and every diff, exactly."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from irscope.ir.locations.stages import read_locations
+from irscope.model.capture import Capture
+from irscope.render.report.payload import Payload
+from irscope.render.report.texts import difference
+from tests.report_browser.captures import failed, hostile, softmax, without_a_pass
+
+CAPTURES = [softmax(), without_a_pass(), failed(), hostile()]
+NAMES = ["ok", "off", "failed", "hostile"]
+
+
+def unpack(data: bytes) -> Any:
+    return json.loads(zlib.decompress(data, -zlib.MAX_WBITS))
+
+
+def applied(base: Sequence[str], packed: Mapping[str, Any]) -> list[str]:
+    """The lines that `difference` told, as `frontend/src/data/payload.ts` makes them."""
+    fresh = str(packed["l"]).split("\n")[:-1]
+    steps: list[int] = packed["o"]
+    lines: list[str] = []
+    at = end = 0
+    for index in range(0, len(steps), 3):
+        new, step, count = steps[index : index + 3]
+        lines += fresh[at : at + new]
+        at += new
+        start = end + step
+        lines += base[start : start + count]
+        end = start + count
+    return lines + fresh[at:]
+
+
+class Reader:
+    """Reads a payload the way the page does."""
+
+    def __init__(self, payload: Payload) -> None:
+        self.index: dict[str, Any] = unpack(payload.packed_index())
+        self.chunks = payload.packed_chunks()
+
+    def blob(self, chunk: int, place: list[int]) -> Any:
+        return unpack(self.chunks[chunk][place[0] : place[0] + place[1]])
+
+    def lines(self, number: int) -> list[str]:
+        chunk, offset, length, base = self.index["texts"][number]
+        packed = self.blob(chunk, [offset, length])
+        return applied(self.lines(base), packed) if "o" in packed else packed["l"].split("\n")
+
+    def text(self, number: int) -> str:
+        return "\n".join(self.lines(number))
+
+
+@pytest.mark.parametrize("capture", CAPTURES, ids=NAMES)
+def test_every_text_comes_back(capture: Capture) -> None:
+    reader = Reader(Payload([softmax(), capture]))
+    row = reader.index["captures"][1]
+    for stage, item in zip(row["stages"], capture.artifacts, strict=True):
+        assert ("text" in stage) == isinstance(item.data, str)
+        if isinstance(item.data, str):
+            assert reader.text(stage["text"]) == item.data
+    for one, snapshot in zip(reader.blob(1, row["passes"]), capture.snapshots, strict=True):
+        before, after = capture.text_before(snapshot), capture.text_after(snapshot)
+        assert (reader.text(one["before"]) if "before" in one else None) == before
+        assert (reader.text(one["after"]) if "after" in one else None) == after
+    assert [reader.text(text) for _, text in row["sources"]] == [item.text for item in capture.sources]
+    assert reader.text(row["kernelSource"]) == capture.launch.kernel.source
+
+
+def test_locations_come_back() -> None:
+    capture = softmax()
+    reader = Reader(Payload([capture]))
+    packed = reader.blob(0, reader.index["captures"][0]["locations"])
+    runs = packed["stages"]["ttgir"]
+    lines = [chain for chain, count in zip(runs[::2], runs[1::2], strict=True) for _ in range(count)]
+    wanted = read_locations(capture.text("ttgir"), "mlir")
+    assert len(lines) == len(wanted.by_line)
+    for number, chain in enumerate(lines, 1):
+        frames = [] if chain < 0 else [packed["frames"][index] for index in packed["chains"][chain]]
+        assert [(packed["files"][file], line, column) for file, line, column, *_ in frames] == [
+            (frame.file, frame.line, frame.column) for frame in wanted.chain_at(number)
+        ]
+
+
+def test_equal_texts_are_stored_once() -> None:
+    one, two = Payload([softmax()]), Payload([softmax(), softmax()])
+    assert len(one.index["texts"]) == len(two.index["texts"])
+
+
+def test_the_index_is_plain_json() -> None:
+    index = Payload(CAPTURES).index
+    assert json.loads(json.dumps(index))["version"] == 1
+
+
+LINES = st.lists(st.sampled_from(["a", "b", "", "  }", "%0 = x loc(#loc1)", "%0 = x loc(#loc2)"]), max_size=30)
+
+
+@given(LINES, LINES)
+def test_a_difference_makes_the_lines_again(base: list[str], lines: list[str]) -> None:
+    assert applied(base, difference(base, lines)) == lines

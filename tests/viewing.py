@@ -1,0 +1,125 @@
+"""What works with neither Triton nor torch: `python -m tests.viewing PYTHON` tries an installed irscope.
+
+PYTHON is an interpreter that has irscope installed, and nothing that recording needs. Every command that reads must do
+so, and every command that records must say in one line what to install. The commands run in a folder of their own, so
+that what is tried is the installed package and not this checkout.
+"""
+
+from __future__ import annotations
+
+import lzma
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+_LAYOUTS = ROOT / "tests" / "data" / "layouts"
+CAPTURE, OTHER = str(_LAYOUTS / "matmul-cuda-80.irscope"), str(_LAYOUTS / "matmul-hip-gfx942.irscope")
+_DUMP = ROOT / "tests" / "data" / "dumps" / "3.6.0.cuda90.stderr.xz"
+_SCRIPT = str(ROOT / "examples" / "softmax.py")
+_KERNEL = (str(ROOT / "examples" / "vector_add.py::add_kernel"), "--signature", "*fp32,*fp32,*fp32,i32")
+_ENCODING = "#ttg.blocked<{sizePerThread = [4], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>"
+
+READS: tuple[tuple[str, ...], ...] = (
+    ("--help",),
+    ("--version",),
+    ("diff", "--help"),
+    ("ls",),
+    ("show", CAPTURE),
+    ("show", CAPTURE, "--stage", "ttgir"),
+    ("show", CAPTURE, "--json"),
+    ("passes", CAPTURE),
+    ("diff", CAPTURE, OTHER, "--stat"),
+    ("source", CAPTURE),
+    ("layout", CAPTURE),
+    ("layout", CAPTURE, "--costs"),
+    ("graph", CAPTURE, "--stage", "ttgir", "-o", "graph.gv"),
+    ("report", CAPTURE, "-o", "report.html"),
+    ("import", "dump.log", "-o", "imported.irscope"),
+)
+RECORDS: tuple[tuple[str, ...], ...] = (
+    ("dump", _SCRIPT),
+    ("dump", *_KERNEL, "--constexpr", "BLOCK=1024"),
+    ("dump", CAPTURE, "--target", "cuda:90"),
+    ("passes", _SCRIPT),
+    ("diff", CAPTURE, "--disable-pass", "coalesce"),
+    ("source", _SCRIPT),
+    ("layout", _ENCODING, "--shape", "1024"),
+    ("graph", _SCRIPT, "--stage", "ttgir"),
+    ("report", _SCRIPT, "-o", "script.html"),
+    ("ablate", CAPTURE),
+    ("bisect", CAPTURE, "--stage", "ttgir", "--check-regs", "100"),
+    ("run", _SCRIPT),
+    ("bench", _SCRIPT),
+)
+REMEDY = "pip install 'irscope[triton]'"
+_IMPORTS = """
+import irscope
+from irscope.errors import MissingTool
+def fails(call):
+    try:
+        call()
+    except MissingTool as error:
+        assert "irscope[triton]" in str(error), error
+        return True
+    return False
+assert fails(lambda: irscope.record("kernel.ttir"))
+assert fails(lambda: irscope.capture().__enter__())
+print(irscope.load(%r).ttgir[:1])
+"""
+
+
+def problems(
+    python: str, environment: Mapping[str, str], commands: tuple[tuple[str, ...], ...], remedy: str = REMEDY
+) -> list[str]:
+    """What is wrong with each command, run by an interpreter that cannot record; empty if nothing is.
+
+    `remedy`: what the last line of a command that records must hold.
+    """
+    found: list[str] = []
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "dump.log").write_bytes(lzma.decompress(_DUMP.read_bytes()))
+        env = {**environment, "IRSCOPE_HOME": str(Path(folder, "home"))}
+        for command in commands:
+            words = [python, "-m", "irscope", *command]
+            done = subprocess.run(words, capture_output=True, text=True, cwd=folder, env=env, check=False)
+            said = done.stderr.splitlines()
+            reads = command in READS
+            if "Traceback" in done.stderr or done.returncode != (0 if reads else 1):
+                found.append(f"irscope {' '.join(command)}: exit {done.returncode}: {done.stderr}")
+            elif not reads and (len([line for line in said if remedy in line]) != 1 or remedy not in said[-1]):
+                found.append(f"irscope {' '.join(command)}: its last line does not say {remedy}: {done.stderr}")
+    return found
+
+
+def api_problem(python: str, environment: Mapping[str, str]) -> str:
+    """What is wrong with the Python API there, or an empty string."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "kernel.ttir").write_text("module {}\n")
+        code = _IMPORTS % CAPTURE
+        done = subprocess.run(
+            [python, "-c", code], capture_output=True, text=True, cwd=folder, env=dict(environment), check=False
+        )
+    return done.stderr
+
+
+def main() -> None:
+    """Try the interpreter that is named."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    look = "import importlib.util as u, irscope; print(u.find_spec('triton'), u.find_spec('torch'), irscope.__file__)"
+    seen = subprocess.run(
+        [sys.argv[1], "-c", look], capture_output=True, text=True, cwd="/", env=environment, check=True
+    ).stdout
+    if not seen.startswith("None None ") or str(ROOT / "irscope") in seen:
+        sys.exit(f"{sys.argv[1]} has Triton, torch or this checkout: {seen}")
+    found = problems(sys.argv[1], environment, (*READS, *RECORDS))
+    found += filter(None, [api_problem(sys.argv[1], environment)])
+    print("\n".join(found) or f"{len(READS)} commands read, {len(RECORDS)} say what to install")
+    sys.exit(bool(found))
+
+
+if __name__ == "__main__":
+    main()
