@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from irscope.ir.quoted import unescape_ir
@@ -80,7 +79,5 @@ class BinarySteps:
         if file.suffix == ".py" and file.is_file() and file.stat().st_size <= _MAX_SOURCE_BYTES:
             self._sink(SourceRead(path, file.read_text("utf-8", "replace")))
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._collect(wait=True)

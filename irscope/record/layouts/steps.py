@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-
 from irscope.model.capture import Target
-from irscope.record.layouts.protocol import Module
+from irscope.record.layouts.messages import Module
 from irscope.record.layouts.server import LayoutJob, LayoutServer
 from irscope.record.process.events import ArtifactMade, CompileBegun, EventSink, LayoutsKnown, RecordingEvent
 
@@ -42,9 +40,7 @@ class LayoutSteps:
                 del self._jobs[number]
                 self._sink(LayoutsKnown(number, tuple(job.answered_rows())))
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with self._server:
             for job in self._jobs.values():
                 self._server.wait(job)

@@ -18,7 +18,7 @@ from irscope.errors import MissingTool
 from irscope.layout.described import DescribedLayout
 from irscope.layout.rows import query_type
 from irscope.layout.thread_map import ThreadMap
-from irscope.record.layouts.protocol import Module
+from irscope.record.layouts.messages import Module
 
 _TIMEOUT_S = 300.0
 _SHOWN = 8

@@ -37,7 +37,7 @@ def own_folder() -> Iterator[Path]:
     if not hasattr(os, "fork"):
         raise MissingTool("recording needs Linux; captures that were made there can be read here.")
     sweep()
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent_of_temporaries()))
     lock = None
     try:
         lock = _locked(folder)

@@ -14,6 +14,7 @@ import pytest
 
 from irscope.errors import RecordingError
 from irscope.record.gpu.messages import COMMANDS, DEVICE_EVENTS
+from irscope.record.layouts.messages import Message, Question
 from irscope.record.process.child import MessageStream
 from irscope.record.process.codec import MessageError, MessageReader, MessageWriter, frame_of
 from irscope.record.process.events import EVENTS, Note, PassEnded, ScriptEnd, SourceRead
@@ -23,7 +24,9 @@ from irscope.record.variants import messages as pool_messages
 from tests.record.telling_child import telling_child
 
 MESSAGES = tuple(
-    dict.fromkeys((*DEVICE_EVENTS, *COMMANDS, *pool_messages.COMMANDS, *pool_messages.ANSWERS, RecordRequest))
+    dict.fromkeys(
+        (*DEVICE_EVENTS, *COMMANDS, *pool_messages.COMMANDS, *pool_messages.ANSWERS, Question, Message, RecordRequest)
+    )
 )
 SAMPLES: dict[Any, Any] = {
     bool: True,
