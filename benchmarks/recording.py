@@ -55,7 +55,8 @@ def recorded(level):
     # As in the recording process: each event is written to a pipe, here to a file.
     def action():
         with open(os.devnull, "wb") as stream:
-            with watch_compiles(Watch(MessageWriter(stream.fileno()), snapshots=level, log_path=log)):
+            request = RecordRequest(mode="script", snapshots=level, log_path=log)
+            with watch_compiles(Watch(MessageWriter(stream.fileno()), request)):
                 compile_case(case, target)
     return action
 
@@ -77,7 +78,7 @@ for _ in range(rounds):
         times[name].append(timed(action))
 assembly = Assembly(RecordRequest(mode="script", snapshots="all"), "", "")
 with tempfile.TemporaryDirectory() as folder, triton_api.private_cache(Path(folder)):
-    with watch_compiles(Watch(sink=assembly.feed, snapshots="all")):
+    with watch_compiles(Watch(assembly.feed, RecordRequest(mode="script", snapshots="all"))):
         compile_case(case, target)
 (capture,) = assembly.captures()
 raw, last = 0, ""

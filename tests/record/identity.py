@@ -37,8 +37,8 @@ def check(case, target):
     (capture,) = assembly.captures()
     told = {artifact.stage: artifact.data for artifact in capture.artifacts}
     again = Assembly(RecordRequest(mode="text"), "", "")
-    with watch_compiles(watch := Watch(sink=again.feed)):
-        compile_text(request_from_capture(capture), watch, capture.target)
+    with watch_compiles(watch := Watch(again.feed, request_from_capture(capture))):
+        compile_text(watch, capture.target)
     remade = {artifact.stage: artifact.data for artifact in again.captures()[0].artifacts}
     if any(told.get("ptx") == one.get("ptx") and one.get("cubin") != told.get("cubin") for one in (plain, remade)):
         print(f"{case.name}: ptxas makes other bytes of the same PTX, the {other_cubin(case, target)}. time")
@@ -63,7 +63,7 @@ def stale_texts(case, target, folder):
         stale += text != str(module)
         return text
 
-    watch = Watch(sink=lambda event: None, snapshots="all")
+    watch = Watch(lambda event: None, RecordRequest(mode="script", snapshots="all"))
     with replaced(LatestText, "text_of", of), triton_api.private_cache(folder), watch_compiles(watch):
         compile_case(case, target)
     return stale

@@ -22,8 +22,9 @@ from irscope.record.triton import api as triton_api
 from irscope.record.triton.versions import triton_version
 
 
-def compile_text(request: RecordRequest, watch: Watch, target: Target) -> None:
-    """Compile on from `request.text`, an artifact of `request.stage`, for a target; reported as any compile."""
+def compile_text(watch: Watch, target: Target) -> None:
+    """Compile on from the request's text, an artifact of its stage, for a target; reported as any compile."""
+    request = watch.request
     work = _retargeted(request, target)
     launch = work.launch
     if launch.set_options is not None:

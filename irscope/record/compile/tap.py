@@ -13,56 +13,14 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any
 
 from irscope.record.compile.pass_timing import split_durations, timed
+from irscope.record.compile.watched_compile import LLVM_OPTIMISER, WatchedCompile
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.patches import replaced
 
-LLVM_OPTIMISER = "llvm-opt"
-"""The name of LLVM's optimiser as a step of the pipeline."""
-
-
-@dataclass(frozen=True, slots=True)
-class PassStep:
-    """A pass about to run, as a plan's rules match it."""
-
-    stage: str
-    name: str
-    occurrence: int
-    argument: str
-    options: str
-
-
-class PassObserver(Protocol):
-    """Receives each pass of one compile."""
-
-    def pass_added(self, name: str, pipeline: str) -> PassStep:
-        """Name a pass that is about to run."""
-        ...
-
-    def pass_begins(self, step: PassStep) -> bool:
-        """Whether the pass runs."""
-        ...
-
-    def pass_ended(self, step: PassStep, module: Any, duration_us: int | None) -> None:
-        """The pass succeeded on `module`, which is None where that cannot be printed."""
-        ...
-
-    def pass_failed(self, step: PassStep, error: BaseException) -> None:
-        """The pass raised."""
-        ...
-
-    def lets_passes_run_together(self, module: Any) -> bool:
-        """Whether the passes that follow may run in one pass manager, and be reported when all are done."""
-        ...
-
-    def module_leaves_mlir(self, module: Any) -> None:
-        """The module is about to be translated to LLVM IR."""
-        ...
-
-
-_CurrentObserver = Callable[[], "PassObserver | None"]
+_CurrentObserver = Callable[[], WatchedCompile | None]
 
 
 @contextmanager
@@ -168,7 +126,7 @@ class _Added:
 class _TappedPassManager:
     """A pass manager that runs each pass in a real one of its own."""
 
-    def __init__(self, real: Any, context: Any, observer: PassObserver) -> None:
+    def __init__(self, real: Any, context: Any, observer: WatchedCompile) -> None:
         self._real = real
         self._context = context
         self._observer = observer

@@ -41,18 +41,20 @@ def watch_compiles(watch: Watch) -> Iterator[None]:
         def run(source: Any) -> Any:
             return real(source, target=target, options=options, **keywords)
 
-        if watch.current is not None or not watch.records(_kernel_name_of(src)):
+        if watch.current is not None or watch.request.kernel not in ("", _kernel_name_of(src)):
             return run(src)
         if target is None:
             target = triton_api.active_gpu_target()
-        if watch.constants:
+        if watch.request.constants:
+            # What is recorded has these constants; what is launched keeps its own.
             with contextlib.suppress(Exception):
-                _watched_compile(watch, run, with_constants(src, watch.constants), target, options, described)
+                recorded = with_constants(src, dict(watch.request.constants))
+                _watched_compile(watch, run, recorded, target, options, described)
             return run(src)
         return _watched_compile(watch, run, src, target, options, described)
 
     with ExitStack() as stack:
-        if watch.tap:
+        if not watch.request.mlir_dump_path:
             stack.enter_context(tap(backends, lambda: watch.current))
         for owner in triton_api.compile_owners():
             stack.enter_context(replaced(owner, "compile", compile))
@@ -160,7 +162,8 @@ def _hash_stand_in(backend: type, watch: Watch) -> Callable[..., Any]:
 
     def hash(self: Any) -> str:
         # Part of the cache's key, so that two plans never share an entry.
-        return f"{real(self)}-irscope[{watch.plan}]" if watch.plan else real(self)
+        plan = watch.request.plan
+        return f"{real(self)}-irscope[{plan}]" if plan else real(self)
 
     return hash
 

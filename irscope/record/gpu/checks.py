@@ -21,17 +21,17 @@ from irscope.record.gpu.launch import Compiles, compile_again, end_in_fault, fir
 from irscope.record.gpu.messages import (
     Alive,
     CheckScript,
-    DeviceSink,
     LaunchBegun,
     LaunchChecked,
     LaunchEnded,
     LaunchPlace,
 )
+from irscope.record.process.events import EventSink
 from irscope.record.programs.worker import work
 from irscope.record.triton.autotuner import is_timing
 
 
-def check_script(command: CheckScript, sink: DeviceSink, folder: Path) -> None:
+def check_script(command: CheckScript, sink: EventSink, folder: Path) -> None:
     """Run the script and check its launches."""
     compiles = Compiles(sink)
 
@@ -44,7 +44,7 @@ def check_script(command: CheckScript, sink: DeviceSink, folder: Path) -> None:
 
 
 class _Checker:
-    def __init__(self, compiles: Compiles, watch: Watch, sink: DeviceSink, command: CheckScript) -> None:
+    def __init__(self, compiles: Compiles, watch: Watch, sink: EventSink, command: CheckScript) -> None:
         self._compiles = compiles
         self._watch = watch
         self._sink = sink
@@ -121,10 +121,10 @@ class _Checker:
 
     def _compiled(self, kernel: Any, options: dict[str, Any]) -> Any:
         watch = self._watch
-        before = watch.plan, watch.sink, watch.snapshots
+        before = watch.request, watch.sink
         # Not reported: what is recorded is the plan's own compile.
-        watch.plan, watch.sink, watch.snapshots = PassPlan(), lambda _: None, "none"
+        watch.request, watch.sink = replace(watch.request, plan=PassPlan(), snapshots="none"), lambda _: None
         try:
             return compile_again(kernel, options)
         finally:
-            watch.plan, watch.sink, watch.snapshots = before
+            watch.request, watch.sink = before

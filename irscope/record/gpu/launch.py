@@ -23,7 +23,6 @@ from irscope.record.gpu.messages import (
     Ceilings,
     CheckVariant,
     Command,
-    DeviceSink,
     Fault,
     LaunchInfo,
     LaunchPlace,
@@ -37,6 +36,7 @@ from irscope.record.gpu.messages import (
 from irscope.record.process.events import (
     CompileBegun,
     CompileEnded,
+    EventSink,
     Launched,
     OptionsKnown,
     RecordingEvent,
@@ -54,7 +54,7 @@ class _StopScript(BaseException):
 class Compiles:
     """A sink that passes events on, and knows the number of each compile: its place among the captures, from 1."""
 
-    def __init__(self, sink: DeviceSink) -> None:
+    def __init__(self, sink: EventSink) -> None:
         self._sink = sink
         self._numbers: dict[int, int] = {}
         self._by_hash: dict[str, int] = {}
@@ -93,7 +93,7 @@ class _PinnedLaunch:
         if wait:
             torch.cuda.synchronize()
 
-    def prepare(self, sink: DeviceSink) -> None:
+    def prepare(self, sink: EventSink) -> None:
         """Run the launch as it is, for what the variants are compared with."""
         torch.cuda.set_device(self.device)
         sink(Alive())
@@ -122,7 +122,7 @@ class _PinnedLaunch:
         for label, kernel in other_baselines(self.kernel, self.options, compile_):
             yield label, partial(self.run, kernel)
 
-    def do(self, command: Command, sink: DeviceSink) -> None:
+    def do(self, command: Command, sink: EventSink) -> None:
         """Do one command, and report the result."""
         alive = partial(sink, Alive())
         match command:
@@ -138,7 +138,7 @@ class _PinnedLaunch:
             case _:
                 return
 
-    def _time(self, command: TimeVariants, sink: DeviceSink, alive: Callable[[], None]) -> None:
+    def _time(self, command: TimeVariants, sink: EventSink, alive: Callable[[], None]) -> None:
         from irscope.record.gpu.timing import time_launches
 
         # Its own program once more, loaded elsewhere: what that differs from itself is noise.
@@ -179,7 +179,7 @@ def compile_again(kernel: Any, options: dict[str, Any]) -> Any:
     return triton_api.compile_function()(kernel.src, target=kernel.metadata.target, options=chosen_options(options))
 
 
-def pin_launch(command: PinLaunch, sink: DeviceSink, folder: Path) -> _PinnedLaunch:
+def pin_launch(command: PinLaunch, sink: EventSink, folder: Path) -> _PinnedLaunch:
     """Run a script under the empty plan up to a launch, and keep that.
 
     Raises RecordingError if the script ends without it.
@@ -221,7 +221,7 @@ def pin_launch(command: PinLaunch, sink: DeviceSink, folder: Path) -> _PinnedLau
     return pinned[0]
 
 
-def _guarded(measure: Callable[[], Agreement], sink: DeviceSink) -> Agreement:
+def _guarded(measure: Callable[[], Agreement], sink: EventSink) -> Agreement:
     """What `measure` gives; "failed" where a launch is refused. A fault of the GPU is told, and ends the process."""
     try:
         return measure()
@@ -231,7 +231,7 @@ def _guarded(measure: Callable[[], Agreement], sink: DeviceSink) -> Agreement:
         return Agreement("failed", detail=first_line(error))
 
 
-def end_in_fault(detail: str, sink: DeviceSink, where: LaunchPlace | None = None) -> NoReturn:
+def end_in_fault(detail: str, sink: EventSink, where: LaunchPlace | None = None) -> NoReturn:
     """Report a fault, and end the process: nothing more can be launched in it."""
     sink(Fault(detail, where))
     os._exit(1)

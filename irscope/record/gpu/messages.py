@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Union, get_args
 
 from irscope.device.measurement import Agreement
-from irscope.record.process.events import RecordingEvent
+from irscope.record.process.events import EVENTS, RecordingEvent, event_kinds
 from irscope.record.process.request import RecordRequest
 
 # Commands; the first says what to do
@@ -88,24 +87,24 @@ class LaunchPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class Alive:
+class Alive(RecordingEvent):
     """A launch has ended: the next one has the whole time-out again."""
 
 
 @dataclass(frozen=True, slots=True)
-class LaunchBegun:
+class LaunchBegun(RecordingEvent):
     """A launch begins."""
 
     where: LaunchPlace
 
 
 @dataclass(frozen=True, slots=True)
-class LaunchEnded:
+class LaunchEnded(RecordingEvent):
     """The launch that began has ended."""
 
 
 @dataclass(frozen=True, slots=True)
-class LaunchChecked:
+class LaunchChecked(RecordingEvent):
     """A launch was checked."""
 
     where: LaunchPlace
@@ -113,7 +112,7 @@ class LaunchChecked:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(RecordingEvent):
     """The GPU takes nothing more from the process, which ends now."""
 
     detail: str
@@ -121,7 +120,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class LaunchInfo:
+class LaunchInfo(RecordingEvent):
     """What is known of the launch that is pinned."""
 
     launch: int
@@ -142,14 +141,14 @@ class LaunchInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class VariantChecked:
+class VariantChecked(RecordingEvent):
     """The answer to CheckVariant."""
 
     agreement: Agreement
 
 
 @dataclass(frozen=True, slots=True)
-class VariantsTimed:
+class VariantsTimed(RecordingEvent):
     """The answer to TimeVariants."""
 
     times_us: tuple[tuple[float, ...], ...]
@@ -157,7 +156,7 @@ class VariantsTimed:
 
 
 @dataclass(frozen=True, slots=True)
-class Ceilings:
+class Ceilings(RecordingEvent):
     """What the device reaches at best, measured on the spot."""
 
     bytes_per_s: float
@@ -166,18 +165,5 @@ class Ceilings:
     """Of torch's matrix product of a dtype; None if it has none."""
 
 
-DeviceEvent = Union[  # noqa: UP007
-    RecordingEvent,
-    Alive,
-    LaunchBegun,
-    LaunchEnded,
-    LaunchChecked,
-    Fault,
-    LaunchInfo,
-    VariantChecked,
-    VariantsTimed,
-    Ceilings,
-]
-DEVICE_EVENTS: tuple[type[DeviceEvent], ...] = get_args(DeviceEvent)
-
-DeviceSink = Callable[[DeviceEvent], None]
+DEVICE_EVENTS = (*EVENTS, *event_kinds(globals()))
+"""What the stream of this process may hold."""

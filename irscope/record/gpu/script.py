@@ -11,7 +11,6 @@ from irscope.errors import RecordingError, UsageError
 from irscope.model.capture import Capture
 from irscope.record.gpu.messages import (
     CheckScript,
-    DeviceEvent,
     Fault,
     LaunchBegun,
     LaunchChecked,
@@ -20,7 +19,7 @@ from irscope.record.gpu.messages import (
 )
 from irscope.record.gpu.process import DeviceProcess, device_process
 from irscope.record.gpu.session import LAUNCH_TIMEOUT_S
-from irscope.record.process.events import Done, Refused, ScriptEnd
+from irscope.record.process.events import Done, RecordingEvent, Refused, ScriptEnd
 from irscope.record.process.own_folder import own_folder
 from irscope.record.process.request import RecordRequest
 from irscope.record.process.session import Progress
@@ -121,7 +120,7 @@ class _Follower:
                 return self._ended(event is None)
             self._take(event)
 
-    def _take(self, event: DeviceEvent) -> None:
+    def _take(self, event: RecordingEvent) -> None:
         match event:
             case LaunchBegun():
                 self._launching = event.where

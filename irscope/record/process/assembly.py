@@ -44,7 +44,7 @@ from irscope.record.process.events import (
     SourceRead,
     Timed,
 )
-from irscope.record.process.open_capture import LateFacts, OpenCapture, snapshot_of
+from irscope.record.process.open_capture import LateFacts, OpenCapture
 from irscope.record.process.request import RecordRequest
 
 # "/home/jos\C3\A9/matmul.py"
@@ -190,7 +190,7 @@ class Assembly:
         )
 
     def _pass_failed(self, item: OpenCapture, event: PassFailed) -> None:
-        failed = item.running or snapshot_of(event)
+        failed = event.step
         item.failure = self._failure(item, "pass", event.message, failed.stage, failed.label, event.diagnostics)
         item.fail(failed)
 

@@ -23,7 +23,6 @@ from irscope.record.process.events import (
     ParseEnded,
     PassBegun,
     PassEnded,
-    PassEvent,
     PassingText,
     PassSkipped,
     PassText,
@@ -102,13 +101,12 @@ class OpenCapture:
                 self.artifacts[event.stage] = Artifact(event.stage, event.data, event.duration_us)
                 self.running = None
             case PassBegun():
-                self.running, self.log_from = snapshot_of(event), event.log
+                self.running, self.log_from = event.step, event.log
             case PassSkipped():
-                self.snapshots[event.index] = replace(snapshot_of(event), outcome="skipped", changed=False)
+                self.snapshots[event.step.index] = replace(event.step, outcome="skipped", changed=False)
             case PassEnded():
-                begun = self.running or snapshot_of(event)
-                self.snapshots[event.index] = replace(
-                    begun, changed=event.changed, text=event.data, duration_us=event.duration_us
+                self.snapshots[event.step.index] = replace(
+                    event.step, changed=event.changed, text=event.data, duration_us=event.duration_us
                 )
                 self.running = None
             case PassingText():
@@ -153,8 +151,3 @@ class OpenCapture:
         if failed is not None:
             self.snapshots[failed.index] = replace(failed, outcome="failed", changed=None)
         self.running = None
-
-
-def snapshot_of(event: PassEvent) -> PassSnapshot:
-    """The pass of an event, as it stands before it runs."""
-    return PassSnapshot(event.index, event.stage, event.name, event.occurrence, event.argument, event.options)

@@ -66,7 +66,7 @@ def capture_in_process(plan: PassPlan, snapshots: SnapshotLevel) -> Iterator[Rec
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="irscope-")))
         layout_sink = stack.enter_context(LayoutSteps(assembly.feed, fork=False))
         sink = stack.enter_context(BinarySteps(layout_sink, request))
-        watch = Watch(sink=sink, plan=plan, snapshots=snapshots, assumptions=assumptions_under_way)
+        watch = Watch(sink, request, assumptions=assumptions_under_way)
         stack.enter_context(triton_api.private_cache(folder))
         # What was compiled before is compiled again, and what is compiled here is not found later.
         stack.enter_context(triton_api.fresh_kernels_in_memory())

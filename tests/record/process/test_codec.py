@@ -13,6 +13,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import pytest
 
 from irscope.errors import RecordingError
+from irscope.model.capture import PassSnapshot
 from irscope.record.gpu.messages import COMMANDS, DEVICE_EVENTS
 from irscope.record.layouts.messages import Message, Question
 from irscope.record.process.child import MessageStream
@@ -154,7 +155,7 @@ def test_a_stream_ends_where_its_writer_does() -> None:
     sink = MessageWriter(write_end)
     assert stream.read(0) == []
     sink(ScriptEnd(3, "it failed"))
-    sink(PassEnded(0, 1, "ttir", "cse", 1, data="module {}"))
+    sink(PassEnded(0, PassSnapshot(1, "ttir", "cse", 1), data="module {}"))
     assert [type(event) for event in stream.read(1)] == [ScriptEnd, PassEnded]
     os.close(write_end)
     assert stream.read(1) == []
