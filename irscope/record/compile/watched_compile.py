@@ -17,22 +17,8 @@ from typing import Any
 
 from irscope.model.assumption import Assumption
 from irscope.model.capture import Launch, PassSnapshot, Target
-from irscope.record.process.events import (
-    ArtifactMade,
-    CompileBegun,
-    CompileFailed,
-    EventSink,
-    LlvmDump,
-    PassBegun,
-    PassEnded,
-    PassFailed,
-    PassingText,
-    PassSkipped,
-    PassText,
-    RecordingEvent,
-    StageBegun,
-    StageFailed,
-)
+from irscope.record.process import events
+from irscope.record.process.events import EventSink
 from irscope.record.process.own_folder import parent_of_temporaries
 from irscope.record.process.request import RecordRequest
 from irscope.record.triton import api as triton_api
@@ -86,7 +72,7 @@ class Watch:
         """End this thread's compile."""
         self._local.compile = None
 
-    def report(self, event: RecordingEvent) -> None:
+    def report(self, event: events.RecordingEvent) -> None:
         """Send an event."""
         self.sink(event)
 
@@ -116,7 +102,7 @@ class WatchedCompile:
         self._unreported = False
         """Whether the module after the last pass was not printed for its snapshot."""
 
-    def report(self, event: RecordingEvent) -> None:
+    def report(self, event: events.RecordingEvent) -> None:
         """Send an event about this compile."""
         self.report_begin()
         self.watch.sink(event)
@@ -129,13 +115,13 @@ class WatchedCompile:
         """Report that the compile begins, unless that was reported."""
         if (launch := self._begin) is not None:
             self._begin = None
-            self.watch.sink(CompileBegun(self.number, self.target, launch, self.log_from))
+            self.watch.sink(events.CompileBegun(self.number, self.target, launch, self.log_from))
 
     def failed(self, error: BaseException, described: dict[str, str]) -> None:
         """Report the compile's exception; before its first stage, with the output of the front end or the parser."""
         self.watch.last_error = error
         diagnostics = "" if self.stage else self.diagnostics(error)
-        self.report(CompileFailed(self.number, **described, diagnostics=diagnostics, log="".join(self.printed)))
+        self.report(events.CompileFailed(self.number, **described, diagnostics=diagnostics, log="".join(self.printed)))
 
     # Stages
 
@@ -152,13 +138,13 @@ class WatchedCompile:
             self.stage = name
             self.metadata = metadata
             self.log_from = self._log_size()
-            self.report(StageBegun(self.number, name, self.log_from))
+            self.report(events.StageBegun(self.number, name, self.log_from))
             started, overhead = time.perf_counter_ns(), self._overhead_ns
             try:
                 with self._switches(name):
                     result = function(source, metadata)
             except BaseException as error:
-                self.report(StageFailed(self.number, name, self.diagnostics(error)))
+                self.report(events.StageFailed(self.number, name, self.diagnostics(error)))
                 raise
             duration_ns = time.perf_counter_ns() - started - (self._overhead_ns - overhead)
             self._report_artifact(name, result, duration_ns // 1000)
@@ -198,13 +184,13 @@ class WatchedCompile:
         with environment_variable("LLVM_IR_ENABLE_DUMP", "1"):
             before = self._log_size()
             yield
-            self.report(LlvmDump(self.number, stage, self._log_since(before)))
+            self.report(events.LlvmDump(self.number, stage, self._log_since(before)))
 
     def _report_source(self, source: Any) -> None:
         if triton_api.is_mlir_module(source):
             source = self._print(source)
         if isinstance(source, str):
-            self.report(ArtifactMade(self.number, self._source_name, source))
+            self.report(events.ArtifactMade(self.number, self._source_name, source))
 
     _source_name = "source"
 
@@ -215,7 +201,7 @@ class WatchedCompile:
     def _report_artifact(self, name: str, result: Any, duration_us: int) -> None:
         data = self._print(result) if triton_api.is_mlir_module(result) else result
         data = data if isinstance(data, (str, bytes)) else str(data)
-        self.report(ArtifactMade(self.number, name, data, duration_us))
+        self.report(events.ArtifactMade(self.number, name, data, duration_us))
 
     def _print(self, module: Any) -> str:
         started = time.perf_counter_ns()
@@ -237,10 +223,10 @@ class WatchedCompile:
     def pass_begins(self, step: PassSnapshot) -> bool:
         """Report a pass before it runs, in case it never returns; returns whether the plan lets it run."""
         if self.request.plan.skips(step) or self._is_behind(step):
-            self.report(PassSkipped(self.number, step))
+            self.report(events.PassSkipped(self.number, step))
             return False
         self.log_from = self._log_size()
-        self.report(PassBegun(self.number, step, self.log_from))
+        self.report(events.PassBegun(self.number, step, self.log_from))
         return True
 
     def _is_behind(self, step: PassSnapshot) -> bool:
@@ -262,7 +248,7 @@ class WatchedCompile:
                 self._latest.invalidate()
             self._last_index = step.index
         data = None if changed is False else text
-        self.report(PassEnded(self.number, step, changed, duration_us, data))
+        self.report(events.PassEnded(self.number, step, changed, duration_us, data))
         if module is not None and self._unreported and self._is_slow():
             self._report_passing_text(module, step)
         self._overhead_ns += time.perf_counter_ns() - started
@@ -271,7 +257,7 @@ class WatchedCompile:
         # Kept only until the next pass succeeds: snapshots must not depend on the speed of this machine.
         before = self._latest.text
         text = self._latest.text_of(module)
-        self.report(PassingText(self.number, step.index, None if text == before else text))
+        self.report(events.PassingText(self.number, step.index, None if text == before else text))
 
     def _is_slow(self) -> bool:
         limit_s = self.request.limit_s
@@ -280,7 +266,7 @@ class WatchedCompile:
 
     def pass_failed(self, step: PassSnapshot, error: BaseException) -> None:
         """Report a pass's exception and MLIR's diagnostics."""
-        self.report(PassFailed(self.number, step, str(error), self.diagnostics(error)))
+        self.report(events.PassFailed(self.number, step, str(error), self.diagnostics(error)))
 
     def lets_passes_run_together(self, module: Any) -> bool:
         """Whether the passes that follow may run in one pass manager: by default, those on the LLVM dialect may.
@@ -295,7 +281,7 @@ class WatchedCompile:
     def module_leaves_mlir(self, module: Any) -> None:
         """Report the module before its translation to LLVM IR, if the last pass's text was not reported."""
         if self._unreported and self._last_index is not None and self.request.snapshots != "none":
-            self.report(PassText(self.number, self._last_index, self._print(module)))
+            self.report(events.PassText(self.number, self._last_index, self._print(module)))
 
     def _prints(self, module: Any) -> bool:
         if self.request.snapshots == "none":

@@ -9,14 +9,7 @@ from typing import Any
 from irscope.device.measurement import Agreement, Verdict
 from irscope.errors import RecordingError, UsageError
 from irscope.model.capture import Capture
-from irscope.record.gpu.messages import (
-    CheckScript,
-    Fault,
-    LaunchBegun,
-    LaunchChecked,
-    LaunchEnded,
-    LaunchPlace,
-)
+from irscope.record.gpu import messages
 from irscope.record.gpu.process import DeviceProcess, device_process
 from irscope.record.gpu.session import LAUNCH_TIMEOUT_S
 from irscope.record.process.events import Done, RecordingEvent, Refused, ScriptEnd
@@ -90,7 +83,7 @@ def check_script_on_device(
     """
     if request.mode != "script":
         raise UsageError("only what a script launches can be run: give the FILE, not a signature, a capture or IR.")
-    first = CheckScript(request, launch, every)
+    first = messages.CheckScript(request, launch, every)
     with (
         own_folder() as folder,
         device_process(first, folder, progress=progress, echo=echo) as child,
@@ -104,7 +97,7 @@ class _Follower:
         self._timeout_s = timeout_s
         self._launch_timeout_s = launch_timeout_s
         self._rows: list[_LaunchCheck] = []
-        self._launching: LaunchPlace | None = None
+        self._launching: messages.LaunchPlace | None = None
         self._fault = ""
 
     def follow(self) -> ScriptCheck:
@@ -122,13 +115,13 @@ class _Follower:
 
     def _take(self, event: RecordingEvent) -> None:
         match event:
-            case LaunchBegun():
+            case messages.LaunchBegun():
                 self._launching = event.where
-            case LaunchEnded():
+            case messages.LaunchEnded():
                 self._launching = None
-            case LaunchChecked():
+            case messages.LaunchChecked():
                 self._rows.append(_row(event.where, event.agreement))
-            case Fault():
+            case messages.Fault():
                 self._fault = event.detail
                 if event.where is not None:
                     self._add(event.where, "fault", self._fault)
@@ -138,7 +131,7 @@ class _Follower:
             case _:
                 return
 
-    def _add(self, where: LaunchPlace, verdict: Verdict, detail: str) -> None:
+    def _add(self, where: messages.LaunchPlace, verdict: Verdict, detail: str) -> None:
         if where.empty_plan:
             detail = f"under the empty plan already: {detail}"
         fresh = _row(where, Agreement(verdict, detail=detail))
@@ -176,7 +169,7 @@ class _Follower:
         return ScriptCheck(tuple(rows), captures, self._child.assembly.script_end, ended)
 
 
-def _row(where: LaunchPlace, agreement: Agreement) -> _LaunchCheck:
+def _row(where: messages.LaunchPlace, agreement: Agreement) -> _LaunchCheck:
     return _LaunchCheck(where.launch, where.count, where.kernel, where.grid, agreement)
 
 

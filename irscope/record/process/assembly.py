@@ -26,24 +26,9 @@ from irscope.model.capture import (
 )
 from irscope.model.failure import Failure, FailureKind
 from irscope.model.plain import tupled
+from irscope.record.process import events
 from irscope.record.process.assembler_errors import ASSEMBLED_FROM
 from irscope.record.process.diagnosis import explained
-from irscope.record.process.events import (
-    Begun,
-    CompileBegun,
-    CompileEvent,
-    CompileFailed,
-    Done,
-    Launched,
-    Note,
-    OtherProcesses,
-    PassFailed,
-    RecordingEvent,
-    Refused,
-    ScriptEnd,
-    SourceRead,
-    Timed,
-)
 from irscope.record.process.open_capture import LateFacts, OpenCapture
 from irscope.record.process.request import RecordRequest
 
@@ -61,8 +46,8 @@ class Assembly:
         self._environment = Environment(command=command, date=date)
         self._open: dict[int, OpenCapture] = {}
         self._sources: dict[str, str] = {}
-        self.script_end: ScriptEnd | None = None
-        self.refusal: Refused | None = None
+        self.script_end: events.ScriptEnd | None = None
+        self.refusal: events.Refused | None = None
         """Why the recording process refused, if it did."""
         self.notes: list[str] = []
         self.real = False
@@ -95,36 +80,36 @@ class Assembly:
         """Whether a compile is under way."""
         return any(not item.ended for item in self._open.values())
 
-    def feed(self, event: RecordingEvent) -> None:
+    def feed(self, event: events.RecordingEvent) -> None:
         """Take one event."""
         match event:
-            case CompileBegun():
+            case events.CompileBegun():
                 self._open[event.n] = OpenCapture(event.target, event.launch, log_from=event.log)
-            case PassFailed():
+            case events.PassFailed():
                 self._pass_failed(self._open[event.n], event)
-            case CompileFailed():
+            case events.CompileFailed():
                 self._compile_failed(self._open[event.n], event)
-            case CompileEvent():
+            case events.CompileEvent():
                 self._open[event.n].take(event)
-            case Begun():
+            case events.Begun():
                 self._begun(event)
-            case Note():
+            case events.Note():
                 self.notes.append(event.text)
-            case Launched():
+            case events.Launched():
                 self._launched(event)
-            case Timed():
+            case events.Timed():
                 # On the virtual GPU nothing was timed: no configuration won.
                 if self.real:
                     self._timed.setdefault((event.kernel, event.tuning), {})[event.config] = event.times_ms
-            case SourceRead():
+            case events.SourceRead():
                 self._sources[event.path] = event.data
-            case ScriptEnd():
+            case events.ScriptEnd():
                 self.script_end = replace(event, target=" ".join(self._request.targets))
-            case OtherProcesses():
+            case events.OtherProcesses():
                 self._note_processes(event)
-            case Refused():
+            case events.Refused():
                 self.refusal = event
-            case Done():
+            case events.Done():
                 self.done = True
 
     @property
@@ -176,7 +161,7 @@ class Assembly:
         failure = Failure(kind, message, stage, label, said)
         return explained(failure, self._request, texts, self._sources, item.launch.kernel.name)
 
-    def _begun(self, event: Begun) -> None:
+    def _begun(self, event: events.Begun) -> None:
         self.real = event.real
         self._environment = replace(
             self._environment,
@@ -189,12 +174,12 @@ class Assembly:
             tools=tuple(sorted(event.tools.items())),
         )
 
-    def _pass_failed(self, item: OpenCapture, event: PassFailed) -> None:
+    def _pass_failed(self, item: OpenCapture, event: events.PassFailed) -> None:
         failed = event.step
         item.failure = self._failure(item, "pass", event.message, failed.stage, failed.label, event.diagnostics)
         item.fail(failed)
 
-    def _compile_failed(self, item: OpenCapture, event: CompileFailed) -> None:
+    def _compile_failed(self, item: OpenCapture, event: events.CompileFailed) -> None:
         stage, parsing = item.failed_stage, item.parsing
         item.fail(None)
         item.end()
@@ -213,13 +198,13 @@ class Assembly:
         said = item.failed_diagnostics or event.diagnostics or event.log
         item.failure = self._failure(item, kind, message, stage, "", said)
 
-    def _launched(self, event: Launched) -> None:
+    def _launched(self, event: events.Launched) -> None:
         for item in self._open.values():
             if item.hash and item.hash == event.hash and item.launch.grid is None:
                 assumptions = joined((*item.launch.assumptions, *event.assumptions))
                 item.launch = replace(item.launch, grid=event.grid, assumptions=assumptions)
 
-    def _note_processes(self, event: OtherProcesses) -> None:
+    def _note_processes(self, event: events.OtherProcesses) -> None:
         if event.launched:
             who = "1 forked process" if event.launched == 1 else f"{event.launched} forked processes"
             self.notes.append(f"{who} of the script launched kernels, which were not recorded: only its own are.")
