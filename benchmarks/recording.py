@@ -76,7 +76,7 @@ times = {{name: [] for name in actions}}
 for _ in range(rounds):
     for name, action in actions.items():
         times[name].append(timed(action))
-assembly = Assembly(RecordRequest(mode="script", snapshots="all"), "", "")
+assembly = Assembly(RecordRequest(mode="script", snapshots="all"))
 with tempfile.TemporaryDirectory() as folder, triton_api.private_cache(Path(folder)):
     with watch_compiles(Watch(assembly.feed, RecordRequest(mode="script", snapshots="all"))):
         compile_case(case, target)

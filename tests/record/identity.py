@@ -30,13 +30,13 @@ def check(case, target):
     with tempfile.TemporaryDirectory() as folder:
         with triton_api.private_cache(Path(folder, "plain")):
             plain = compile_case(case, target).asm
-        assembly = Assembly(RecordRequest(mode="script"), "", "")
+        assembly = Assembly(RecordRequest(mode="script"))
         with triton_api.private_cache(Path(folder, "tapped")), watch_compiles(Watch(sink=assembly.feed)):
             tapped = compile_case(case, target).asm
         stale = stale_texts(case, target, Path(folder, "printed"))
     (capture,) = assembly.captures()
     told = {artifact.stage: artifact.data for artifact in capture.artifacts}
-    again = Assembly(RecordRequest(mode="text"), "", "")
+    again = Assembly(RecordRequest(mode="text"))
     with watch_compiles(watch := Watch(again.feed, request_from_capture(capture))):
         compile_text(watch, capture.target)
     remade = {artifact.stage: artifact.data for artifact in again.captures()[0].artifacts}

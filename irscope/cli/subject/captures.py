@@ -60,10 +60,10 @@ def with_sass(capture: Capture) -> Capture:
     """A capture with SASS; if the recording left it out, the cubin is disassembled and the result stored."""
     if "cubin" not in capture.stages or "sass" in capture.stages:
         return capture
-    from irscope.record.binaries.disassembly import disassemble, installed_nvdisasm
+    from irscope.record.binaries.disassembly import Disassembly, installed_nvdisasm
 
     cubin = capture.artifact("cubin").data
-    text = disassemble(cubin, installed_nvdisasm()) if isinstance(cubin, bytes) else None
+    text = Disassembly(cubin, installed_nvdisasm()).result() if isinstance(cubin, bytes) else None
     if text is None:
         say("The recording left the SASS out, and no nvdisasm is here: pip install 'irscope[triton]' brings one.")
         return capture

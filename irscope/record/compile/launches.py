@@ -34,7 +34,7 @@ def describe_launch(src: Any) -> Launch:
             for path, rows in sorted((src.attrs or {}).items())
             if rows
         ),
-        language="gluon" if triton_api.gluon_kernel(function) else "triton",
+        language="gluon" if function.is_gluon() else "triton",
     )
 
 

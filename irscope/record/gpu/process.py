@@ -87,4 +87,4 @@ def device_process(
     module = "irscope.record.gpu.child"
     with child_process(module, folder, DEVICE_EVENTS, interpreter=first.request.interpreter, echo=echo) as child:
         child.send(replace(first, request=replace(first.request, log_path=str(child.log))))
-        yield DeviceProcess(child, Assembly.begun_now(first.request), progress)
+        yield DeviceProcess(child, Assembly(first.request), progress)

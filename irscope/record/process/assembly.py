@@ -41,7 +41,11 @@ _DIAGNOSTICS_BYTES = 20_000
 class Assembly:
     """Takes events one by one; `captures()` is what they amount to so far."""
 
-    def __init__(self, request: RecordRequest, command: str, date: str) -> None:
+    def __init__(self, request: RecordRequest, command: str | None = None) -> None:
+        """`command`: what the user typed; None for the command of irscope that runs now."""
+        if command is None:
+            command = os.environ.get("IRSCOPE_COMMAND_LINE") or " ".join(["irscope", *sys.argv[1:]])
+        date = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
         self._request = request
         self._environment = Environment(command=command, date=date)
         self._open: dict[int, OpenCapture] = {}
@@ -54,12 +58,6 @@ class Assembly:
         self._timed: dict[tuple[str, int], dict[str, tuple[float, ...]]] = {}
         """Per tuning of a kernel, the times of each configuration: median and two quantiles, in milliseconds."""
         self.done = False
-
-    @staticmethod
-    def begun_now(request: RecordRequest) -> Assembly:
-        """One for a recording process that this command starts now."""
-        command = os.environ.get("IRSCOPE_COMMAND_LINE") or " ".join(["irscope", *sys.argv[1:]])
-        return Assembly(request, command, datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"))
 
     @property
     def count(self) -> int:
@@ -119,11 +117,7 @@ class Assembly:
 
     def captures(self) -> tuple[Capture, ...]:
         """A capture for each compile, in the order they began; for an assembly that releases none."""
-        return tuple(self._capture(item) for item in self._open.values())
-
-    def capture(self, number: int) -> Capture:
-        """What the compile of that number in the events amounts to so far."""
-        return self._capture(self._open[number])
+        return tuple(map(self.capture, self._open))
 
     def release(self, number: int) -> None:
         """Forget the texts of a compile whose capture is kept elsewhere; from now on only `late_facts` change."""
@@ -209,9 +203,8 @@ class Assembly:
             who = "1 forked process" if event.launched == 1 else f"{event.launched} forked processes"
             self.notes.append(f"{who} of the script launched kernels, which were not recorded: only its own are.")
         if event.started:
-            who = (
-                "1 other Python process" if len(event.started) == 1 else f"{len(event.started)} other Python processes"
-            )
+            count = len(event.started)
+            who = "1 other Python process" if count == 1 else f"{count} other Python processes"
             commands = "; ".join(list(dict.fromkeys(event.started))[:3])
             self.notes.append(
                 f"The script started {who} ({commands}): what they launched was not recorded. Record their scripts."
@@ -219,13 +212,14 @@ class Assembly:
 
     # Putting it together
 
-    def _capture(self, item: OpenCapture) -> Capture:
+    def capture(self, number: int) -> Capture:
+        """The capture of the compile of that number in the events, as far as it was reported."""
+        item = self._open[number]
         artifacts = tuple(sorted(item.artifacts.values(), key=lambda artifact: stage_rank(artifact.stage)))
         stages = {artifact.stage: artifact.data for artifact in artifacts}
         metadata = {key: value for key, value in item.metadata.items() if key not in _HIDDEN_METADATA}
         durations = [artifact.duration_us for artifact in artifacts if artifact.duration_us is not None]
         snapshots = tuple(snapshot for _, snapshot in sorted(item.snapshots.items()))
-        failure = item.failure
         capture = Capture(
             launch=replace(item.launch, autotuning=self._autotuning(item.launch)),
             target=item.target,
@@ -235,8 +229,8 @@ class Assembly:
             layouts=item.layouts,
             resources=read_resources(stages, metadata, item.log) if stages else Resources(),
             environment=replace(self._environment, **item.compiler),
-            status="failed" if failure else "ok",
-            failure=failure,
+            status="failed" if item.failure else "ok",
+            failure=item.failure,
             metadata=tuple(sorted((key, tupled(value)) for key, value in metadata.items())),
             sources=self._sources_of(item.launch.kernel, stages),
             notes=self._notes_of(item),

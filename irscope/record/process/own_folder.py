@@ -56,10 +56,8 @@ def parent_of_temporaries() -> str | None:
 
 def sweep() -> None:
     """Remove the folders of processes that were killed."""
-    try:
-        import fcntl
-    except ImportError:
-        return
+    import fcntl
+
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):
             status = folder.lstat()
@@ -79,14 +77,14 @@ def sweep() -> None:
 
 def _locked(folder: Path) -> IO[bytes] | None:
     """The folder's file, locked before it has its name; None where there are no locks."""
-    try:
-        import fcntl
+    import fcntl
 
+    try:
         new = folder / f"{_LOCK}.new"
         file = open(new, "wb")  # noqa: SIM115
         fcntl.flock(file, fcntl.LOCK_EX)
         new.rename(folder / _LOCK)
-    except (ImportError, OSError):
+    except OSError:
         return None
     return file
 

@@ -106,7 +106,7 @@ def record_request(
 def _record_one(
     request: RecordRequest, progress: Progress | None, echo: Callable[[str], None] | None, keep: Keep | None
 ) -> Recording:
-    assembly = Assembly.begun_now(request)
+    assembly = Assembly(request)
     completion = Completion(assembly, request, keep)
     with noted_signals() as noted:
         with own_folder() as folder:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -55,8 +54,7 @@ def capture_in_process(plan: PassPlan, snapshots: SnapshotLevel) -> Iterator[Rec
     Nothing sticks: Triton's caches, on disk and in memory, are for the block alone.
     """
     request = RecordRequest(mode="script", plan=plan, snapshots=snapshots)
-    date = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-    assembly = Assembly(request, " ".join(sys.argv), date)
+    assembly = Assembly(request, " ".join(sys.argv))
     triton_api.require_triton()
     target = triton_api.active_target()
     assembly.feed(describe_environment(target, real=True))

@@ -319,11 +319,6 @@ def kernel_functions(namespace: Mapping[str, Any]) -> dict[str, Any]:
     return kernels
 
 
-def gluon_kernel(function: Any) -> bool:
-    """Whether a JIT function is written in Gluon."""
-    return bool(function.is_gluon())
-
-
 def ast_source(function: Any, signature: dict[str, str], constants: dict[str, Any], attributes: dict[Any, Any]) -> Any:
     """A kernel of either language as the source that `triton.compile` takes."""
     function.create_binder()

@@ -36,6 +36,10 @@ class _DeviceIndex(int):
         return id(self)
 
 
+def _nothing(*_: Any) -> None:
+    """Stands in for methods that select the device, free memory or print: there is nothing to do."""
+
+
 class _VirtualUtils:
     """What Triton asks of a driver's native part."""
 
@@ -65,23 +69,16 @@ class _VirtualUtils:
         use = binary_use(binary, name)
         return name, name, use.registers, use.spills, self._part.threads_per_block
 
-    def unload_module(self, module: Any) -> None:
-        """There is none."""
+    unload_module = set_current_device = set_printf_fifo_size = _nothing
 
     def get_current_device(self) -> int:
         return 0
-
-    def set_current_device(self, device: int) -> None:
-        """There is one."""
 
     def get_default_stream(self, device: int) -> int:
         return 0
 
     def is_stream_capturing(self, stream: int) -> bool:
         return False
-
-    def set_printf_fifo_size(self, size: int) -> None:
-        """Nothing prints."""
 
     def cuOccupancyMaxActiveClusters(self, *_: Any) -> int:
         return self._part.multiprocessor_count
@@ -170,8 +167,8 @@ class _VirtualDriver:
     def get_current_device(self) -> int:
         return self._device
 
-    def set_current_device(self, device: int) -> None:
-        """There is one."""
+    # A profiler needs no memory where nothing runs, and no cache has to be cleared.
+    set_current_device = clear_cache = allocate_default_profile_scratch = _nothing
 
     def get_current_stream(self, device: int | None = None) -> int:
         return 0
@@ -201,18 +198,12 @@ class _VirtualDriver:
 
         return torch.empty(self.part.l2_bytes // 4, dtype=torch.int, device="cuda")
 
-    def clear_cache(self, cache: Any) -> None:
-        """There is none."""
-
     def map_python_to_cpp_type(self, ty: str) -> str:
         module = importlib.import_module(f"triton.backends.{_backend_name(self.part)}.driver")
         return module.ty_to_cpp(ty)
 
     def assemble_tensormap_to_arg(self, tensormaps_info: Any, args: Any) -> Any:
         return args
-
-    def allocate_default_profile_scratch(self, size: int, alignment: int, stream: Any) -> None:
-        """A profiler needs no memory where nothing runs."""
 
     @staticmethod
     def is_active() -> bool:

@@ -18,7 +18,6 @@ _SYMBOL_TABLE = 2
 _FUNCTION = 2
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
-_CHUNK = 1 << 20
 
 
 class _Place(ctypes.Structure):
@@ -55,11 +54,12 @@ def function_offsets(library: Path, names: Sequence[str]) -> dict[str, int]:
         table = next((row for row in sections if row[1] == _SYMBOL_TABLE and row[6] < len(sections)), None)
         if table is None:
             return {}
-        _, _, _, _, at, size, link, *_ = table
-        _, _, _, _, strings_at, strings_size, *_ = sections[link]
-        places = _places_of(file, strings_at, strings_size, [f"\0{name}\0".encode() for name in names])
+        at, size, link = table[4:7]
+        strings_at, strings_size = sections[link][4:6]
+        strings = _read(file, strings_at, strings_size)
         symbols = _read(file, at, size)
-    offsets = {name: _offset_of(symbols, place + 1) for name, place in zip(names, places, strict=True) if place >= 0}
+    places = {name: strings.find(f"\0{name}\0".encode()) for name in names}
+    offsets = {name: _offset_of(symbols, place + 1) for name, place in places.items() if place >= 0}
     return {name: offset for name, offset in offsets.items() if offset is not None}
 
 
@@ -91,20 +91,6 @@ def _sections(file: BinaryIO) -> Iterator[tuple[int, ...]]:
 def _read(file: BinaryIO, at: int, size: int) -> bytes:
     file.seek(at)
     return file.read(size)
-
-
-def _places_of(file: BinaryIO, at: int, size: int, words: list[bytes]) -> list[int]:
-    """Where each word first stands in a part of a file, -1 where it does not."""
-    places = [-1] * len(words)
-    overlap = max(map(len, words))
-    begin = 0
-    while begin < size and -1 in places:
-        chunk = _read(file, at + begin, min(_CHUNK + overlap, size - begin))
-        for number, word in enumerate(words):
-            if places[number] < 0 and (inside := chunk.find(word)) >= 0:
-                places[number] = begin + inside
-        begin += _CHUNK
-    return places
 
 
 def _offset_of(symbols: bytes, name_at: int) -> int | None:

@@ -157,7 +157,7 @@ class VariantPool:
             raise
         finally:
             os.close(write_end)
-        return _Job(index, request, Assembly.begun_now(request), pid, stream, log, time.monotonic())
+        return _Job(index, request, Assembly(request), pid, stream, log, time.monotonic())
 
     def _is_over(self, job: _Job) -> bool:
         """Whether a worker is at its end, or out of time."""

@@ -164,7 +164,7 @@ class Calls:
         """`range(*bounds)`."""
         if kind is range and (reads := reads_of(bounds)):
             if (following := current_following()) is not None:
-                following.loop(reads)
+                following.decide("loop", reads)
             bounds = plain(bounds)
         return kind(*bounds)
 

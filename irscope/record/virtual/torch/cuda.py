@@ -13,7 +13,7 @@ import torch
 from irscope.device.parts import DevicePart
 from irscope.record.triton.patches import Patches
 from irscope.record.virtual.torch.memory import CUDA, META, Memory
-from irscope.record.virtual.torch.moves import type_names
+from irscope.record.virtual.torch.moves import LEGACY_TYPES
 from irscope.record.virtual.torch.random import install_random
 from irscope.record.virtual.torch.streams import Event, Graph, Nothing, Stream
 
@@ -181,7 +181,7 @@ def _install_accelerator(part: DevicePart, stream: Stream, patches: Patches) -> 
 
 def _install_types(patches: Patches) -> None:
     """The legacy types such as `torch.cuda.FloatTensor`."""
-    for name, dtype in type_names().items():
+    for name, dtype in LEGACY_TYPES.items():
         patches.set(torch.cuda, name, _legacy_type(name, dtype))
     patches.set(torch, "set_default_tensor_type", _default_tensor_type(torch.set_default_tensor_type))
 
@@ -205,7 +205,7 @@ def _default_tensor_type(original: Any) -> Any:
         if "cuda." not in name:
             original(kind)
             return
-        torch.set_default_dtype(type_names()[name.rpartition(".")[2]])
+        torch.set_default_dtype(LEGACY_TYPES[name.rpartition(".")[2]])
         torch.set_default_device(CUDA)
 
     return set_default_tensor_type

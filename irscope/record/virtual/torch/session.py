@@ -150,7 +150,7 @@ class TorchSession:
             if None not in shapes and shapes[0] != shapes[1]:
                 raise AssertionError(f"The values for attribute 'shape' do not match: {shapes[0]} != {shapes[1]}.")
             if (following := current_following()) is not None:
-                following.check()
+                following.decide("check", following.read_of(True))
 
         self._patches.set(torch.testing, "assert_close", assert_close)
 
