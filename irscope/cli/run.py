@@ -64,7 +64,8 @@ def run(
     for capture in checked.captures:
         if capture.failure is not None:
             say(failure_text(capture))
-    rows = [(row.launch, row.kernel, row.grid, row.count, row.agreement) for row in checked.launches]
+    places = [(row.where, row.agreement) for row in checked.launches]
+    rows = [(where.launch, where.kernel, where.grid, where.count, agreement) for where, agreement in places]
     to.emit(
         lambda: _as_json(checked, asked.plan),
         lambda width, color: render_agreements(rows, width=width, color=color),

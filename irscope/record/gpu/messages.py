@@ -79,9 +79,10 @@ class LaunchPlace:
     launch: int
     """The number of its compile, from 1; 0 for a kernel that is not recorded."""
     count: int
-    """Which launch of that compile, from 1; 0 if it is not counted."""
+    """Which launch of that compile, from 1; 0 if it is not counted, or was never made."""
     kernel: str
-    grid: tuple[int, int, int]
+    grid: tuple[int, int, int] | None
+    """None for a kernel that was never launched."""
     empty_plan: bool = False
     """Whether the kernel of the empty plan runs in its place."""
 
@@ -109,6 +110,12 @@ class LaunchChecked(RecordingEvent):
 
     where: LaunchPlace
     agreement: Agreement
+
+    def as_json(self) -> dict[str, Any]:
+        """As JSON."""
+        where = self.where
+        place = {"launch": where.launch, "count": where.count, "kernel": where.kernel, "grid": where.grid}
+        return place | self.agreement.as_json()
 
 
 @dataclass(frozen=True, slots=True)

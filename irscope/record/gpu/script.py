@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from irscope.device.measurement import Agreement, Verdict
 from irscope.errors import RecordingError, UsageError
@@ -19,34 +18,10 @@ from irscope.record.process.session import Progress
 
 
 @dataclass(frozen=True, slots=True)
-class _LaunchCheck:
-    """What came of one launch."""
-
-    launch: int
-    """The number of its compile, from 1."""
-    count: int
-    """Which launch of that compile, from 1; 0 where it was never launched."""
-    kernel: str
-    grid: tuple[int, int, int] | None
-    agreement: Agreement
-
-    def as_json(self) -> dict[str, Any]:
-        """As JSON."""
-        grid = list(self.grid) if self.grid is not None else None
-        return {
-            "launch": self.launch,
-            "count": self.count,
-            "kernel": self.kernel,
-            "grid": grid,
-            **self.agreement.as_json(),
-        }
-
-
-@dataclass(frozen=True, slots=True)
 class ScriptCheck:
     """What came of a whole script."""
 
-    launches: tuple[_LaunchCheck, ...]
+    launches: tuple[messages.LaunchChecked, ...]
     captures: tuple[Capture, ...]
     script_end: ScriptEnd | None
     """How the script ended; None where its process did before."""
@@ -96,7 +71,7 @@ class _Follower:
         self._child = child
         self._timeout_s = timeout_s
         self._launch_timeout_s = launch_timeout_s
-        self._rows: list[_LaunchCheck] = []
+        self._rows: list[messages.LaunchChecked] = []
         self._launching: messages.LaunchPlace | None = None
         self._fault = ""
 
@@ -120,7 +95,7 @@ class _Follower:
             case messages.LaunchEnded():
                 self._launching = None
             case messages.LaunchChecked():
-                self._rows.append(_row(event.where, event.agreement))
+                self._rows.append(event)
             case messages.Fault():
                 self._fault = event.detail
                 if event.where is not None:
@@ -134,10 +109,9 @@ class _Follower:
     def _add(self, where: messages.LaunchPlace, verdict: Verdict, detail: str) -> None:
         if where.empty_plan:
             detail = f"under the empty plan already: {detail}"
-        fresh = _row(where, Agreement(verdict, detail=detail))
-        # What was checked and found well, and then failed as the script's own launch, has failed.
-        self._rows = [row for row in self._rows if (row.launch, row.count) != (fresh.launch, fresh.count)]
-        self._rows.append(fresh)
+            # What was checked and found well, and then failed as the script's own launch, has failed.
+        self._rows = [row for row in self._rows if (row.where.launch, row.where.count) != (where.launch, where.count)]
+        self._rows.append(messages.LaunchChecked(where, Agreement(verdict, detail=detail)))
 
     def _timed_out(self) -> ScriptCheck:
         if self._launching is not None:
@@ -161,20 +135,12 @@ class _Follower:
     def _made(self, ended: str) -> ScriptCheck:
         captures = self._child.assembly.captures()
         failed = [
-            _LaunchCheck(number, 0, capture.name, None, Agreement("failed", detail=_why(capture)))
+            messages.LaunchChecked(
+                messages.LaunchPlace(number, 0, capture.name, None),
+                Agreement("failed", detail=capture.failure.why_not_run),
+            )
             for number, capture in enumerate(captures, 1)
-            if capture.failure is not None and all(row.launch != number for row in self._rows)
+            if capture.failure is not None and all(row.where.launch != number for row in self._rows)
         ]
-        rows = sorted([*self._rows, *failed], key=lambda row: (row.launch, row.count))
+        rows = sorted([*self._rows, *failed], key=lambda row: (row.where.launch, row.where.count))
         return ScriptCheck(tuple(rows), captures, self._child.assembly.script_end, ended)
-
-
-def _row(where: messages.LaunchPlace, agreement: Agreement) -> _LaunchCheck:
-    return _LaunchCheck(where.launch, where.count, where.kernel, where.grid, agreement)
-
-
-def _why(capture: Capture) -> str:
-    failure = capture.failure
-    if failure is None:
-        return ""
-    return failure.why_not_run

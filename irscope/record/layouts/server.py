@@ -24,6 +24,7 @@ from irscope.record.process.own_folder import own_folder
 _QUESTION_TIMEOUT_S = 20.0
 """How long the child may be silent."""
 _MOST_DEATHS = 6
+_LONGEST_END_S = 5.0
 
 # python: …/LinearLayout.cpp:250: void …: Assertion `…' failed.   LLVM ERROR: …   ModuleNotFoundError: …
 _ERROR_LINE = re.compile(r"(?i:error\b)|Assertion|\w+Error: ")
@@ -200,6 +201,7 @@ class LayoutServer:
 
 def _end_of(child: Child[Message | Done | Refused]) -> str:
     """How the child ended, with the last error that it printed."""
+    child.wait(_LONGEST_END_S)
     outcome = child.end()
     errors = [line.strip() for line in child.log.read_text("utf-8", "replace").splitlines() if _ERROR_LINE.search(line)]
     return f"{outcome}: {errors[-1][-300:]}" if errors and outcome.code else str(outcome)

@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -252,9 +253,13 @@ def forked_child(
         try:
             os.dup2(output.fileno(), 1)
             os.dup2(output.fileno(), 2)
-            os.dup2(descriptor, 3)
-            os.closerange(4, MOST_DESCRIPTORS)
-            code = serve(3)
+            # The socket keeps its number: any other may belong to a file object, which closes it when it is collected.
+            os.closerange(3, descriptor)
+            os.closerange(descriptor + 1, MOST_DESCRIPTORS)
+            code = serve(descriptor)
+        except BaseException as error:
+            traceback.print_exception(error)
+            sys.stderr.flush()
         finally:
             os._exit(code)
 

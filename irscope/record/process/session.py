@@ -57,11 +57,6 @@ class Recording:
         """The ends that came before the script's own."""
         return tuple(end for end in self.script_ends if end.stopped)
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether all that was asked for was done; compiles that failed count as done."""
-        return not self.stopped and not self.refusals
-
 
 Progress = Callable[[str], None]
 

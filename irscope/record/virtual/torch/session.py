@@ -14,7 +14,7 @@ from irscope.device.parts import DevicePart
 from irscope.record.triton.patches import Patches
 from irscope.record.virtual.follow import current_following
 from irscope.record.virtual.torch import memory as virtual_memory
-from irscope.record.virtual.torch.autocast import Autocast
+from irscope.record.virtual.torch.autocast import install_autocast
 from irscope.record.virtual.torch.backward import follow_backward
 from irscope.record.virtual.torch.compile import Compiler
 from irscope.record.virtual.torch.cuda import install_cuda
@@ -36,8 +36,9 @@ class TorchSession:
         self.mode = mode = VirtualCuda()
         self._patches = patches
         operators = Operators(mode)
-        for handlers in (Moves(mode), Reads(mode), Autocast(mode)):
-            handlers.install()
+        Moves(mode).install()
+        Reads(mode).install()
+        install_autocast(mode)
         mode.on_operator = operators.register
         install_cuda(part, mode.memory, patches)
         Compiler(mode).install(patches)
