@@ -55,11 +55,6 @@ def chosen_options(recorded: Mapping[str, Any]) -> dict[str, Any]:
     return {key: tupled(value) for key, value in recorded.items() if key not in _BACKENDS_OWN}
 
 
-def for_own_target(text: str, launch: Launch) -> Retargeted:
-    """A launch for the target that it was recorded for."""
-    return Retargeted(text, launch, chosen_options(dict(launch.options)))
-
-
 def for_target(text: str, stage: str, launch: Launch, origin: Target, target: Target) -> Retargeted:
     """A launch that was recorded for `origin`, for another target.
 

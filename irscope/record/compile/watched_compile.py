@@ -86,6 +86,8 @@ class WatchedCompile:
         self.number = number
         self.target = target
         self.stage = ""
+        self.source_name = "source"
+        """The stage whose artifact the compile starts from."""
         self.metadata: dict[str, Any] | None = None
         self.printed: list[str] = []
         """The backend's output: ptxas's log, or its error."""
@@ -190,13 +192,7 @@ class WatchedCompile:
         if triton_api.is_mlir_module(source):
             source = self._print(source)
         if isinstance(source, str):
-            self.report(events.ArtifactMade(self.number, self._source_name, source))
-
-    _source_name = "source"
-
-    def starts_from(self, stage: str) -> None:
-        """Name the stage whose artifact the compile starts from, if it is not the front end's."""
-        self._source_name = stage
+            self.report(events.ArtifactMade(self.number, self.source_name, source))
 
     def _report_artifact(self, name: str, result: Any, duration_us: int) -> None:
         data = self._print(result) if triton_api.is_mlir_module(result) else result

@@ -296,14 +296,9 @@ def knob(group: str, name: str, value: Any) -> Iterator[None]:
         yield
 
 
-@contextlib.contextmanager
-def private_cache(folder: Path) -> Iterator[None]:
+def private_cache(folder: Path) -> contextlib.AbstractContextManager[None]:
     """Move Triton's cache to a folder until the end of the block: the user's is neither read nor written."""
-    from triton import knobs
-
-    with knobs.cache.scope():
-        knobs.cache.dir = str(folder)
-        yield
+    return knob("cache", "dir", str(folder))
 
 
 def kernel_functions(namespace: Mapping[str, Any]) -> dict[str, Any]:
@@ -331,15 +326,13 @@ def fresh_kernels_in_memory() -> Iterator[None]:
     from collections import defaultdict
 
     kernel_class = jit_function_class()
-    fresh: dict[int, Any] = {}
-    kept: list[Any] = []
+    fresh: dict[int, tuple[Any, Any]] = {}
 
     def fresh_cache(function: Any) -> Any:
         if id(function) not in fresh:
-            # Kept alive, so that no other object gets its `id`.
-            kept.append(function)
-            fresh[id(function)] = defaultdict(function.create_binder)
-        return fresh[id(function)]
+            # The function is kept alive, so that no other object gets its `id`.
+            fresh[id(function)] = function, defaultdict(function.create_binder)
+        return fresh[id(function)][1]
 
     def set_own(function: Any, value: Any) -> None:
         vars(function)["device_caches"] = value

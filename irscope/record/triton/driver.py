@@ -141,12 +141,7 @@ class _VirtualDriver:
     """A driver as `triton.runtime.driver.set_active` takes it."""
 
     def __init__(self, part: DevicePart, target: Any, on_launch: OnLaunch | None, bare_interface: Any) -> None:
-        """Arguments:
-        part: the device whose properties it reports.
-        target: backend, architecture and warp size, as Triton's own target object.
-        on_launch: called at each launch.
-        bare_interface: the device interface for a program that has not imported torch.
-        """
+        """As `install_driver`; `target`: backend, architecture and warp size, as Triton's own target object."""
         self.part = part
         self.on_launch = on_launch
         self.on_arguments: Callable[[Any, Any, tuple[Any, ...]], None] | None = None

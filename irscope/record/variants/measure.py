@@ -49,11 +49,7 @@ def measure_programs(
         progress()
     timed = [program for program, agreement in agreements.items() if agreement.verdict not in _NOT_TIMED]
     times = dict(zip(timed, _times(session, [programs[program] for program in timed], rounds), strict=True))
-    measured: dict[str, _Measured] = {}
-    for program, agreement in agreements.items():
-        timing, ratio = times.get(program, (None, None))
-        measured[program] = (agreement, timing, ratio)
-    return measured
+    return {program: (agreement, *times.get(program, (None, None))) for program, agreement in agreements.items()}
 
 
 def _times(

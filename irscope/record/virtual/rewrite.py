@@ -5,8 +5,8 @@ the program as they are compiled, each at the place of the original:
 
     int(x)             → __irscope__.convert(int, x)
     range(n)           → __irscope__.loop(range, n)
-    assert test        → assert __irscope__.passes(__irscope__.mark(), test)
-    if test: raise …   → if __irscope__.fails(__irscope__.mark(), test): raise …
+    assert test        → assert __irscope__.settle(True, __irscope__.mark(), test)
+    if test: raise …   → if __irscope__.settle(False, __irscope__.mark(), test): raise …
 
 Lines and columns do not change, and Triton reads the file itself. Without a stand-in, each returns what the original
 does.
@@ -107,14 +107,14 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
         self.generic_visit(node)
-        node.test = _settled("passes", node.test)
+        node.test = _settled(True, node.test)
         return node
 
     def visit_If(self, node: ast.If) -> ast.AST:
         ends, ends_else = _ends(node.body), _ends(node.orelse)
         self.generic_visit(node)
         if ends != ends_else:
-            node.test = _settled("fails" if ends else "passes", node.test)
+            node.test = _settled(not ends, node.test)
         return node
 
 
@@ -133,8 +133,9 @@ def _ends(body: list[ast.stmt]) -> bool:
     )
 
 
-def _settled(how: str, test: ast.expr) -> ast.expr:
-    return _call(how, [_call("mark", [], test), test], test)
+def _settled(required: bool, test: ast.expr) -> ast.expr:
+    constant = ast.copy_location(ast.Constant(required), test)
+    return _call("settle", [constant, _call("mark", [], test), test], test)
 
 
 def _call(name: str, arguments: list[ast.expr], at: ast.expr) -> ast.expr:
@@ -173,15 +174,10 @@ class Calls:
         following = current_following()
         return 0 if following is None else following.mark()
 
-    def passes(self, mark: int, value: Any) -> Any:
-        """After a test that must be true for the program to go on."""
+    def settle(self, required: bool, mark: int, value: Any) -> Any:
+        """After a test, whose outcome must be `required` for the program to go on."""
         following = current_following()
-        return value if following is None else following.settle(mark, _tested(value), True)
-
-    def fails(self, mark: int, value: Any) -> Any:
-        """After a test that must be false for the program to go on."""
-        following = current_following()
-        return value if following is None else following.settle(mark, _tested(value), False)
+        return value if following is None else following.settle(mark, _tested(value), required)
 
 
 calls = Calls()
