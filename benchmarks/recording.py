@@ -30,7 +30,7 @@ from irscope.record.triton import api as triton_api
 from irscope.record.process.assembly import Assembly
 from irscope.record.compile.watch import Watch, watch_compiles
 from irscope.record.process.codec import MessageWriter
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import RecordRequest
 from irscope.store.file import to_bytes
 triton_api.silence_known_noise()
 name, target, rounds, log = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]

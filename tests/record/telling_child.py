@@ -14,7 +14,7 @@ sys.path.insert(0, {root!r})
 from irscope.model.capture import Kernel, Launch, PassSnapshot, Target
 from irscope.record.process.codec import MessageReader, MessageWriter
 from irscope.record.process.events import *
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import RecordRequest
 
 descriptor = int(sys.argv[-1])
 reader, requests = MessageReader((RecordRequest,)), []

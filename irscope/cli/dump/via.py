@@ -18,7 +18,7 @@ from irscope.store.shelf import StoredCaptures
 
 if TYPE_CHECKING:
     from irscope.ir.logs.dump import DumpedCompile
-    from irscope.record.process.request import RecordRequest
+    from irscope.record.process.requests import RecordRequest
 
 _NOTE = (
     "The passes were read from what MLIR_ENABLE_DUMP printed: without times, and without the result of the last pass."
@@ -36,7 +36,7 @@ def captures_via_mlir_dump(subject: str | None, asked: RecordingOptions) -> Stor
             "--via mlir-dump cannot switch passes off: leave out --disable-pass, --enable-only and --plan."
         )
     from irscope.record.process.own_folder import own_folder
-    from irscope.record.process.request import one_for_each_target
+    from irscope.record.process.requests import one_for_each_target
 
     file, _, kernel = (subject or "last").partition("::")
     captures: list[Capture] = []

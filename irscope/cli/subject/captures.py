@@ -23,7 +23,7 @@ from irscope.store.shelf import CaptureFile, StoredCaptures
 
 if TYPE_CHECKING:
     from irscope.record.process.completion import Keep
-    from irscope.record.process.request import RecordRequest
+    from irscope.record.process.requests import RecordRequest
     from irscope.record.process.session import Recording
 
 _FRAMES_OF_OUTPUT = 15

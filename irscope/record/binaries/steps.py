@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from irscope.ir.quoted import unescape_ir
 from irscope.record.process import events
 from irscope.record.process.events import EventSink
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import RecordRequest
 from irscope.record.triton import api as triton_api
 
 if TYPE_CHECKING:
@@ -42,16 +42,13 @@ class BinarySteps:
         elif isinstance(event, events.ArtifactMade) and event.stage == "source" and isinstance(event.data, str):
             for path in dict.fromkeys(_LOCATION_FILE.findall(event.data)):
                 self._report_file(unescape_ir(path))
-        elif isinstance(event, events.ArtifactMade) and event.stage == "cubin" and isinstance(event.data, bytes):
-            self._disassemble(event.n, event.data)
-        self._collect(wait=False)
-
-    def _disassemble(self, number: int, cubin: bytes) -> None:
-        if self._request.disassemble:
+        elif isinstance(event, events.ArtifactMade) and event.stage == "cubin" and self._request.disassemble:
             # Its readers take a while to import, and not every recording needs them.
             from irscope.record.binaries.disassembly import Disassembly
 
-            self._running.append((number, Disassembly(cubin, triton_api.nvidia_tools().get("nvdisasm"))))
+            if isinstance(event.data, bytes):
+                self._running.append((event.n, Disassembly(event.data, triton_api.nvidia_tools().get("nvdisasm"))))
+        self._collect(wait=False)
 
     def _collect(self, wait: bool) -> None:
         for row in list(self._running):
@@ -60,10 +57,7 @@ class BinarySteps:
                 continue
             self._running.remove(row)
             text = disassembly.result(_DISASSEMBLY_TIMEOUT_S)
-            if text:
-                self._sink(events.ArtifactMade(number, "sass", text))
-            else:
-                self._sink(events.StageLeftOut(number, "sass"))
+            self._sink(events.ArtifactMade(number, "sass", text) if text else events.StageLeftOut(number, "sass"))
 
     def _report_file(self, path: str) -> None:
         if not path or path in self._files or self._request.mode == "text":

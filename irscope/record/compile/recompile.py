@@ -17,7 +17,7 @@ from irscope.record.compile.retarget import Retargeted, chosen_options, for_targ
 from irscope.record.compile.watch import Watch, WatchedCompile, finish_compile
 from irscope.record.process.events import CompileBegun, Note, ParseBegun, ParseEnded
 from irscope.record.process.own_folder import parent_of_temporaries
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import RecordRequest
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.versions import triton_version
 

@@ -147,7 +147,7 @@ def with_attributes(
     """A Triton IR text with other attributes on its kernel's arguments, and the paths without an argument there."""
     start = text.find(f"tt.func public @{kernel}(")
     end = text.find("\n", start)
-    # 3.6 gives all elements of a tuple the parameter's name: only their order tells them apart.
+    # 3.6 gives all elements of a tuple the parameter's name: only their order distinguishes them.
     begins = [start + match.start() for match in _BEGIN.finditer(text[start:end])] if start >= 0 else []
     paths = [path for name, kind in signature.items() for path in _argument_paths(name, kind)]
     if len(begins) != len(paths):

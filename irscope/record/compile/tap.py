@@ -38,7 +38,7 @@ def tap(backends: tuple[type, ...], current: _CurrentObserver) -> Iterator[None]
                     stack.enter_context(replaced(module, name, _ModuleStandIn(value, current)))
                 elif name == "instrument" and callable(value):
                     # Triton 3.9: extensions add passes of theirs through this function of the backend's module.
-                    stack.enter_context(replaced(module, name, _builder_stand_in(name, value, current)))
+                    stack.enter_context(replaced(module, name, _builder_stand_in(name, value)))
         yield
 
 
@@ -60,7 +60,7 @@ class _ModuleStandIn:
         elif name == "to_module":
             value = _translation_stand_in(value, self._current)
         elif callable(value) and not isinstance(value, type):
-            value = _builder_stand_in(name, value, self._current)
+            value = _builder_stand_in(name, value)
         # The next look-up finds it in the instance.
         self.__dict__[name] = value
         return value
@@ -74,7 +74,7 @@ def _pass_manager_factory(real: Any, current: _CurrentObserver) -> Callable[[Any
     return pass_manager
 
 
-def _builder_stand_in(name: str, real: Callable[..., Any], current: _CurrentObserver) -> Callable[..., Any]:
+def _builder_stand_in(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
     def builder(*args: Any, **kwargs: Any) -> Any:
         if args and isinstance(args[0], _TappedPassManager):
             return args[0].add(name, real, args[1:], kwargs)

@@ -20,7 +20,7 @@ from irscope.model.capture import Launch, PassSnapshot, Target
 from irscope.record.process import events
 from irscope.record.process.events import EventSink
 from irscope.record.process.own_folder import parent_of_temporaries
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import RecordRequest
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.module_text import LatestText
 from irscope.record.triton.native_calls import NativeCalls

@@ -201,7 +201,7 @@ def pin_launch(command: messages.PinLaunch, sink: EventSink, folder: Path) -> _P
 
 
 def _guarded(measure: Callable[[], Agreement], sink: EventSink) -> Agreement:
-    """What `measure` gives; "failed" where a launch is refused. A fault of the GPU is told, and ends the process."""
+    """What `measure` gives; "failed" where a launch is refused. A fault of the GPU is reported and ends the process."""
     try:
         return measure()
     except Exception as error:

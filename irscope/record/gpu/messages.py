@@ -1,4 +1,4 @@
-"""What the process that launches on the GPU is asked for, and what it reports beside the events of a recording."""
+"""The commands to the process that launches on the GPU, and its events beside those of a recording."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Union, get_args
 
 from irscope.device.measurement import Agreement
 from irscope.record.process.events import EVENTS, RecordingEvent, event_kinds
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import RecordRequest
 
 # Commands; the first says what to do
 

@@ -13,7 +13,7 @@ from irscope.record.gpu.process import DeviceProcess, device_process
 from irscope.record.gpu.session import LAUNCH_TIMEOUT_S
 from irscope.record.process.events import Done, RecordingEvent, Refused, ScriptEnd
 from irscope.record.process.own_folder import own_folder
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import RecordRequest
 from irscope.record.process.session import Progress
 
 
@@ -51,7 +51,7 @@ def check_script_on_device(
         launch: only the launches of this compile, from 1.
         every: every launch, not only the first of each compile.
         launch_timeout_s: for one launch.
-        progress: is told what is under way.
+        progress: gets a text of what is under way.
         echo: gets what the script prints, as it comes.
 
     Raises NoDevice where there is no GPU, and RecordingError where the process ends before its first compile.

@@ -21,7 +21,7 @@ from irscope.record.gpu import messages
 from irscope.record.gpu.process import DeviceProcess, device_process
 from irscope.record.process.events import Refused
 from irscope.record.process.own_folder import own_folder
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import RecordRequest
 from irscope.record.process.session import Progress
 
 LAUNCH_TIMEOUT_S = 30.0
@@ -56,16 +56,14 @@ class DeviceSession:
     def baseline(self) -> Capture:
         """The launch as it was recorded on the GPU, under the empty plan."""
         self._started()
-        if self._baseline is None:
-            raise RecordingError("the launch is not pinned.")
+        assert self._baseline is not None
         return self._baseline
 
     @property
     def info(self) -> messages.LaunchInfo:
         """What is known of the launch."""
         self._started()
-        if self._info is None:
-            raise RecordingError("the launch is not pinned.")
+        assert self._info is not None
         return self._info
 
     def check(self, capture: Capture) -> Agreement:
@@ -217,7 +215,7 @@ def device_session(
         request: the script, as `requests.request_for` makes it, with an empty plan.
         launch: the number of its compile, from 1; None for the first launch that is not autotuning's.
         launch_timeout_s: for one launch.
-        progress: is told what is under way.
+        progress: gets a text of what is under way.
 
     Raises NoDevice where there is no GPU, UsageError for what is no script or a plan, and RecordingError where the
     script ends without that launch.

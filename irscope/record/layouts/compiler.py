@@ -23,7 +23,7 @@ from irscope.record.triton.versions import minor_of, triton_version
 
 
 class LayoutCompiler:
-    """One MLIR context with every dialect, and the answers to what it was asked."""
+    """One MLIR context with every dialect, and its answers so far."""
 
     def __init__(self) -> None:
         triton_api.require_triton()
@@ -41,17 +41,17 @@ class LayoutCompiler:
             f'ttg.target = "{module.target}", "ttg.threads-per-warp" = {module.warp_size} : i32'
         )
 
-    def answers(self, types: Sequence[str], tell: Callable[[int, LayoutAnswer | None], None]) -> None:
-        """Ask for each type: `tell(index, None)` before what may end the process, then `tell(index, answer)`."""
+    def answers(self, types: Sequence[str], report: Callable[[int, LayoutAnswer | None], None]) -> None:
+        """For each type, `report(index, None)` before what may end the process, then `report(index, answer)`."""
         # The variants of an autotuned kernel share most of their layouts.
         fresh = [text for text in types if (text, self._attributes) not in self._known and _is_known(text)]
         arguments = dict(zip(fresh, self._arguments(fresh) or (), strict=False)) if fresh else {}
         for index, text in enumerate(types):
             key = (text, self._attributes)
             if key not in self._known:
-                tell(index, None)
+                report(index, None)
                 self._known[key] = self._answer(text, arguments.get(text))
-            tell(index, self._known[key])
+            report(index, self._known[key])
 
     def gluon_layout(self, text: str) -> Any:
         """The layout of a type as Gluon's own object, for kernels; raises ValueError if the type can't be read."""

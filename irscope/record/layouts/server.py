@@ -38,7 +38,7 @@ class LayoutJob:
     rows: tuple[LayoutRow, ...] = ()
     """Of the text that was asked about, once they are known."""
     types: tuple[str, ...] | None = None
-    """What is asked of the compiler; None until it is known."""
+    """The types of the question; None until they are known."""
     answers: dict[int, LayoutAnswer] = field(default_factory=dict[int, LayoutAnswer])
     conflicts: tuple[int | None, ...] = ()
     places: Sequence[int] = ()

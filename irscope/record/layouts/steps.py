@@ -1,4 +1,4 @@
-"""Adds a `layouts` event for each TTGIR of a recording; the compiler is asked beside the compile."""
+"""Adds a `layouts` event for each TTGIR of a recording; another process asks the compiler."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class LayoutSteps:
             self._jobs[event.n] = self._server.ask(Module.of(self._targets[event.n]), text=event.data)
         if self._jobs:
             self._server.poll()
-            self._tell()
+            self._emit()
 
-    def _tell(self) -> None:
+    def _emit(self) -> None:
         for number, job in list(self._jobs.items()):
             if job.ended:
                 del self._jobs[number]
@@ -45,4 +45,4 @@ class LayoutSteps:
             for job in self._jobs.values():
                 self._server.wait(job)
                 job.ended = True
-            self._tell()
+            self._emit()

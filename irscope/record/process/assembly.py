@@ -30,7 +30,7 @@ from irscope.record.process import events
 from irscope.record.process.assembler_errors import ASSEMBLED_FROM
 from irscope.record.process.diagnosis import explained
 from irscope.record.process.open_capture import LateFacts, OpenCapture
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import RecordRequest
 
 # "/home/jos\C3\A9/matmul.py"
 _STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')

@@ -21,14 +21,13 @@ from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, 
 from irscope.errors import RecordingError
 from irscope.model.plain import tupled
 
-__all__ = ["MessageError", "MessageReader", "MessageWriter", "frame_of", "from_json", "to_json"]
+__all__ = ["MessageError", "MessageReader", "MessageWriter", "frame_of"]
 
 _LENGTH = struct.Struct("<I")
 _LARGEST_HEADER = 1 << 29
 _LONGEST_SHOWN = 200
 
 _Message = TypeVar("_Message")
-_Value = TypeVar("_Value")
 _Read = Callable[[Any, str], Any]
 
 
@@ -79,18 +78,8 @@ class MessageReader(Generic[_Message]):
             start = end
             if name not in self._kinds:
                 raise MessageError(f"a process sent {name!r}; this stream has {', '.join(sorted(self._kinds))}.")
-            yield from_json(values, self._kinds[name], name)
+            yield _reader(self._kinds[name])(values, name)
         del self._buffer[:start]
-
-
-def to_json(value: object) -> str:
-    """A dataclass as JSON; `from_json` reads it. What JSON has no form for becomes text."""
-    return json.dumps(_fields_of(value), default=_plain)
-
-
-def from_json(data: object, kind: type[_Value], where: str = "") -> _Value:
-    """Plain values, as JSON gives them, as a value of `kind`; raises MessageError that names the field."""
-    return _reader(kind)(data, where or kind.__name__)
 
 
 def frame_of(message: object) -> bytes:

@@ -13,7 +13,7 @@ from irscope.record.process import events
 from irscope.record.process.assembly import Assembly
 from irscope.record.process.open_capture import LateFacts
 from irscope.record.process.own_folder import own_folder
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import RecordRequest
 from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures
 
 Keep = Callable[[Capture], Path | None]

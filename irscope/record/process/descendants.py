@@ -157,7 +157,7 @@ def _read_all(read_end: int) -> int:
 
 
 def _end(error: BaseException | None) -> None:
-    """End a forked process as Python would, without what its parent will do: remove folders, tell its end."""
+    """End a forked process as Python would, without what its parent will do: remove folders, report its end."""
     code = 0
     if isinstance(error, SystemExit):
         code = error.code if isinstance(error.code, int) else (0 if error.code is None else 1)

@@ -35,7 +35,7 @@ def end_with_parent(descriptor: int) -> None:
 def _wait(descriptor: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
-    # Above all the pipe of events, whose end tells that the recording process is gone.
+    # Above all the pipe of events, whose end shows that the recording process is gone.
     os.dup2(descriptor, 0)
     os.closerange(1, MOST_DESCRIPTORS)
     while os.read(0, 1):

@@ -21,7 +21,7 @@ from irscope.errors import MissingTool
 
 _PREFIX = "irscope-recording-"
 FOLDER_VARIABLE = "IRSCOPE_RECORDING_FOLDER"
-"""Tells a child of the folder; where its temporary files go."""
+"""The environment variable with the path of the folder, in which a child puts its temporary files."""
 
 _LOCK = "owner"
 _EMPTY_S = 60.0

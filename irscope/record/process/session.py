@@ -20,7 +20,7 @@ from irscope.record.process.child import Child, Outcome, child_process
 from irscope.record.process.completion import Completion, Keep
 from irscope.record.process.events import EVENTS, RecordingEvent, ScriptEnd
 from irscope.record.process.own_folder import own_folder
-from irscope.record.process.request import RecordRequest, one_for_each_target
+from irscope.record.process.requests import RecordRequest, one_for_each_target
 from irscope.record.triton.native_calls import call_that_ended
 from irscope.store.shelf import StoredCaptures
 
@@ -70,8 +70,8 @@ def record_request(
 ) -> Recording:
     """Do a request in a child process, one for each of its targets: the script runs as on a machine that has it.
 
-    `progress` is told what is under way; `echo` gets what the child prints, as it comes. `keep` is given each capture
-    when its compile ends, and again when more is known of it.
+    `progress` gets a text of what is under way; `echo` gets what the child prints, as it comes. `keep` gets each
+    capture when its compile ends, and again when more is known of it.
 
     Raises the error that the child refused with, and RecordingError where it died before it began; of several targets,
     where that happened for each.

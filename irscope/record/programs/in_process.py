@@ -16,7 +16,7 @@ from irscope.record.compile.watch import Watch, watch_compiles
 from irscope.record.layouts.steps import LayoutSteps
 from irscope.record.process.assembly import Assembly
 from irscope.record.process.events import Note
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import RecordRequest
 from irscope.record.programs.launch_watch import real_launches
 from irscope.record.programs.worker import describe_environment
 from irscope.record.triton import api as triton_api

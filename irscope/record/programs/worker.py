@@ -29,7 +29,7 @@ from irscope.record.compile.watch import Watch, watch_compiles
 from irscope.record.layouts.steps import LayoutSteps
 from irscope.record.process.events import Begun, EventSink, Note, ScriptEnd
 from irscope.record.process.parent import serve_parent
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import RecordRequest
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.architectures import check_architecture
 from irscope.record.triton.native_calls import note_of_restart
@@ -147,7 +147,7 @@ def _signature(watch: Watch, target: Target) -> None:
         if lost := left_out_of_pointers(backend, signature, named):
             watch.report(Note(f"Compiled from a signature: {lost}."))
         src = triton_api.ast_source(function, signature, constants, attributes)
-        # A compile that fails is told of as one: nothing is left to do here.
+        # A compile that fails was reported as such.
         with contextlib.suppress(Exception):
             triton_api.compile_function()(src, target=triton_api.gpu_target(target), options=dict(request.options))
 
@@ -160,7 +160,7 @@ def _text(watch: Watch, target: Target) -> None:
     except IrscopeError:
         raise
     except Exception:
-        # Told of as a failed compile.
+        # Reported as a failed compile.
         return
 
 

@@ -66,8 +66,7 @@ class _VirtualUtils:
 
     def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> tuple[Any, Any, int, int, int]:
         """The module, the function, registers, spills and the most threads a block may have."""
-        use = binary_use(binary, name)
-        return name, name, use.registers, use.spills, self._part.threads_per_block
+        return name, name, *binary_use(binary, name), self._part.threads_per_block
 
     unload_module = set_current_device = set_printf_fifo_size = _nothing
 

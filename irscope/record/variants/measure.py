@@ -49,7 +49,8 @@ def measure_programs(
         progress()
     timed = [program for program, agreement in agreements.items() if agreement.verdict not in _NOT_TIMED]
     times = dict(zip(timed, _times(session, [programs[program] for program in timed], rounds), strict=True))
-    return {program: (agreement, *times.get(program, (None, None))) for program, agreement in agreements.items()}
+    found = {program: times.get(program, (None, None)) for program in agreements}
+    return {program: (agreements[program], timing, ratio) for program, (timing, ratio) in found.items()}
 
 
 def _times(

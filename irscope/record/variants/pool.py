@@ -26,8 +26,7 @@ from irscope.record.process.assembly import Assembly
 from irscope.record.process.child import LONGEST_WAIT_S, MessageStream, Outcome, child_process, end_group
 from irscope.record.process.events import EVENTS, RecordingEvent, Refused
 from irscope.record.process.own_folder import own_folder
-from irscope.record.process.request import RecordRequest
-from irscope.record.process.requests import request_from_capture
+from irscope.record.process.requests import RecordRequest, request_from_capture
 from irscope.record.process.session import Ending, check_end
 from irscope.record.triton.native_calls import call_that_ended
 from irscope.record.variants.messages import ANSWERS, Fork, Forked, Ready, Reap, Reaped

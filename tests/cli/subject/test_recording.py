@@ -14,7 +14,7 @@ from irscope.cli.subject.recording import recorded, recording_options
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
 from irscope.record.process.codec import MessageReader, frame_of
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import RecordRequest
 
 OTHER = {
     "arguments": ("x", "-y"),

@@ -18,7 +18,7 @@ from irscope.model.capture import Artifact, Capture, Failure, Target
 from irscope.plan import PassPlan
 from irscope.record.gpu.script import ScriptCheck, check_script_on_device
 from irscope.record.gpu.session import DeviceSession, device_session
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import RecordRequest
 
 FAKE = Path(__file__).parents[1] / "device" / "fake_child.py"
 REQUEST = RecordRequest(mode="script", path="kernels.py")

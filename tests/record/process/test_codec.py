@@ -19,7 +19,7 @@ from irscope.record.layouts.messages import Message, Question
 from irscope.record.process.child import MessageStream
 from irscope.record.process.codec import MessageError, MessageReader, MessageWriter, frame_of
 from irscope.record.process.events import EVENTS, Note, PassEnded, ScriptEnd, SourceRead
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import RecordRequest
 from irscope.record.process.session import record_request
 from irscope.record.variants import messages as pool_messages
 from tests.record.telling_child import telling_child

@@ -22,14 +22,12 @@ from torch.utils import _pytree
 from irscope.record.process.own_folder import parent_of_temporaries
 from irscope.record.triton.patches import Patches, environment_variable
 from irscope.record.virtual.torch.memory import CUDA
-from irscope.record.virtual.torch.mode import VirtualCuda
 
 
 class Compiler:
     """Stands in for `torch.compile` on a virtual GPU."""
 
-    def __init__(self, mode: VirtualCuda) -> None:
-        self._mode = mode
+    def __init__(self) -> None:
         self._written = ExitStack()
         """The folder that TorchInductor writes to, once there is one."""
         self._has_folder = False
@@ -118,7 +116,7 @@ class Compiler:
         self._write_elsewhere()
         shapes = [(leaf.shape, leaf.stride(), leaf.dtype) for leaf in leaves if isinstance(leaf, torch.Tensor)]
         try:
-            with _without(self._mode), torch.no_grad():
+            with _without_modes(), torch.no_grad():
                 run = _inductor(traced, shapes)
         except Exception:  # a graph break, a kernel of the script's own, an operator that TorchInductor does not know
             return None
@@ -179,7 +177,7 @@ def _parameters(module: torch.nn.Module | None, state: dict[str, Any]) -> Iterat
 
 
 @contextmanager
-def _without(mode: VirtualCuda) -> Iterator[None]:
+def _without_modes() -> Iterator[None]:
     """Switch the function modes off: fake tensors of the device are not virtual ones."""
     held = [_pop_mode() for _ in range(torch._C._len_torch_function_stack())]
     try:

@@ -84,8 +84,6 @@ class Reads:
         if func in (T.item, T.tolist):
             return following.read(value)
         # Python's own C code requires a plain number.
-        if func is T.__bool__:
-            return following.question(value)
         following.decide("conversion", following.read_of(value))
         return value
 

@@ -41,7 +41,7 @@ class TorchSession:
         install_autocast(mode)
         mode.on_operator = operators.register
         install_cuda(part, mode.memory, patches)
-        Compiler(mode).install(patches)
+        Compiler().install(patches)
         follow_backward(mode, patches, _lose_gradients)
         self._follow_threads()
         self._spare_dynamo()
