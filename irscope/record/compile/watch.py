@@ -111,10 +111,7 @@ def _report_missing_library(current: WatchedCompile, error: BaseException, optio
 def finish_compile(current: WatchedCompile, key: str, cached: Any = None) -> None:
     """Report that a compile succeeded.
 
-    Arguments:
-        current: the compile.
-        key: its key in Triton's cache.
-        cached: the kernel, if it came from a cache, with no stage run.
+    `key`: its key in Triton's cache. `cached`: the kernel, if it came from a cache, with no stage run.
     """
     current.watch.reported.add(key)
     metadata = dict(current.metadata or {})

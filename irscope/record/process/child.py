@@ -29,17 +29,6 @@ from irscope.record.process.codec import MessageReader, frame_of
 from irscope.record.process.lifeline import MOST_DESCRIPTORS
 from irscope.record.process.own_folder import FOLDER_VARIABLE
 
-__all__ = [
-    "Child",
-    "MessageStream",
-    "Outcome",
-    "ask_child",
-    "child_process",
-    "end_group",
-    "forked_child",
-    "module_command",
-]
-
 LONGEST_WAIT_S = 0.2
 """Between looks at what a child prints, its time, and the signals that came."""
 
@@ -235,14 +224,9 @@ def child_process(
 ) -> Iterator[Child[_Message]]:
     """Run a module with DESCRIPTOR as its argument until the end of the block: that of its socket.
 
-    Args:
-        module: what to run.
-        folder: for its log and its temporary files; this process removes it.
-        kinds: the classes of the messages that it sends.
-        interpreter: a Python with another Triton.
-        echo: gets what it prints, as it comes.
-
-    Raises RecordingError if the interpreter cannot be started.
+    `folder`: for its log and its temporary files; this process removes it. `kinds`: the classes of the messages that it
+    sends. `interpreter`: a Python with another Triton. `echo`: gets what it prints, as it comes. Raises RecordingError
+    if the interpreter cannot be started.
     """
 
     def start(descriptor: int, output: IO[bytes]) -> subprocess.Popen[bytes]:

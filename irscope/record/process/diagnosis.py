@@ -43,12 +43,9 @@ def explained(
 ) -> Failure:
     """A failure with what says most of it first in its message.
 
-    Args:
-        failure: its message is the exception's, or how the process ended; its diagnostics are what was printed.
-        request: what was asked for: an IR file that does not parse fails in the stage that it is.
-        texts: stage to artifact.
-        sources: the program's files, path to text.
-        name: the kernel's.
+    `failure`: its message is the exception's, or how the process ended; its diagnostics are what was printed.
+    `request`: an IR file that does not parse fails in the stage that it is. `texts`: stage to artifact. `sources`: the
+    program's files, path to text. `name`: the kernel's.
     """
     given = ASSEMBLED_FROM.get(failure.stage, "")
     if given in texts:

@@ -230,12 +230,9 @@ def install_driver(
 ) -> _VirtualDriver:
     """Make a virtual GPU the one that Triton compiles for, until `patches` are closed.
 
-    Arguments:
-        part: the device whose properties it reports.
-        arch: the architecture to compile for; that of `part`, or a relative of it that has no row of its own.
-        on_launch: called at each launch.
-        bare_interface: the device interface for a program that has not imported torch.
-        patches: where to add the replacements.
+    `part`: the device whose properties it reports. `arch`: the architecture to compile for; that of `part`, or a
+    relative of it that has no row of its own. `bare_interface`: the device interface for a program that has not
+    imported torch.
     """
     from triton.backends import backends
     from triton.compiler.compiler import CompiledKernel

@@ -34,10 +34,8 @@ class _Place(ctypes.Structure):
 def function_addresses(library: Path, names: Sequence[str], exported: str) -> dict[str, int]:
     """The addresses of functions of a library that this process has loaded; without those that the library lacks.
 
-    Args:
-        library: the file that was loaded.
-        names: the symbols of the functions.
-        exported: a function that the library exports, from whose address the base of the library follows.
+    `library`: the file that was loaded. `names`: the symbols of the functions. `exported`: a function that the library
+    exports, from whose address the base of the library follows.
     """
     loaded = ctypes.CDLL(str(library))
     found = {name: address for name in names if (address := _exported(loaded, name))}

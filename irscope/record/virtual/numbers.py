@@ -45,25 +45,20 @@ class StandIn:
 
     reads: Reads
 
+    def __reduce__(self) -> Any:
+        number = plain(self)
+        return type(number), (number,)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
 
 class StandInInt(int, StandIn):
     """An integer that stands in for data."""
 
-    def __reduce__(self) -> Any:
-        return int, (int.__int__(self),)
-
-    def __deepcopy__(self, memo: Any) -> StandInInt:
-        return self
-
 
 class StandInFloat(float, StandIn):
     """A float that stands in for data."""
-
-    def __reduce__(self) -> Any:
-        return float, (float.__float__(self),)
-
-    def __deepcopy__(self, memo: Any) -> StandInFloat:
-        return self
 
 
 def plain(value: Any) -> Any:

@@ -71,9 +71,7 @@ def rewrite(source: str | bytes, filename: str) -> ast.Module:
     """A program's syntax tree with the calls inserted; raises SyntaxError as `compile` does."""
     tree = ast.parse(source, filename)
     changed = _Rewriter().visit(tree)
-    at = 0
-    if changed.body and _is_docstring(changed.body[0]):
-        at = 1
+    at = 0 if ast.get_docstring(changed) is None else 1
     while at < len(changed.body) and _is_future(changed.body[at]):
         at += 1
     import_calls = ast.parse(f"from irscope.record.virtual.rewrite import calls as {NAME}").body[0]
@@ -82,10 +80,6 @@ def rewrite(source: str | bytes, filename: str) -> ast.Module:
             node.lineno = node.end_lineno = 1  # type: ignore[attr-defined]
     changed.body.insert(at, import_calls)
     return ast.fix_missing_locations(changed)
-
-
-def _is_docstring(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def _is_future(node: ast.stmt) -> bool:

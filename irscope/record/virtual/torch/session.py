@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -85,10 +86,7 @@ class TorchSession:
         mode = self.mode
 
         def run_in_mode(thread: threading.Thread) -> None:
-            if mode.is_on:
-                run(thread)
-                return
-            with mode:
+            with nullcontext() if mode.is_on else mode:
                 run(thread)
 
         self._patches.set(threading.Thread, "run", run_in_mode)
