@@ -59,10 +59,7 @@ def check_script_on_device(
     if request.mode != "script":
         raise UsageError("only what a script launches can be run: give the FILE, not a signature, a capture or IR.")
     first = messages.CheckScript(request, launch, every)
-    with (
-        own_folder() as folder,
-        device_process(first, folder, progress=progress, echo=echo) as child,
-    ):
+    with own_folder() as folder, device_process(first, folder, progress=progress, echo=echo) as child:
         return _Follower(child, request.timeout_s, launch_timeout_s).follow()
 
 

@@ -18,13 +18,7 @@ from pathlib import Path
 from irscope.errors import IrscopeError
 from irscope.model.capture import Target
 from irscope.record.binaries.steps import BinarySteps
-from irscope.record.compile.launches import (
-    describe_traceback,
-    find_kernel,
-    import_file,
-    parse_signature,
-    run_script,
-)
+from irscope.record.compile.launches import describe_traceback, find_kernel, import_file, parse_signature, run_script
 from irscope.record.compile.watch import Watch, watch_compiles
 from irscope.record.layouts.steps import LayoutSteps
 from irscope.record.process.events import Begun, EventSink, Note, ScriptEnd

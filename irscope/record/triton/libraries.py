@@ -37,8 +37,7 @@ def profiler_stand_ins(patches: Patches) -> dict[str, Callable[[ModuleType], Non
         "triton.profiler": lambda _: patches.set_known(_libproton(), _profiler_answers()),
         # There is no profile to read: `finalize` wrote none.
         "triton.profiler.viewer": lambda viewer: patches.set_known(
-            viewer,
-            {"parse": lambda *_, **__: (None, []), "print_tree": _nothing, "read": _nothing},
+            viewer, {"parse": lambda *_, **__: (None, []), "print_tree": _nothing, "read": _nothing}
         ),
     }
 

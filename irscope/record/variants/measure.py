@@ -27,11 +27,7 @@ class Session(Protocol):
 
 
 def measure_programs(
-    session: Session,
-    programs: Mapping[str, Capture],
-    *,
-    rounds: int,
-    progress: Callable[[], None] = lambda: None,
+    session: Session, programs: Mapping[str, Capture], *, rounds: int, progress: Callable[[], None] = lambda: None
 ) -> dict[str, _Measured]:
     """Check and time each program once.
 
