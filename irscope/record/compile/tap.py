@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -38,7 +39,7 @@ def tap(backends: tuple[type, ...], current: _CurrentObserver) -> Iterator[None]
                     stack.enter_context(replaced(module, name, _ModuleStandIn(value, current)))
                 elif name == "instrument" and callable(value):
                     # Triton 3.9: extensions add passes of theirs through this function of the backend's module.
-                    stack.enter_context(replaced(module, name, _builder_stand_in(name, value)))
+                    stack.enter_context(replaced(module, name, partial(_build, name, value)))
         yield
 
 
@@ -54,38 +55,23 @@ class _ModuleStandIn:
         if isinstance(value, ModuleType):
             value = _ModuleStandIn(value, self._current)
         elif name == "pass_manager":
-            value = _pass_manager_factory(value, self._current)
+            value = partial(self._make_pass_manager, value)
         elif name == "optimize_module":
-            value = _optimiser_stand_in(value, self._current)
+            value = partial(self._optimize, value)
         elif name == "to_module":
-            value = _translation_stand_in(value, self._current)
+            value = partial(self._translate, value)
         elif callable(value) and not isinstance(value, type):
-            value = _builder_stand_in(name, value)
+            value = partial(_build, name, value)
         # The next look-up finds it in the instance.
         self.__dict__[name] = value
         return value
 
-
-def _pass_manager_factory(real: Any, current: _CurrentObserver) -> Callable[[Any], Any]:
-    def pass_manager(context: Any) -> Any:
-        observer = current()
+    def _make_pass_manager(self, real: Any, context: Any) -> Any:
+        observer = self._current()
         return real(context) if observer is None else _TappedPassManager(real, context, observer)
 
-    return pass_manager
-
-
-def _builder_stand_in(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-    def builder(*args: Any, **kwargs: Any) -> Any:
-        if args and isinstance(args[0], _TappedPassManager):
-            return args[0].add(name, real, args[1:], kwargs)
-        return real(*args, **kwargs)
-
-    return builder
-
-
-def _optimiser_stand_in(real: Callable[..., Any], current: _CurrentObserver) -> Callable[..., Any]:
-    def optimize_module(*args: Any, **kwargs: Any) -> Any:
-        observer = current()
+    def _optimize(self, real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        observer = self._current()
         if observer is None:
             return real(*args, **kwargs)
         step = observer.pass_added(LLVM_OPTIMISER, "")
@@ -101,17 +87,17 @@ def _optimiser_stand_in(real: Callable[..., Any], current: _CurrentObserver) -> 
             observer.pass_ended(step, None, (time.perf_counter_ns() - started) // 1000)
         return result
 
-    return optimize_module
-
-
-def _translation_stand_in(real: Callable[..., Any], current: _CurrentObserver) -> Callable[..., Any]:
-    def to_module(module: Any, *args: Any, **kwargs: Any) -> Any:
-        observer = current()
-        if observer is not None:
+    def _translate(self, real: Callable[..., Any], module: Any, *args: Any, **kwargs: Any) -> Any:
+        if (observer := self._current()) is not None:
             observer.module_leaves_mlir(module)
         return real(module, *args, **kwargs)
 
-    return to_module
+
+def _build(name: str, real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call a builder, or collect the pass that it adds to a tapped pass manager."""
+    if args and isinstance(args[0], _TappedPassManager):
+        return args[0].add(name, real, args[1:], kwargs)
+    return real(*args, **kwargs)
 
 
 @dataclass(frozen=True, slots=True)

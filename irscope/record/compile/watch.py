@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def watch_compiles(watch: Watch) -> Iterator[None]:
             stack.enter_context(replaced(backend, "add_stages", _add_stages_stand_in(backend, watch)))
             stack.enter_context(replaced(backend, "hash", _hash_stand_in(backend, watch)))
             for module in triton_api.backend_modules(backend):
-                stack.enter_context(replaced(module, "print", _print_stand_in(watch)))
+                stack.enter_context(replaced(module, "print", partial(_print, watch)))
         stack.enter_context(triton_api.knob("nvidia", "dump_ptxas_log", True))
         yield
 
@@ -165,12 +166,10 @@ def _hash_stand_in(backend: type, watch: Watch) -> Callable[..., Any]:
     return hash
 
 
-def _print_stand_in(watch: Watch) -> Callable[..., None]:
-    def backend_print(*values: Any, sep: str | None = " ", end: str | None = "\n", **keywords: Any) -> None:
-        current = watch.current
-        if current is None or keywords.get("file") is not None:
-            print(*values, sep=sep, end=end, **keywords)
-        else:
-            current.printed.append((sep or " ").join(map(str, values)) + (end or ""))
-
-    return backend_print
+def _print(watch: Watch, *values: Any, sep: str | None = " ", end: str | None = "\n", **keywords: Any) -> None:
+    """Stands in for the `print` of a backend's module: what ptxas says belongs to the compile."""
+    current = watch.current
+    if current is None or keywords.get("file") is not None:
+        print(*values, sep=sep, end=end, **keywords)
+    else:
+        current.printed.append((sep or " ").join(map(str, values)) + (end or ""))
