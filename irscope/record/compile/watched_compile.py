@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -130,30 +131,27 @@ class WatchedCompile:
     def wrap_stages(self, stages: dict[str, Any]) -> None:
         """Wrap every stage function."""
         for name, function in list(stages.items()):
-            stages[name] = self._watched_stage(name, function)
+            stages[name] = partial(self._run_stage, name, function)
 
-    def _watched_stage(self, name: str, function: Callable[[Any, dict[str, Any]], Any]) -> Any:
-        def stage(source: Any, metadata: dict[str, Any]) -> Any:
-            if not self._has_source:
-                self._has_source = True
-                self._report_source(source)
-            self.stage = name
-            self.metadata = metadata
-            self.log_from = self._log_size()
-            self.report(events.StageBegun(self.number, name, self.log_from))
-            started, overhead = time.perf_counter_ns(), self._overhead_ns
-            try:
-                with self._switches(name):
-                    result = function(source, metadata)
-            except BaseException as error:
-                self.report(events.StageFailed(self.number, name, self.diagnostics(error)))
-                raise
-            duration_ns = time.perf_counter_ns() - started - (self._overhead_ns - overhead)
-            self._report_artifact(name, result, duration_ns // 1000)
-            self._latest.release()
-            return result
-
-        return stage
+    def _run_stage(self, name: str, function: Callable[..., Any], source: Any, metadata: dict[str, Any]) -> Any:
+        if not self._has_source:
+            self._has_source = True
+            self._report_source(source)
+        self.stage = name
+        self.metadata = metadata
+        self.log_from = self._log_size()
+        self.report(events.StageBegun(self.number, name, self.log_from))
+        started, overhead = time.perf_counter_ns(), self._overhead_ns
+        try:
+            with self._switches(name):
+                result = function(source, metadata)
+        except BaseException as error:
+            self.report(events.StageFailed(self.number, name, self.diagnostics(error)))
+            raise
+        duration_ns = time.perf_counter_ns() - started - (self._overhead_ns - overhead)
+        self._report_artifact(name, result, duration_ns // 1000)
+        self._latest.release()
+        return result
 
     @contextmanager
     def _switches(self, stage: str) -> Iterator[None]:
