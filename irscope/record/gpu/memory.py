@@ -175,11 +175,8 @@ class KeptArguments:
         return view.set_(kept.buffer.untyped_storage(), offset, tensor.size(), tensor.stride())
 
     def _note_uses(self) -> None:
-        dtypes: dict[int, set[torch.dtype]] = {}
-        for _, dtype, kept in self._leaves:
-            dtypes.setdefault(id(kept), set()).add(dtype)
         for kept in self.storages:
-            kept.mixed = len(dtypes[id(kept)]) > 1
+            kept.mixed = len({dtype for _, dtype, other in self._leaves if other is kept}) > 1
         self.uses_known = len(self.uses.parameters) == len(self._leaves) and not self.uses.elsewhere
         for index, (name, dtype, kept) in enumerate(self._leaves):
             use = self.uses.parameters[index] if self.uses_known else None

@@ -27,6 +27,9 @@ class DeviceProcess:
         """What it has recorded so far."""
         self.loaded: set[str] = set()
         """The keys of the variants that it was given."""
+        self.log = child.log
+        """The file of what it prints."""
+        self.last_lines = child.last_lines
         self._child = child
         self._progress = progress
         self._waiting: deque[RecordingEvent] = deque()
@@ -62,14 +65,6 @@ class DeviceProcess:
         # What a script does to a GPU is not done twice unasked.
         where = f" in {call}, which irscope calls by its symbol ({SWITCH}=0 switches that off)" if call else ""
         return f"the process {outcome}{where}"
-
-    def last_lines(self) -> str:
-        """What it printed last."""
-        return self._child.last_lines()
-
-    def output(self) -> bytes:
-        """All that it printed."""
-        return self._child.log.read_bytes()
 
 
 @contextmanager

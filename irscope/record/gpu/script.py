@@ -126,7 +126,7 @@ class _Follower:
             raise RecordingError(f"{how} before any kernel was compiled.\n{self._child.last_lines()}".rstrip())
         if self._launching is not None:
             self._add(self._launching, "fault", how)
-        self._child.assembly.fail_open("abort", f"the compiler's process ended: {how}.", self._child.output())
+        self._child.assembly.fail_open("abort", f"the compiler's process ended: {how}.", self._child.log.read_bytes())
         return self._made(how)
 
     def _made(self, ended: str) -> ScriptCheck:

@@ -18,7 +18,6 @@ from irscope.model.capture import (
     Autotuning,
     Capture,
     Environment,
-    Kernel,
     Launch,
     Resources,
     SourceFile,
@@ -232,7 +231,7 @@ class Assembly:
             status="failed" if item.failure else "ok",
             failure=item.failure,
             metadata=tuple(sorted((key, tupled(value)) for key, value in metadata.items())),
-            sources=self._sources_of(item.launch.kernel, stages),
+            sources=self._sources_of(item.launch.kernel.file, stages),
             notes=self._notes_of(item),
             snapshot_level=self._request.snapshots,
             compile_us=sum(durations) if durations else None,
@@ -253,7 +252,7 @@ class Assembly:
                 tuning = replace(tuning, winner=winner, median_ms=times[tuning.config][0])
         return tuning
 
-    def _sources_of(self, kernel: Kernel, stages: dict[str, str | bytes]) -> tuple[SourceFile, ...]:
+    def _sources_of(self, file: str, stages: dict[str, str | bytes]) -> tuple[SourceFile, ...]:
         first = next((stages[name] for name in STAGE_NAMES if isinstance(stages.get(name), str)), "")
-        named = {kernel.file, *map(unescape_ir, set(_STRING.findall(str(first))))}
+        named = {file, *map(unescape_ir, set(_STRING.findall(str(first))))}
         return tuple(SourceFile(path, text) for path, text in self._sources.items() if path in named)

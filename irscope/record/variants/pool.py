@@ -51,7 +51,6 @@ class _Job:
     assembly: Assembly
     pid: int
     stream: MessageStream[RecordingEvent]
-    log: Path
     started: float
     ending: Ending = "end"
 
@@ -152,7 +151,7 @@ class VariantPool:
             raise
         finally:
             os.close(write_end)
-        return _Job(index, request, Assembly(request), pid, stream, log, time.monotonic())
+        return _Job(index, request, Assembly(request), pid, stream, time.monotonic())
 
     def _is_over(self, job: _Job) -> bool:
         """Whether a worker is at its end, or out of time."""
@@ -166,9 +165,10 @@ class VariantPool:
 
     def _finish(self, job: _Job) -> Capture:
         outcome = self._end(job)
-        if job.ending == "end" and (call := call_that_ended(job.log, job.pid, outcome.code)):
+        log = Path(job.request.log_path)
+        if job.ending == "end" and (call := call_that_ended(log, job.pid, outcome.code)):
             return self.compile_one(replace(job.request, ended_in=call))
-        output = job.log.read_bytes()
+        output = log.read_bytes()
         check_end(job.assembly, job.ending, outcome, output, self._timeout_s)
         if not (captures := job.assembly.captures()):
             raise RecordingError(f"a worker began no compile.\n{output[-2000:].decode('utf-8', 'replace')}".rstrip())

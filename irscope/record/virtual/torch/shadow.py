@@ -32,16 +32,8 @@ CONSTANT = _GIVEN | frozenset(
 """Factories whose values follow from their arguments, or are random integers as good as any others."""
 _RANDOM = frozenset({torch.randint, torch.randperm, torch.randint_like})
 _UNWRITTEN = frozenset(
-    {
-        torch.empty_like,
-        torch.rand_like,
-        torch.randn_like,
-        T.new_empty,
-        T.new_empty_strided,
-        T.new,
-        T.resize,
-        T.resize_as,
-    }
+    {torch.empty_like, torch.rand_like, torch.randn_like}
+    | {T.new, T.new_empty, T.new_empty_strided, T.resize, T.resize_as}
 )
 """Their results are uninitialised memory, or numbers of the GPU's own generator."""
 _PLACES_ONLY = frozenset({T.requires_grad_, T.share_memory_, T.retain_grad, T.register_hook, T.backward})
