@@ -13,16 +13,7 @@ from irscope.device.fit import with_fit
 from irscope.ir.asm.resources import read_resources
 from irscope.ir.quoted import unescape_ir
 from irscope.model.assumption import joined
-from irscope.model.capture import (
-    STAGE_NAMES,
-    Autotuning,
-    Capture,
-    Environment,
-    Launch,
-    Resources,
-    SourceFile,
-    stage_rank,
-)
+from irscope.model.capture import STAGE_NAMES, Autotuning, Capture, Environment, Launch, SourceFile, stage_rank
 from irscope.model.failure import Failure, FailureKind
 from irscope.model.plain import tupled
 from irscope.record.process import events
@@ -226,7 +217,7 @@ class Assembly:
             artifacts=artifacts,
             snapshots=(*snapshots, *item.llvm_snapshots),
             layouts=item.layouts,
-            resources=read_resources(stages, metadata, item.log) if stages else Resources(),
+            resources=read_resources(stages, metadata, item.log),
             environment=replace(self._environment, **item.compiler),
             status="failed" if item.failure else "ok",
             failure=item.failure,

@@ -8,6 +8,7 @@ frame that is no message of its stream is a MessageError: both ends run the same
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import struct
@@ -101,13 +102,11 @@ def _plain(value: Any) -> Any:
 
 
 def _header(text: bytes) -> tuple[str, dict[str, Any], str | None, int]:
-    try:
+    with contextlib.suppress(ValueError):
         name, values, payload_kind, size = json.loads(text)
-    except ValueError as error:
-        raise MessageError(f"a process sent a frame that is no message: {text[:_LONGEST_SHOWN]!r}.") from error
-    if not (isinstance(name, str) and isinstance(values, dict) and isinstance(size, int) and size >= 0):
-        raise MessageError(f"a process sent a frame that is no message: {text[:_LONGEST_SHOWN]!r}.")
-    return name, values, payload_kind, size
+        if isinstance(name, str) and isinstance(values, dict) and isinstance(size, int) and size >= 0:
+            return name, values, payload_kind, size
+    raise MessageError(f"a process sent a frame that is no message: {text[:_LONGEST_SHOWN]!r}.")
 
 
 @cache
