@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import inspect
 import os
 import runpy
@@ -120,8 +121,6 @@ def import_file(path: Path) -> dict[str, Any]:
     """A file's namespace, without running what is under `if __name__ == "__main__"`."""
     with _as_python_would(path, ()):
         name = path.stem if path.stem.isidentifier() else "kernel_file"
-        import importlib.util
-
         spec = importlib.util.spec_from_file_location(name, path)
         if spec is None or spec.loader is None:
             raise RecordingError(f"{str(path)!r} cannot be imported as Python: its name must end in .py.")

@@ -216,16 +216,14 @@ class WatchedCompile:
 
     def pass_begins(self, step: PassSnapshot) -> bool:
         """Report a pass before it runs, in case it never returns; returns whether the plan lets it run."""
-        if self.request.plan.skips(step) or self._is_behind(step):
+        # The text that a resumed stage starts from was made after its first passes.
+        behind = step.stage == self.request.resume_stage and step.index < self.request.resume_after
+        if self.request.plan.skips(step) or behind:
             self.report(events.PassSkipped(self.number, step))
             return False
         self.log_from = self._log_size()
         self.report(events.PassBegun(self.number, step, self.log_from))
         return True
-
-    def _is_behind(self, step: PassSnapshot) -> bool:
-        """Whether the text that a resumed stage starts from was made after this pass."""
-        return step.stage == self.request.resume_stage and step.index < self.request.resume_after
 
     def pass_ended(self, step: PassSnapshot, module: Any, duration_us: int | None) -> None:
         """Report a pass's time, and the module after it if its text is recorded."""

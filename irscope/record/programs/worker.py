@@ -13,8 +13,10 @@ import platform
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from irscope import __version__
 from irscope.errors import IrscopeError
 from irscope.model.capture import Target
 from irscope.record.binaries.steps import BinarySteps
@@ -163,10 +165,6 @@ def describe_environment(target: Target, gpu: str = "", *, real: bool = False) -
 
     `gpu`: the name of the GPU that runs the launches. `real`: whether there is one.
     """
-    from importlib.metadata import PackageNotFoundError, version
-
-    from irscope import __version__
-
     torch_version = ""
     with contextlib.suppress(PackageNotFoundError):
         torch_version = version("torch")

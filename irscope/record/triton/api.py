@@ -10,6 +10,8 @@ import importlib.util
 import os
 import subprocess
 import sys
+import warnings
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -39,8 +41,6 @@ def require_triton() -> None:
 
 def silence_known_noise() -> None:
     """Suppress the warnings of Triton that say nothing about the kernel."""
-    import warnings
-
     # 3.9 warns once of a default that 3.10 will change.
     warnings.filterwarnings("ignore", message="TRITON_DEFAULT_FP_FUSION is unset")
 
@@ -321,8 +321,6 @@ def ast_source(function: Any, signature: dict[str, str], constants: dict[str, An
 @contextlib.contextmanager
 def fresh_kernels_in_memory() -> Iterator[None]:
     """Give every `@triton.jit` function an empty cache of compiled kernels until the end of the block."""
-    from collections import defaultdict
-
     kernel_class = jit_function_class()
     fresh: dict[int, tuple[Any, Any]] = {}
 

@@ -15,6 +15,7 @@ import os
 import socket
 import sys
 import tempfile
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -118,8 +119,6 @@ def _serve(control: socket.socket, request: RecordRequest, events: int, log: int
         sys.stdout.flush()
         sys.stderr.flush()
     except BaseException:
-        import traceback
-
         traceback.print_exc()
         sys.stderr.flush()
     finally:
