@@ -122,7 +122,7 @@ class _Follower:
         if not early:
             return self._made("")
         how = self._fault or self._child.how_it_ended()
-        if not self._rows and not self._child.assembly.count:
+        if not self._rows and not self._child.assembly.numbers:
             raise RecordingError(f"{how} before any kernel was compiled.\n{self._child.last_lines()}".rstrip())
         if self._launching is not None:
             self._add(self._launching, "fault", how)

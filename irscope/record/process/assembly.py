@@ -50,11 +50,6 @@ class Assembly:
         self.done = False
 
     @property
-    def count(self) -> int:
-        """How many compiles began."""
-        return len(self._open)
-
-    @property
     def working_on(self) -> str:
         """The kernel, and the pass or stage, that is under way; empty between compiles."""
         for item in reversed(self._open.values()):

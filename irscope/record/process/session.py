@@ -217,7 +217,7 @@ def check_end(
         raise assembly.refusal.as_error()
     elif not assembly.done:
         if not assembly.compiling:
-            if not assembly.count:
+            if not assembly.numbers:
                 tail = "\n".join(output.decode("utf-8", "replace").splitlines()[-_LOG_TAIL_LINES:])
                 raise RecordingError(
                     f"the recording process {outcome} before any kernel was compiled.\n{tail}".rstrip()

@@ -41,7 +41,7 @@ class Recorded(Sequence[Capture]):
         return self._assembly.capture(self._assembly.numbers[index])
 
     def __len__(self) -> int:
-        return self._assembly.count
+        return len(self._assembly.numbers)
 
     def __repr__(self) -> str:
         return f"<Recorded: {', '.join(map(repr, self._assembly.captures())) or 'nothing yet'}>"
