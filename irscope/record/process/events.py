@@ -201,7 +201,7 @@ class StageLeftOut(CompileEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class PassEvent(CompileEvent):
+class _PassEvent(CompileEvent):
     """Something about one pass."""
 
     step: PassSnapshot
@@ -209,19 +209,19 @@ class PassEvent(CompileEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class PassBegun(PassEvent):
+class PassBegun(_PassEvent):
     """A pass begins."""
 
     log: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class PassSkipped(PassEvent):
+class PassSkipped(_PassEvent):
     """The plan switches the pass off."""
 
 
 @dataclass(frozen=True, slots=True)
-class PassEnded(PassEvent):
+class PassEnded(_PassEvent):
     """A pass ended well."""
 
     changed: bool | None = None
@@ -231,7 +231,7 @@ class PassEnded(PassEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class PassFailed(PassEvent):
+class PassFailed(_PassEvent):
     """A pass failed."""
 
     message: str = ""
