@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from irscope.ir.locations.stages import Chain, Frame, TextLocations
+from irscope.ir.locations.model import Chain, Frame, TextLocations
 from irscope.ir.mlir.reader import Operation, parse_mlir
 
 _MAX_CALLERS = 64

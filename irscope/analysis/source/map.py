@@ -16,7 +16,8 @@ from functools import cached_property
 from irscope.analysis.source.calls import CallSites, read_call_sites
 from irscope.analysis.source.operations import Operations, read_stage_operations
 from irscope.errors import StageNotFound
-from irscope.ir.locations.stages import Chain, TextLocations, read_locations
+from irscope.ir.locations.model import Chain, TextLocations
+from irscope.ir.locations.stages import capture_locations
 from irscope.ir.locations.user import Place, place_of
 from irscope.model.capture import STAGES, Capture, stage_named
 
@@ -163,18 +164,15 @@ def source_map(capture: Capture, stages: Iterable[str] = ()) -> SourceMap:
         stages: only these; by default every stage that has a text.
     """
     wanted = set(stages)
-    texts = {artifact.stage: artifact.data for artifact in capture.artifacts if isinstance(artifact.data, str)}
-    llir, ptx = texts.get("llir"), texts.get("ptx")
     file = capture.launch.kernel.file
     index: dict[Place, int] = {}
     maps: list[StageMap] = []
     sites = CallSites()
-    for stage, text in texts.items():
+    for stage, text in capture.texts.items():
         kind = stage_named(stage).kind
         if wanted and stage not in wanted and (kind != "mlir" or wanted <= _MLIR_STAGES):
             continue
-        assembly = kind in ("ptx", "sass", "amdgcn")
-        locations = read_locations(text, kind, llir=llir if assembly else None, ptx=ptx if kind == "sass" else None)
+        locations = capture_locations(capture, text, kind)
         # Assembly keeps the functions that the last MLIR stage has: only those that are not inlined.
         sites = read_call_sites(text, locations) if kind == "mlir" else sites
         if wanted and stage not in wanted:

@@ -54,9 +54,8 @@ def _sides(capture: Capture, one_pass: str | None, between: tuple[str, str] | No
     if between is not None:
         first, second = find_pass(capture, between[0]), find_pass(capture, between[1])
         title = f"after {first.label} against after {second.label}"
-        kind: StageKind = "llvm" if first.group == "llvm" else "mlir"
-        return title, snapshot_text(capture, first, before=False), snapshot_text(capture, second, before=False), kind
-    snapshot = find_pass(capture, one_pass or "")
-    title = f"before and after {snapshot.label}"
-    kind = "llvm" if snapshot.group == "llvm" else "mlir"
-    return title, snapshot_text(capture, snapshot, before=True), snapshot_text(capture, snapshot, before=False), kind
+    else:
+        first = second = find_pass(capture, one_pass or "")
+        title = f"before and after {first.label}"
+    left = snapshot_text(capture, first, before=between is None)
+    return title, left, snapshot_text(capture, second, before=False), first.group

@@ -42,22 +42,18 @@ def _shown_text(capture: Capture, text: str, kind: StageKind, loc: bool, lines: 
     from irscope.ir.locations.strip import strip_locations
 
     if lines is not None:
-        from irscope.ir.locations.stages import filter_lines, lines_selected, read_locations
+        from irscope.ir.locations.filter import filter_lines
+        from irscope.ir.locations.stages import capture_locations, lines_selected
 
-        chosen = parse_lines(lines)
-        texts = {item.stage: item.data for item in capture.artifacts if isinstance(item.data, str)}
-        # The locations of assembly need the earlier stages.
-        llir = texts.get("llir") if kind in ("ptx", "sass", "amdgcn") else None
-        locations = read_locations(text, kind, llir=llir, ptx=texts.get("ptx") if kind == "sass" else None)
         file = capture.launch.kernel.file
-        selected = lines_selected(locations, lambda path: _same_file(path, file), chosen)
+        # A capture of an IR file has no path for its kernel: then every file counts.
+        selected = lines_selected(
+            capture_locations(capture, text, kind),
+            lambda path: path == file or not file.endswith(".py"),
+            parse_lines(lines),
+        )
         text = filter_lines(text, kind, selected, without_locations=not loc)
     return text if loc else strip_locations(text, kind)
-
-
-def _same_file(path: str, kernel_file: str) -> bool:
-    """Whether a location is in the kernel's file; true if the capture has no path for it, as of an IR file."""
-    return path == kernel_file or not kernel_file.endswith(".py")
 
 
 def stage_text(
@@ -124,6 +120,8 @@ def summary(captures: Sequence[Capture], color: bool | None) -> str:
     rows: list[list[Any]] = []
     assumed: list[tuple[Assumption, ...]] = []
     for capture in captures:
+        failed = capture.failure
+        outcome = "" if failed is None else " DOES NOT FIT" if failed.kind == "fit" else " FAILED"
         row = [
             next(numbers[str(capture.target)]),
             capture.id[:8],
@@ -131,7 +129,7 @@ def summary(captures: Sequence[Capture], color: bool | None) -> str:
             str(capture.target),
             "×".join(map(str, capture.launch.grid)) if capture.launch.grid else "–",
             _options_text(capture),
-            " ".join([*capture.stages, *_outcome(capture)]),
+            " ".join(capture.stages) + outcome,
             _cell(capture.resources.registers),
             _cell(capture.resources.spilled_bytes),
             _cell(capture.resources.shared_bytes),
@@ -155,12 +153,6 @@ def _assumed(items: Sequence[Assumption]) -> str:
     """`n=0, m=0`: the values that the virtual GPU assumed, except those that only a check read."""
     shown = (f"{item.name}={item.value}" for item in items if not item.only_checked)
     return ", ".join(dict.fromkeys(shown)) or "–"
-
-
-def _outcome(capture: Capture) -> list[str]:
-    if capture.failure is None:
-        return []
-    return ["DOES NOT FIT" if capture.failure.kind == "fit" else "FAILED"]
 
 
 def _options_text(capture: Capture) -> str:
@@ -236,13 +228,12 @@ def write_binary(artifact: Artifact, output: Path) -> None:
         say(f"wrote {output}")
 
 
-def save_captures(captures: Sequence[Capture], output: Path) -> int:
+def save_captures(captures: Sequence[Capture], output: Path) -> None:
     """Write each capture to an `.irscope` file; several get a number in their names."""
     for number, capture in enumerate(captures, 1):
         path = output if len(captures) == 1 else output.with_name(f"{output.stem}-{number}{SUFFIX}")
         save(capture, path)
         say(f"wrote {path}")
-    return 0
 
 
 def write_folder(captures: Sequence[Capture], folder: Path, wanted: Sequence[str]) -> None:
@@ -299,14 +290,13 @@ def snapshot_texts(
     for capture in captures:
         snapshot = one_pass(capture, after or before or "")
         text = snapshot_text(capture, snapshot, before=after is None)
-        kind: StageKind = "llvm" if snapshot.group == "llvm" else "mlir"
         title = f"// {capture.name} · {capture.target} · {'before' if after is None else 'after'} {snapshot.label}\n"
         if after is not None and snapshot.outcome != "ran":
             say(
                 f"{snapshot.label} {'was switched off' if snapshot.outcome == 'skipped' else 'failed'} in {capture.id}."
             )
-        body = _shown_text(capture, text, kind, loc, lines)
-        parts.append(paint_text((title if len(captures) > 1 else "") + body, kind, colored(color)))
+        body = _shown_text(capture, text, snapshot.group, loc, lines)
+        parts.append(paint_text((title if len(captures) > 1 else "") + body, snapshot.group, colored(color)))
     return "\n".join(part.rstrip("\n") for part in parts)
 
 
@@ -329,6 +319,8 @@ def snapshot_text(capture: Capture, snapshot: PassSnapshot, *, before: bool) -> 
 
 def write_each(captures: Sequence[Capture], folder: Path) -> None:
     """Write a numbered file for each pass that changed the IR, so that `diff -r` can compare two folders."""
+    from irscope.ir.locations.strip import strip_locations
+
     written = 0
     for capture, name in zip(captures, file_names(captures), strict=True):
         home = folder / name if len(captures) > 1 else folder
@@ -342,9 +334,7 @@ def write_each(captures: Sequence[Capture], folder: Path) -> None:
             suffix = "ll" if snapshot.group == "llvm" else "mlir"
             occurrence = f"#{snapshot.occurrence}" if snapshot.occurrence > 1 else ""
             file = f"{snapshot.stage}-{number:02d}-{_plain_name(snapshot.name)}{occurrence}.{suffix}"
-            from irscope.ir.locations.stages import strip_locations
-
-            text = strip_locations(snapshot.text, "llvm" if snapshot.group == "llvm" else "mlir")
+            text = strip_locations(snapshot.text, snapshot.group)
             write_atomically(home / file, text.encode("utf-8", "surrogateescape"))
             written += 1
     if not written:

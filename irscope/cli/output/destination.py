@@ -44,10 +44,10 @@ _PAGES = (
 class Destination:
     """Where a command's result goes, and in which form: the options --output, --json and --color."""
 
-    path: Path | None = None
+    path: options.Output = None
     """None: standard output."""
-    as_json: bool = False
-    color: bool | None = None
+    as_json: options.AsJson = False
+    color: options.Color = None
     """None: on a terminal."""
 
     @property
@@ -71,13 +71,7 @@ class Destination:
             emit(text_of(columns, self.is_colored), self.path, painted=self.is_colored)
 
 
-def _destination(
-    output: options.Output = None, as_json: options.AsJson = False, color: options.Color = None
-) -> Destination:
-    return Destination(output, as_json, color)
-
-
-with_destination = grouped("to", _destination)
+with_destination = grouped("to", Destination)
 """The decorator of a command that takes its Destination as the parameter `to`."""
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from irscope.ir.locations.stages import Chain, Frame, TextLocations, read_locations
+from irscope.ir.locations.model import Chain, Frame, TextLocations
+from irscope.ir.locations.stages import capture_locations
 from irscope.model.capture import Capture, stage_named
 
 
@@ -54,11 +55,8 @@ def _packed_lines(locations: TextLocations, table: FrameTable) -> list[int]:
 def stage_locations(capture: Capture) -> dict[str, Any]:
     """The locations of every text stage of a capture: a packed FrameTable, and `stages` with the lines of each."""
     table = FrameTable()
-    texts = {item.stage: item.data for item in capture.artifacts if isinstance(item.data, str)}
     stages = {
-        stage: _packed_lines(
-            read_locations(text, stage_named(stage).kind, llir=texts.get("llir"), ptx=texts.get("ptx")), table
-        )
-        for stage, text in texts.items()
+        stage: _packed_lines(capture_locations(capture, text, stage_named(stage).kind), table)
+        for stage, text in capture.texts.items()
     }
     return {"stages": stages, **table.packed()}

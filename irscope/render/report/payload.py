@@ -47,7 +47,7 @@ class Payload:
         self._kernel = capture.name
         costs = costs_of_layouts(capture)
         row = facts_of(capture, costs)
-        texts = {item.stage: item.data for item in capture.artifacts if isinstance(item.data, str)}
+        texts = capture.texts
         first = next(iter(texts), "")
         last = -1
         if first:

@@ -10,7 +10,7 @@ from irscope.analysis.resources.metrics import family_rank
 from irscope.analysis.source.blocks import function_blocks
 from irscope.analysis.source.map import SourceMap, StageCount, StageMap
 from irscope.ir.locations.model import text_lines
-from irscope.ir.locations.stages import strip_locations
+from irscope.ir.locations.strip import strip_locations
 from irscope.ir.locations.user import is_library
 from irscope.model.capture import Capture, stage_named
 from irscope.render.text.tables import display_width, shorten, visible

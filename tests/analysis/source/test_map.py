@@ -16,7 +16,7 @@ from irscope.analysis.source.operations import read_stage_operations
 from irscope.errors import StageNotFound
 from irscope.ir.asm.reader import read_functions
 from irscope.ir.body.counts import operation_counts
-from irscope.ir.locations.stages import Frame
+from irscope.ir.locations.model import Frame
 from irscope.ir.locations.user import is_library, place_of
 from irscope.model.capture import Capture, StageKind, stage_named
 from irscope.render.report.locations import stage_locations
@@ -308,7 +308,7 @@ def test_a_pattern_finds_operations_by_text_name_and_family() -> None:
 
 
 def test_the_map_is_smaller_than_the_locations() -> None:
-    from irscope.ir.locations.stages import strip_locations
+    from irscope.ir.locations.strip import strip_locations
 
     capture = stored("chains", CUDA)
     size = len(json.dumps(stage_locations(capture), separators=(",", ":")))
