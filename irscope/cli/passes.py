@@ -70,26 +70,24 @@ def _chosen_effects(capture: Capture, changed: bool, stages: list[str] | None, m
         known = {effect.snapshot.stage for effect in effects}
         if stage not in known:
             raise PlanError(f"no pass ran in stage {stage!r}: there are {', '.join(sorted(known)) or 'none'}.")
-    rows: list[PassEffect] = []
-    for effect in effects:
-        snapshot = effect.snapshot
-        if stages and snapshot.stage not in stages:
-            continue
-        if changed and snapshot.changed is False and snapshot.outcome == "ran":
-            continue
-        if match and not _matches(snapshot.name, snapshot.argument, match):
-            continue
-        rows.append(effect)
-    return rows
+    return [
+        effect
+        for effect in effects
+        if (not stages or effect.snapshot.stage in stages)
+        and not (changed and effect.is_idle)
+        and (
+            not match
+            or any(_folded(match) in _folded(name) for name in (effect.snapshot.name, effect.snapshot.argument))
+        )
+    ]
 
 
-def _matches(name: str, argument: str, text: str) -> bool:
-    folded = text.lower().replace("-", "_")
-    return folded in name.lower().replace("-", "_") or folded in argument.lower().replace("-", "_")
+def _folded(name: str) -> str:
+    return name.lower().replace("-", "_")
 
 
 def _text(capture: Capture, effects: list[PassEffect], head: bool, width: int | None, color: bool) -> str:
-    from irscope.render.text.terminal import table
+    from irscope.render.text.tables import table
 
     times = sorted(effect.snapshot.duration_us for effect in effects if effect.snapshot.duration_us is not None)
     slow = max(times[len(times) // 2] * _SLOW_FACTOR, 5000) if times else None
@@ -121,13 +119,11 @@ def _cells(effect: PassEffect, slow_us: float | None) -> list[str]:
     time = "" if duration is None else milliseconds(duration)
     if duration is not None and slow_us is not None and duration >= slow_us:
         time += " SLOW"
-    name = snapshot.name + (f"#{snapshot.occurrence}" if snapshot.occurrence > 1 else "")
     arguments = snapshot.argument + (f"{{{snapshot.options}}}" if snapshot.options else "")
-    stage = snapshot.stage if snapshot.group == "mlir" else f"{snapshot.stage} (LLVM)"
     return [
-        stage,
+        effect.stage_title,
         str(snapshot.index),
-        name,
+        effect.title,
         time,
         mark,
         _signed(effect.operations),

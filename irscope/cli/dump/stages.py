@@ -71,7 +71,7 @@ def stage_text(
 def _binary_text(capture: Capture, artifact: Artifact) -> str:
     """The sections and resources of a binary, instead of its bytes."""
     from irscope.ir.asm.elf import parse_elf
-    from irscope.render.text.terminal import table
+    from irscope.render.text.tables import table
 
     data = artifact.data if isinstance(artifact.data, bytes) else b""
     rows = [
@@ -111,7 +111,7 @@ def occupancy_text(capture: Capture) -> str:
 def summary(captures: Sequence[Capture], color: bool | None) -> str:
     """A table of captures: kernel, target, options, stages and resources."""
     from irscope.render.text.figures import milliseconds
-    from irscope.render.text.terminal import table
+    from irscope.render.text.tables import table
 
     columns = ["#", "id", "kernel", "target", "grid", "options", "stages"]
     columns += ["regs", "spill B", "shared B", "occupancy", "ms"]
@@ -175,8 +175,10 @@ def _cell(value: int | None) -> str:
 
 def as_json(capture: Capture, wanted: Sequence[str] = ()) -> dict[str, Any]:
     """A capture as JSON, with the texts of the given stages only."""
+    from irscope.device.occupancy import occupancy_of
+
     names = capture.stages if list(wanted) == ["all"] else wanted
-    failure = capture.failure
+    failure, occupancy = capture.failure, occupancy_of(capture)
     return {
         "id": capture.id,
         "kernel": capture.name,
@@ -193,7 +195,7 @@ def as_json(capture: Capture, wanted: Sequence[str] = ()) -> dict[str, Any]:
         "grid": capture.launch.grid,
         "autotuning": asdict(capture.launch.autotuning) if capture.launch.autotuning else None,
         "resources": asdict(capture.resources),
-        "occupancy": _occupancy_json(capture),
+        "occupancy": occupancy and occupancy.as_json(),
         "environment": asdict(capture.environment),
         "metadata": dict(capture.metadata),
         "notes": list(capture.notes),
@@ -206,14 +208,6 @@ def as_json(capture: Capture, wanted: Sequence[str] = ()) -> dict[str, Any]:
         ],
         "passes": len(list(capture.passes())),
     }
-
-
-def _occupancy_json(capture: Capture) -> dict[str, Any] | None:
-    """The occupancy of a capture as JSON, or None if it is not known."""
-    from irscope.device.occupancy import occupancy_of
-
-    occupancy = occupancy_of(capture)
-    return None if occupancy is None else asdict(occupancy) | {"fraction": occupancy.fraction}
 
 
 def is_folder(output: Path) -> bool:

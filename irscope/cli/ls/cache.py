@@ -24,7 +24,7 @@ def _cache_folder() -> Path:
 
 def list_cache(folder: Path | None, to: Destination) -> None:
     """Print the variants in a cache, the newest first; None for Triton's own cache."""
-    from irscope.render.text.terminal import table
+    from irscope.render.text.tables import table
 
     chosen = _cache_folder() if folder is None else folder
     if folder is not None and not chosen.is_dir():

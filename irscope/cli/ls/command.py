@@ -28,7 +28,7 @@ def list_captures(
     to: Destination,
 ) -> int:
     """List the recent captures, the newest first."""
-    from irscope.render.text.terminal import table
+    from irscope.render.text.tables import table
 
     if cache or folder is not None:
         from irscope.cli.ls.cache import list_cache

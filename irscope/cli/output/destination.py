@@ -155,4 +155,4 @@ def paint_text(text: str, kind: StageKind, color: bool) -> str:
         return text
     from irscope.render.text.terminal import highlight
 
-    return highlight(text, kind, color=color)
+    return highlight(text, kind)

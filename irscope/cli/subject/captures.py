@@ -17,7 +17,7 @@ from irscope.interruption import Interrupted
 from irscope.model.capture import Artifact, Capture, PassSnapshot
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
-from irscope.store.file import SUFFIX, load
+from irscope.store.file import SUFFIX
 from irscope.store.recent import CaptureStore
 from irscope.store.shelf import CaptureFile, StoredCaptures
 
@@ -38,7 +38,11 @@ _DIAGNOSTIC = re.compile(r":\d+: (?:error|warning|remark|note): |^(?:ptxas|error
 def captures_of(subject: str | None, asked: RecordingOptions) -> StoredCaptures:
     """The captures that a subject names, at least one; new ones are recorded and stored."""
     file, _, kernel = (subject or "last").partition("::")
-    captures = StoredCaptures.of(_again(_stored(file), asked)) if is_capture(file) else _recorded(file, kernel, asked)
+    if is_capture(file):
+        stored = CaptureStore().load(file)
+        captures = StoredCaptures.of(_compiled_for_each(stored, asked) if asked.changes_a_capture else [stored])
+    else:
+        captures = _recorded(file, kernel, asked)
     if kernel:
         names = sorted({one.name for one in captures.files})
         captures = StoredCaptures(one for one in captures.files if one.name == kernel)
@@ -80,22 +84,7 @@ def with_sass(capture: Capture) -> Capture:
 def is_capture(file: str) -> bool:
     """Whether a subject is a capture: a .irscope file, an id, or `last`."""
     path = Path(file)
-    if path.suffix == SUFFIX:
-        return True
-    return not path.exists() and not path.suffix and "/" not in file
-
-
-def _stored(text: str) -> Capture:
-    path = Path(text)
-    if path.suffix == SUFFIX:
-        return load(path)
-    return CaptureStore().load(text)
-
-
-def _again(capture: Capture, asked: RecordingOptions) -> list[Capture]:
-    if not asked.changes_a_capture:
-        return [capture]
-    return _compiled_for_each(capture, asked)
+    return path.suffix == SUFFIX or (not path.exists() and not path.suffix and "/" not in file)
 
 
 def compiled_again(capture: Capture, asked: RecordingOptions, *, becomes_last: bool = True) -> Capture:
@@ -118,12 +107,8 @@ def _compiled_for_each(capture: Capture, asked: RecordingOptions, *, becomes_las
         return replace(fresh, sources=capture.sources, launch=replace(fresh.launch, grid=capture.launch.grid))
 
     with kept_captures(becomes_last=becomes_last) as keep:
-
-        def keep_it(fresh: Capture) -> None:
-            keep(of_this_launch(fresh))
-
         # A plan is checked first: one that names no pass leaves nothing behind.
-        recording = run_request(request, None if asked.plan else keep_it)
+        recording = run_request(request, None if asked.plan else lambda fresh: keep(of_this_launch(fresh)))
         tell_refusals(recording)
         for note in recording.notes:
             say(note)

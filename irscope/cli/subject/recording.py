@@ -102,7 +102,7 @@ def _plan(given: dict[str, Any]) -> PassPlan:
             raise PlanError(f"cannot read the plan {file!r}: {error}.") from error
     disabled = tuple(PassRule.parse(text) for text in given["disable_pass"] or ())
     kept = tuple(PassRule.parse(text) for text in given["enable_only"] or ())
-    return PassPlan(plan.disabled + disabled, plan.only + kept)
+    return plan.joined(PassPlan(disabled, kept))
 
 
 _COMBINED: dict[str, Callable[[dict[str, Any]], Any]] = {"options": _compile_options, "plan": _plan}

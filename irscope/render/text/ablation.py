@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from irscope.analysis.passes.ablation import COUNT_NAMES, Ablation, SortKey, Variant
 from irscope.render.text.figures import difference as signed
 from irscope.render.text.figures import percent
-from irscope.render.text.tables import display_width, shorten
-from irscope.render.text.terminal import table
+from irscope.render.text.tables import display_width, shorten, table
 
 _TITLES = {
     "instructions": "instructions",

@@ -9,10 +9,10 @@ from typing import Any
 
 from irscope.analysis.diff.captures import Change, Comparison
 from irscope.analysis.diff.entries import TextDiff
-from irscope.render.text.diff import render_side_by_side, render_unified
+from irscope.render.text.diff import render_diff
 from irscope.render.text.figures import difference, milliseconds, resource_title, resource_value
 from irscope.render.text.schedule import render_schedule, schedule_note
-from irscope.render.text.terminal import table, visible
+from irscope.render.text.tables import table, visible
 
 _LARGEST = 6
 _LINES = 12
@@ -157,10 +157,7 @@ def _stage_diff(comparison: Comparison, stage: str, width: int, color: bool, sid
     title = f"diff of {stage}"
     if text_diff is None or text_diff.is_empty:
         return f"{title}: no difference but names and numbers\n" if text_diff is not None else f"{title}: none\n"
-    if side_by_side:
-        body = render_side_by_side(text_diff, width=width, color=color, context=context)
-    else:
-        body = render_unified(text_diff, color=color, context=context)
+    body = render_diff(text_diff, side_by_side=side_by_side, width=width, color=color, context=context)
     return f"{title}: {text_diff.summary}\n{body}"
 
 

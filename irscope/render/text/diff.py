@@ -73,6 +73,13 @@ def render_unified(
     return "\n".join(lines) + "\n"
 
 
+def render_diff(diff: TextDiff, *, side_by_side: bool, width: int = 120, color: bool = False, context: int = 3) -> str:
+    """The diff side by side, or unified."""
+    if side_by_side:
+        return render_side_by_side(diff, width=width, color=color, context=context)
+    return render_unified(diff, color=color, context=context)
+
+
 def _unified_row(diff: TextDiff, row: _DiffRow, painter: _Painter) -> Iterator[str]:
     left = masked(diff.left_lines[row.left]) if row.left >= 0 else ""
     right = masked(diff.right_lines[row.right]) if row.right >= 0 else ""

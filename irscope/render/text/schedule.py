@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from irscope.analysis.diff.schedule import ScheduleDiff
-from irscope.render.text.terminal import table, visible
+from irscope.render.text.tables import table, visible
 
 
 def schedule_note(schedule: ScheduleDiff) -> str:

@@ -241,7 +241,7 @@ def render_interleaved(
             for number in operations:
                 text = strip_locations(shown[number - 1], kind).strip()
                 note = _note(found, the_map, number)
-                body = highlight_stage(text, kind, color=True) if color else visible(text)
+                body = highlight_stage(text, kind) if color else visible(text)
                 lines.append(f"{number:13}  {body}{_paint(_DIM, note, color)}".rstrip())
     nowhere = [line for line in the_map.operations.lines if not the_map.locations.chain_at(line)]
     if nowhere and only is None:
