@@ -67,10 +67,5 @@ def read_call_sites(text: str, locations: TextLocations) -> CallSites:
                 if (private, chain) not in known:
                     known.append((private, chain))
         inner = operation.first_line if operation.name == "builtin.module" else table
-        waiting.extend(
-            (one, inner, private)
-            for region in reversed(operation.regions)
-            for block in reversed(region.blocks)
-            for one in reversed(block.operations)
-        )
+        waiting.extend((one, inner, private) for one in reversed(operation.children))
     return CallSites(functions, {name: tuple(sites) for name, sites in calls.items()})

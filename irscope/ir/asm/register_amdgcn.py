@@ -179,10 +179,6 @@ def _modes(opcode: str, operands: tuple[str, ...], template: str) -> dict[int, M
     return modes
 
 
-def _used(name: str, mode: Mode) -> list[tuple[str, Mode]]:
-    return [(half, mode) for half in _PAIRS[name]]
-
-
 def _implicit(opcode: str, template: str, named: list[tuple[str, Mode]]) -> list[tuple[str, Mode]]:
     found: list[tuple[str, Mode]] = []
     if _SCC_READ.match(opcode):
@@ -190,13 +186,12 @@ def _implicit(opcode: str, template: str, named: list[tuple[str, Mode]]) -> list
     if _SCC_WRITTEN.match(opcode) and (not _SCC_KEPT.match(opcode) or opcode.startswith("s_cmp")):
         found.append(("scc", "w"))
     if _VCC_READ.match(opcode):
-        found.extend(_used("vcc", "r"))
+        found += [(half, "r") for half in _PAIRS["vcc"]]
     if _M0_READ.match(template) and ("m0", "r") not in named:
         found.append(("m0", "r"))
-    if _EXEC_SAVED.match(opcode) or opcode.startswith("v_cmpx"):
-        found.extend(_used("exec", "m"))
-    elif _EXEC_READ.match(opcode):
-        found.extend(_used("exec", "r"))
+    changes_exec = _EXEC_SAVED.match(opcode) or opcode.startswith("v_cmpx")
+    if changes_exec or _EXEC_READ.match(opcode):
+        found += [(half, "m" if changes_exec else "r") for half in _PAIRS["exec"]]
     return found
 
 

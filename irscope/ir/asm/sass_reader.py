@@ -134,9 +134,7 @@ class _Reader:
 
     def _read_normal(self, line: str, number: int) -> bool:
         match = _NORMAL.match(line)
-        if match is None:
-            return False
-        if not self._add(match["offset"], match["text"], number):
+        if match is None or not self._add(match["offset"], match["text"], number):
             return False
         self.instructions[-1] = replace(
             self.instructions[-1],

@@ -11,17 +11,9 @@ import re
 from collections.abc import Sequence
 
 _PREFIXES = (
-    "tritonamdgpu-",
-    "triton-amdgpu-",
-    "tritongpu-",
-    "triton-nvidia-gpu-",
-    "triton-nvidia-",
-    "tritoninstrument-",
-    "triton-",
-    "nvgpu-",
-    "nvws-",
-    "gluon-",
-)
+    "tritonamdgpu-", "triton-amdgpu-", "tritongpu-", "triton-nvidia-gpu-", "triton-nvidia-", "tritoninstrument-",
+    "triton-", "nvgpu-", "nvws-", "gluon-",
+)  # fmt: skip
 
 _BUILDERS = {
     "allocate-amdgpu-shared-memory": "allocate_shared_memory",
