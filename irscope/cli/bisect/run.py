@@ -10,7 +10,7 @@ from typing import Annotated, cast
 
 from irscope.analysis.diff.texts import diff_texts
 from irscope.analysis.passes.bisected import Bisection, GuiltyDiff, Mode, Step, Verdict, short_plan
-from irscope.analysis.passes.bisection import Flip, Judge, Judgement, Off, absent_passes, first_passes, needed_passes
+from irscope.analysis.passes.bisection import Judge, Judgement, Off, absent_passes, first_passes, needed_passes
 from irscope.cli.bisect.checks import Check, command_check, compiles_check, count_check, result_check, time_check
 from irscope.cli.options import in_panel
 from irscope.cli.subject.device import launch_on_gpu, why_no_gpu
@@ -241,7 +241,7 @@ class _BisectionRun:
         judge = Judge(self._ask)
         search = absent_passes if self._wanted.mode == "off" else first_passes
         flip = search(judge, len(self._passes), kept)
-        guilty = flip.guilty if isinstance(flip, Flip) else ()
+        guilty = flip.guilty
         return Bisection(
             base=self._base,
             check=check,

@@ -186,12 +186,13 @@ def _implicit(opcode: str, template: str, named: list[tuple[str, Mode]]) -> list
     if _SCC_WRITTEN.match(opcode) and (not _SCC_KEPT.match(opcode) or opcode.startswith("s_cmp")):
         found.append(("scc", "w"))
     if _VCC_READ.match(opcode):
-        found += [(half, "r") for half in _PAIRS["vcc"]]
+        found.extend([("vcc_lo", "r"), ("vcc_hi", "r")])
     if _M0_READ.match(template) and ("m0", "r") not in named:
         found.append(("m0", "r"))
-    changes_exec = _EXEC_SAVED.match(opcode) or opcode.startswith("v_cmpx")
-    if changes_exec or _EXEC_READ.match(opcode):
-        found += [(half, "m" if changes_exec else "r") for half in _PAIRS["exec"]]
+    if _EXEC_SAVED.match(opcode) or opcode.startswith("v_cmpx"):
+        found.extend([("exec_lo", "m"), ("exec_hi", "m")])
+    elif _EXEC_READ.match(opcode):
+        found.extend([("exec_lo", "r"), ("exec_hi", "r")])
     return found
 
 
