@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -46,11 +46,6 @@ class StageMap:
         by_line = self.locations.by_line
         chain = by_line[line - 1] if 0 < line <= len(by_line) else -1
         return self.places_of_chain[chain] if chain >= 0 else ()
-
-    def lines_at(self, places: Container[int]) -> tuple[int, ...]:
-        """The text lines that come from one of some places, 1-based."""
-        wanted = [any(place in places for place in own) for own in self.places_of_chain]
-        return tuple(number for number, chain in enumerate(self.locations.by_line, 1) if chain >= 0 and wanted[chain])
 
     @cached_property
     def at_place(self) -> dict[int, tuple[int, ...]]:
@@ -117,22 +112,12 @@ class SourceMap:
         places = self.places_of_line.get((file, line), ())
         return tuple(self._count(stage, places, (file, line)) for stage in self.stages)
 
-    def text_lines(self, stage: str, file: str, lines: Container[int]) -> tuple[int, ...]:
-        """The text lines of a stage whose chain of calls goes through some lines of a file; 1-based, in order."""
-        wanted = {
-            index for index, place in enumerate(self.places) if any(f == file and line in lines for f, line in place)
-        }
-        return self.stage(stage).lines_at(wanted)
-
     def matching(self, pattern: re.Pattern[str], stages: Iterable[str] = ()) -> dict[str, tuple[int, ...]]:
         """The operations that a pattern is found in, by stage, as indices: in their text, name or family."""
         wanted = set(stages)
         found: dict[str, tuple[int, ...]] = {}
         for stage in self.stages:
-            if wanted and stage.stage not in wanted:
-                continue
-            indices = stage.operations.matching(pattern)
-            if indices:
+            if (not wanted or stage.stage in wanted) and (indices := stage.operations.matching(pattern)):
                 found[stage.stage] = indices
         return found
 
