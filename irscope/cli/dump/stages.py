@@ -10,7 +10,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
-from irscope.cli.output.destination import STANDARD_OUTPUT, colored, json_text, paint_text, width, write_output
+from irscope.cli.output.destination import STANDARD_OUTPUT, colored, json_text, paint_text, width
 from irscope.cli.output.talk import say
 from irscope.errors import IrscopeError, PlanError, StageNotFound, UsageError
 from irscope.model.assumption import Assumption, joined, notes_of
@@ -213,13 +213,6 @@ def as_json(capture: Capture, wanted: Sequence[str] = ()) -> dict[str, Any]:
 def is_folder(output: Path) -> bool:
     """Whether `-o` names a folder: an existing one, or a name without a suffix."""
     return output.is_dir() or (not output.exists() and not output.suffix and output != STANDARD_OUTPUT)
-
-
-def write_binary(artifact: Artifact, output: Path) -> None:
-    """Write a binary stage."""
-    write_output(output, artifact.data if isinstance(artifact.data, bytes) else artifact.data.encode())
-    if output != STANDARD_OUTPUT:
-        say(f"wrote {output}")
 
 
 def save_captures(captures: Sequence[Capture], output: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated
 from irscope.cli import options
 from irscope.cli.dump import stages
 from irscope.cli.grouped import grouped
-from irscope.cli.output.destination import Destination, emit, emit_json
+from irscope.cli.output.destination import STANDARD_OUTPUT, Destination, emit, emit_json, write_output
 from irscope.cli.output.talk import say
 from irscope.errors import StageNotFound, UsageError
 from irscope.model.capture import Capture
@@ -99,7 +99,9 @@ def _show_stages(captures: Sequence[Capture], view: View, to: Destination) -> in
             if to.path is not None and isinstance(artifact.data, bytes):
                 if several:
                     raise UsageError("one file holds one binary: choose --launch N and one --stage, or -o DIR/.")
-                stages.write_binary(artifact, to.path)
+                write_output(to.path, artifact.data)
+                if to.path != STANDARD_OUTPUT:
+                    say(f"wrote {to.path}")
                 return 0
             head = several or view.stages == ("all",)
             parts.append(stages.stage_text(capture, artifact, view.loc, view.lines, to.is_colored, head))

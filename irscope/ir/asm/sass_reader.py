@@ -175,9 +175,8 @@ class _Reader:
             self.columns = [_LIVE_COLUMNS.get(name, "") for name in names]
         if not any(name.isdecimal() for name in names) or not self.instructions:
             return
-        counts = {
-            column: int(name) for column, name in zip(self.columns, names, strict=False) if column and name.isdecimal()
-        }
+        cells = zip(self.columns, names, strict=False)
+        counts = {column: int(name) for column, name in cells if column and name.isdecimal()}
         self.instructions[-1] = replace(self.instructions[-1], live=LiveRegisters(**counts))
 
     def _close(self) -> None:

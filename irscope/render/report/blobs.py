@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import zlib
 from typing import Any
@@ -35,8 +34,3 @@ def pack(value: Any) -> bytes:
     text = json.dumps(value, separators=(",", ":"), default=str)
     packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
     return packer.compress(text.encode("ascii")) + packer.flush()
-
-
-def armored(data: bytes) -> str:
-    """Bytes as base64: which has no character special to HTML."""
-    return base64.b64encode(data).decode("ascii")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 
 from irscope.analysis.diff.entries import DiffEntry, DiffOp, TextDiff
 from irscope.analysis.diff.marks import Span
@@ -186,9 +187,9 @@ def diff_rows(diff: TextDiff, context: int, rewired: bool, fewest: int = 1) -> I
             head, tail = context if index else 0, context if index < last else 0
             yield from _context(entry, head, tail, fewest)
         elif entry.is_rewired and not rewired:
-            before = diff.entries[index - 1] if index else None
-            if before is None or not before.is_rewired:
-                yield Fold(_rewired_run(diff, index), "that only read an equal value from elsewhere")
+            if not index or not diff.entries[index - 1].is_rewired:
+                run = takewhile(lambda one: one.is_rewired, diff.entries[index:])
+                yield Fold(sum(1 for _ in run), "that only read an equal value from elsewhere")
         elif entry.op == "changed":
             left_marks, right_marks = diff.marks(entry)
             yield _DiffRow("changed", entry.left.start, entry.right.start, left_marks, right_marks)
@@ -198,13 +199,6 @@ def diff_rows(diff: TextDiff, context: int, rewired: bool, fewest: int = 1) -> I
                 yield _DiffRow(entry.op, line, -1, partner=next(partners, -1))
             for line in entry.right:
                 yield _DiffRow(entry.op, -1, line, partner=next(partners, -1))
-
-
-def _rewired_run(diff: TextDiff, index: int) -> int:
-    count = 0
-    while index + count < len(diff.entries) and diff.entries[index + count].is_rewired:
-        count += 1
-    return count
 
 
 def _context(entry: DiffEntry, head: int, tail: int, fewest: int) -> Iterator[_DiffRow | Fold]:

@@ -58,30 +58,17 @@ def source_blocks(capture: Capture, found: SourceMap, only: Collection[Line] | N
     blocks: list[Block] = []
     for file, lines in lines_of.items():
         text = texts.get(file, "")
-        rows = text.split("\n")
-        spans = [(line, line) for line in lines] if only is not None else function_blocks(text, lines)
+        rows = dict(enumerate(text.split("\n"), 1))
+        spans = function_blocks(text, lines) if only is None else []
         for first, last in spans or [(line, line) for line in lines]:
-            numbers = range(first, last + 1)
-            blocks.append(
-                Block(
-                    file,
-                    tuple(
-                        _Row(number, rows[number - 1] if number <= len(rows) else "", _counts(found, file, number))
-                        for number in numbers
-                    ),
-                )
-            )
+            counts = {
+                line: found.counts(file, line) if (file, line) in found.places_of_line else ()
+                for line in range(first, last + 1)
+            }
+            blocks.append(Block(file, tuple(_Row(line, rows.get(line, ""), own) for line, own in counts.items())))
     kernel = capture.launch.kernel
-    blocks.sort(key=lambda block: not (block.file == kernel.file and _holds(block, kernel.line)))
+    blocks.sort(key=lambda one: one.file != kernel.file or all(row.line != kernel.line for row in one.rows))
     return blocks
-
-
-def _holds(block: Block, line: int) -> bool:
-    return bool(block.rows) and block.rows[0].line <= line <= block.rows[-1].line
-
-
-def _counts(found: SourceMap, file: str, line: int) -> tuple[StageCount, ...]:
-    return found.counts(file, line) if (file, line) in found.places_of_line else ()
 
 
 def render_table(
@@ -161,14 +148,12 @@ def kinds_text(counts: Sequence[StageCount], limit: int = _KINDS) -> str:
 
 def _footer(found: SourceMap) -> list[str]:
     lines: list[str] = []
-    library = library_lines(found)
-    if library:
+    if library := library_lines(found):
         lines.extend(["", "Triton's own lines, counted above for the line that called them:"])
         for (file, line), stages in library.items():
             counts = ", ".join(f"{stage} {number}" for stage, number in stages.items())
             lines.append(f"  {short_name(file)}:{line}  {counts}")
-    missing = without_location(found)
-    if missing:
+    if missing := without_location(found):
         lines.extend(["", f"without a location: {', '.join(f'{stage} {number}' for stage, number in missing.items())}"])
     return lines
 
