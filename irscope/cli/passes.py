@@ -9,7 +9,7 @@ import typer
 
 from irscope.analysis.passes.effects import PassEffect, pass_effects
 from irscope.cli import app, options
-from irscope.cli.output.destination import Destination, with_destination
+from irscope.cli.output.destination import Destination, under_titles, with_destination
 from irscope.cli.subject.captures import captures_of, tell_failures
 from irscope.cli.subject.recording import recorded
 from irscope.errors import PlanError
@@ -55,10 +55,9 @@ def passes(
     def effects(capture: Capture) -> list[PassEffect]:
         return _chosen_effects(capture, changed, stage, match)
 
-    head = len(captures) > 1
     to.emit(
         lambda: [_json(capture, effects(capture)) for capture in captures],
-        lambda width, color: "\n".join(_text(one, effects(one), head, width, color) for one in captures),
+        lambda width, color: under_titles(captures, lambda one: _text(one, effects(one), width, color)),
     )
     return tell_failures(captures)
 
@@ -86,7 +85,7 @@ def _folded(name: str) -> str:
     return name.lower().replace("-", "_")
 
 
-def _text(capture: Capture, effects: list[PassEffect], head: bool, width: int | None, color: bool) -> str:
+def _text(capture: Capture, effects: list[PassEffect], width: int | None, color: bool) -> str:
     from irscope.render.text.tables import table
 
     times = sorted(effect.snapshot.duration_us for effect in effects if effect.snapshot.duration_us is not None)
@@ -94,8 +93,7 @@ def _text(capture: Capture, effects: list[PassEffect], head: bool, width: int | 
     rows = [_cells(effect, slow) for effect in effects]
     columns = ["stage", "#", "pass", "ms", "", "ops ±", "lines ±", "layouts ±", "convert ±"]
     columns.append("MLIR argument and options")
-    title = f"{capture.id[:8]} {capture.name} {capture.target}\n" if head else ""
-    return title + table(columns, rows, width=width, color=color) + _footer(capture, effects)
+    return table(columns, rows, width=width, color=color) + _footer(capture, effects)
 
 
 def _footer(capture: Capture, effects: list[PassEffect]) -> str:

@@ -6,7 +6,7 @@ import re
 from typing import Annotated, Any
 
 from irscope.cli import app, options
-from irscope.cli.output.destination import Destination, with_destination
+from irscope.cli.output.destination import Destination, under_titles, with_destination
 from irscope.cli.subject.captures import captures_of, tell_failures
 from irscope.cli.subject.recording import recorded
 from irscope.errors import UsageError
@@ -43,19 +43,15 @@ def source(
     captures = captures_of(subject, asked)
     to.emit(
         lambda: [_json(capture, stage, pattern, lines) for capture in captures],
-        lambda width, color: "\n".join(
-            _text(capture, stage, pattern, lines, len(captures) > 1, width, color) for capture in captures
-        ),
+        lambda width, color: under_titles(captures, lambda one: _text(one, stage, pattern, lines, width, color)),
     )
     return tell_failures(captures)
 
 
 def _pattern_of(text: str | None) -> re.Pattern[str] | None:
     """The pattern of `--around`; raises UsageError if it is not a regular expression."""
-    if text is None:
-        return None
     try:
-        return re.compile(text, re.IGNORECASE)
+        return None if text is None else re.compile(text, re.IGNORECASE)
     except re.error as error:
         raise UsageError(
             f"--around {text!r} is not a regular expression: {error}. Write '\\.' for a dot, for instance."
@@ -67,7 +63,6 @@ def _text(
     stage: str | None,
     pattern: re.Pattern[str] | None,
     lines: str | None,
-    head: bool,
     width: int | None,
     color: bool,
 ) -> str:
@@ -76,14 +71,12 @@ def _text(
 
     found = source_map(capture)
     only = _only(capture, found, stage, pattern, lines)
-    title = f"{capture.id[:8]} {capture.name} {capture.target}\n" if head else ""
     if only is not None and not only:
-        return f"{title}{capture.name} ({capture.target}): {_nothing(pattern, lines, stage)}\n"
+        return f"{capture.name} ({capture.target}): {_nothing(pattern, lines, stage)}\n"
     if stage is None:
-        body = render_table(capture, found, only=only, width=width, color=color)
-        return title + body + _matches(found, pattern)
+        return render_table(capture, found, only=only, width=width, color=color) + _matches(found, pattern)
     matching = found.stage(stage).operations.matching(pattern) if pattern is not None else None
-    return title + render_interleaved(capture, found, stage, only=only, matching=matching, color=color)
+    return render_interleaved(capture, found, stage, only=only, matching=matching, color=color)
 
 
 def _only(

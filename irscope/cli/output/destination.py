@@ -15,7 +15,7 @@ from irscope.cli import options
 from irscope.cli.grouped import grouped
 from irscope.cli.output.streams import standard_output
 from irscope.errors import UsageError
-from irscope.model.capture import StageKind
+from irscope.model.capture import Capture, StageKind
 from irscope.store.file import SUFFIX, write_atomically
 
 STANDARD_OUTPUT = Path("-")
@@ -116,6 +116,12 @@ def emit(text: str, output: Path | None = None, *, painted: bool = False, exact:
         standard_output().write(text)
     else:
         page(harmless(text) if painted else visible(text), standard_output())
+
+
+def under_titles(captures: Sequence[Capture], text_of: Callable[[Capture], str]) -> str:
+    """The text of each capture, under a line that names it if there are several."""
+    several = len(captures) > 1
+    return "\n".join((f"{one.id[:8]} {one.name} {one.target}\n" if several else "") + text_of(one) for one in captures)
 
 
 def emit_json(value: dict[str, Any] | Sequence[dict[str, Any]], output: Path | None = None) -> None:

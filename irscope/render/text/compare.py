@@ -51,13 +51,10 @@ def _header(comparison: Comparison) -> str:
     left, right = comparison.left, comparison.right
     names = [visible(f"{one.id[:8]} {one.name} {one.target}") for one in (left, right)]
     lines = [f"--- {names[0]}", f"+++ {names[1]}"]
-    if comparison.differences:
-        width = max(len(change.name) for change in comparison.differences)
-        lines += [
-            f"  {visible(change.name):<{width}}  {_value(change.left)} → {_value(change.right)}"
-            for change in comparison.differences
-        ]
-    else:
+    width = max((len(change.name) for change in comparison.differences), default=0)
+    for change in comparison.differences:
+        lines.append(f"  {visible(change.name):<{width}}  {_value(change.left)} → {_value(change.right)}")
+    if not comparison.differences:
         lines.append("  nothing that went in differs")
     if comparison.is_empty:
         lines.append("  every stage is the same")
@@ -75,18 +72,11 @@ def _stage_table(comparison: Comparison, width: int, color: bool) -> str:
     rows: list[list[str]] = []
     for stage in comparison.stages:
         before, after = stage.operations
-        largest = ", ".join(
-            f"{change.name} {change.difference:+.0f}" for change in stage.largest[:_LARGEST] if change.difference
-        )
+        operations = str(before or "") if before == after else f"{before} → {after} ({after - before:+d})"
+        changed = [f"{one.name} {one.difference:+.0f}" for one in stage.largest[:_LARGEST] if one.difference]
         more = len(stage.largest) - _LARGEST
-        operations = (
-            ""
-            if not before and not after
-            else (f"{before}" if before == after else f"{before} → {after} ({after - before:+d})")
-        )
-        rows.append(
-            [stage.stage, stage.state, operations, largest + (f", {more} more" if more > 0 else "") or stage.summary]
-        )
+        changed += [f"{more} more"] if more > 0 else []
+        rows.append([stage.stage, stage.state, operations, ", ".join(changed) or stage.summary])
     return table(["stage", "", "operations", "largest changes"], rows, width=width, color=color)
 
 
@@ -140,10 +130,9 @@ def _pass_table(comparison: Comparison, width: int, color: bool) -> list[str]:
         [row.label, _time(row.left_us, row.outcome[0]), "→", _time(row.right_us, row.outcome[1])]
         for row in (one_sided if comparison.is_empty else one_sided + both)[:_PASSES]
     ]
-    if comparison.is_empty:
-        return [table(["passes, ms", "before", "", "after"], cells, width=width, color=color)]
-    totals = [sum(row.left_us or 0 for row in rows), sum(row.right_us or 0 for row in rows)]
-    cells.append([f"all {len(rows)}", milliseconds(totals[0]), "→", milliseconds(totals[1])])
+    if not comparison.is_empty:
+        totals = [sum(row.left_us or 0 for row in rows), sum(row.right_us or 0 for row in rows)]
+        cells.append([f"all {len(rows)}", milliseconds(totals[0]), "→", milliseconds(totals[1])])
     return [table(["passes, ms", "before", "", "after"], cells, width=width, color=color)]
 
 
