@@ -61,8 +61,7 @@ def import_captures(
         stages.save_captures(captures, to.path)
         to = replace(to, path=None)
     to.emit(
-        lambda: [stages.as_json(capture) for capture in captures],
-        lambda width, color: stages.summary(captures, color),
+        lambda: [stages.as_json(capture) for capture in captures], lambda width, color: stages.summary(captures, color)
     )
     for capture in captures:
         if capture.status == "failed" and not to.as_json:

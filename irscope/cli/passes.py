@@ -10,7 +10,7 @@ import typer
 from irscope.analysis.passes.effects import PassEffect, pass_effects
 from irscope.cli import app, options
 from irscope.cli.output.destination import Destination, under_titles, with_destination
-from irscope.cli.subject.captures import captures_of, tell_failures
+from irscope.cli.subject.captures import captures_with_passes, tell_failures
 from irscope.cli.subject.recording import recorded
 from irscope.errors import PlanError
 from irscope.model.capture import Capture
@@ -44,13 +44,7 @@ def passes(
 
     With --target and no file: the pipeline of that target, from compiling a small kernel that irscope brings.
     """
-    asked = replace(asked, disassemble=False)
-    if subject is None and asked.targets:
-        from irscope.cli.subject.pipeline import pipeline_captures
-
-        captures = pipeline_captures(asked)
-    else:
-        captures = captures_of(subject, asked)
+    captures = captures_with_passes(subject, replace(asked, disassemble=False))
 
     def effects(capture: Capture) -> list[PassEffect]:
         return _chosen_effects(capture, changed, stage, match)

@@ -67,8 +67,7 @@ def run(
             say(failure_text(capture))
     rows = [(row.launch, row.kernel, row.grid, row.count, row.agreement) for row in checked.launches]
     to.emit(
-        lambda: _as_json(checked, asked.plan),
-        lambda width, color: render_agreements(rows, width=width, color=color),
+        lambda: _as_json(checked, asked.plan), lambda width, color: render_agreements(rows, width=width, color=color)
     )
     _tell_end(file, checked, asked.launch)
     return 0 if checked.passes else 1

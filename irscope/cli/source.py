@@ -14,6 +14,7 @@ from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 
 _source = options.in_panel("Output")
+_Pattern = re.Pattern[str] | None
 
 
 @app.command(rich_help_panel="Inspect")
@@ -48,7 +49,7 @@ def source(
     return tell_failures(captures)
 
 
-def _pattern_of(text: str | None) -> re.Pattern[str] | None:
+def _pattern_of(text: str | None) -> _Pattern:
     """The pattern of `--around`; raises UsageError if it is not a regular expression."""
     try:
         return None if text is None else re.compile(text, re.IGNORECASE)
@@ -59,12 +60,7 @@ def _pattern_of(text: str | None) -> re.Pattern[str] | None:
 
 
 def _text(
-    capture: Capture,
-    stage: str | None,
-    pattern: re.Pattern[str] | None,
-    lines: str | None,
-    width: int | None,
-    color: bool,
+    capture: Capture, stage: str | None, pattern: _Pattern, lines: str | None, width: int | None, color: bool
 ) -> str:
     from irscope.analysis.source.map import source_map
     from irscope.render.text.source import render_interleaved, render_table
@@ -80,7 +76,7 @@ def _text(
 
 
 def _only(
-    capture: Capture, found: Any, stage: str | None, pattern: re.Pattern[str] | None, lines: str | None
+    capture: Capture, found: Any, stage: str | None, pattern: _Pattern, lines: str | None
 ) -> set[tuple[str, int]] | None:
     """The lines of Python to show; None for all of them."""
     from irscope.cli.dump.stages import parse_lines
@@ -101,23 +97,23 @@ def _only(
     return wrote if only is None else wrote & only
 
 
-def _nothing(pattern: re.Pattern[str] | None, lines: str | None, stage: str | None) -> str:
+def _nothing(pattern: _Pattern, lines: str | None, stage: str | None) -> str:
     where = f"stage {stage}" if stage else "any stage"
     if pattern is not None:
         return f"no instruction of {where} matches {pattern.pattern!r}" + (f" on lines {lines}." if lines else ".")
     return f"nothing at {where} comes from lines {lines}."
 
 
-def _matches(found: Any, pattern: re.Pattern[str] | None) -> str:
+def _matches(found: Any, pattern: _Pattern) -> str:
     if pattern is None:
         return ""
     counts = ", ".join(f"{name} {len(indices)}" for name, indices in found.matching(pattern).items())
     return f"\n{pattern.pattern!r} is in {counts}.\n"
 
 
-def _json(capture: Capture, stage: str | None, pattern: re.Pattern[str] | None, lines: str | None) -> dict[str, Any]:
+def _json(capture: Capture, stage: str | None, pattern: _Pattern, lines: str | None) -> dict[str, Any]:
     from irscope.analysis.source.map import source_map
-    from irscope.render.text.source_json import counts_json, operations_json
+    from irscope.render.text.source import counts_json, operations_json
 
     found = source_map(capture)
     only = _only(capture, found, stage, pattern, lines)

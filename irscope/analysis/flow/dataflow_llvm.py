@@ -72,11 +72,8 @@ class _Reader:
         name = operation_name(shape.name, text)
         qualified = f"{name} addrspace(3)" if shape.name in ("load", "store") and "addrspace(3)" in text else name
         role = llvm_role(qualified)
-        kind = (
-            _TYPE.search(text, text.find(" to "))
-            if " to " in text and shape.name.endswith(("cast", "ext", "trunc", "tofp"))
-            else _TYPE.search(text)
-        )
+        converts = shape.name.endswith(("cast", "ext", "trunc", "tofp"))
+        kind = _TYPE.search(text, max(text.find(" to "), 0) if converts else 0)
         self._node(line, name, values, role, kind["type"] if kind and values else "", self.block)
 
     def _node(self, line: int, name: str, values: tuple[int, ...], role: Role, kind: str, region: int) -> None:

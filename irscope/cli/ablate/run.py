@@ -17,14 +17,7 @@ from irscope.analysis.passes.ablation import (
 from irscope.cli.options import in_panel
 from irscope.cli.output.talk import say
 from irscope.cli.subject.device import launch_on_gpu, why_no_gpu
-from irscope.cli.subject.variants import (
-    baseline_of,
-    check_rules,
-    check_stages,
-    one_capture,
-    progress_bar,
-    split_stages,
-)
+from irscope.cli.subject.variants import baseline_of, check_rules, check_stages, one_capture, progress_bar, split_stages
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassRule

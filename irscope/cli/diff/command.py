@@ -58,8 +58,7 @@ def diff(
         ),
     ] = None,
     schedule: Annotated[
-        bool,
-        _compare("--schedule", help="Compare how the SASS is scheduled: stall, yield, barriers, waits, reuse."),
+        bool, _compare("--schedule", help="Compare how the SASS is scheduled: stall, yield, barriers, waits, reuse.")
     ] = False,
     side_by_side: Annotated[bool, _compare("--side-by-side", "-y", help="The two texts in two columns.")] = False,
     stat: Annotated[bool, _compare("--stat", help="Only the tables.")] = False,

@@ -292,7 +292,7 @@ def snapshot_text(capture: Capture, snapshot: PassSnapshot, *, before: bool) -> 
     text = capture.text_before(snapshot) if before else capture.text_after(snapshot)
     if text is not None:
         return text
-    from irscope.cli.subject.on_demand import capture_with_all_texts
+    from irscope.cli.subject.captures import capture_with_all_texts
 
     full = capture_with_all_texts(capture)
     same = next(

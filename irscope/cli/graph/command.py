@@ -10,7 +10,7 @@ from irscope.cli.graph.options import GraphOptions, picture
 from irscope.cli.grouped import grouped
 from irscope.cli.output.destination import emit_json
 from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import captures_of, tell_failures
+from irscope.cli.subject.captures import captures_of, captures_with_passes, tell_failures
 from irscope.cli.subject.recording import recorded
 from irscope.model.recording_options import RecordingOptions
 
@@ -36,12 +36,7 @@ def graph(
     """
     from irscope.cli.graph.pictures import picture_json, picture_of, write_pictures
 
-    if wanted.pipeline and subject is None and asked.targets:
-        from irscope.cli.subject.pipeline import pipeline_captures
-
-        captures = pipeline_captures(asked)
-    else:
-        captures = captures_of(subject, asked)
+    captures = (captures_with_passes if wanted.pipeline else captures_of)(subject, asked)
     if len(captures) > 1:
         names = ", ".join(dict.fromkeys(f"{one.name} ({one.target})" for one in captures.files))
         say(f"{len(captures)} launches: {names}; this is the first. --launch N takes another, -o DIR/ draws each.")

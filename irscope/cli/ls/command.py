@@ -21,8 +21,7 @@ def list_captures(
         bool, typer.Option("--cache", help="List Triton's cache (TRITON_CACHE_DIR, or ~/.triton/cache).")
     ] = False,
     folder: Annotated[
-        Path | None,
-        typer.Option("--cache-dir", metavar="DIR", help="List the cache in this folder."),
+        Path | None, typer.Option("--cache-dir", metavar="DIR", help="List the cache in this folder.")
     ] = None,
     *,
     to: Destination,

@@ -6,13 +6,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from irscope.cli.output.talk import echo, progress, say
 from irscope.cli.subject.endings import note_incomplete, nothing_recorded, tell_end, tell_refusals
 from irscope.cli.subject.keeping import kept_captures, tell_not_kept
-from irscope.errors import RecordingError, UsageError, did_you_mean
+from irscope.errors import IrscopeError, RecordingError, StageNotFound, UsageError, did_you_mean
 from irscope.interruption import Interrupted
 from irscope.model.capture import Artifact, Capture, PassSnapshot
 from irscope.model.recording_options import RecordingOptions
@@ -241,3 +242,42 @@ def _diagnostic_lines(diagnostics: str) -> list[str]:
             caret = number + 2 < len(lines) and lines[number + 2].strip() == "^"
             kept += lines[number : number + 3] if caret else [line]
     return list(dict.fromkeys(kept)) or lines[-_FRAMES_OF_OUTPUT:]
+
+
+def captures_with_passes(subject: str | None, asked: RecordingOptions) -> StoredCaptures:
+    """As `captures_of`; for targets without a subject, those of a matmul with a loop, on which every pass works."""
+    if subject is not None or not asked.targets:
+        return captures_of(subject, asked)
+    from irscope.record.process.requests import request_for
+
+    asked = replace(
+        asked,
+        signature="*fp16:16, *fp16:16, *fp32:16, i32:16",
+        constexprs=(("BLOCK", "64"),),
+        snapshots="none",
+    )
+    recorded: list[CaptureFile] = []
+    with as_file(files("irscope.record.triton") / "sample_kernel.py") as path:
+        for target in asked.targets:
+            one = request_for(path, replace(asked, targets=(target,)), kernel="sample_matmul")
+            recorded += run_request(one).captures.files
+    captures = StoredCaptures(recorded)
+    check_plan(asked.plan, captures)
+    return captures
+
+
+def capture_with_all_texts(capture: Capture) -> Capture:
+    """The same compile with the IR after every pass; raises StageNotFound if it cannot be compiled here."""
+    from irscope.record.process.requests import request_from_capture
+
+    say("The recording left this IR out (--snapshots all keeps it); compiling it again from the capture's source.")
+    tell_origin(capture)
+    request = request_from_capture(capture, RecordingOptions(plan=capture.plan, snapshots="all"))
+    try:
+        (again,) = run_request(request).captures
+    except IrscopeError as error:
+        raise StageNotFound(f"the recording left this IR out, and it cannot be compiled here: {error}") from error
+    made, held = again.environment.triton_version, capture.environment.triton_version
+    if made != held:
+        say(f"Made by Triton {made}; the capture is of {held}: they may differ.")
+    return again

@@ -33,12 +33,7 @@ class Cell:
 
 
 def render_ablation(
-    ablation: Ablation,
-    *,
-    sort: SortKey | None = None,
-    every: bool = False,
-    width: int = 120,
-    color: bool = False,
+    ablation: Ablation, *, sort: SortKey | None = None, every: bool = False, width: int = 120, color: bool = False
 ) -> str:
     """The table. The passes that change nothing are listed below it, or with `every` stand in it too."""
     shown = [variant for variant in ablation.sorted(sort) if every or ablation.changes(variant)]

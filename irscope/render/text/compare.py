@@ -9,9 +9,9 @@ from typing import Any
 
 from irscope.analysis.diff.captures import Change, Comparison
 from irscope.analysis.diff.entries import TextDiff
+from irscope.analysis.diff.schedule import ScheduleDiff
 from irscope.render.text.diff import render_diff
 from irscope.render.text.figures import difference, milliseconds, resource_title, resource_value
-from irscope.render.text.schedule import render_schedule, schedule_note
 from irscope.render.text.tables import table, visible
 
 _LARGEST = 6
@@ -40,7 +40,7 @@ def render_comparison(
     parts += _line_table(comparison)
     parts += _pass_table(comparison, width, color)
     if schedule:
-        parts.append(render_schedule(comparison.schedule, width=width, color=color))
+        parts.append(_schedule(comparison.schedule, width=width, color=color))
     if not stat:
         for stage in stages:
             parts.append(_stage_diff(comparison, stage, width, color, side_by_side, context))
@@ -60,7 +60,7 @@ def _header(comparison: Comparison) -> str:
         lines.append("  every stage is the same")
     sass = next((stage.state for stage in comparison.stages if stage.stage == "sass"), "")
     if sass == "same" and comparison.schedule is not None and not comparison.schedule.is_empty:
-        lines.append(f"  sass: {schedule_note(comparison.schedule)}")
+        lines.append(f"  sass: {_schedule_note(comparison.schedule)}")
     return "\n".join(lines) + "\n"
 
 
@@ -123,8 +123,7 @@ def _pass_table(comparison: Comparison, width: int, color: bool) -> list[str]:
     if not one_sided and (comparison.is_empty or all(row.left_us == row.right_us for row in rows)):
         return []
     both = sorted(
-        (row for row in rows if row not in one_sided),
-        key=lambda row: -abs((row.right_us or 0) - (row.left_us or 0)),
+        (row for row in rows if row not in one_sided), key=lambda row: -abs((row.right_us or 0) - (row.left_us or 0))
     )
     cells = [
         [row.label, _time(row.left_us, row.outcome[0]), "→", _time(row.right_us, row.outcome[1])]
@@ -148,6 +147,32 @@ def _stage_diff(comparison: Comparison, stage: str, width: int, color: bool, sid
         return f"{title}: no difference but names and numbers\n" if text_diff is not None else f"{title}: none\n"
     body = render_diff(text_diff, side_by_side=side_by_side, width=width, color=color, context=context)
     return f"{title}: {text_diff.summary}\n{body}"
+
+
+def _schedule_note(schedule: ScheduleDiff) -> str:
+    """One line for where nothing but the schedule differs."""
+    return f"the same instructions; the schedule differs in {len(schedule.changes)}: --schedule shows it"
+
+
+def _schedule(schedule: ScheduleDiff | None, *, width: int, color: bool) -> str:
+    """The instructions whose schedule differs, one row each."""
+    if schedule is None:
+        return "schedule of sass: not on both sides\n"
+    count = len(schedule.changes)
+    unpaired = f"; {schedule.unpaired} instructions are on one side only" if schedule.unpaired else ""
+    title = f"schedule of sass: {count or 'none'} of {schedule.compared} instructions differ{unpaired}"
+    if not count:
+        return f"{title}\n"
+    rows = [
+        [
+            f"{change.left_offset:04x}",
+            f"{change.right_offset:04x}",
+            ", ".join(f"{field.name} {field.left} → {field.right}" for field in change.fields),
+            visible(change.text),
+        ]
+        for change in schedule.changes
+    ]
+    return f"{title}\n" + table(["left", "right", "schedule", "instruction"], rows, width=width, color=color)
 
 
 def comparison_json(comparison: Comparison, stages: Sequence[str]) -> dict[str, Any]:

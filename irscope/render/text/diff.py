@@ -96,8 +96,8 @@ def _unified_row(diff: TextDiff, row: _DiffRow, painter: _Painter) -> Iterator[s
         note = f"  // moved {way} line {numbers[row.partner]}"
         yield painter.paint(f"{sign} {text}", "moved") + painter.paint(note, "faint")
     elif painter.color:
-        yield painter.marked(f"- {left}", _shifted(row.left_marks, 2), "removed")
-        yield painter.marked(f"+ {right}", _shifted(row.right_marks, 2), "added")
+        yield painter.marked(left, row.left_marks, "removed", "- ")
+        yield painter.marked(right, row.right_marks, "added", "+ ")
     else:
         yield f"! {_merged(left, right, row.left_marks, row.right_marks)}"
 
@@ -211,10 +211,6 @@ def _context(entry: DiffEntry, head: int, tail: int, fewest: int) -> Iterator[_D
             yield Fold(hidden, "equal")
 
 
-def _shifted(marks: tuple[Span, ...], by: int) -> tuple[Span, ...]:
-    return tuple((start + by, end + by) for start, end in marks)
-
-
 class _Painter:
     """Puts terminal colours around text, or nothing."""
 
@@ -224,11 +220,11 @@ class _Painter:
     def paint(self, text: str, style: str) -> str:
         return f"{_STYLES[style]}{text}{_RESET}" if self.color and style else text
 
-    def marked(self, text: str, marks: tuple[Span, ...], style: str) -> str:
-        """A text in one style, with some spans reversed."""
+    def marked(self, text: str, marks: tuple[Span, ...], style: str, sign: str = "") -> str:
+        """A text in one style behind its sign, with some spans reversed."""
         if not self.color or not style:
-            return text
-        parts: list[str] = []
+            return sign + text
+        parts = [sign]
         at = 0
         for start, end in marks:
             parts += [text[at:start], _STYLES["mark"], text[start:end], _STYLES["unmark"]]
