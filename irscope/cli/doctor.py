@@ -86,9 +86,8 @@ def _try_gpu(interpreter: str, number: int) -> Finding:
     try:
         seen = _ask(interpreter, "irscope.record.gpu.probe", str(number))
     except (MissingTool, RecordingError) as error:
-        return Finding(
-            what, "missing", f"a kernel ended its process: {error}", "nvidia-smi may show the state of the GPU"
-        )
+        remedy = "nvidia-smi may show the state of the GPU"
+        return Finding(what, "missing", f"a kernel ended its process: {error}", remedy)
     name = f"{seen['name']}, capability {seen['capability']}, driver {seen['driver'] or 'unknown'}"
     if seen["error"]:
         return Finding(what, "missing", f"{name}: {seen['error']}", "a script that launches one kernel shows details")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from irscope.analysis.flow.branches import Branch, Ending, branch_of
-from irscope.analysis.flow.llvm_code import read_llvm_functions
+from irscope.analysis.flow.dataflow_llvm import read_llvm_functions
 from irscope.ir.asm.instructions import Function, Instruction
 from irscope.ir.asm.reader import read_functions
 from irscope.model.capture import StageKind

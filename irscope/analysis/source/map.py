@@ -87,9 +87,8 @@ class SourceMap:
 
     def stage(self, name: str) -> StageMap:
         """The map of one stage; raises StageNotFound."""
-        for stage in self.stages:
-            if stage.stage == name:
-                return stage
+        if (found := next((one for one in self.stages if one.stage == name), None)) is not None:
+            return found
         held = ", ".join(stage.stage for stage in self.stages) or "none"
         raise StageNotFound(f"stage {name!r} has no lines to map: choose one of {held}.")
 

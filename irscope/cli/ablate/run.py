@@ -92,9 +92,9 @@ class AblationRun:
             capture, number = one_capture(self._subject, self._asked)
             variants = Variants(pool, capture, fresh=wanted.fresh)
             baseline = baseline_of(variants, capture.plan)
-            ablation = self._begin(capture, baseline)
+            self.ablation = self._begun(capture, baseline)
             singles: list[_Off] = [(label,) for label in passes_to_ablate(baseline, self._stages, self._rules)]
-            ablation = self._compile(variants, baseline, ablation, singles, pool.jobs)
+            ablation = self._compile(variants, baseline, self.ablation, singles, pool.jobs)
             if wanted.pairs:
                 pairs = list(pairs_worth_trying(ablation, named=bool(self._rules)))
                 ablation = self._compile(variants, baseline, ablation, pairs, pool.jobs)
@@ -105,12 +105,12 @@ class AblationRun:
             return ablation
         return self._measure(capture, number, ablation)
 
-    def _begin(self, capture: Capture, baseline: Capture) -> Ablation:
+    def _begun(self, capture: Capture, baseline: Capture) -> Ablation:
         check_stages(baseline, self._stages)
         check_rules(baseline, self._stages, self._rules)
         row = measure_variant(baseline, baseline)
         self._captures[row.program] = baseline
-        self.ablation = Ablation(
+        return Ablation(
             kernel=capture.name,
             target=str(capture.target),
             stages=self._stages or tuple(dict.fromkeys(snapshot.stage for snapshot in baseline.passes())),
@@ -120,7 +120,6 @@ class AblationRun:
             triton_version=baseline.environment.triton_version,
             irscope_version=baseline.environment.irscope_version,
         )
-        return self.ablation
 
     def _compile(
         self, variants: Variants, baseline: Capture, ablation: Ablation, offs: Sequence[_Off], jobs: int

@@ -15,7 +15,7 @@ from irscope.cli.output.talk import say
 from irscope.errors import IrscopeError, PlanError, StageNotFound, UsageError
 from irscope.model.assumption import Assumption, joined, notes_of
 from irscope.model.capture import Artifact, Capture, PassSnapshot, StageKind, stage_named
-from irscope.plan import PassRule
+from irscope.plan import PassPlan, PassRule
 from irscope.store.file import SUFFIX, save, write_atomically
 
 _COMMENT: dict[StageKind, str] = {"mlir": "//", "llvm": ";", "ptx": "//", "sass": "//", "amdgcn": ";", "binary": "#"}
@@ -74,9 +74,8 @@ def _binary_text(capture: Capture, artifact: Artifact) -> str:
     from irscope.render.text.tables import table
 
     data = artifact.data if isinstance(artifact.data, bytes) else b""
-    rows = [
-        [item.name, item.type, item.size_bytes, item.offset, item.flag_letters] for item in parse_elf(data).sections
-    ]
+    found = parse_elf(data).sections
+    rows = [[item.name, item.type, item.size_bytes, item.offset, item.flag_letters] for item in found]
     sections = table(["section", "type", "bytes", "offset", "flags"], rows, width=width())
     hint = f"# {len(data)} bytes; -o FILE writes them"
     return "\n".join([sections.rstrip("\n"), "", _resources_text(capture).rstrip("\n"), hint])
@@ -230,9 +229,8 @@ def write_folder(captures: Sequence[Capture], folder: Path, wanted: Sequence[str
         for artifact in capture.artifacts:
             if wanted and list(wanted) != ["all"] and artifact.stage not in wanted:
                 continue
-            data = (
-                artifact.data if isinstance(artifact.data, bytes) else artifact.data.encode("utf-8", "surrogateescape")
-            )
+            data = artifact.data
+            data = data if isinstance(data, bytes) else data.encode("utf-8", "surrogateescape")
             write_atomically(folder / f"{name}.{artifact.stage}", data)
         write_atomically(folder / f"{name}.json", json_text(as_json(capture)).encode())
     say(f"wrote {len(captures)} {'launch' if len(captures) == 1 else 'launches'} to {folder}")
@@ -257,8 +255,6 @@ def one_pass(capture: Capture, text: str) -> PassSnapshot:
     rule = PassRule.parse(text)
     matching = [snapshot for snapshot in capture.snapshots if rule.matches(snapshot)]
     if not matching:
-        from irscope.plan import PassPlan
-
         PassPlan((rule,)).check(list(capture.snapshots))
         raise PlanError(f"no pass is named {text!r}.")
     if len({snapshot.stage for snapshot in matching}) > 1:
@@ -279,9 +275,8 @@ def snapshot_texts(
         text = snapshot_text(capture, snapshot, before=after is None)
         title = f"// {capture.name} · {capture.target} · {'before' if after is None else 'after'} {snapshot.label}\n"
         if after is not None and snapshot.outcome != "ran":
-            say(
-                f"{snapshot.label} {'was switched off' if snapshot.outcome == 'skipped' else 'failed'} in {capture.id}."
-            )
+            outcome = "was switched off" if snapshot.outcome == "skipped" else "failed"
+            say(f"{snapshot.label} {outcome} in {capture.id}.")
         body = _shown_text(capture, text, snapshot.group, loc, lines)
         parts.append(paint_text((title if len(captures) > 1 else "") + body, snapshot.group, colored(color)))
     return "\n".join(part.rstrip("\n") for part in parts)
@@ -295,9 +290,7 @@ def snapshot_text(capture: Capture, snapshot: PassSnapshot, *, before: bool) -> 
     from irscope.cli.subject.captures import capture_with_all_texts
 
     full = capture_with_all_texts(capture)
-    same = next(
-        (item for item in full.snapshots if item.label == snapshot.label and item.group == snapshot.group), None
-    )
+    same = next((item for item in full.passes(snapshot.group) if item.label == snapshot.label), None)
     text = None if same is None else (full.text_before(same) if before else full.text_after(same))
     if text is None:
         raise StageNotFound(f"the IR {'before' if before else 'after'} {snapshot.label} is not in the capture.")

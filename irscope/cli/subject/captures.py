@@ -250,12 +250,8 @@ def captures_with_passes(subject: str | None, asked: RecordingOptions) -> Stored
         return captures_of(subject, asked)
     from irscope.record.process.requests import request_for
 
-    asked = replace(
-        asked,
-        signature="*fp16:16, *fp16:16, *fp32:16, i32:16",
-        constexprs=(("BLOCK", "64"),),
-        snapshots="none",
-    )
+    types = "*fp16:16, *fp16:16, *fp32:16, i32:16"
+    asked = replace(asked, signature=types, constexprs=(("BLOCK", "64"),), snapshots="none")
     recorded: list[CaptureFile] = []
     with as_file(files("irscope.record.triton") / "sample_kernel.py") as path:
         for target in asked.targets:

@@ -110,10 +110,8 @@ class _Drawer:
             style |= {"penwidth": "4"}
         if block.faded:
             style |= {"color": FADED, "fontcolor": SOFT, "fillcolor": PLAIN}
-        first = "\n".join(item.text for item in block.instructions[:40])
-        graph.node(
-            f"{self.prefix}b{block.number}", label=self._label(block, rows), tooltip=plain(first[:1500]), **style
-        )
+        tooltip = plain("\n".join(item.text for item in block.instructions[:40])[:1500])
+        graph.node(f"{self.prefix}b{block.number}", label=self._label(block, rows), tooltip=tooltip, **style)
 
     def _label(self, block: BasicBlock, rows: Sequence[Row]) -> str:
         kind = "loop of " if block.is_loop else ""
