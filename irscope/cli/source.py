@@ -70,7 +70,11 @@ def _text(
     if only is not None and not only:
         return f"{capture.name} ({capture.target}): {_nothing(pattern, lines, stage)}\n"
     if stage is None:
-        return render_table(capture, found, only=only, width=width, color=color) + _matches(found, pattern)
+        table = render_table(capture, found, only=only, width=width, color=color)
+        if pattern is None:
+            return table
+        counts = ", ".join(f"{name} {len(indices)}" for name, indices in found.matching(pattern).items())
+        return f"{table}\n{pattern.pattern!r} is in {counts}.\n"
     matching = found.stage(stage).operations.matching(pattern) if pattern is not None else None
     return render_interleaved(capture, found, stage, only=only, matching=matching, color=color)
 
@@ -102,13 +106,6 @@ def _nothing(pattern: _Pattern, lines: str | None, stage: str | None) -> str:
     if pattern is not None:
         return f"no instruction of {where} matches {pattern.pattern!r}" + (f" on lines {lines}." if lines else ".")
     return f"nothing at {where} comes from lines {lines}."
-
-
-def _matches(found: Any, pattern: _Pattern) -> str:
-    if pattern is None:
-        return ""
-    counts = ", ".join(f"{name} {len(indices)}" for name, indices in found.matching(pattern).items())
-    return f"\n{pattern.pattern!r} is in {counts}.\n"
 
 
 def _json(capture: Capture, stage: str | None, pattern: _Pattern, lines: str | None) -> dict[str, Any]:

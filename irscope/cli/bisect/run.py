@@ -215,7 +215,6 @@ class _BisectionRun:
         self._wanted = wanted
         self._progress = progress
         self._plan = plan
-        self._judges_compile = wanted.check_compiles
         self._every = [snapshot.label for snapshot in every]
         self._passes = [snapshot.label for snapshot in every if self._is_searched(snapshot)]
         self._fixed = [one.label for one in every if plan.skips(one) and one.label not in self._passes]
@@ -236,7 +235,7 @@ class _BisectionRun:
     def run(self, check: str) -> Bisection:
         """Search, then judge both sides of the result a second time. `check` describes the check."""
         kept: Off = frozenset()
-        if not (self._plan or self._judges_compile or self._wanted.partial):
+        if not (self._plan or self._wanted.check_compiles or self._wanted.partial):
             kept = needed_passes(self._compiles, len(self._passes))
         judge = Judge(self._ask)
         search = absent_passes if self._wanted.mode == "off" else first_passes
@@ -277,7 +276,7 @@ class _BisectionRun:
         plan = self.plan_of(off)
         capture = self._variants.compile(plan)
         if capture.failure is not None and not capture.has_compiled and not self._wanted.partial:
-            return Verdict("bad" if self._judges_compile else "skip", f"fails in {capture.failure.where}")
+            return Verdict("bad" if self._wanted.check_compiles else "skip", f"fails in {capture.failure.where}")
         path = self._variants.path_of(plan)
         if not path.is_file():
             raise RecordingError(f"the variant {str(path)!r} is gone: another irscope call dropped it. Try again.")

@@ -153,14 +153,10 @@ def _without_debug_labels(lines: list[str]) -> list[str]:
     return [line for line, label in zip(lines, labels, strict=True) if label is None or label[1] in named]
 
 
-def _strip_sass(lines: list[str]) -> list[str]:
-    return [line for line in lines if not _MARKER.match(line)]
-
-
 _STRIPPERS: dict[str, Callable[[list[str]], list[str]]] = {
     "mlir": _strip_mlir,
     "llvm": _strip_llvm,
     "ptx": _strip_ptx,
-    "sass": _strip_sass,
+    "sass": lambda lines: [line for line in lines if not _MARKER.match(line)],
     "amdgcn": _strip_amdgcn,
 }

@@ -15,9 +15,9 @@ from importlib.resources import files
 
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
-from irscope.render.report.blobs import pack
 from irscope.render.report.payload import Payload
 from irscope.render.report.summary import summary_html
+from irscope.render.report.texts import pack
 
 _POLICY = (
     "default-src 'none'",

@@ -7,12 +7,11 @@ from typing import Any
 
 from irscope import __version__
 from irscope.model.capture import Capture
-from irscope.render.report.blobs import Blobs
 from irscope.render.report.facts import facts_of
 from irscope.render.report.findings import costs_of_layouts
 from irscope.render.report.layouts import packed_layouts
 from irscope.render.report.locations import stage_locations
-from irscope.render.report.texts import TextTable
+from irscope.render.report.texts import Blobs, TextTable
 
 _PAYLOAD_VERSION = 1
 

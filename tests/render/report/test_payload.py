@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from irscope.ir.locations.stages import read_locations
 from irscope.model.capture import Capture
-from irscope.render.report.blobs import pack
 from irscope.render.report.payload import Payload
-from irscope.render.report.texts import difference
+from irscope.render.report.texts import difference, pack
 from tests.report_browser.captures import failed, hostile, softmax, without_a_pass
 
 CAPTURES = [softmax(), without_a_pass(), failed(), hostile()]
