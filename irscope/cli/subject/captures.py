@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -248,6 +247,8 @@ def captures_with_passes(subject: str | None, asked: RecordingOptions) -> Stored
     """As `captures_of`; for targets without a subject, those of a matmul with a loop, on which every pass works."""
     if subject is not None or not asked.targets:
         return captures_of(subject, asked)
+    from importlib.resources import as_file, files
+
     from irscope.record.process.requests import request_for
 
     types = "*fp16:16, *fp16:16, *fp32:16, i32:16"
