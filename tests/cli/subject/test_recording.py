@@ -80,7 +80,7 @@ def test_every_option_arrives(tmp_path: Path) -> None:
 
 
 def test_the_defaults_are_those_of_the_value() -> None:
-    assert asked_by([]) == recording_options({}) == RecordingOptions()
+    assert asked_by([]) == recording_options() == RecordingOptions()
 
 
 def test_they_stand_where_the_command_has_them() -> None:
