@@ -6,7 +6,7 @@ each map with the installed compiler's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from irscope.ir.mlir.encoding import Encoding, Padding
@@ -20,7 +20,7 @@ _Bases = dict[str, list[Vector]]
 
 
 def computed_map(encoding: Encoding, shape: Sequence[int]) -> LayoutMap | None:
-    """The map of a well-formed encoding (see `irscope.layout.typed`); None for kinds whose map only the compiler knows."""
+    """The map of an encoding that `irscope.layout.typed` has read; None for kinds whose map only the compiler knows."""
     padding = tuple(pair for pair in cast("Sequence[Padding]", encoding[""] or ()))
     bases = _bases(encoding, tuple(shape))
     if bases is None:
@@ -71,7 +71,7 @@ def _of_swizzled(encoding: Encoding, shape: Vector) -> _Bases:
     return bases | {"block": _blocks(encoding, shape)}
 
 
-def _standard(factors: dict[str, Sequence[int]], order: Sequence[int]) -> _Bases:
+def _standard(factors: Mapping[str, Sequence[int]], order: Sequence[int]) -> _Bases:
     """Each input takes so many of each dimension, the fastest first; the next input goes on where one ends."""
     taken = [1] * len(order)
     bases: _Bases = {}

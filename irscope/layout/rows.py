@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from irscope.ir.locations.user import chain_texts, line_text
-from irscope.ir.mlir.encoding import Encoding, Padding, Value, read_aliases, read_encoding, resolve_aliases
+from irscope.ir.mlir.encoding import Dictionary, Encoding, Padding, Value, read_aliases, read_encoding, resolve_aliases
 from irscope.ir.mlir.types import LayoutType
 from irscope.ir.mlir.uses import ModuleUses, OperationUse, read_uses
 from irscope.model.layout import LayoutRow, LayoutUse
@@ -103,12 +103,12 @@ def encoding_rank(encoding: Encoding) -> int:
     for name in ("order", "shape", "warpsPerCTA"):
         if isinstance(value := encoding[name], tuple):
             return len(value)
-    for name in ("offset", "register", "lane", "warp", "block", "ctaLayout"):
-        vectors = encoding[name]
-        if name == "ctaLayout" and isinstance(vectors, tuple) and vectors and isinstance(vectors[0], tuple):
-            vectors = vectors[0][-1]  # {warp = [[0, 1], [1, 0]]}
-        if isinstance(vectors, tuple) and vectors and isinstance(vectors[0], tuple):
-            return len(vectors[0])
+    places = encoding["ctaLayout"]
+    for name in ("offset", "register", "lane", "warp", "block"):
+        # {warp = [[0, 1], [1, 0]]}
+        vectors = places[name] if isinstance(places, Dictionary) else encoding[name]
+        if isinstance(vectors, tuple) and vectors and isinstance(vector := vectors[0], tuple):
+            return len(vector)
     return 0
 
 
@@ -138,9 +138,8 @@ def _value_text(value: Value) -> str:
     """A parameter's value as TTGIR writes it."""
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, Dictionary):
+        return f"{{{', '.join(f'{name} = {_value_text(inner)}' for name, inner in value.items)}}}"
     if isinstance(value, tuple) and not isinstance(value, Padding):
-        if value and all(isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str) for item in value):
-            # {warp = [[0, 1]]}
-            return f"{{{', '.join(f'{name} = {_value_text(inner)}' for name, inner in value)}}}"
         return f"[{', '.join(_value_text(item) for item in value)}]"
     return str(value)

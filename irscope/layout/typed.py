@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from math import prod
 
 from irscope.errors import ParseError, UsageError, did_you_mean
-from irscope.ir.mlir.encoding import KINDS, Encoding, Padding, Value, parse_encoding
+from irscope.ir.mlir.encoding import KINDS, Dictionary, Encoding, Padding, Value, parse_encoding
 from irscope.ir.mlir.tokens import marks
 from irscope.layout.rows import encoding_rank, parameters_text
 from irscope.model.capture import Target
@@ -145,10 +145,9 @@ def _chain(encoding: Encoding) -> list[Encoding]:
 
 def _threads(encoding: Encoding, sizes: str, bases: str) -> int | None:
     holder = _chain(encoding)[-1]
-    warps = holder["ctaLayout"]
-    if bases == "warp" and isinstance(warps, tuple):
+    if isinstance(places := holder["ctaLayout"], Dictionary):
         # {warp = [[0, 1], [1, 0]]}
-        rows = next((item[1] for item in warps if isinstance(item, tuple) and item[:1] == ("warp",)), ())
+        rows = places[bases]
         return 1 << len(rows) if isinstance(rows, tuple) else None
     if (found := _numbers(holder[sizes])) is not None:
         return prod(found)
@@ -233,8 +232,7 @@ def _has_form(value: Value, form: str) -> bool:
         vectors = [_numbers(row) if isinstance(row, tuple) else None for row in rows]
         return all(vector and all(map(_fits, vector)) for vector in vectors)
     if form == "places":
-        pairs = value if isinstance(value, tuple) else ()
-        return bool(pairs) and all(isinstance(pair, tuple) and _has_form(pair[-1], "bases") for pair in pairs)
+        return isinstance(value, Dictionary) and all(name and _has_form(rows, "bases") for name, rows in value.items)
     if form == "padding":
         pairs = value if isinstance(value, tuple) else ()
         return bool(pairs) and all(isinstance(pair, Padding) and all(map(_is_size, pair)) for pair in pairs)

@@ -25,8 +25,18 @@ class Padding(NamedTuple):
         return f"{self.interval}:+{self.length}"
 
 
-Value = Union[int, bool, str, "Encoding", Padding, tuple["Value", ...], tuple[tuple[str, "Value"], ...]]
-"""The value of a parameter: a number, a word, an encoding, a padding, or a list of these."""
+@dataclass(frozen=True, slots=True)
+class Dictionary:
+    """Named values as a parameter: `{warp = [[0, 1], [1, 0]]}`."""
+
+    items: tuple[tuple[str, Value], ...]
+
+    def __getitem__(self, name: str) -> Value | None:
+        return next((value for key, value in self.items if key == name), None)
+
+
+Value = Union[int, bool, str, "Encoding", Padding, Dictionary, tuple["Value", ...]]
+"""The value of a parameter: a number, a word, an encoding, a padding, a dictionary, or a list of these."""
 
 _SPACES: dict[str, _Space] = {
     "blocked": "registers",
@@ -181,7 +191,7 @@ def _value(text: str, depth: int) -> Value:
     if text[:1] == "#":
         return _encoding(text, depth + 1)
     if text[:1] == "{":
-        return _items(_inside(text), depth + 1)
+        return Dictionary(_items(_inside(text), depth + 1))
     if text[:1] == "[":
         return tuple(_value(part, depth + 1) for part in filter(None, split_commas(_inside(text))))
     match = _PLAIN.fullmatch(text)

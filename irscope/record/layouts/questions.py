@@ -108,8 +108,8 @@ def _fitting(encoding: Encoding, what: str, own: int | None, asked: int | None, 
     return number
 
 
-# python: …/LinearLayout.cpp:250: void …: Assertion `…' failed.
-_ASSERTION = re.compile(r"Assertion [`'\"](.+)[`'\"] failed")
+# python: …/LinearLayout.cpp:250: void …: Assertion `…' failed.   LLVM ERROR: Illegal shared layout
+_LAST_WORDS = re.compile(r"Assertion [`'\"](?P<assertion>.+)[`'\"] failed|LLVM ERROR: (?P<error>.+)")
 
 
 def _refused(answer: LayoutRefusal, row: LayoutRow, module: Module) -> UsageError | MissingTool:
@@ -120,9 +120,9 @@ def _refused(answer: LayoutRefusal, row: LayoutRow, module: Module) -> UsageErro
         )
     if answer.code in ("unsupported", "unasked"):
         return MissingTool(f"{row.encoding}: {answer.message.rstrip('.')}.")
-    said = answer.message.rstrip(".")
-    if (assertion := _ASSERTION.search(said)) is not None:
-        said = f"the compiler does not survive the question: it asserts {assertion[1]}"
+    said = answer.message.rstrip(": .")
+    if (last := _LAST_WORDS.search(said)) is not None:
+        said = f"it asserts {last['assertion']}" if last["assertion"] else f"it ends with {last['error']!r}"
     sizes = "×".join(map(str, row.shape))
     return UsageError(
         f"the compiler does not take {row.encoding} for a {sizes} {row.elements[0]} with {module.num_warps} warps "

@@ -12,7 +12,7 @@ from irscope.render.pages.assets import read_asset
 from irscope.render.pages.page import render_page
 
 
-def render_html(layouts: Sequence[DescribedLayout], *, compared: bool = False) -> str:
+def render_html(layouts: Sequence[DescribedLayout], *, compared: bool = False, compiler_ways: int | None = None) -> str:
     """The page. Its fragment says which layout, element, bit and colouring is shown: such a link can be sent on.
 
     Args:
