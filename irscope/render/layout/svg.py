@@ -162,7 +162,7 @@ def _label(figure: Figure, run: Run, x: float, y: float, w: float, h: float, let
 
 
 def _fitting(run: Run, w: float, h: float, lettering: Lettering) -> tuple[str, float]:
-    """How the label of one run is set, and its size; 0 if none fits: a run that a mark has cut is smaller than others."""
+    """How the label of a run is set, and its size: a run that a mark has cut is smaller than others; 0 if none fits."""
     ways = ("below", "beside", "alone") if lettering.how == "below" else ("beside", "below", "alone")
     for how in ways if run.detail else ("alone",):
         wide, high = {
