@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import cast
 
+from irscope.errors import UsageError
 from irscope.ir.mlir.encoding import Encoding, Padding
+from irscope.layout.linear import is_surjective
 from irscope.model.layout import LayoutMap
 from irscope.model.linear_layout import LinearLayout, Vector
 
@@ -20,12 +22,21 @@ _Bases = dict[str, list[Vector]]
 
 
 def computed_map(encoding: Encoding, shape: Sequence[int]) -> LayoutMap | None:
-    """The map of an encoding that `irscope.layout.typed` has read; None for kinds whose map only the compiler knows."""
+    """The map of an encoding that `irscope.layout.typed` has read; None for kinds whose map only the compiler knows.
+
+    Raises UsageError if its vectors are none that the compiler takes.
+    """
     padding = tuple(pair for pair in cast("Sequence[Padding]", encoding[""] or ()))
     bases = _bases(encoding, tuple(shape))
     if bases is None:
         return None
-    return LayoutMap(LinearLayout.of(bases, shape), tuple((pair.interval, pair.length) for pair in padding), _NOTE)
+    layout = LinearLayout.of(bases, shape)
+    if not is_surjective(layout):
+        raise UsageError(f"{encoding.text} leaves elements out of a {'×'.join(map(str, shape))} tensor.")
+    vectors = [vector for name, rows in layout.bases if name != "block" for vector in rows]
+    if encoding.kind in ("linear", "padded_shared") and any(sum(map(int.bit_count, vector)) > 1 for vector in vectors):
+        raise UsageError(f"{encoding.text}: each vector must be one power of two in one dimension, or zero.")
+    return LayoutMap(layout, tuple((pair.interval, pair.length) for pair in padding), _NOTE)
 
 
 def _bases(encoding: Encoding, shape: Vector) -> _Bases | None:

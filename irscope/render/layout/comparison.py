@@ -29,7 +29,7 @@ def make_pair(
         compiler_ways: the compiler's count of bank conflicts, plus one, if it is known.
     """
     facts = between_facts(first, second, compiler_ways), between_facts(second, first, compiler_ways)
-    marks = marks_of(first, second), marks_of(second, first)
+    marks = _marks_of(first, second), _marks_of(second, first)
     units = unit_of(first), unit_of(second)
     common = Plane(
         max(unit.rows for unit in units),
@@ -63,7 +63,7 @@ def between_facts(first: DescribedLayout, second: DescribedLayout, compiler_ways
     return [f"to {second.name}: {found}", f"{elements} of the elements have another thread in {second.name}"]
 
 
-def marks_of(item: DescribedLayout, other: DescribedLayout) -> Marks | None:
+def _marks_of(item: DescribedLayout, other: DescribedLayout) -> Marks | None:
     """What is framed in the picture of a layout that stands beside another; None if that would be all or nothing."""
     if item.threads is not None and other.threads is not None:
         moves = Moves(item.threads, other.threads)

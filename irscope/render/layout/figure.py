@@ -195,9 +195,9 @@ def _of_registers(
         return color_by != "register" and (color_by != "vector" or a // vector == b // vector)
 
     def make(row: int, column: int, element: int, length: int) -> Run:
-        if places[element] < 0:
+        if (place := places[element]) < 0:
             return Run(row, column, length, "–", "", 0)
-        owner = threads.owner(places[element])
+        owner = threads.owner(place)
         block = f"C{owner.block} " if threads.blocks > 1 else ""
         warp = f"w{owner.warp} " if color_by != "warp" and threads.warps > 1 else ""
         colors = {

@@ -14,7 +14,7 @@ AXIS = 46
 """Pixels for the numbers of the rows."""
 HEAD = 16
 """Pixels for the numbers of the columns."""
-GAP = 8
+_GAP = 8
 CHARACTER = 0.6
 """The width of a character of the figures' font, in its size."""
 DETAIL = 0.85
@@ -83,14 +83,14 @@ class Geometry:
     @property
     def height(self) -> float:
         """Pixels of all panels together."""
-        return self.down * (HEAD + self.rows * self.line + GAP)
+        return self.down * (HEAD + self.rows * self.line + _GAP)
 
     def panels(self, left: float, top: float) -> list[Panel]:
         """The panels of one figure, whose first begins at (left, top)."""
         found: list[Panel] = []
         for below, beside in product(range(self.down), range(self.across)):
             x = left + beside * (self.columns * self.cell + AXIS)
-            y = top + below * (HEAD + self.rows * self.line + GAP) + HEAD
+            y = top + below * (HEAD + self.rows * self.line + _GAP) + HEAD
             row, column = beside * self.rows, below * self.columns
             found.append(Panel(row, column, self.rows, self.columns, x, y, self.cell, self.line))
         return found
