@@ -118,10 +118,11 @@ def _refused(answer: LayoutRefusal, row: LayoutRow, module: Module) -> UsageErro
             f"Triton is not installed here, and the map of {row.encoding} is known to the compiler alone: "
             "pip install 'irscope[triton]' (on Linux; a Triton that came with PyTorch will do too)."
         )
-    if answer.code in ("unsupported", "unasked"):
-        return MissingTool(f"{row.encoding}: {answer.message.rstrip('.')}.")
     said = answer.message.rstrip(": .")
-    if (last := _LAST_WORDS.search(said)) is not None:
+    last = _LAST_WORDS.search(said)
+    if answer.code == "unsupported" or (answer.code == "unasked" and last is None):
+        return MissingTool(f"{row.encoding}: {said}.")
+    if last is not None:
         said = f"it asserts {last['assertion']}" if last["assertion"] else f"it ends with {last['error']!r}"
     sizes = "×".join(map(str, row.shape))
     return UsageError(

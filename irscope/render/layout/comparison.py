@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from irscope.layout.conversions import Moves
 from irscope.layout.described import DescribedLayout
 from irscope.layout.memory_map import MemoryMap
-from irscope.memory.between import Conversion, between
+from irscope.memory.between import Conversion, Relocation, between
 from irscope.memory.conflicts import first_request
 from irscope.render.layout.figure import COLOR_BY, Figure, Marks, Window, make_figure, unit_of
 from irscope.render.layout.plane import Plane, unit_worth_showing
@@ -73,7 +73,15 @@ def _marks_of(item: DescribedLayout, other: DescribedLayout) -> Marks | None:
         moved = moves.share <= 0.5
         return _Moved(moves, moved, f"framed: {'another' if moved else 'the same'} thread holds it in {other.name}")
     if item.memory is not None and other.memory is not None:
-        return _OtherByte(item.memory, other.memory, f"framed: it lies at another byte in {other.name}")
+        found = between(item, other)
+        assert isinstance(found, Relocation)
+        moved = found.moved_share <= 0.5
+        where = f"at {'another' if moved else 'the same'} byte in {other.name}"
+        return (
+            _OtherByte(item.memory, other.memory, moved, f"framed: it lies {where}")
+            if 0 < found.moved_share < 1
+            else None
+        )
     threads, memory = (item.threads or other.threads), (item.memory or other.memory)
     if threads is None or memory is None:
         return None
@@ -95,10 +103,11 @@ class _Moved:
 class _OtherByte:
     ours: MemoryMap
     theirs: MemoryMap
+    moved: bool
     text: str
 
     def __getitem__(self, element: int) -> bool:
-        return self.ours.place(element) != self.theirs.place(element)
+        return (self.ours.place(element) != self.theirs.place(element)) is self.moved
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ def make_lines_figure(described: DescribedLayout) -> Figure | None:
         )
         for start, length, element in _pieces(memory, width, lines * width)
     )
+    again = "; they repeat" if lines == period else ""
     shown = f"lines 0–{lines - 1} of {all_lines}" if lines < all_lines else f"all {all_lines} lines"
     pads = " and ".join(
         f"{pad * memory.element_bits // 8} bytes after every {interval * memory.element_bits // 8}"
@@ -43,7 +44,7 @@ def make_lines_figure(described: DescribedLayout) -> Figure | None:
     steps = sorted({round(step * (memory.banks - 1) / 7) for step in range(8)})
     return Figure(
         f"{described.title}, as it lies in memory",
-        (*memory_facts(described), f"padding: {pads}; {shown} of {memory.banks * BANK_BYTES} bytes"),
+        (*memory_facts(described), f"padding: {pads}; {shown} of {memory.banks * BANK_BYTES} bytes{again}"),
         rows=lines,
         columns=width,
         row_axis="line",
