@@ -77,15 +77,13 @@ class Relocation:
 
     moved_share: float
     """The share of the elements whose byte, or CTA, differs, 0 to 1."""
-    bytes: tuple[int, int]
-    """Of the two allocations."""
+    sizes: tuple[int, int]
+    """Bytes of the two allocations."""
     kind: Literal["relocation"] = "relocation"
 
     def __str__(self) -> str:
-        sizes = (
-            f"{self.bytes[0]} bytes" if self.bytes[0] == self.bytes[1] else f"{self.bytes[0]} and {self.bytes[1]} bytes"
-        )
-        return f"{_percent(self.moved_share)} of the elements lie at another byte ({sizes})"
+        sizes = " and ".join(map(str, dict.fromkeys(self.sizes)))
+        return f"{_percent(self.moved_share)} of the elements lie at another byte ({sizes} bytes)"
 
 
 Between = Conversion | Access | Relocation
