@@ -163,14 +163,16 @@ def _label(figure: Figure, run: Run, x: float, y: float, w: float, h: float, let
 
 def _fitting(run: Run, w: float, h: float, lettering: Lettering) -> tuple[str, float]:
     """How the label of a run is set, and its size: a run that a mark has cut is smaller than others; 0 if none fits."""
-    ways = ("below", "beside", "alone") if lettering.how == "below" else ("beside", "below", "alone")
-    for how in ways if run.detail else ("alone",):
-        wide, high = {
-            "below": (max(len(run.label), DETAIL * len(run.detail)), 2.1),
-            "beside": (len(run.label) + 1 + len(run.detail), 1.1),
-            "alone": (len(run.label), 1.1),
-        }[how]
-        size = min(lettering.size, w / (wide * CHARACTER + 0.2), h / high)
+    if run.marked:
+        w, h = w - 5, h - 3
+    sizes = {
+        "below": min(w / (max(len(run.label), DETAIL * len(run.detail)) * CHARACTER + 0.2), h / 2.1),
+        "beside": min(w / ((len(run.label) + 1 + len(run.detail)) * CHARACTER + 0.2), h / 1.1),
+        "alone": min(w / (len(run.label) * CHARACTER + 0.2), h / 1.1),
+    }
+    ways = sorted(("below", "beside"), key=lambda way: (-min(sizes[way], lettering.size), way != lettering.how))
+    for how in [*ways, "alone"] if run.detail else ["alone"]:
+        size = min(sizes[how], lettering.size)
         if size >= min(_LEAST, lettering.size):
             return how, size
     return "alone", 0
