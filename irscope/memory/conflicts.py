@@ -69,11 +69,10 @@ def shared_access(registers: ThreadMap, memory: MemoryMap, *, matrices: bool = F
     widest = 4 * 8 if matrices else _WIDEST_BITS
     held = [*lane_images, *_images(registers, memory, "warp"), *_images(registers, memory, "block")]
     vector_bits, others = _vector(register_images, held, memory, widest)
-    element_bytes = memory.element_bits / 8
     vector = 1 << vector_bits
     # Lanes with copies of an element store nothing, and load the same word.
     lanes = span(lane_images)
-    together = max(int(memory.banks * BANK_BYTES // max(vector * element_bytes, BANK_BYTES)), 1)
+    together = _together(memory, vector)
     groups = [lanes[at : at + together] for at in range(0, len(lanes), together)]
     instructions = span(others)
     # A linear map meets the banks alike at every instruction, except for padding: some stand for all.
@@ -93,6 +92,21 @@ def shared_access(registers: ThreadMap, memory: MemoryMap, *, matrices: bool = F
         memory.banks,
         matrices,
     )
+
+
+def first_request(registers: ThreadMap, memory: MemoryMap) -> frozenset[int]:
+    """The elements, by row-major index, that the first lanes of warp 0 access together, in their first access."""
+    register_images, lane_images = (_images(registers, memory, name) for name in ("register", "lane"))
+    held = [*lane_images, *_images(registers, memory, "warp"), *_images(registers, memory, "block")]
+    vector_bits, _ = _vector(register_images, held, memory, _WIDEST_BITS)
+    together = _together(memory, 1 << vector_bits)
+    offsets = (lane + step for lane in span(lane_images)[:together] for step in range(1 << vector_bits))
+    return frozenset(memory.elements[offset] for offset in offsets)
+
+
+def _together(memory: MemoryMap, vector: int) -> int:
+    """Lanes whose accesses of `vector` elements are served together."""
+    return max(int(memory.banks * BANK_BYTES // max(vector * memory.element_bits / 8, BANK_BYTES)), 1)
 
 
 def _images(registers: ThreadMap, memory: MemoryMap, name: str) -> list[int]:

@@ -18,6 +18,7 @@ from irscope.layout.rows import own_shape, query_type
 from irscope.layout.thread_map import ThreadMap
 from irscope.memory.access import fastest_dimension, global_access
 from irscope.memory.alignment import unaligned_arguments
+from irscope.memory.between import conversion_wavefronts
 from irscope.memory.conflicts import shared_access
 from irscope.memory.machine import Machine, read_machine
 from irscope.memory.strides import strides_of
@@ -202,7 +203,7 @@ class _CostReader:
             text += f", {share:.0%} of {size_bytes} bytes change threads"
         yield replace(
             self._cost("conversion", use, [source, destination]),
-            excess=_conversion_wavefronts(destination.threads, bits, moves),
+            excess=conversion_wavefronts(destination.threads, bits, moves),
             summary=f"{text}; {done}" if done else text,
             hint=self._why(use),
             figures={"moves": moves, "moved_share": round(share, 4), "bytes": size_bytes, "done": done},
@@ -235,14 +236,6 @@ def _type_of(item: DescribedLayout, element: str) -> str:
 
 def _by_width(widths: Counter[int]) -> dict[str, int]:
     return {str(width): number for width, number in sorted(widths.items())}
-
-
-def _conversion_wavefronts(threads: ThreadMap, bits: int, moves: str) -> int:
-    # Through shared memory each byte is written once and read once; a shuffle moves four bytes per lane.
-    if moves in ("nothing", "registers"):
-        return 0
-    bytes_per_warp = threads.registers * threads.lanes * bits // 8
-    return -(-bytes_per_warp // 128) * (1 if moves == "lanes" else 2)
 
 
 def _against_the_grain(threads: ThreadMap, along: int | None) -> str:

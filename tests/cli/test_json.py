@@ -23,6 +23,7 @@ from irscope.model.capture import Artifact, Autotuning, Capture, Environment, Pa
 from irscope.model.failure import Failure
 from irscope.record.gpu import script as gpu_script
 from irscope.record.gpu import session as gpu_session
+from irscope.record.layouts import questions as layout_questions
 from irscope.record.layouts import verify as layout_check
 from irscope.record.process.requests import RecordRequest
 from irscope.store.file import load, save
@@ -194,6 +195,10 @@ def _layouts(reference: Reference, irscope: Run, tmp_path: Path, monkeypatch: py
         check(reference, irscope, "layout", "layout", capture)
         check(reference, irscope, "layout --costs", "layout", capture, "--costs")
     assert all("map" in row for row in check(reference, irscope, "layout", "layout", FLASH, "-l", "#mma"))
+    monkeypatch.setattr(layout_questions, "bank_conflicts", lambda pairs, *_: (1,) * len(pairs))
+    for pair in (("#mma1", "#blocked@128x64"), ("#blocked@128x64", "#shared"), ("#shared", "#shared")):
+        rows = check(reference, irscope, "layout", "layout", FLASH, "--compare", *pair)
+        assert [row["comparison"]["with"] for row in rows] == [name.partition("@")[0] for name in pair[::-1]]
     verified = [
         layout_check.Verified("#mma", (16, 16), 256, (((0, 1), "lane 0", "lane 1"),)),
         layout_check.Verified("#tmem", (128,), 0),
