@@ -40,7 +40,7 @@ _COLUMN_BITS = 32
 """A column of tensor memory is 32 bits wide in each of its 128 lanes. Source: "PTX ISA", Tensor Memory."""
 _TENSOR_ROWS = 128
 
-Space = Literal["shared", "tensor"]
+_Space = Literal["shared", "tensor"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Step:
 class Allocation:
     """One memory of a kernel over time."""
 
-    space: Space
+    space: _Space
     total: int
     """What the kernel asks for, as the compiler wrote it, in bytes or columns."""
     limit: int | None
@@ -180,7 +180,7 @@ class _Reader:
             if one.name == "tt.func" and (match := _CALLEE.search(one.text)) is not None
         }
 
-    def allocation(self, space: Space) -> Allocation | None:
+    def allocation(self, space: _Space) -> Allocation | None:
         total = _TOTAL[space].search(self._attributes)
         if self.kernel is None or total is None or (space == "tensor" and not int(total[1])):
             return None
@@ -204,7 +204,7 @@ class _Reader:
         chain = self._locations.chain_at(operation.first_line)
         return line_text(place_of(chain, self._file)), chain_texts(chain)
 
-    def _buffers(self, function: Operation, live: Liveness, space: Space) -> Iterator[Buffer]:
+    def _buffers(self, function: Operation, live: Liveness, space: _Space) -> Iterator[Buffer]:
         pattern = _OFFSET if space == "shared" else _COLUMN
         for operation in function.walk():
             own = f"{operation.text} {operation.closing}"
@@ -344,7 +344,7 @@ def _columns(kind: LayoutType, encoding: Encoding) -> tuple[int, int]:
     return max(blocks * columns * bits // _COLUMN_BITS, 1), 0
 
 
-def _limit(target: Target, space: Space) -> int | None:
+def _limit(target: Target, space: _Space) -> int | None:
     limits = (CUDA_LIMITS if target.backend == "cuda" else HIP_LIMITS).get(target.arch)
     if limits is None:
         return None
