@@ -229,7 +229,7 @@ class _Reader:
                 [shared],
                 f"{what} reads {title}, {size} bytes, by rows of 16 bytes: {how}",
                 excess=round(size // 128 * ((ways or 1) - 1)),
-                figures={"bytes": size, "ways": ways},
+                figures={"bytes": size} | ({} if ways is None else {"ways": ways}),
             )
 
     def _bulk(self, use: OperationUse) -> Iterator[Cost]:
@@ -255,17 +255,19 @@ class _Reader:
         if axis is None or used is None or used.threads is None or int(axis[1]) >= len(used.shape):
             yield self._row(use, [], "not modelled: the compiler gave no map of its layout")
             return
-        held = {name: 1 << sum(vector[int(axis[1])] != 0 for vector in used.threads.layout.vectors(name)) for name in
-                ("register", "lane", "warp")}  # fmt: skip
-        text = f"along dim {axis[1]}: {held['register']} values of a thread"
-        if held["lane"] > 1:
-            text += f", {held['lane']} lanes by {held['lane'].bit_length() - 1} shuffles a value"
-        if held["warp"] > 1:
-            text += f", {held['warp']} warps"
+        held = {
+            unit: 1 << sum(vector[int(axis[1])] != 0 for vector in used.threads.layout.vectors(name))
+            for unit, name in (("values", "register"), ("lanes", "lane"), ("warps", "warp"))
+        }
+        text = f"along dim {axis[1]}: {held['values']} values of a thread"
+        if held["lanes"] > 1:
+            text += f", {held['lanes']} lanes by shuffles"
+        if held["warps"] > 1:
+            text += f", {held['warps']} warps"
         scratch = self._scratch.get(use.line)
         if scratch is not None:
             text += f" through {scratch}; not modelled: its bank conflicts"
-        yield self._row(use, [used], text, self._done(use), figures={**held, "scratch": scratch or ""})
+        yield self._row(use, [used], text, self._done(use), figures=held)
 
     def _gather(self, use: OperationUse) -> Cost:
         used = [item for item in map(self._described, use.types[:1]) if item is not None]
