@@ -27,7 +27,7 @@ _NVIDIA = Target("cuda", "", 32)
 
 
 @dataclass(frozen=True, slots=True)
-class SharedAccess:
+class _SharedAccess:
     """The cost of a shared load or store for one warp."""
 
     bits_a_lane: int
@@ -61,7 +61,7 @@ def shared_access(
     store: bool = False,
     target: Target = _NVIDIA,
     widest_bits: int = _WIDEST_BITS,
-) -> SharedAccess:
+) -> _SharedAccess:
     """Count the wavefronts of moving a tensor between registers and shared memory, for one warp.
 
     Args:
@@ -106,7 +106,7 @@ def shared_access(
             wavefronts += max(Counter(word % banks for word in words).values(), default=0)
             minimum += -(-len(words) // banks)
     scale = len(instructions) / len(sample)
-    return SharedAccess(
+    return _SharedAccess(
         bits_a_lane, len(instructions), round(wavefronts * scale), round(minimum * scale), banks, matrices
     )
 

@@ -32,6 +32,9 @@ def peak_line(allocation: Allocation) -> str:
     step, held = allocation.peak_step, allocation.held_at_peak
     where = f" ({place_text(step.place)})" if step.place else ""
     gaps = f"; {allocation.total - held} in gaps" if held < allocation.total else ""
+    if gaps and allocation.space == "tensor":
+        # Source: "PTX ISA", tcgen05.alloc.
+        gaps += " (columns are allocated by powers of two)"
     when = f"{step.operation}{where}, step {step.number} of {len(allocation.steps)}"
     return f"peak: {held} {allocation.unit} held at {when}{gaps}"
 
