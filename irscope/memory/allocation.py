@@ -34,8 +34,8 @@ _TOTAL = {
     "shared": re.compile(r"\bttg\.shared = (\d{1,9})\b"),
     "tensor": re.compile(r"\bttg\.tensor_memory_size = (\d{1,9})\b"),
 }
-# tt.call @helper(%x)
-_CALLEE = re.compile(r"@([\w$.]+)")
+# tt.call @helper(%x)      tt.call @"helper__(1,)cconstexpr_64_"(%x)
+_CALLEE = re.compile(r'@("[^"]*"|[\w$.]+)')
 _COLUMN_BITS = 32
 """A column of tensor memory is 32 bits wide in each of its 128 lanes. Source: "PTX ISA", Tensor Memory."""
 _TENSOR_ROWS = 128
@@ -174,6 +174,8 @@ class _Reader:
         self._locations = read_locations(text, "mlir")
         own = self._locations.chain_at(self.kernel.first_line) if self.kernel is not None else ()
         self._file = own[0].file if own else ""
+        self._needs: dict[str, tuple[int, bool]] = {}
+        """Function → what it needs, and whether that is exact."""
         self._functions = {
             match[1]: one
             for one in self.module.walk()
@@ -237,8 +239,8 @@ class _Reader:
             if operation is function:
                 found = replace(found, kind="warps", what="states of specialised warps", start=0, end=live.steps)
             elif operation.name == "tt.call":
-                found = replace(found, kind="call", what=operation.text[: operation.text.find("(")].rpartition(" ")[2])
-                found = replace(found, size=self._need(operation), is_exact=True)
+                callee, bytes_needed, is_exact = self._need(operation)
+                found = replace(found, kind="call", what=callee, size=bytes_needed, is_exact=is_exact)
             yield found
 
     def _explicit(
@@ -262,13 +264,17 @@ class _Reader:
                 end=end,
             )
 
-    def _need(self, call: Operation) -> int:
-        """The shared memory of a called function, with what it calls itself."""
+    def _need(self, call: Operation) -> tuple[str, int, bool]:
+        """The name of a called function, its shared memory with that of what it calls, and whether that is exact."""
         match = _CALLEE.search(call.text)
-        function = self._functions.get(match[1]) if match is not None else None
-        if function is None:
-            return 0
-        return max((one.stop for one in self._buffers(function, Liveness(function), "shared")), default=0)
+        name = match[1] if match is not None else ""
+        if name not in self._needs:
+            # Until it is known, for a function that calls itself, which no compiler makes.
+            self._needs[name] = 0, False
+            function = self._functions.get(name)
+            inner = list(self._buffers(function, Liveness(function), "shared")) if function is not None else []
+            self._needs[name] = max((one.stop for one in inner), default=0), all(one.is_exact for one in inner)
+        return name.strip('"'), *self._needs[name]
 
 
 def _filled(steps: Sequence[Step], count: int) -> list[Step]:

@@ -21,7 +21,7 @@ from irscope.ir.mlir.uses import ModuleUses, OperationUse, read_uses
 from irscope.layout.described import DescribedLayout
 from irscope.layout.memory_map import MemoryMap
 from irscope.layout.rows import own_shape, query_type
-from irscope.memory.allocation import shared_text
+from irscope.memory.allocation import allocations_of, shared_text
 from irscope.memory.conflicts import core_matrix_ways, fits_matrices, shared_access
 from irscope.memory.cost import Cost
 from irscope.memory.machine import Action, Machine
@@ -49,8 +49,6 @@ _UNKNOWN = {
 
 # axis = 1 : i32
 _AXIS = re.compile(r"\baxis = (\d{1,3})\b")
-# {allocation.offset = 0 : i32, allocation.size = 4096 : i32}
-_SCRATCH_SIZE = re.compile(r"\ballocation\.size = (\d{1,9})")
 
 
 def shared_costs(capture: Capture, text: str, uses: ModuleUses, machine: Machine) -> Iterator[Cost]:
@@ -291,13 +289,15 @@ def scratch_of(capture: Capture, uses: ModuleUses) -> dict[int, str]:
     text = shared_text(capture)
     if text is None:
         return {}
+    buffers = {one.line: one for memory in allocations_of(capture)[:1] for one in memory.buffers}
     ours, theirs = _with_scratch(uses), _with_scratch(read_uses(text))
     found: dict[int, str] = {}
     for key, lines in ours.items():
         for use, other in zip(lines, theirs.get(key, ()), strict=False):
             if len(lines) == len(theirs[key]) and "allocation." in other.text:
-                size = _SCRATCH_SIZE.search(other.text)
-                found[use.line] = f"{size[1]} bytes of scratch" if size else "scratch in shared memory"
+                one = buffers.get(other.line)
+                size = "" if one is None else f"{one.size} bytes" if one.is_exact else f"at most {one.size} bytes"
+                found[use.line] = f"{size} of scratch" if size else "scratch in shared memory"
     return found
 
 

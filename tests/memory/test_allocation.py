@@ -63,6 +63,7 @@ def test_buffers_are_the_compilers(kernel: str, target: str, tmp_path: Path) -> 
 @pytest.mark.triton
 @pytest.mark.parametrize("case", [attention_case(64, True, 128, 64, 4, 3), tma_case(128, 128, 64, 4, 3, 2)])
 def test_examples_in_tensor_memory(case) -> None:
+    pytest.importorskip("torch", reason="the examples import torch")
     capture = irscope.record(
         EXAMPLES / f"{case.script}.py",
         kernel=case.kernel,
@@ -141,3 +142,23 @@ def test_a_tensor_in_partitions_is_a_buffer_in_each() -> None:
 def test_a_capture_without_that_pass_has_none() -> None:
     assert allocations_of(Capture(Launch(Kernel("kernel")), Target.parse("cuda:90"))) == ()
     assert allocations_of(with_text("nothing that is MLIR")) == ()
+
+
+def test_a_function_that_calls_itself_ends() -> None:
+    text = """module attributes {ttg.shared = 64 : i32} {
+  tt.func public @kernel() {
+    tt.call @"one(1,)"() {allocation.offset = 0 : i32} : () -> ()
+    tt.return
+  }
+  tt.func private @"one(1,)"() {
+    tt.call @two() {allocation.offset = 16 : i32} : () -> ()
+    tt.return
+  }
+  tt.func private @two() {
+    tt.call @"one(1,)"() {allocation.offset = 8 : i32} : () -> ()
+    tt.return
+  }
+}
+"""
+    ((one,), *_) = (allocation.buffers for allocation in allocations_of(with_text(text)))
+    assert (one.kind, one.what, one.offset, one.stop) == ("call", "one(1,)", 0, 64)

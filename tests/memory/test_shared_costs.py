@@ -53,6 +53,7 @@ def test_tensor_cores_read_without_conflicts() -> None:
 
 def test_a_plain_store_beside_stmatrix_is_one() -> None:
     """matmul_tma stores zeros and products on one line: only the latter's store is an stmatrix; neither conflicts."""
+    pytest.importorskip("torch", reason="the examples import torch")
     case = tma_case(128, 256, 64, 8, 3, 1)
     capture = irscope.record(
         EXAMPLES / "matmul_tma.py",

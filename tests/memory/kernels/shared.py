@@ -52,19 +52,19 @@ def gathered(x, index, y, TILE: tl.constexpr):
 
 
 @triton.jit(noinline=True)
-def row_sums(x, TILE: tl.constexpr):
+def total_of(x, TILE: tl.constexpr):
     """A function that is called, and has scratch of its own."""
     rows, columns = tl.arange(0, TILE), tl.arange(0, TILE)
     values = tl.load(x + rows[:, None] * TILE + columns[None, :])
-    return tl.sum(tl.cumsum(values, 0), 0)
+    return tl.sum(tl.sum(tl.cumsum(values, 0), 0), 0)
 
 
 @triton.jit
 def calling(x, y, TILE: tl.constexpr):
     """Two calls, and scratch beside them."""
     rows = tl.arange(0, TILE)
-    values = row_sums(x, TILE) + row_sums(y, TILE)
-    tl.store(y + rows, tl.cumsum(values, 0))
+    total = total_of(x, TILE) + total_of(y, TILE)
+    tl.store(y + rows, tl.cumsum(tl.load(x + rows) * total, 0))
 
 
 @triton.jit
