@@ -57,7 +57,7 @@ def shared_access(
     registers: ThreadMap,
     memory: MemoryMap,
     *,
-    matrices: bool = False,
+    packed: Sequence[int] | None = None,
     store: bool = False,
     target: Target = _NVIDIA,
     widest_bits: int = _WIDEST_BITS,
@@ -68,7 +68,7 @@ def shared_access(
         registers: the layout in registers.
         memory: the layout in shared memory, of the same shape, or of the allocation that the tensor is a part of: the
             offset of the part shifts all its banks alike.
-        matrices: whether ldmatrix or stmatrix is used, which `fits_matrices` must allow.
+        packed: of ldmatrix or stmatrix, one of `matrix_choices`: the registers that 32 bits of a matrix hold.
         store: whether it is a store.
         target: whose banks and groups of lanes.
         widest_bits: bits per lane of the widest instruction that is used.
@@ -85,9 +85,8 @@ def shared_access(
     lane_images = _images(registers, memory, "lane")
     # Lanes with copies of an element store nothing, and load the same word.
     lanes = span(lane_images)
-    if matrices:
-        packed = _packed(memory)
-        vector, others = span(register_images[:packed]), [image for image in register_images[packed:] if image]
+    if packed is not None:
+        vector, others = span(packed), [image for image in register_images if image and image not in packed]
         bits_a_lane, banks, groups = 32, memory.banks, (tuple(range(len(lanes))),)
     else:
         held = [*lane_images, *_images(registers, memory, "warp"), *_images(registers, memory, "block")]
@@ -107,22 +106,29 @@ def shared_access(
             minimum += -(-len(words) // banks)
     scale = len(instructions) / len(sample)
     return _SharedAccess(
-        bits_a_lane, len(instructions), round(wavefronts * scale), round(minimum * scale), banks, matrices
+        bits_a_lane, len(instructions), round(wavefronts * scale), round(minimum * scale), banks, packed is not None
     )
 
 
-def fits_matrices(registers: ThreadMap, memory: MemoryMap) -> bool:
-    """Whether ldmatrix or stmatrix can move a tensor: what a warp holds in 32 bits a lane is eight rows of 16 bytes."""
-    packed = _packed(memory)
-    images = [*_images(registers, memory, "register")[:packed], *_images(registers, memory, "lane")]
+def matrix_choices(registers: ThreadMap, memory: MemoryMap) -> tuple[tuple[int, ...], ...]:
+    """How ldmatrix or stmatrix can move a tensor: the offsets of the registers that share 32 bits; empty if it cannot.
+
+    A matrix is eight rows of 16 bytes. As it stands, its rows lie along the upper three bits of the lane, so there is
+    one choice. Transposed, they lie along the lower two and a bit of the register, of which Triton 3.9 takes the one
+    with the fewest conflicts, and before 3.9 the first.
+    Source: Triton's third_party/nvidia/lib/TritonNVIDIAGPUToLLVM/Utility.cpp, `lowerLdStMatrix`.
+    """
     row = _ROW_BITS // memory.element_bits
-    inside = sorted(image for image in images if image < row)
-    return (
-        not memory.padding
-        and len(images) == packed + 5
-        and inside == [1 << bit for bit in range(row.bit_length() - 1)]
-        and all(image % row == 0 for image in images if image >= row)
-    )
+    inside = [1 << bit for bit in range(row.bit_length() - 1)]
+    lanes, held = _images(registers, memory, "lane"), _images(registers, memory, "register")
+    if memory.padding or len(lanes) != 5:
+        return ()
+    packed = len(inside) - 2
+    if lanes[:2] == inside[packed:] and set(inside[:packed]) <= set(held) and not any(lane % row for lane in lanes[2:]):
+        return (tuple(inside[:packed]),)
+    if memory.element_bits == 16 and lanes[2:] == inside and not any(lane % row for lane in lanes[:2]):
+        return tuple((image,) for image in held if image and image % row == 0)
+    return ()
 
 
 def core_matrix_ways(memory: MemoryMap) -> float | None:
@@ -144,11 +150,6 @@ def core_matrix_ways(memory: MemoryMap) -> float | None:
             words = {word for base in span(rows) for one in range(row) for word in _words(memory, base ^ one)}
             return max(Counter(word % memory.banks for word in words).values()) / max(-(-len(words) // memory.banks), 1)
     return None
-
-
-def _packed(memory: MemoryMap) -> int:
-    """Bits of a register index that lie within 32 bits: elements of one register."""
-    return max((32 // memory.element_bits).bit_length() - 1, 0)
 
 
 def _images(registers: ThreadMap, memory: MemoryMap, name: str) -> list[int]:

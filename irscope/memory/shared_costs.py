@@ -22,7 +22,7 @@ from irscope.layout.described import DescribedLayout
 from irscope.layout.memory_map import MemoryMap
 from irscope.layout.rows import own_shape, query_type
 from irscope.memory.allocation import allocations_of, shared_text
-from irscope.memory.conflicts import core_matrix_ways, fits_matrices, shared_access
+from irscope.memory.conflicts import core_matrix_ways, matrix_choices, shared_access
 from irscope.memory.cost import Cost
 from irscope.memory.machine import Action, Machine
 from irscope.model.capture import Capture
@@ -172,34 +172,39 @@ class _Reader:
             return
         store = use.name not in _LOADS
         matrix: Action = "matrix store" if store else "matrix load"
-        matrices = bool(self._widths(use, matrix)) and fits_matrices(threads, memory)
+        choices = matrix_choices(threads, memory) if self._widths(use, matrix) else ()
         plain: Action = "async copy" if use.name in _COPIES else "shared store" if store else "shared load"
         widths = self._widths(use, plain)
-        access = shared_access(threads, memory, matrices=matrices, store=store, target=self.target)
+        found = [shared_access(threads, memory, packed=choice) for choice in choices] or [
+            shared_access(threads, memory, store=store, target=self.target)
+        ]
+        # Of several choices the compiler takes the best or, before Triton 3.9, the first.
+        access, first = min(found, key=lambda one: one.wavefronts), found[0]
         narrow = {width: number for width, number in widths.items() if 0 < width < access.bits_a_lane}
         if narrow and self.target.backend == "hip":
             # Which lanes are served together depends on the instruction.
-            access = shared_access(threads, memory, store=store, target=self.target, widest_bits=min(narrow))
-        how = ("stmatrix" if store else "ldmatrix") if matrices else f"{access.bits_a_lane} bits per lane"
-        text = (
-            f"{how}, {access.wavefronts} wavefronts per warp (least {access.minimum_wavefronts}, {access.banks} banks)"
-        )
-        if access.ways > 1:
-            text += f": {access.ways:.2g}-way conflicts"
+            access = first = shared_access(threads, memory, store=store, target=self.target, widest_bits=min(narrow))
+        how = ("stmatrix" if store else "ldmatrix") if choices else f"{access.bits_a_lane} bits per lane"
+        least = f"(least {access.minimum_wavefronts}, {access.banks} banks)"
+        text = f"{how}, {_range(access.wavefronts, first.wavefronts)} wavefronts per warp {least}"
+        if first.ways > 1:
+            text += f": {_range(round(access.ways, 2), round(first.ways, 2))}-way conflicts"
+        if first.wavefronts > access.wavefronts:
+            text += ", by the rows that the compiler takes together"
         real = ", ".join(f"{number} of {width} bits" for width, number in sorted(widths.items()))
         element = next(kind.element for kind in use.types if kind.form == "memdesc")
         yield self._row(
             use,
             [registers, shared],
             text,
-            f"the {self.machine.text_stage} has {real}" if narrow and not matrices else "",
+            f"the {self.machine.text_stage} has {real}" if narrow and not choices else "",
             excess=access.excess,
             figures={
                 **asdict(access),
                 "ways": access.ways,
                 "assembly_bits": {str(width): number for width, number in sorted(widths.items())},
             },
-            pair=None if matrices or use.name in _COPIES else (_type_of(registers, element), _type_of(shared, element)),
+            pair=None if choices or use.name in _COPIES else (_type_of(registers, element), _type_of(shared, element)),
         )
 
     # What hardware reads and writes by itself
@@ -274,6 +279,10 @@ class _Reader:
             return self._row(use, used, "by shuffles, without shared memory", self._done(use))
         text = f"the source goes through {scratch}; not modelled: the banks of its reads depend on the indices"
         return self._row(use, used, text, self._done(use))
+
+
+def _range(least: float, most: float) -> str:
+    return f"{least:g}" if least == most else f"{least:g} to {most:g}"
 
 
 def _type_of(item: DescribedLayout, element: str) -> str:
