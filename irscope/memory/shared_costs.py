@@ -36,16 +36,9 @@ _OPERANDS = ("ttng.warp_group_dot", "ttng.tc_gen5_mma", "ttng.tc_gen5_mma_scaled
 _BULK = "ttng.async_tma_"
 _SCRATCH = ("tt.reduce", "tt.scan", "tt.gather", "tt.histogram", "tt.atomic_rmw", "tt.atomic_cas", "ttg.convert_layout")
 """Operations that may need shared memory of their own."""
-_UNKNOWN = {
-    "ttg.local_gather": "the banks depend on the indices",
-    "ttg.local_scatter": "the banks depend on the indices",
-    "ttg.local_atomic_scatter_rmw": "the banks depend on the indices",
-    "ttng.tmem_copy": "a copy to tensor memory, by the tensor core",
-    "amdg.local_load_packed_tranposed": "a transposing load",
-    "amdg.async_tdm_copy_global_to_local": "a copy by the tensor data mover",
-    "amdg.async_tdm_copy_local_to_global": "a copy by the tensor data mover",
-}
-"""Accesses of shared memory without a model."""
+# ttg.local_gather   ttng.tmem_copy   amdg.local_load_packed_transposed, but not ttng.wait_barrier or ttg.local_dealloc
+_MOVES = re.compile(r"(?:ttg\.local_|ttng\.|amdg\.|amdgpu\.)(?!.*(?:barrier|_wait|fence|commit|dealloc))")
+"""Operations that move data, if one of their operands is a tensor in shared memory."""
 
 # axis = 1 : i32
 _AXIS = re.compile(r"\baxis = (\d{1,3})\b")
@@ -83,8 +76,10 @@ class _Reader:
             what = "counts" if use.name == "tt.histogram" else "the result, for the threads that hold copies of it,"
             text = f"{what} through {self._scratch[use.line]}"
             yield self._row(use, [], f"{text}; not modelled: its bank conflicts", self._done(use))
-        elif use.name in _UNKNOWN:
-            yield self._row(use, [], f"not modelled: {_UNKNOWN[use.name]}")
+        elif _MOVES.match(use.name):
+            found = [item[0] for kind in use.types if len(kind.shape) > 1 and (item := self._memory(kind)) is not None]
+            if found:
+                yield self._row(use, found, "not modelled: its bank conflicts")
 
     # What the assembly has for an operation: the one place that joins them.
 

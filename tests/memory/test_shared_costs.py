@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import irscope
@@ -42,6 +44,17 @@ def test_every_access_has_a_row(kernel: str, target: str, operations: set[str]) 
     for one in scratch:
         if one.owner in operations:
             assert any(f"{one.size} bytes of scratch" in row.summary for row in rows if row.operation == one.owner)
+
+
+def test_what_is_not_known_says_so() -> None:
+    """The same product, with a load of another name, as a later Triton may have it."""
+    capture = compiled("product", "cuda:80")
+    text = capture.text("ttgir").replace("ttg.local_load", "ttg.local_load_by_magic")
+    assert "by_magic" in text
+    artifacts = tuple(replace(one, data=text) if one.stage == "ttgir" else one for one in capture.artifacts)
+    rows = shared_rows(replace(capture, artifacts=artifacts))
+    assert {row.summary for row in rows if "by_magic" in row.operation} == {"not modelled: its bank conflicts"}
+    assert not any("dealloc" in row.operation or "wait" in row.operation for row in rows)
 
 
 def test_tensor_cores_read_without_conflicts() -> None:
