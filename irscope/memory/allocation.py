@@ -149,10 +149,9 @@ def covered(buffers: Iterable[Buffer]) -> int:
 
 def shared_text(capture: Capture) -> str | None:
     """The IR after shared and tensor memory were allocated; None if the capture does not hold it."""
-    passes = [
-        one for one in capture.passes() if one.name.startswith(("allocate_shared_memory", "allocate_tensor_memory"))
-    ]
-    return capture.text_after(passes[-1]) if passes and passes[-1].outcome == "ran" else None
+    names = ("allocate_shared_memory", "allocate_tensor_memory")
+    passes = [one for one in capture.passes() if one.name.startswith(names) and one.outcome == "ran"]
+    return capture.text_after(passes[-1]) if passes else None
 
 
 def allocations_of(capture: Capture) -> tuple[Allocation, ...]:
