@@ -34,7 +34,8 @@ class Conversion:
             return f"moves {'nothing' if self.moves == 'nothing' else 'across registers of each thread'}: no exchange"
         how = "exchanged by lanes" if self.moves == "lanes" else "through shared memory"
         return (
-            f"moves across {self.moves}, {_percent(self.moved_share)} of {self.bytes} bytes change threads; "
+            f"moves across {self.moves}: {_percent(self.moved_share)} of the registers are filled by other threads, "
+            f"{self.bytes} bytes in all; "
             f"{self.wavefronts} wavefronts per warp at least, {how}"
         )
 
@@ -43,6 +44,8 @@ class Conversion:
 class Access:
     """A load or store between registers and shared memory, for one warp."""
 
+    store: bool
+    """Whether registers are the first of the two layouts; banks serve loads and stores differently on AMD."""
     bits_a_lane: int
     instructions: int
     wavefronts: int
@@ -66,7 +69,7 @@ class Access:
         else:
             counted = f"irscope's model; the compiler counts {self.compiler_ways}-way"
         return (
-            f"{conflicts} ({counted}): {self.instructions} accesses of {self.bits_a_lane} bits per lane, "
+            f"{conflicts} ({counted}): {self.instructions} {'stores' if self.store else 'loads'} of {self.bits_a_lane} bits per lane, "
             f"{self.wavefronts} wavefronts per warp (least {self.minimum_wavefronts}, {self.banks} banks)"
         )
 
@@ -121,8 +124,10 @@ def between(first: DescribedLayout, second: DescribedLayout, compiler_ways: int 
     registers, memory = (first.threads or second.threads), (first.memory or second.memory)
     assert registers is not None
     assert memory is not None
-    access = shared_access(registers, memory)
+    store = first.threads is not None
+    access = shared_access(registers, memory, store=store, target=first.target)
     return Access(
+        store,
         access.bits_a_lane,
         access.instructions,
         access.wavefronts,

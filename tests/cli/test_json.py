@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 
 from irscope.cli import COMMANDS
+from irscope.cli.layout import memory as layout_memory
+from irscope.cli.layout.fitting import Attempt
 from irscope.cli.output.destination import JSON_VERSION
 from irscope.device.measurement import Agreement, Ratio, Timing
 from irscope.model.assumption import Assumption, Decision
@@ -33,6 +35,7 @@ from tests.analysis.recorded import stored
 from tests.cli.json_reference import Reference, read_reference
 from tests.cli.product import KERNELS, ROOT, Run
 from tests.ir.logs.test_cache import variant
+from tests.memory.cases import too_large
 
 DATA = ROOT / "tests" / "data"
 FLASH = DATA / "layouts" / "flash_attention-cuda-90.irscope"
@@ -205,6 +208,10 @@ def _layouts(reference: Reference, irscope: Run, tmp_path: Path, monkeypatch: py
     ]
     monkeypatch.setattr(layout_check, "verify_layouts", lambda found: verified)
     check(reference, irscope, "layout --verify", "layout", FLASH, "--verify", code=1)
+    save(too_large(), large := tmp_path / "large.irscope")
+    tried = [Attempt("num_stages=2", 65536, 64, fits=False, problem="too many")]
+    monkeypatch.setattr(layout_memory, "attempts", lambda *asked: tried)
+    check(reference, irscope, "layout --memory", "layout", large, "--memory", code=1)
 
 
 def _graphs_and_source(reference: Reference, irscope: Run, tmp_path: Path) -> None:

@@ -98,6 +98,14 @@ def layout(
             "--costs", help="Rank global and shared accesses and conversions by what they waste.", rich_help_panel=_SHOW
         ),
     ] = False,
+    memory: Annotated[
+        bool,
+        typer.Option(
+            "--memory",
+            help="Shared and tensor memory over time: who holds what, and the peak.",
+            rich_help_panel=_SHOW,
+        ),
+    ] = False,
     callers: Annotated[
         bool,
         typer.Option(
@@ -131,6 +139,7 @@ def layout(
 
     With nothing chosen it lists every layout of the kernel.
     """
+    from irscope.cli.layout.memory import show_memory
     from irscope.cli.layout.subject import Typed, given_layouts, layouts_of_capture, layouts_of_file
     from irscope.layout.choose import choose_layouts
 
@@ -156,8 +165,12 @@ def layout(
             found = layouts_of_file(from_file, asked.targets)
         else:
             capture = _one(captures_of(subject, asked), subject)
+            if memory:
+                return show_memory(capture, form, output, paint, subject, asked)
             found = layouts_of_capture(capture, after)
         chosen = choose_layouts(found, names=names, value=value, operation=operation, line=line)
+    if memory:
+        raise UsageError("--memory needs a kernel: a file or a capture.")
     if verify:
         return _verify(chosen, as_json, output)
     if costs:

@@ -85,7 +85,8 @@ def _marks_of(item: DescribedLayout, other: DescribedLayout) -> Marks | None:
     threads, memory = (item.threads or other.threads), (item.memory or other.memory)
     if threads is None or memory is None:
         return None
-    return _Request(first_request(threads, memory), "framed: what the first lanes of warp 0 access together")
+    request = first_request(threads, memory, store=item.threads is not None, target=item.target)
+    return _Request(request, "framed: what the first lanes of warp 0 access together")
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,9 @@ def render_html(layouts: Sequence[DescribedLayout], *, compared: bool = False, c
         first, second = layouts[:2]
         data["facts"] = [between_facts(*pair, compiler_ways) for pair in ((first, second), (second, first))]
         threads, memory = first.threads or second.threads, first.memory or second.memory
-        data["request"] = sorted(first_request(threads, memory)) if threads and memory else []
+        store, target = first.threads is not None, first.target
+        request = first_request(threads, memory, store=store, target=target) if threads and memory else ()
+        data["request"] = sorted(request)
     # Nothing in it can end the element it stands in.
     text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c").replace("\u2028", "\\u2028")
     title = ", ".join(dict.fromkeys(item.name for item in layouts))

@@ -116,7 +116,10 @@ MFMA = "#ttg.amd_mfma<{version = 3, warpsPerCTA = [2, 2], instrShape = [32, 32, 
 @pytest.mark.parametrize(
     ("texts", "said"),
     [
-        ([BLOCKED, MMA], "to #B: moves across warps, 87.5 % of 8192 bytes change threads"),
+        (
+            [BLOCKED, MMA],
+            "to #B: moves across warps: 87.5 % of the registers are filled by other threads, 8192 bytes in all",
+        ),
         ([BLOCKED, BLOCKED], "moves nothing: no exchange"),
         ([BLOCKED, SWIZZLED], "2-way bank conflicts (as the compiler counts)"),
         ([PADDED, BLOCKED], "2-way bank conflicts (irscope's model; the compiler was not asked)"),
