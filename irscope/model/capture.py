@@ -13,6 +13,7 @@ from irscope.model.assumption import Assumption, notes_of
 from irscope.model.failure import Failure
 from irscope.model.launch_record import LaunchRecord
 from irscope.model.layout import LayoutRow
+from irscope.model.operation_lines import OperationLines
 from irscope.plan import PassPlan
 from irscope.target import Target
 
@@ -55,10 +56,8 @@ STAGE_NAMES: tuple[str, ...] = tuple(stage.name for stage in STAGES)
 
 def stage_named(name: str) -> Stage:
     """The row of `STAGES` with that name; a name it does not know is taken as a third-party backend's text stage."""
-    for stage in STAGES:
-        if stage.name == name:
-            return stage
-    return Stage(name, "mlir", f"stage {name} of a third-party backend", ())
+    foreign = Stage(name, "mlir", f"stage {name} of a third-party backend", ())
+    return next((stage for stage in STAGES if stage.name == name), foreign)
 
 
 def stage_rank(name: str) -> int:
@@ -280,6 +279,8 @@ class Capture:
     snapshots: tuple[PassSnapshot, ...] = ()
     layouts: tuple[LayoutRow, ...] = ()
     """The layouts of the TTGIR, with the compiler's own map of each."""
+    operations: tuple[OperationLines, ...] = ()
+    """Which operation of the TTGIR the lines of the assembly are from; empty where nobody asked yet."""
     resources: Resources = field(default_factory=Resources)
     environment: Environment = field(default_factory=Environment)
     status: CaptureStatus = "ok"
