@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from irscope.cli.output.talk import echo, progress, say
 from irscope.cli.subject.endings import note_incomplete, nothing_recorded, tell_end, tell_refusals
-from irscope.cli.subject.keeping import kept_captures, tell_not_kept
+from irscope.cli.subject.keeping import kept_captures, tell_not_kept, was_recorded_here
 from irscope.errors import RecordingError, UsageError, did_you_mean
 from irscope.interruption import Interrupted
 from irscope.model.capture import Artifact, Capture, PassSnapshot
@@ -136,7 +136,7 @@ def _compiled_for_each(capture: Capture, asked: RecordingOptions, *, becomes_las
 
 def tell_origin(capture: Capture) -> None:
     """Warn, once per process, before compiling a capture again that was not recorded here."""
-    if not CaptureStore().path_of(capture).is_file():
+    if not was_recorded_here(capture):
         _tell_foreign(capture.name, capture.id[:8])
 
 

@@ -12,6 +12,8 @@ import tempfile
 from dataclasses import dataclass
 from typing import IO, BinaryIO
 
+from irscope.record.process.child import module_command
+
 # error: …   LLVM ERROR: …   Assertion `…' failed   ModuleNotFoundError: …
 _TELLING = re.compile(r"(?i:error\b)|Assertion|\w+Error: ")
 
@@ -77,7 +79,7 @@ def spawned_child(interpreter: str) -> Child:
     """A process of its own; raises OSError if it can't be started."""
     log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the child
     process = subprocess.Popen(
-        [interpreter, "-m", "irscope.record.layouts.query"],
+        module_command("irscope.record.layouts.query", interpreter=interpreter),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=log,

@@ -19,6 +19,7 @@ from irscope.layout.described import DescribedLayout
 from irscope.layout.rows import query_type
 from irscope.layout.thread_map import ThreadMap
 from irscope.record.layouts.protocol import Module
+from irscope.record.process.child import module_command
 
 _TIMEOUT_S = 300.0
 _SHOWN = 8
@@ -101,7 +102,7 @@ def _ask(items: Sequence[DescribedLayout], interpreter: str | None) -> list[dict
     answers: list[dict[str, Any]] = []
     while len(answers) < len(questions):
         text = "".join(json.dumps(question) + "\n" for question in questions[len(answers) :])
-        command = [interpreter or sys.executable, "-m", "irscope.record.layouts.verify"]
+        command = module_command("irscope.record.layouts.verify", interpreter=interpreter)
         try:
             run = subprocess.run(command, input=text, capture_output=True, text=True, timeout=_TIMEOUT_S)
             code, output, said = run.returncode, run.stdout, run.stderr

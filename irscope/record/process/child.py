@@ -27,11 +27,21 @@ from irscope.errors import MissingTool, RecordingError
 from irscope.record.process.codec import MessageReader, frame_of
 from irscope.record.process.own_folder import FOLDER_VARIABLE
 
-__all__ = ["Child", "MessageStream", "Outcome", "ask_child", "child_process", "end_group"]
+__all__ = ["Child", "MessageStream", "Outcome", "ask_child", "child_process", "end_group", "module_command"]
 
 LONGEST_WAIT_S = 0.2
 """Between looks at what a child prints, its time, and the signals that came."""
 
+_RUN_MODULE = """
+import importlib.util, runpy, sys
+package, name = sys.argv[1:3]
+del sys.argv[1:3]
+if "irscope" not in sys.modules:
+    spec = importlib.util.spec_from_file_location("irscope", package)
+    sys.modules["irscope"] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+runpy.run_module(name, run_name="__main__", alter_sys=True)
+"""
 _LOG = "log"
 _LOG_TAIL_LINES = 20
 
@@ -188,7 +198,7 @@ def child_process(
     interpreter: str | None = None,
     echo: Callable[[str], None] | None = None,
 ) -> Iterator[Child[_Message]]:
-    """Run `python -m MODULE DESCRIPTOR` until the end of the block; the descriptor is that of its socket.
+    """Run a module with DESCRIPTOR as its argument until the end of the block: that of its socket.
 
     Args:
         module: what to run.
@@ -203,7 +213,7 @@ def child_process(
     ours, theirs = socket.socketpair()
     with ours:
         with theirs, open(log, "wb") as output:
-            command = [interpreter or sys.executable, "-m", module, str(theirs.fileno())]
+            command = module_command(module, str(theirs.fileno()), interpreter=interpreter)
             process = _started(command, _child_environment(folder), subprocess.PIPE, output, output, theirs.fileno())
         child = Child(process, ours, kinds, log, echo)
         try:
@@ -213,11 +223,11 @@ def child_process(
 
 
 def ask_child(module: str, *arguments: str, interpreter: str | None = None, timeout_s: float) -> dict[str, Any]:
-    """The JSON that `python -m MODULE ARGUMENTS` prints as its last line.
+    """The JSON that a module prints as its last line.
 
     Raises MissingTool if it prints none, and RecordingError if it cannot be started, or does not end.
     """
-    command = [interpreter or sys.executable, "-m", module, *arguments]
+    command = module_command(module, *arguments, interpreter=interpreter)
     with _started(command, _child_environment(), subprocess.DEVNULL, subprocess.PIPE, subprocess.PIPE) as process:
         try:
             output, said = process.communicate(timeout=timeout_s)
@@ -240,15 +250,19 @@ def end_group(leader: int) -> None:
             kill(leader, signal.SIGKILL)
 
 
-def _child_environment(folder: Path | None = None) -> dict[str, str]:
-    """The environment of a child, which finds this irscope whatever its interpreter has installed.
+def module_command(module: str, *arguments: str, interpreter: str | None = None) -> list[str]:
+    """The command that runs a module of this irscope under an interpreter that need not have irscope installed.
 
-    `folder`: where its temporary files go, which its parent removes.
+    Only irscope is taken from here, which needs no more than the standard library to record: with its folder on the
+    path, what lies beside it (another Triton, another torch) would come before the interpreter's own packages.
     """
+    package = str(Path(errors.__file__).resolve().with_name("__init__.py"))
+    return [interpreter or sys.executable, "-c", _RUN_MODULE, package, module, *arguments]
+
+
+def _child_environment(folder: Path | None = None) -> dict[str, str]:
+    """The environment of a child. `folder`: where its temporary files go, which its parent removes."""
     environment = dict(os.environ)
-    # Another interpreter need not have irscope installed: this one's is enough, it asks only for the standard library.
-    package_parent = str(Path(errors.__file__).resolve().parent.parent)
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [package_parent, environment.get("PYTHONPATH", "")]))
     environment.setdefault("PYTHONUNBUFFERED", "1")
     if folder is not None:
         environment[FOLDER_VARIABLE] = str(folder)

@@ -30,6 +30,7 @@ from tests.cli.product import KERNELS, ROOT, Run
 pytestmark = pytest.mark.triton
 
 
+@pytest.mark.newest
 def test_each_pass_of_ttgir_in_one_table(irscope: Run, product: Capture) -> None:
     code, out, err = irscope("ablate", "last", "--json", "--jobs", 2)
     assert code == 0
