@@ -14,6 +14,7 @@ from irscope.cli import app, options
 from irscope.cli.output.destination import write_output
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of, failure_text
+from irscope.cli.subject.operations import with_operations
 from irscope.cli.subject.recording import recorded
 from irscope.errors import UsageError
 from irscope.model.recording_options import RecordingOptions
@@ -64,6 +65,8 @@ def report(
             f"-o {str(output)!r} is a folder: give the name of the page, such as {str(output / 'report.html')!r}."
         )
     captures = StoredCaptures(file for subject in subjects or ["last"] for file in captures_of(subject, asked).files)
+    if len(captures) == 1:
+        captures.files[0].put(with_operations(captures[0]), None)
     _write_report(captures, output, title)
     if show:
         typer.launch(output.resolve().as_uri())

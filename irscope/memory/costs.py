@@ -95,7 +95,19 @@ class _CostReader:
         names = tuple(item.name for item in used)
         named = tuple(value.name for value in use.results or use.operands[:1])
         place, chain = line_text(self.uses.place_of(use)), chain_texts(self.uses.chain_of(use))
-        return Cost(kind, use.name, use.line, place, names, named, 0, use.loops, "", chain=chain, by_operation=self.machine.by_operation)
+        return Cost(
+            kind,
+            use.name,
+            use.line,
+            place,
+            names,
+            named,
+            0,
+            use.loops,
+            "",
+            chain=chain,
+            by_operation=self.machine.by_operation,
+        )
 
     # Global memory
 

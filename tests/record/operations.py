@@ -1,7 +1,7 @@
-"""Find the operation of each instruction of the examples: `python operations.py cuda:90 [NAME...]`, by default one a kernel.
+"""Find the operation of each instruction of the examples: `python operations.py cuda:90 [NAME...]`.
 
-Prints a line a kernel with the share of its instructions that have an operation, and ends with 1 where the code of the
-compile with the operations' own locations is not the same as the capture's.
+Without names it does one case a kernel. It prints a line each, with the share of instructions that have an operation,
+and ends with 1 where the compile with the operations' own locations gives other code than the capture has.
 """
 
 import os

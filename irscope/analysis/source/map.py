@@ -16,6 +16,7 @@ from functools import cached_property
 from irscope.analysis.source.calls import CallSites, read_call_sites
 from irscope.analysis.source.operations import Operations, read_stage_operations
 from irscope.errors import StageNotFound
+from irscope.ir.locations.operations import places_of_operations
 from irscope.ir.locations.stages import Chain, TextLocations, read_locations
 from irscope.ir.locations.user import Place, place_of
 from irscope.model.capture import STAGES, Capture, stage_named
@@ -175,6 +176,7 @@ def source_map(capture: Capture, stages: Iterable[str] = ()) -> SourceMap:
             continue
         assembly = kind in ("ptx", "sass", "amdgcn")
         locations = read_locations(text, kind, llir=llir if assembly else None, ptx=ptx if kind == "sass" else None)
+        locations = places_of_operations(capture, stage, locations)
         # Assembly keeps the functions that the last MLIR stage has: only those that are not inlined.
         sites = read_call_sites(text, locations) if kind == "mlir" else sites
         if wanted and stage not in wanted:

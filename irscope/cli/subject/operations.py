@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import run_request
-from irscope.cli.subject.keeping import tell_not_kept
+from irscope.cli.subject.keeping import tell_not_kept, was_recorded_here
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
 from irscope.store.recent import CaptureStore
 
 
 def with_operations(capture: Capture) -> Capture:
-    """A capture with the operations of its instructions; its TTGIR is compiled again for that once, and the result kept.
+    """A capture with the operations of its instructions; its TTGIR is compiled again for that once, and this is kept.
 
     Only where the same Triton is, and of a capture that was recorded here: of any other nothing is compiled unasked.
     """
@@ -22,8 +22,7 @@ def with_operations(capture: Capture) -> Capture:
 
     missing = {stage for stage in STAGES_OF_OPERATIONS if stage in capture.stages}
     missing -= {row.stage for row in capture.operations}
-    store = CaptureStore()
-    if not missing or "ttgir" not in capture.stages or not store.path_of(capture).is_file():
+    if not missing or "ttgir" not in capture.stages or not was_recorded_here(capture):
         return capture
     if capture.environment.triton_version != triton_version():
         return capture
@@ -35,7 +34,7 @@ def with_operations(capture: Capture) -> Capture:
     for reason in dict.fromkeys(row.reason for row in full.operations if row.reason):
         say(f"Which operation each instruction is from is not known: {reason}.")
     try:
-        store.update(full)
+        CaptureStore().update(full)
     except OSError as error:
         tell_not_kept(error)
     return full

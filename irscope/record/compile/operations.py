@@ -8,6 +8,7 @@ from dataclasses import replace
 from irscope.ir.asm.elf import parse_elf
 from irscope.ir.body.clean import clean
 from irscope.ir.locations.operations import read_operation_lines, with_operation_locations
+from irscope.ir.locations.split_loads import with_loads_of_readers
 from irscope.model.capture import Capture, stage_named
 from irscope.model.operation_lines import OperationLines
 from irscope.model.recording_options import RecordingOptions
@@ -50,7 +51,7 @@ def _operations_of(capture: Capture, again: Capture, stage: str) -> OperationLin
     by_line = [0] * (capture.text(stage).count("\n") + 1)
     for number, other in zip(numbers, other_numbers, strict=True):
         by_line[number - 1] = operations[other - 1]
-    return OperationLines.of(stage, by_line)
+    return OperationLines.of(stage, with_loads_of_readers(by_line, capture.text(stage), capture.text("ttgir")))
 
 
 def _loaded(capture: Capture, binary: str) -> dict[str, bytes]:

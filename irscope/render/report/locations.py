@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from irscope.ir.locations.operations import places_of_operations
 from irscope.ir.locations.stages import Chain, Frame, TextLocations, read_locations
 from irscope.model.capture import Capture, stage_named
 
@@ -55,10 +56,8 @@ def stage_locations(capture: Capture) -> dict[str, Any]:
     """The locations of every text stage of a capture: a packed FrameTable, and `stages` with the lines of each."""
     table = FrameTable()
     texts = {item.stage: item.data for item in capture.artifacts if isinstance(item.data, str)}
-    stages = {
-        stage: _packed_lines(
-            read_locations(text, stage_named(stage).kind, llir=texts.get("llir"), ptx=texts.get("ptx")), table
-        )
-        for stage, text in texts.items()
-    }
+    stages: dict[str, list[int]] = {}
+    for stage, text in texts.items():
+        locations = read_locations(text, stage_named(stage).kind, llir=texts.get("llir"), ptx=texts.get("ptx"))
+        stages[stage] = _packed_lines(places_of_operations(capture, stage, locations), table)
     return {"stages": stages, **table.packed()}

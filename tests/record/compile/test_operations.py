@@ -50,6 +50,9 @@ def test_two_stores(target: str, store: str) -> None:
     assert max(narrow) < 128
     together = of_line(read_machine(replace(capture, operations=())), stores, "global store")
     assert together == [wide | narrow] * 2
+    # LLVM loads what a conversion leaves at the store, one element at a time, and says it were of the store.
+    for line in stores:
+        assert {action for action, _ in read_machine(capture).at(line)} == {"global store"}
     # The narrow store is no hint at the wide one.
     first = next(cost for cost in costs_of(capture) if cost.line == stores[0])
     assert first.by_operation
