@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import run_request
-from irscope.cli.subject.keeping import tell_not_kept, was_recorded_here
+from irscope.cli.subject.keeping import tell_not_kept
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
 from irscope.store.recent import CaptureStore
@@ -22,9 +22,9 @@ def with_operations(capture: Capture) -> Capture:
 
     missing = {stage for stage in STAGES_OF_OPERATIONS if stage in capture.stages}
     missing -= {row.stage for row in capture.operations}
-    if not missing or "ttgir" not in capture.stages or not was_recorded_here(capture):
+    if not missing or "ttgir" not in capture.stages:
         return capture
-    if capture.environment.triton_version != triton_version():
+    if capture.environment.triton_version != triton_version() or not _is_stored(capture):
         return capture
     try:
         full = replace(capture, operations=find_operations(capture, run_request))
@@ -38,3 +38,11 @@ def with_operations(capture: Capture) -> Capture:
     except OSError as error:
         tell_not_kept(error)
     return full
+
+
+def _is_stored(capture: Capture) -> bool:
+    """Whether the store holds this very TTGIR: a capture's id tells its source alone."""
+    try:
+        return CaptureStore().load(capture.id).text("ttgir") == capture.text("ttgir")
+    except IrscopeError:
+        return False
