@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from irscope.ir.locations.model import MAX_FRAMES, ChainTable, TextLocations
+from irscope.ir.locations.model import MAX_FRAMES
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.reader import Operation, parse_mlir
 from irscope.ir.mlir.tokens import STRING, closing, location_spans, split_commas
-from irscope.model.capture import Capture, StageKind
+from irscope.model.capture import StageKind
 
 # callsite(#loc3 at #loc5)   "x_ptr"(#loc3)
 _AROUND = re.compile(rf"callsite\(|{STRING}\(")
@@ -101,21 +101,3 @@ def read_operation_lines(text: str, kind: StageKind, *, ptx: str | None = None) 
         for chain in locations.chains
     ]
     return tuple(numbers[index] if index >= 0 else 0 for index in locations.by_line)
-
-
-def places_of_operations(capture: Capture, stage: str, locations: TextLocations) -> TextLocations:
-    """The locations of a stage's lines, each that of its operation in the TTGIR where a capture holds which that is.
-
-    Assembly names its lines' places less exactly: SASS has no columns, before Triton 3.8 no callers.
-    """
-    operations = next((row.by_line for row in capture.operations if row.stage == stage and row.runs), ())
-    if not operations:
-        return locations
-    ttgir = read_locations(capture.text("ttgir"), "mlir")
-    table = ChainTable()
-    numbers = {operation: table.add(ttgir.chain_at(operation)) for operation in dict.fromkeys(operations)}
-    own = [table.add(chain) for chain in locations.chains]
-    lines = zip(locations.by_line, operations, strict=False)
-    return table.locations(
-        numbers[operation] if operation else own[index] if index >= 0 else -1 for index, operation in lines
-    )

@@ -16,18 +16,18 @@ import socket
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import IO, Any, Generic, TypeVar
 
 from irscope import errors
 from irscope.errors import MissingTool, RecordingError
 from irscope.record.process.codec import MessageReader, frame_of
+from irscope.record.process.lifeline import MOST_DESCRIPTORS
 from irscope.record.process.own_folder import FOLDER_VARIABLE
-
-__all__ = ["Child", "MessageStream", "Outcome", "ask_child", "child_process", "end_group", "module_command"]
 
 LONGEST_WAIT_S = 0.2
 """Between looks at what a child prints, its time, and the signals that came."""
@@ -94,12 +94,36 @@ class MessageStream(Generic[_Message]):
         os.close(self._descriptor)
 
 
+class _Fork:
+    """A fork of this process, with the methods of `subprocess.Popen` that a Child calls."""
+
+    stdin = None
+    returncode: int | None = None
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+
+    def poll(self) -> int | None:
+        """Its exit code; None if it has not ended."""
+        return self._waited(os.WNOHANG)
+
+    def wait(self) -> int:
+        """Wait for its end, and return its exit code."""
+        return self._waited(0) or 0
+
+    def _waited(self, options: int) -> int | None:
+        if self.returncode is None:
+            pid, status = os.waitpid(self.pid, options)
+            self.returncode = os.waitstatus_to_exitcode(status) if pid else None
+        return self.returncode
+
+
 class Child(Generic[_Message]):
-    """A child process; `child_process` starts it."""
+    """A child process; `child_process` or `forked_child` starts it."""
 
     def __init__(
         self,
-        process: subprocess.Popen[bytes],
+        process: subprocess.Popen[bytes] | _Fork,
         control: socket.socket,
         kinds: Iterable[type[_Message]],
         log: Path,
@@ -200,21 +224,65 @@ def child_process(
 ) -> Iterator[Child[_Message]]:
     """Run a module with DESCRIPTOR as its argument until the end of the block: that of its socket.
 
-    Args:
-        module: what to run.
-        folder: for its log and its temporary files; this process removes it.
-        kinds: the classes of the messages that it sends.
-        interpreter: a Python with another Triton.
-        echo: gets what it prints, as it comes.
-
-    Raises RecordingError if the interpreter cannot be started.
+    `folder`: for its log and its temporary files; this process removes it. `kinds`: the classes of the messages that it
+    sends. `interpreter`: a Python with another Triton. `echo`: gets what it prints, as it comes. Raises RecordingError
+    if the interpreter cannot be started.
     """
+
+    def start(descriptor: int, output: IO[bytes]) -> subprocess.Popen[bytes]:
+        command = module_command(module, str(descriptor), interpreter=interpreter)
+        return _started(command, _child_environment(folder), subprocess.PIPE, output, output, descriptor)
+
+    with _followed(start, folder, kinds, echo) as child:
+        yield child
+
+
+@contextmanager
+def forked_child(
+    serve: Callable[[int], int], folder: Path, kinds: Iterable[type[_Message]]
+) -> Iterator[Child[_Message]]:
+    """As `child_process`, a fork of this process, in its group: `serve(descriptor)` runs there and gives its exit code.
+
+    It has the modules of this process loaded, and of its descriptors only standard input, the log and the socket.
+    """
+
+    def start(descriptor: int, output: IO[bytes]) -> _Fork:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        pid = os.fork()
+        if pid:
+            return _Fork(pid)
+        code = 1
+        try:
+            os.dup2(output.fileno(), 1)
+            os.dup2(output.fileno(), 2)
+            # The socket keeps its number: any other may belong to a file object, which closes it when it is collected.
+            os.closerange(3, descriptor)
+            os.closerange(descriptor + 1, MOST_DESCRIPTORS)
+            code = serve(descriptor)
+        except BaseException as error:
+            traceback.print_exception(error)
+            sys.stderr.flush()
+        finally:
+            os._exit(code)
+
+    with _followed(start, folder, kinds) as child:
+        yield child
+
+
+@contextmanager
+def _followed(
+    start: Callable[[int, IO[bytes]], subprocess.Popen[bytes] | _Fork],
+    folder: Path,
+    kinds: Iterable[type[_Message]],
+    echo: Callable[[str], None] | None = None,
+) -> Iterator[Child[_Message]]:
+    """The child that `start(descriptor, log)` starts, until the end of the block."""
     log = folder / _LOG
     ours, theirs = socket.socketpair()
     with ours:
         with theirs, open(log, "wb") as output:
-            command = module_command(module, str(theirs.fileno()), interpreter=interpreter)
-            process = _started(command, _child_environment(folder), subprocess.PIPE, output, output, theirs.fileno())
+            process = start(theirs.fileno(), output)
         child = Child(process, ours, kinds, log, echo)
         try:
             yield child

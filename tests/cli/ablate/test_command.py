@@ -21,7 +21,7 @@ from irscope.errors import DeviceFault
 from irscope.model.capture import Capture
 from irscope.plan import PassPlan
 from irscope.record.gpu import session as gpu_session
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import RecordRequest
 from irscope.store.file import load
 from irscope.store.recent import CaptureStore
 from irscope.store.shelf import StoredCaptures

@@ -17,7 +17,7 @@ from irscope.device.measurement import Agreement, Ratio, Timing
 from irscope.model.capture import Capture
 from irscope.plan import PassPlan
 from irscope.record.gpu import session as gpu_session
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import RecordRequest
 from irscope.store.file import save
 from irscope.store.recent import CaptureStore
 from irscope.store.shelf import StoredCaptures

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from irscope.analysis.source.map import source_map
-from irscope.ir.locations.operations import places_of_operations, read_operation_lines, with_operation_locations
-from irscope.ir.locations.stages import Frame, TextLocations, read_locations, strip_locations
+from irscope.ir.locations.model import Frame
+from irscope.ir.locations.operations import read_operation_lines, with_operation_locations
+from irscope.ir.locations.stages import capture_locations, read_locations
+from irscope.ir.locations.strip import strip_locations
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.model.capture import Artifact, Capture, Kernel, Launch, Target
 from irscope.model.operation_lines import OperationLines
@@ -133,22 +134,17 @@ def test_lines_that_llvm_counts_on_within_assembly_are_the_statements() -> None:
 
 
 def test_lines_of_assembly_have_their_operations_places_where_these_are_known() -> None:
-    sass = "code:\n0000  -  LDG R1\n0010  -  IADD R2\n0020  -  STG R2"
-    own = (Frame("k.py", 9, 0),)
-    stated = TextLocations((own,), (-1, 0, 0, 0))
+    sass = '//## File "k.py", line 9\n0000  -  LDG R1\n0010  -  IADD R2\n0020  -  STG R2'
     artifacts = (Artifact("ttgir", FORMS), Artifact("sass", sass))
     capture = Capture(Launch(Kernel("k")), Target("cuda", "90", 32), artifacts=artifacts)
-    assert places_of_operations(capture, "sass", stated) is stated
+    stated = capture_locations(capture, sass, "sass")
+    assert stated == read_locations(sass, "sass")
     capture = replace(capture, operations=(OperationLines.of("sass", [0, 6, 0, 8]),))
-    placed = places_of_operations(capture, "sass", stated)
+    placed = capture_locations(capture, sass, "sass")
     assert [placed.chain_at(line) for line in range(1, 5)] == [
         (),
         (Frame("k.py", 3, 1, name="v"),),
-        own,
+        (Frame("k.py", 9, 0),),
         (Frame("lib.py", 4, 1), Frame("k.py", 5, 1)),
     ]
-    assert places_of_operations(capture, "ptx", stated) is stated
-    # The source map and the report take them.
-    assert source_map(capture, ["sass"]).stage("sass").locations == places_of_operations(
-        capture, "sass", read_locations(sass, "sass")
-    )
+    assert capture_locations(replace(capture, operations=(OperationLines("sass", reason="?"),)), sass, "sass") == stated
