@@ -19,7 +19,7 @@ from irscope.record.binaries.disassembly import disassemble, installed_nvdisasm
 from irscope.record.compile.operations import find_operations
 from irscope.record.compile.watch import Watch, watch_compiles
 from irscope.record.process.assembly import Assembly
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import RecordRequest
 from irscope.record.triton import api as triton_api
 
 ONE_CASE_A_KERNEL = {(case.script, case.kernel): case.name for case in reversed(CASES)}

@@ -12,8 +12,7 @@ from irscope.ir.locations.split_loads import with_loads_of_readers
 from irscope.model.capture import Capture, stage_named
 from irscope.model.operation_lines import OperationLines
 from irscope.model.recording_options import RecordingOptions
-from irscope.record.process.request import RecordRequest
-from irscope.record.process.requests import request_from_capture
+from irscope.record.process.requests import RecordRequest, request_from_capture
 from irscope.record.process.session import Recording, record_request
 
 __all__ = ["STAGES_OF_OPERATIONS", "find_operations"]
