@@ -15,7 +15,7 @@ from compile_cases import CASES, compile_case
 
 from irscope.analysis.source.operations import read_stage_operations
 from irscope.model.capture import Artifact, stage_named
-from irscope.record.binaries.disassembly import disassemble, installed_nvdisasm
+from irscope.record.binaries.disassembly import Disassembly, installed_nvdisasm
 from irscope.record.compile.operations import find_operations
 from irscope.record.compile.watch import Watch, watch_compiles
 from irscope.record.process.assembly import Assembly
@@ -34,7 +34,7 @@ def captured(case, target):
     (capture,) = assembly.captures()
     if "cubin" not in capture.stages:
         return capture
-    sass = Artifact("sass", disassemble(capture.cubin, installed_nvdisasm()))
+    sass = Artifact("sass", Disassembly(capture.cubin, installed_nvdisasm()).result())
     return replace(capture, artifacts=(*capture.artifacts, sass))
 
 
