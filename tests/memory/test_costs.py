@@ -58,7 +58,7 @@ def test_waves_of_64_lanes() -> None:
 
 def test_flash_attentions_loads_are_whole() -> None:
     costs = costs_of(capture("flash_attention-cuda-90"))
-    copies = [cost for cost in costs if cost.operation == "ttg.async_copy_global_to_local"]
+    copies = [cost for cost in costs if cost.kind == "global" and cost.operation == "ttg.async_copy_global_to_local"]
     assert copies
     assert all(set(cost.figures["assembly_bits"]) == {"128"} for cost in copies)
     assert all(cost.excess == 0 and not cost.hint for cost in copies)
@@ -76,7 +76,7 @@ def test_a_narrow_load_is_pointed_out_with_its_likely_cause() -> None:
         Artifact(item.stage, {"ttgir": ttgir, "ptx": ptx}.get(item.stage, item.data)) for item in whole.artifacts
     )
     costs = costs_of(replace(whole, artifacts=artifacts))
-    copies = [cost for cost in costs if cost.operation == "ttg.async_copy_global_to_local"]
+    copies = [cost for cost in costs if cost.kind == "global" and cost.operation == "ttg.async_copy_global_to_local"]
     assert all(cost.figures["bits_a_lane"] == 32 and cost.excess > 0 for cost in copies)
     hints = [cost.hint for cost in copies]
     assert any("%stride_kn" in hint and "not known to be divisible by 16" in hint for hint in hints)
