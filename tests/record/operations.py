@@ -27,8 +27,9 @@ ONE_CASE_A_KERNEL = {(case.script, case.kernel): case.name for case in reversed(
 
 def captured(case, target):
     """The capture of one case, with SASS."""
-    assembly = Assembly(RecordRequest(mode="script"))
-    watch = Watch(sink=assembly.feed, snapshots="none")
+    request = RecordRequest(mode="script", snapshots="none")
+    assembly = Assembly(request)
+    watch = Watch(assembly.feed, request)
     with tempfile.TemporaryDirectory() as folder, triton_api.private_cache(Path(folder)), watch_compiles(watch):
         compile_case(case, target)
     (capture,) = assembly.captures()
