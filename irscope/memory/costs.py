@@ -62,7 +62,19 @@ class _CostReader:
         names = tuple(item.name for item in used)
         named = tuple(value.name for value in use.results or use.operands[:1])
         place, chain = line_text(self.uses.place_of(use)), chain_texts(self.uses.chain_of(use))
-        return Cost(kind, use.name, use.line, place, names, named, 0, use.loops, "", chain=chain)
+        return Cost(
+            kind,
+            use.name,
+            use.line,
+            place,
+            names,
+            named,
+            0,
+            use.loops,
+            "",
+            chain=chain,
+            by_operation=self.machine.by_operation,
+        )
 
     # Global memory
 
@@ -79,7 +91,7 @@ class _CostReader:
         along = steps.index(1) if steps.count(1) == 1 else None
         possible = global_access(described.threads, bits, dimension=along)
         actions = ("global store",) if use.name in _STORES else ("global load", "async copy")
-        widths = self.machine.widths(self.uses.chain_of(use), actions)
+        widths = self.machine.widths(use.line, actions)
         real = min((width for width in widths if width), default=0)
         access = possible
         if 0 < real < possible.bits_a_lane:
@@ -96,10 +108,14 @@ class _CostReader:
             figures={**asdict(access), "layout_bits_a_lane": possible.bits_a_lane, "assembly_bits": _by_width(widths)},
         )
 
+    @property
+    def _shared_line(self) -> str:
+        return "" if self.machine.by_operation else " on this line"
+
     def _narrow(self, use: OperationUse, possible: int, widths: Counter[int]) -> str:
         narrow = {width: number for width, number in widths.items() if 0 < width < possible}
         if self.machine.text_stage and not widths:
-            return f"the {self.machine.text_stage} has no such access at this line"
+            return f"the {self.machine.text_stage} has no such access{self._shared_line}"
         if not narrow:
             return ""
         return f"{self._has(narrow)}, the layout allows {possible}; {self._cause(use)}"
@@ -143,10 +159,11 @@ class _CostReader:
 
     def _what_is_done(self, use: OperationUse) -> str:
         counts = Counter[str]()
-        for (action, _), number in self.machine.at(self.uses.chain_of(use)).items():
+        for (action, _), number in self.machine.at(use.line).items():
             if action in _OF_CONVERSIONS:
                 counts[action] += number
-        parts = [f"{number} {action}{'s' * (number > 1)} on this line" for action, number in sorted(counts.items())]
+        shared = self._shared_line
+        parts = [f"{number} {action}{'s' * (number > 1)}{shared}" for action, number in sorted(counts.items())]
         return ", ".join(filter(None, [self._scratch.get(use.line), *parts]))
 
     def _why(self, use: OperationUse) -> str:

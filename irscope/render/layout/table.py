@@ -112,4 +112,6 @@ def cost_table(costs: Iterable[Cost], *, width: int | None = None, color: bool =
         "",
         "above least: 32-byte sectors (global) or wavefronts (shared, conversions) of one warp, each time it runs.",
     ]
+    if not all(cost.by_operation for cost in rows):
+        lines.append("Instructions are those of an operation's line of Python: operations on one line have the same.")
     return "\n".join(lines) + "\n"
