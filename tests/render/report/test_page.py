@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import importlib
 import json
 import re
 import zlib
@@ -100,6 +101,8 @@ def test_no_capture_is_an_error() -> None:
     "capture", [softmax(), without_a_pass(), failed(), hostile()], ids=["ok", "off", "failed", "hostile"]
 )
 def test_a_notebook_shows_the_overview(capture: Capture) -> None:
+    # Who makes a capture in a notebook has imported it.
+    importlib.import_module("irscope.api")
     text = capture._repr_html_()
     assert text == summary_html(capture)
     tags = {tag for tag, _ in Page(text).tags}
