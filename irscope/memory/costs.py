@@ -5,62 +5,33 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from typing import Any, Literal
 
 from irscope.ir.locations.user import chain_texts, line_text
 from irscope.ir.mlir.encoding import read_aliases, read_encoding, resolve_aliases
-from irscope.ir.mlir.types import LayoutType, element_bits
+from irscope.ir.mlir.types import LayoutType
 from irscope.ir.mlir.uses import ModuleUses, OperationUse, read_uses
 from irscope.layout.conversions import moved_share, what_moves
 from irscope.layout.described import DescribedLayout
 from irscope.layout.rows import own_shape, query_type
 from irscope.layout.thread_map import ThreadMap
-from irscope.memory.access import fastest_dimension, global_access
-from irscope.memory.alignment import unaligned_arguments
 from irscope.memory.conflicts import shared_access
+from irscope.memory.cost import Cost
+from irscope.memory.global_costs import global_costs
 from irscope.memory.machine import Machine, read_machine
-from irscope.memory.strides import strides_of
 from irscope.model.capture import Capture
 
-_LOADS = ("tt.load", "amdg.buffer_load", "amdgpu.buffer_load", "ttg.async_copy_global_to_local")
-_STORES = ("tt.store", "amdg.buffer_store", "amdgpu.buffer_store")
 _SHARED_LOADS = ("ttg.local_load",)
 _SHARED_STORES = ("ttg.local_store", "ttg.local_alloc")
 _OF_CONVERSIONS = ("shuffle", "shared load", "shared store", "matrix load", "matrix store")
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """The cost of one operation because of its layouts."""
-
-    kind: Literal["global", "shared", "conversion"]
-    operation: str
-    line: int
-    """In the TTGIR text, 1-based."""
-    place: str
-    """`file:line` of the Python source: the innermost line that is not Triton's library."""
-    layouts: tuple[str, ...]
-    values: tuple[str, ...]
-    excess: int
-    """Sectors or wavefronts per warp above the minimum, which decide the order."""
-    loops: int
-    """The number of loops around it."""
-    summary: str
-    hint: str = ""
-    """Where the assembly differs and the likely cause, or why a conversion is there; or an empty string."""
-    figures: dict[str, Any] = field(default_factory=dict[str, Any])
-    pair: tuple[str, str] | None = None
-    """The types in registers and in shared memory whose bank conflicts the compiler can count; or None."""
-    chain: tuple[str, ...] = ()
-    """`file:line` of every frame, innermost first."""
 
 
 def costs_of(capture: Capture) -> list[Cost]:
     """Every cost of a capture's TTGIR, the worst first: by `excess`, which counts more inside loops."""
     text = next((item.data for item in capture.artifacts if item.stage == "ttgir" and isinstance(item.data, str)), "")
     reader = _CostReader(capture, text, read_uses(text), read_machine(capture))
-    costs = list(reader.costs())
+    costs = [*global_costs(capture, text, reader.uses, reader.machine), *reader.costs()]
     return sorted(costs, key=lambda cost: (-(cost.excess << min(4 * cost.loops, 16)), -cost.loops, cost.line))
 
 
@@ -76,8 +47,6 @@ class _CostReader:
 
     def costs(self) -> Iterator[Cost]:
         for use in self.uses.operations:
-            if use.name in _LOADS or use.name in _STORES:
-                yield from self._global(use)
             if use.name in _SHARED_LOADS or use.name in _SHARED_STORES:
                 yield from self._shared(use)
             if use.name == "ttg.convert_layout" and len(use.types) == 2:
@@ -88,67 +57,12 @@ class _CostReader:
         return self._layouts.get((encoding.text, own_shape(encoding, kind)[0]))
 
     def _cost(
-        self, kind: Literal["global", "shared", "conversion"], use: OperationUse, used: Sequence[DescribedLayout]
+        self, kind: Literal["shared", "conversion"], use: OperationUse, used: Sequence[DescribedLayout]
     ) -> Cost:
         names = tuple(item.name for item in used)
         named = tuple(value.name for value in use.results or use.operands[:1])
         place, chain = line_text(self.uses.place_of(use)), chain_texts(self.uses.chain_of(use))
         return Cost(kind, use.name, use.line, place, names, named, 0, use.loops, "", chain=chain)
-
-    # Global memory
-
-    def _global(self, use: OperationUse) -> Iterator[Cost]:
-        kind = next((item for item in use.types if item.pointee), None)
-        described = self._described(kind or use.types[0])
-        if described is None or described.threads is None:
-            return
-        bits = element_bits(kind.pointee) if kind is not None else use.types[0].element_bits
-        if not bits:
-            return
-        # Addresses that are contiguous along another dimension than the layout's fastest one cost more.
-        steps = strides_of(self.uses, use.operands[0]) if use.operands else ()
-        along = steps.index(1) if steps.count(1) == 1 else None
-        possible = global_access(described.threads, bits, dimension=along)
-        actions = ("global store",) if use.name in _STORES else ("global load", "async copy")
-        widths = self.machine.widths(self.uses.chain_of(use), actions)
-        real = min((width for width in widths if width), default=0)
-        access = possible
-        if 0 < real < possible.bits_a_lane:
-            access = global_access(described.threads, bits, contiguity=max(real // bits, 1), dimension=along)
-        text = (
-            f"{access.bits_a_lane} bits per lane, {access.instructions} per warp, {access.sectors} sectors of 32 bytes "
-            f"(least {access.minimum_sectors}), {access.lines} lines (least {access.minimum_lines})"
-        )
-        yield replace(
-            self._cost("global", use, [described]),
-            excess=access.excess,
-            summary=text,
-            hint=self._narrow(use, possible.bits_a_lane, widths) or _against_the_grain(described.threads, along),
-            figures={**asdict(access), "layout_bits_a_lane": possible.bits_a_lane, "assembly_bits": _by_width(widths)},
-        )
-
-    def _narrow(self, use: OperationUse, possible: int, widths: Counter[int]) -> str:
-        narrow = {width: number for width, number in widths.items() if 0 < width < possible}
-        if self.machine.text_stage and not widths:
-            return f"the {self.machine.text_stage} has no such access at this line"
-        if not narrow:
-            return ""
-        return f"{self._has(narrow)}, the layout allows {possible}; {self._cause(use)}"
-
-    def _has(self, widths: Mapping[int, int]) -> str:
-        real = ", ".join(f"{number} of {width} bits" for width, number in sorted(widths.items()))
-        return f"the {self.machine.text_stage} has {real}"
-
-    def _cause(self, use: OperationUse) -> str:
-        unknown = unaligned_arguments(self.uses, use.operands[0]) if use.operands else ()
-        if unknown:
-            are = "is" if len(unknown) == 1 else "are"
-            return f"likely because {', '.join(unknown)} {are} not known to be divisible by 16"
-        if len(use.operands) > 1:
-            return (
-                f"likely because the mask {use.operands[1].name} is not known to be the same for neighbouring elements"
-            )
-        return "likely because the offsets are not known to be contiguous"
 
     # Shared memory
 
@@ -243,13 +157,6 @@ def _conversion_wavefronts(threads: ThreadMap, bits: int, moves: str) -> int:
         return 0
     bytes_per_warp = threads.registers * threads.lanes * bits // 8
     return -(-bytes_per_warp // 128) * (1 if moves == "lanes" else 2)
-
-
-def _against_the_grain(threads: ThreadMap, along: int | None) -> str:
-    fastest = fastest_dimension(threads)
-    if along is None or along == fastest:
-        return ""
-    return f"the addresses are contiguous along dim {along}, the layout goes along dim {fastest} first"
 
 
 # %7 = ttg.convert_layout %6 {allocation.offset = 0 : i32, allocation.size = 4096 : i32} : …

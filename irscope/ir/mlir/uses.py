@@ -59,9 +59,13 @@ class ModuleUses:
 
     def place_of(self, use: OperationUse) -> Place:
         """The lines of the user's code that an operation comes from, innermost first."""
+        return self.place_at(use.line)
+
+    def place_at(self, line: int) -> Place:
+        """The lines of the user's code that a line of the text comes from, innermost first."""
         kernel = self.module.kernel
         own = self.locations.chain_at(kernel.first_line) if kernel is not None else ()
-        return place_of(self.chain_of(use), own[0].file if own else "")
+        return place_of(self.locations.chain_at(line), own[0].file if own else "")
 
     def maker_of(self, value: Value) -> Operation | None:
         """The operation whose result a value is; None for the argument of a block."""
@@ -75,7 +79,7 @@ def read_uses(text: str) -> ModuleUses:
     operations: list[OperationUse] = []
     values: dict[Value, LayoutType] = {}
     first_values: dict[Value, Value] = {}
-    for operation, loops in _with_loops(module):
+    for operation, loops in with_loops(module):
         first_values.update(operation.carried)
         if "<" in operation.text or "<" in operation.closing:
             kinds = _result_types(operation)
@@ -105,7 +109,7 @@ def read_uses(text: str) -> ModuleUses:
     )
 
 
-def _with_loops(module: MlirModule) -> Iterator[tuple[Operation, int]]:
+def with_loops(module: MlirModule) -> Iterator[tuple[Operation, int]]:
     """Every operation with the number of loops around it, in preorder."""
     waiting = [(operation, 0) for operation in reversed(module.operations)]
     while waiting:
