@@ -56,9 +56,7 @@ class _CostReader:
         encoding = read_encoding(resolve_aliases(kind.encoding, self.aliases))
         return self._layouts.get((encoding.text, own_shape(encoding, kind)[0]))
 
-    def _cost(
-        self, kind: Literal["shared", "conversion"], use: OperationUse, used: Sequence[DescribedLayout]
-    ) -> Cost:
+    def _cost(self, kind: Literal["shared", "conversion"], use: OperationUse, used: Sequence[DescribedLayout]) -> Cost:
         names = tuple(item.name for item in used)
         named = tuple(value.name for value in use.results or use.operands[:1])
         place, chain = line_text(self.uses.place_of(use)), chain_texts(self.uses.chain_of(use))
@@ -99,6 +97,10 @@ class _CostReader:
             figures={**asdict(access), "ways": access.ways, "assembly_bits": _by_width(widths)},
             pair=None if matrices else (_type_of(registers, kind.element), _type_of(shared, kind.element)),
         )
+
+    def _has(self, widths: Mapping[int, int]) -> str:
+        real = ", ".join(f"{number} of {width} bits" for width, number in sorted(widths.items()))
+        return f"the {self.machine.text_stage} has {real}"
 
     # Conversions
 

@@ -38,7 +38,6 @@ _ACTIONS: dict[str, tuple[Action, ...]] = {
 """The instructions that each kind of access becomes."""
 
 
-
 def global_costs(capture: Capture, text: str, uses: ModuleUses, machine: Machine) -> Iterator[Cost]:
     """A row for each access to global memory of a capture's TTGIR, in the order of the text."""
     # numpy, which only this needs, takes a tenth of a second to import.
@@ -128,7 +127,9 @@ class _Rows:
         if not access.bits_a_lane or not self.machine.text_stage:
             return ""
         if not widths:
-            return f"the {self.machine.text_stage} has no such access at this line" if access.launch.executions[1] else ""
+            return (
+                f"the {self.machine.text_stage} has no such access at this line" if access.launch.executions[1] else ""
+            )
         if access.bits_a_lane >= access.possible_bits:
             return ""
         real = ", ".join(f"{number} of {width} bits" for width, number in sorted(widths.items()))
@@ -185,7 +186,9 @@ def _pattern(access: Access, described: DescribedLayout | None) -> str:
         return f"each byte is asked for {total.bytes[0] / total.distinct_bytes[1]:.3g} times by a program"
     size = max(access.possible_bits // 8, 1)
     along = _fastest_dimension(described.threads)
-    near = [axis for axis, stride in enumerate(access.strides) if stride is not None and 0 < abs(stride) < _SECTOR_BYTES]
+    near = [
+        axis for axis, stride in enumerate(access.strides) if stride is not None and 0 < abs(stride) < _SECTOR_BYTES
+    ]
     if near and along not in near:
         return f"the addresses are contiguous along dim {near[-1]}, the layout goes along dim {along} first"
     stride = access.strides[along] if along < len(access.strides) else None

@@ -14,6 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+from irscope.memory.alignment import unaligned_arguments
+from irscope.memory.strides import strides_of
+
 from irscope.analysis.diff.texts import diff_texts
 from irscope.analysis.flow.dataflow import read_dataflow
 from irscope.analysis.flow.dataflow_view import structured
@@ -23,9 +26,7 @@ from irscope.analysis.source.map import source_map
 from irscope.ir.mlir.pointer_uses import read_pointer_uses
 from irscope.ir.mlir.uses import read_uses
 from irscope.layout.rows import layout_rows
-from irscope.memory.alignment import unaligned_arguments
 from irscope.memory.costs import costs_of
-from irscope.memory.strides import strides_of
 from irscope.model.capture import Artifact, Capture, stage_named
 from irscope.model.layout_json import layout_to_json
 from irscope.store.file import load

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from irscope.memory.strides import strides_of
 
 from irscope.analysis.source.map import source_map
 from irscope.ir.mlir.reader import Value
@@ -13,7 +14,6 @@ from irscope.ir.mlir.uses import read_uses
 from irscope.layout.rows import layout_rows
 from irscope.memory.costs import costs_of
 from irscope.memory.machine import read_action
-from irscope.memory.strides import strides_of
 from irscope.model.capture import Artifact, Capture
 from irscope.store.file import load
 

@@ -1,5 +1,9 @@
 """The operations that access global memory: which operands are the addresses and the mask."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
+
 from __future__ import annotations
 
 import re
@@ -11,7 +15,7 @@ from irscope.ir.mlir.model import Operation, Value
 from irscope.ir.mlir.tokens import closing
 from irscope.memory.addresses.descriptors import Descriptor, block_addresses
 from irscope.memory.addresses.kinds import Kind, kind_of
-from irscope.memory.addresses.numbers import Number, Source
+from irscope.memory.addresses.numbers import Number, Source, constant, select
 from irscope.memory.addresses.rules import moved
 
 __all__ = ["ACCESSES", "Description", "Execution", "described"]
@@ -24,10 +28,16 @@ ACCESSES: dict[str, Action] = {
     "tt.atomic_rmw": "atomic",
     "tt.atomic_cas": "atomic",
     "ttg.async_copy_global_to_local": "copy",
-    **{f"{dialect}.{name}": action for dialect in ("amdg", "amdgpu") for name, action in (
-        ("buffer_load", "load"), ("buffer_store", "store"), ("buffer_load_to_local", "copy"),
-        ("buffer_atomic_rmw", "atomic"), ("buffer_atomic_cas", "atomic"),
-    )},
+    "amdg.buffer_load": "load",
+    "amdg.buffer_store": "store",
+    "amdg.buffer_load_to_local": "copy",
+    "amdg.buffer_atomic_rmw": "atomic",
+    "amdg.buffer_atomic_cas": "atomic",
+    "amdgpu.buffer_load": "load",
+    "amdgpu.buffer_store": "store",
+    "amdgpu.buffer_load_to_local": "copy",
+    "amdgpu.buffer_atomic_rmw": "atomic",
+    "amdgpu.buffer_atomic_cas": "atomic",
     "tt.descriptor_load": "load",
     "tt.descriptor_gather": "load",
     "tt.descriptor_store": "store",
@@ -38,9 +48,11 @@ ACCESSES: dict[str, Action] = {
     "ttng.async_tma_copy_local_to_global": "store",
     "ttng.async_tma_scatter": "store",
     "ttng.async_tma_reduce": "atomic",
-}  # fmt: skip
+}
 """Operation → what it does. A `copy` writes to shared memory, and leaves out lanes with copies as a store does."""
 
+_PREDICATED = ("ttng.async_tma_copy_global_to_local", "ttng.async_tma_gather")
+"""Their last operand says whether they are done at all."""
 # %pointers, %buffer mask %mask other %other      %pointer[%offsets] mask = %mask
 _MASK = re.compile(r"\bmask (?:= )?(%[\w$.#-]+)")
 # %value, %pointer[%offsets], %mask, %other stride = %stride
@@ -91,6 +103,9 @@ def described(operation: Operation, number: Callable[[Value], Number], held: Map
         if not isinstance(made, Descriptor):
             raise ValueError("an unknown descriptor")
         addresses, mask, bits = block_addresses(operation, number, made)
+        if operation.name in _PREDICATED:
+            holds = _shaped(number(operands[-1]), addresses)
+            mask = select(holds, mask, constant(0, 1, (1,) * len(mask.shape))) if holds is not None else mask
         return Description(addresses, mask, bits, True)
     if "buffer_" in operation.name:
         return _of_buffer(operation, number)

@@ -7,6 +7,10 @@ Source: "Nsight Compute" documentation, "sectors" and "L2 Theoretical Sectors Gl
 each warp instruction, summed (held against an H200's counters).
 """
 
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
+
 from __future__ import annotations
 
 from collections.abc import Callable

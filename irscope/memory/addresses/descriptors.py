@@ -1,5 +1,9 @@
 """Descriptor: what a tensor descriptor describes, and the addresses and bounds of one of its blocks."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
+
 from __future__ import annotations
 
 import re
@@ -11,9 +15,10 @@ import numpy as np
 
 from irscope.ir.mlir.model import Operation, Value
 from irscope.ir.mlir.types import element_bits
+from irscope.memory.addresses.comparisons import compared
 from irscope.memory.addresses.kinds import Kind
 from irscope.memory.addresses.numbers import Number, add, constant, multiply
-from irscope.memory.addresses.rules import RULES, compared
+from irscope.memory.addresses.rules import RULES
 
 __all__ = ["Descriptor", "block_addresses", "made_descriptor", "tensormap"]
 

@@ -1,5 +1,9 @@
 """Evaluates a kernel for one program, or for many that are alike, and lists the accesses it executes."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
+
 from __future__ import annotations
 
 import re
@@ -227,7 +231,7 @@ class _Runner:
             data = select(found.mask, data, found.other)
         self._held[operation.results[0]] = data
 
-    def _if(self, operation: Operation, place: Place) -> None:
+    def run_if(self, operation: Operation, place: Place) -> None:
         condition = self.number(operation.operands[0])
         regions = operation.regions
         if condition.value is not None:
@@ -256,7 +260,7 @@ class _Runner:
             warps = _WARPS.search(block.header)
             self._block(block, replace(place, warps=int(warps[1])) if warps else place)
 
-    def _call(self, operation: Operation, place: Place) -> None:
+    def run_call(self, operation: Operation, place: Place) -> None:
         match = _SYMBOL.search(operation.text)
         callee = self._functions.get(match[1]) if match else None
         self._lose(operation)
@@ -267,7 +271,7 @@ class _Runner:
         given = [self.value(value) for value in operation.operands]
         self._give(operation.results, self.function(callee, given, replace(place, depth=place.depth + 1)))
 
-    def _reduce(self, operation: Operation, place: Place) -> None:
+    def run_reduce(self, operation: Operation, place: Place) -> None:
         parts = [self.number(value) for value in operation.operands]
         axis = attribute(operation, "axis")
 
@@ -282,32 +286,32 @@ class _Runner:
         else:
             self._give(operation.results, reduced(parts, axis, combine))
 
-    def _program_id(self, operation: Operation, _: Place) -> None:
+    def run_program_id(self, operation: Operation, _: Place) -> None:
         self._held[operation.results[0]] = self._programs.index(_axis(operation))
 
-    def _num_programs(self, operation: Operation, _: Place) -> None:
+    def run_num_programs(self, operation: Operation, _: Place) -> None:
         self._held[operation.results[0]] = self._programs.total(_axis(operation))
 
-    def _split(self, operation: Operation, _: Place) -> None:
+    def run_split(self, operation: Operation, _: Place) -> None:
         whole = self.number(operation.operands[0]).full()
         for number, result in enumerate(operation.results):
             self._held[result] = whole.shaped(lambda array: array[..., number], whole.shape[:-1])  # noqa: B023
 
-    def _descriptor(self, operation: Operation, _: Place) -> None:
+    def run_descriptor(self, operation: Operation, _: Place) -> None:
         self._lose(operation)
         made = made_descriptor(operation, self.number, self._held)
         if made is not None:
             self._held[operation.results[0]] = made
 
-    def _tensormap(self, operation: Operation, _: Place) -> None:
+    def run_tensormap(self, operation: Operation, _: Place) -> None:
         # It is written to the memory of its first operand, which the descriptor is made of.
         self._held[operation.operands[0]] = tensormap(operation, self.number)
 
-    def _for(self, operation: Operation, place: Place) -> None:
+    def run_for(self, operation: Operation, place: Place) -> None:
         self._lose(operation)
         self._give(operation.results, run_loop(self, operation, place))
 
-    def _while(self, operation: Operation, place: Place) -> None:
+    def run_while(self, operation: Operation, place: Place) -> None:
         before, after = (region.blocks[0] for region in operation.regions[:2])
         carried = [self.value(value) for value in operation.operands]
         unknown = Source("data", f"the number of turns of the scf.while of line {operation.first_line}")
@@ -354,18 +358,18 @@ def _axis(operation: Operation) -> int:
 
 
 _CONTROL: dict[str, Callable[[_Runner, Operation, Place], None]] = {
-    "scf.for": _Runner._for,
-    "scf.while": _Runner._while,
-    "scf.if": _Runner._if,
-    "tt.call": _Runner._call,
-    "func.call": _Runner._call,
-    "tt.reduce": _Runner._reduce,
-    "tt.scan": _Runner._reduce,
-    "tt.get_program_id": _Runner._program_id,
-    "tt.get_num_programs": _Runner._num_programs,
-    "tt.split": _Runner._split,
-    "tt.make_tensor_descriptor": _Runner._descriptor,
-    "ttng.reinterpret_tensor_descriptor": _Runner._descriptor,
-    "ttng.tensormap_create": _Runner._tensormap,
-}  # pyright: ignore[reportPrivateUsage]
+    "scf.for": _Runner.run_for,
+    "scf.while": _Runner.run_while,
+    "scf.if": _Runner.run_if,
+    "tt.call": _Runner.run_call,
+    "func.call": _Runner.run_call,
+    "tt.reduce": _Runner.run_reduce,
+    "tt.scan": _Runner.run_reduce,
+    "tt.get_program_id": _Runner.run_program_id,
+    "tt.get_num_programs": _Runner.run_num_programs,
+    "tt.split": _Runner.run_split,
+    "tt.make_tensor_descriptor": _Runner.run_descriptor,
+    "ttng.reinterpret_tensor_descriptor": _Runner.run_descriptor,
+    "ttng.tensormap_create": _Runner.run_tensormap,
+}
 """Operations that are run by what they do to control, programs or descriptors."""

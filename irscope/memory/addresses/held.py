@@ -1,8 +1,13 @@
 """What a value of the kernel is held as: a number, a descriptor, or one that is not computed."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
+
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import product
 from math import prod
 from typing import Union
 
@@ -10,7 +15,7 @@ import numpy as np
 
 from irscope.memory.addresses.descriptors import Descriptor
 from irscope.memory.addresses.kinds import Kind
-from irscope.memory.addresses.numbers import FAR, Number, Source, add, atom, constant, unknown
+from irscope.memory.addresses.numbers import FAR, Number, Source, add, atom, constant, multiply, unknown
 
 __all__ = ["LOST", "Held", "Opaque", "Place", "Programs", "kind_of_held", "made_number"]
 
@@ -55,21 +60,37 @@ class Programs:
     counts: tuple[int, int, int] = (1, 1, 1)
     grid: tuple[int, int, int] | None = None
     """All programs of the launch; None if that is not known."""
+    apart: tuple[int, int, int] = (1, 1, 1)
+    """The distance from one to the next along each axis."""
 
     @property
     def count(self) -> int:
         """How many they are."""
         return prod(self.counts)
 
+    def parts(self, period: int) -> list[Programs]:
+        """The same programs in parts: those of one remainder along each axis."""
+        sides = [
+            [
+                (first + rest * apart, len(range(rest, count, period)), apart * period)
+                for rest in range(min(period, count))
+            ]
+            for first, count, apart in zip(self.first, self.counts, self.apart, strict=True)
+        ]
+        return [
+            Programs((x[0], y[0], z[0]), (x[1], y[1], z[1]), self.grid, (x[2], y[2], z[2]))
+            for x, y, z in product(*sides)
+        ]
+
     def index(self, axis: int) -> Number:
         """The program id along an axis."""
-        first, count = self.first[axis], self.counts[axis]
+        first, count, apart = self.first[axis], self.counts[axis], self.apart[axis]
         source = Source("program", f"program {'xyz'[axis]}")
         if self.grid is None:
             return atom(source, 32, low=0)
         if count == 1:
             return constant(first, 32)
-        return add(constant(first, 32), atom(source, 32, low=0, high=count - 1))
+        return add(constant(first, 32), multiply(atom(source, 32, low=0, high=count - 1), constant(apart, 32)))
 
     def total(self, axis: int) -> Number:
         """The number of programs along an axis."""

@@ -1,4 +1,8 @@
-"""Which elements each warp instruction of an access moves: registers with copies once, lanes with copies as they are."""
+"""Which elements each warp instruction of an access moves: those of registers with copies once."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
 
 from __future__ import annotations
 
@@ -61,7 +65,10 @@ def lanes_of(threads: ThreadMap, width: int, *, once: bool) -> Lanes:
     takes_part = np.broadcast_to(~(idle_warps[:, None, None] | idle_lanes[None, None, :]) | (not once), first.shape)
     rows = len(places) * len(starts)
     return Lanes(
-        first.reshape(rows, lanes), width, takes_part.reshape(rows, lanes), np.repeat(places, max(len(starts), 1))[:rows]
+        first.reshape(rows, lanes),
+        width,
+        takes_part.reshape(rows, lanes),
+        np.repeat(places, max(len(starts), 1))[:rows],
     )
 
 

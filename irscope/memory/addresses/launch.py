@@ -5,12 +5,16 @@ and for its last one, an access touches as much in each of them if its mask is k
 at depends on the ids. What is left is counted program by program, or for a sample of them.
 """
 
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from math import prod
+from math import gcd, prod
 
 import numpy as np
 
@@ -30,6 +34,8 @@ __all__ = ["Hardware", "accesses_of"]
 _SAMPLE_WORK = 12_000
 """Operations that the evaluation of programs one by one may take."""
 _LEAST_SAMPLE, _MOST_SAMPLE = 4, 256
+_MOST_PARTS = 32
+"""Into how many parts the programs are divided whose accesses begin at different places within a line."""
 _WIDEST_BITS = 128
 
 
@@ -77,12 +83,16 @@ class _Counter:
     def traffic(self, execution: Execution) -> Traffic:
         """The traffic of all executions that one stands for."""
         addresses, mask = execution.addresses, execution.mask
-        begin = addresses.known.flat[0]
+        begin = int(addresses.known.flat[0])
         key = (
-            execution.operation.first_line, execution.warps, (addresses.known - begin).tobytes(), int(begin % self.hardware.line_bytes),
-            addresses.step, _pattern(addresses.tokens),
+            execution.operation.first_line,
+            execution.warps,
+            (addresses.known - begin).tobytes(),
+            begin % self.hardware.line_bytes,
+            addresses.step,
+            _pattern(addresses.tokens),
             None if mask is None else (mask.known.shape, mask.known.tobytes(), _open(mask.tokens)),
-        )  # fmt: skip
+        )
         if key not in self.known:
             size = max(execution.element_bits // 8, 1)
             lanes = self._lanes(execution)
@@ -198,7 +208,9 @@ class _Launch:
     def _totals(self, lines: Sequence[int], one: Mapping[int, Traffic]) -> dict[int, _Total]:
         grid = self.grid if self.arguments.is_recorded else None
         if grid is None:
-            return {line: self._judged(one.get(line, Traffic()), "one program: no launch was recorded") for line in lines}
+            return {
+                line: self._judged(one.get(line, Traffic()), "one program: no launch was recorded") for line in lines
+            }
         count = prod(grid)
         if count == 1:
             return {line: self._judged(one.get(line, Traffic()), "the only program") for line in lines}
@@ -213,27 +225,53 @@ class _Launch:
 
     def _alike(self, lines: Sequence[int], grid: tuple[int, int, int]) -> dict[int, _Total]:
         """The lines whose traffic is the same in all inner programs, and in all last ones, of each axis."""
-        parts: dict[int, list[Traffic]] = {line: [] for line in lines}
-        differ: set[int] = set()
+        found: dict[int, list[Traffic]] = {line: [] for line in lines}
         for programs in _boxes(grid):
-            executions = self._evaluated(programs)
-            if self.evaluations[-1].is_ended:
-                return {}
-            for execution in executions:
-                line = execution.operation.first_line
-                if line in differ:
-                    continue
-                traffic = self.counter.traffic(execution)
-                if _differs(execution, traffic):
-                    differ.add(line)
-                parts[line].append(traffic.often((programs.count, programs.count)))
-        basis = f"counted once for all of {prod(grid)} programs that differ only in where they begin"
-        return {line: self._judged(Traffic.sum(found), basis) for line, found in parts.items() if line not in differ}
+            period = self._count_alike(programs, found)
+            if period > 1:
+                parts = programs.parts(period)
+                if len(parts) > _MOST_PARTS:
+                    return {}
+                for part in parts:
+                    self._count_alike(part, found)
+        basis = "programs differ only in where they begin"
+        return {line: self._judged(Traffic.sum(parts), basis) for line, parts in found.items()}
+
+    def _count_alike(self, programs: Programs, found: dict[int, list[Traffic]]) -> int:
+        """Count some programs at once, and give up the lines in which they differ.
+
+        Returns 1, or, where programs begin at different places within a line of memory, after how many of them the
+        places repeat; then nothing is counted.
+        """
+        executions = self._evaluated(programs)
+        if self.evaluations[-1].is_ended:
+            found.clear()
+            return 1
+        counted: list[tuple[int, Traffic]] = []
+        period = 1
+        for execution in executions:
+            line = execution.operation.first_line
+            if line not in found:
+                continue
+            traffic = self.counter.traffic(execution)
+            if _differs(execution):
+                del found[line]
+            elif not traffic.is_known and _varies(execution.addresses):
+                step = gcd(execution.addresses.step, self.counter.hardware.line_bytes)
+                period = max(period, self.counter.hardware.line_bytes // step)
+            counted.append((line, traffic.often((programs.count, programs.count))))
+        if period > 1 and max(programs.apart) == 1:
+            return period
+        for line, traffic in counted:
+            if line in found:
+                found[line].append(traffic)
+        return 1
 
     def _one_by_one(self, lines: Sequence[int], grid: tuple[int, int, int]) -> dict[int, _Total]:
         """All programs one after another, or a sample of them."""
         count = prod(grid)
-        size = min(max(_SAMPLE_WORK // max(self.work, 1), _LEAST_SAMPLE), _MOST_SAMPLE, count)
+        size = min(max(_SAMPLE_WORK // max(self.work, 1), _LEAST_SAMPLE), _MOST_SAMPLE)
+        size = count if count <= 2 * size else size
         chosen = sorted({(count - 1) * number // max(size - 1, 1) for number in range(size)})
         found = [self._program((at % grid[0], at // grid[0] % grid[1], at // grid[0] // grid[1])) for at in chosen]
         every = len(chosen) == count
@@ -253,14 +291,25 @@ class _Launch:
         executions = [one for found in self.evaluations for one in found.executions if one.operation is operation]
         shape = self.counter.shape(operation)
         notes = dict.fromkeys(note for found in self.evaluations for note in found.notes)
+        none = Traffic()
         return Access(
-            operation.name, line, ACCESSES[operation.name],
-            next((one.addresses.argument for one in executions), ""),
-            shape.bits, shape.possible_bits, shape.strides, self.counter.hardware.unit_bytes, self.counter.hardware.line_bytes,
-            *(found.get(line, Traffic()) for found in (first, inner, last)),
-            total.traffic, total.certainty, total.basis,
-            (*self._assumed(executions), *notes),
-        )  # fmt: skip
+            operation=operation.name,
+            line=line,
+            action=ACCESSES[operation.name],
+            argument=next((one.addresses.argument for one in executions), ""),
+            bits_a_lane=shape.bits,
+            possible_bits=shape.possible_bits,
+            strides=shape.strides,
+            unit_bytes=self.counter.hardware.unit_bytes,
+            line_bytes=self.counter.hardware.line_bytes,
+            first=first.get(line, none),
+            inner=inner.get(line, none),
+            last=last.get(line, none),
+            launch=total.traffic,
+            certainty=total.certainty,
+            basis=total.basis,
+            assumed=(*self._assumed(executions), *notes),
+        )
 
     def _assumed(self, executions: Iterable[Execution]) -> tuple[str, ...]:
         sources = dict.fromkeys(source for one in executions for source in _sources(one))
@@ -303,17 +352,15 @@ def _boxes(grid: tuple[int, int, int]) -> Iterator[Programs]:
         yield Programs((x[0], y[0], z[0]), (x[1], y[1], z[1]), grid)
 
 
-def _differs(execution: Execution, traffic: Traffic) -> bool:
-    """Whether its traffic may differ between the programs that it was evaluated for."""
-
-    def varies(number: Number) -> bool:
-        return any(source.kind == "program" for source in number.sources)
-
+def _differs(execution: Execution) -> bool:
+    """Whether the programs that it was evaluated for differ in more than where an access begins."""
     if any(source.kind == "program" for source in execution.sources):
         return True
-    if execution.mask is not None and varies(execution.mask):
+    if execution.mask is not None and _varies(execution.mask):
         return True
-    addresses = execution.addresses
-    if not varies(addresses):
-        return False
-    return not traffic.is_known or (addresses.tokens is not None and addresses.tokens.size > 1)
+    tokens = execution.addresses.tokens
+    return _varies(execution.addresses) and tokens is not None and tokens.size > 1
+
+
+def _varies(number: Number) -> bool:
+    return any(source.kind == "program" for source in number.sources)

@@ -2,14 +2,19 @@
 
 The turns between are evaluated once, with an unknown number of the turn. That stands for all of them if each carried
 value is its first one plus that number times its growth (which is checked: the turn must hand on just that, plus the
-growth), and if nothing but the place that an access begins at depends on the turn. If not, every turn is evaluated, or,
-of very many, a sample.
+growth), and if nothing but the place that an access begins at depends on the turn. Where it begins at several places
+within a line, the turns of each place are evaluated once. If not, every turn is evaluated, or, of very many, a sample.
 """
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from math import gcd
 from typing import Protocol
 
 from irscope.ir.mlir.model import Operation, Value
@@ -25,6 +30,9 @@ _LAST_TURNS = 4
 """Turns at the end of a loop that a pipeline treats differently."""
 _FEW_TURNS = 8
 _SAMPLED_TURNS = 16
+_MOST_PERIOD = 32
+_LINE_BYTES = 128
+"""The largest unit that accesses are counted in."""
 
 
 class Host(Protocol):
@@ -102,22 +110,45 @@ class _Loop:
         growths = [_growth(*values) for values in zip(self.first, second, third, strict=True)]
         if known:
             index = atom(self.source, 64, low=2, high=most - _LAST_TURNS - 1)
-            place = self.place.often((most - _LAST_TURNS - 2,) * 2)
+            count = most - _LAST_TURNS - 2
+            place = self.place.often((count, count))
         else:
             # The first two turns only showed how the carried values grow.
             del executions[begun:]
             index = atom(self.source, 64, low=0, high=min(most - 1, FAR))
             place = self.place.often((fewest, most), merged((self.start, self.stop, self.step)))
+        between = len(executions)
         growths = self._between(growths, index, place)
         if not known:
             return self._lost()
-        if any(self._varies(one) for one in executions[begun:]):
+        if not self._alike(between, growths, most - _LAST_TURNS - 2):
             del executions[begun:]
             return self._each(most, growths)
         after: list[Held] = []
         for turn in range(most - _LAST_TURNS, most):
             after = self._turn(constant(turn, 64), self._at(growths, constant(turn, 64)), self.place)
-        return [held if growth is not None else lost for held, growth, lost in zip(after, growths, self._lost())]
+        return [
+            held if growth is not None else lost
+            for held, growth, lost in zip(after, growths, self._lost(), strict=True)
+        ]
+
+    def _alike(self, begun: int, growths: list[Number | None], turns: int) -> bool:
+        """Whether the turns between touch memory alike; if need be, those that begin at one place within a line."""
+        executions = self.host.executions
+        if any(self._varies(one) for one in executions[begun:]):
+            return False
+        period = max((self._period(one) for one in executions[begun:]), default=1)
+        if period == 1:
+            return True
+        if period > min(_MOST_PERIOD, turns):
+            return False
+        del executions[begun:]
+        for rest in range(period):
+            count = len(range(rest, turns, period))
+            index = multiply(atom(self.source, 64, low=0, high=count - 1), constant(period, 64))
+            index = add(index, constant(2 + rest, 64))
+            self._turn(index, self._at(growths, index), self.place.often((count, count)))
+        return all(self._period(one) == 1 for one in executions[begun:])
 
     def _between(self, growths: list[Number | None], index: Number, place: Place) -> list[Number | None]:
         """Run the turns between; a carried value that does not grow so in them has no growth, and is unknown there."""
@@ -154,6 +185,12 @@ class _Loop:
         for turn in turns:
             self._turn(constant(turn, 64), self._at(growths, constant(turn, 64)), place)
         return self._at(growths, constant(most, 64))
+
+    def _period(self, execution: Execution) -> int:
+        """After how many turns an access begins at the same place within a line again."""
+        if self.source not in execution.addresses.sources:
+            return 1
+        return _LINE_BYTES // gcd(execution.addresses.step, _LINE_BYTES)
 
     def _varies(self, execution: Execution) -> bool:
         """Whether turns differ in more than the place that an access begins at."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from irscope.ir.mlir.model import MlirModule, Operation
+from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.layout.thread_map import ThreadMap
 from irscope.memory.addresses.evaluate import evaluate
 from irscope.memory.addresses.held import Held, Programs
 from irscope.memory.addresses.kinds import kind_of
 from irscope.memory.addresses.lanes import widest_vector
 from irscope.memory.addresses.numbers import Source, atom
-from irscope.ir.mlir.model import Value
 
 __all__ = ["limiting_arguments"]
 

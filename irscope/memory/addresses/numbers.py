@@ -1,10 +1,14 @@
 """Number: integers of a kernel, scalar or tensor, each a known part and an unknown one.
 
 An unknown integer (a program id that stands for all, data of a load, an argument without a value) is an atom with a
-random 64-bit token. The unknown part of a number is a linear combination of atoms, kept as the same combination of their
-tokens modulo 2**64. So two elements whose unknown parts are equal have equal tokens, `a + b - b` is `a` again, and
-elements of one token are at known distances. Unknown parts are taken not to wrap around, unless their bounds are known.
+random 64-bit token. The unknown part of a number is a linear combination of atoms, kept as the same combination of
+their tokens modulo 2**64. So two elements whose unknown parts are equal have equal tokens, `a + b - b` is `a` again,
+and elements of one token are at known distances. Unknown parts without bounds are taken not to wrap around.
 """
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
 
 from __future__ import annotations
 
@@ -19,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "FAR", "Integers", "Number", "Source", "Tokens", "add", "atom", "constant", "divide", "elementwise", "fits", "merged", "mixed",
-    "multiply", "remainder", "select", "token_of", "unknown", "wrapped",
+    "FAR", "Integers", "Number", "Source", "Tokens", "add", "atom", "constant", "divide", "elementwise", "fits",
+    "merged", "mixed", "multiply", "remainder", "select", "unknown", "wrapped",
 ]  # fmt: skip
 
 Integers = NDArray[np.int64]
@@ -85,12 +89,12 @@ def constant(value: int, bits: int, shape: tuple[int, ...] = ()) -> Number:
 
 def atom(source: Source, bits: int, step: int = 1, low: int = -FAR, high: int = FAR) -> Number:
     """An unknown scalar: a multiple of `step` within bounds."""
-    return Number(np.array(0, np.int64), (), bits, np.array(token_of(source), np.uint64), step, low, high,
+    return Number(np.array(0, np.int64), (), bits, np.array(_token_of(source), np.uint64), step, low, high,
                   frozenset({source}))  # fmt: skip
 
 
 @lru_cache(maxsize=4096)
-def token_of(key: object) -> int:
+def _token_of(key: object) -> int:
     """The token of an atom: odd, and the same for the same key."""
     return int.from_bytes(blake2b(repr(key).encode("utf-8", "backslashreplace"), digest_size=8).digest(), "big") | 1
 
@@ -109,7 +113,7 @@ def _in_64_bits(value: int) -> int:
 
 def mixed(key: object, parts: Iterable[Number]) -> Tokens:
     """A token for each element that stands for any function of the elements of some numbers."""
-    result: Tokens = np.array(token_of(key), np.uint64)
+    result: Tokens = np.array(_token_of(key), np.uint64)
     for part in parts:
         for array in (part.known.view(np.uint64), part.tokens):
             if array is not None:
@@ -214,8 +218,8 @@ def divide(one: Number, other: Number, *, signed: bool = True, up: bool = False)
     if one.tokens is None and other.tokens is None:
         zero = other.known == 0
         if not zero.any():
-            top, bottom = (part.known if signed else _unsigned(part) for part in (one, other))
-            return Number(wrapped(_quotient(top, bottom, up), one.bits), _shape_of((one, other)), one.bits)
+            found = _quotient(one.known, other.known, up) if signed else _unsigned_quotient(one, other, up)
+            return Number(wrapped(found, one.bits), _shape_of((one, other)), one.bits)
         return unknown("division by zero", (one, other), one.bits)
     by, least = other.value, one.bounds[0]
     name = f"divide {signed} {up}"
@@ -230,14 +234,16 @@ def divide(one: Number, other: Number, *, signed: bool = True, up: bool = False)
     return replace(one, known=known, tokens=tokens, step=one.step // by, low=one.low // by, high=-(-one.high // by))
 
 
-def _quotient(top: NDArray[np.generic], bottom: NDArray[np.generic], up: bool) -> Integers:
-    if top.dtype == np.uint64:
-        quotient = top // bottom  # pyright: ignore[reportOperatorIssue]
-        return (quotient + np.uint64(1) * (top % bottom != 0) if up else quotient).view(np.int64)  # pyright: ignore
-    result: Integers = top // bottom  # pyright: ignore[reportOperatorIssue]
-    inexact = top != result * bottom
+def _quotient(top: Integers, bottom: Integers, up: bool) -> Integers:
+    quotient = top // bottom
+    inexact = top != quotient * bottom
     # numpy rounds down; towards 0 is up where the signs differ.
-    return result + np.where(inexact & (((top < 0) != (bottom < 0)) | up), 1, 0)  # pyright: ignore
+    return quotient + np.where(inexact & (((top < 0) != (bottom < 0)) | up), 1, 0)
+
+
+def _unsigned_quotient(one: Number, other: Number, up: bool) -> Integers:
+    top, bottom = _unsigned(one), _unsigned(other)
+    return (top // bottom + np.where((top % bottom != 0) & up, np.uint64(1), np.uint64(0))).view(np.int64)
 
 
 def _unsigned(number: Number) -> Tokens:

@@ -1,15 +1,19 @@
 """Reductions and scans along an axis, with the combination that a kernel gives."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from irscope.memory.addresses.numbers import Number, select
-from dataclasses import replace
 
 __all__ = ["Combine", "reduced", "scanned"]
 

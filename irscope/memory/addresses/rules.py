@@ -1,5 +1,9 @@
 """Rules: what each operation on integers, pointers and shapes makes of its operands."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
+
 from __future__ import annotations
 
 import re
@@ -12,6 +16,7 @@ import numpy as np
 
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.tokens import closing, split_commas
+from irscope.memory.addresses.comparisons import PREDICATES, compared
 from irscope.memory.addresses.kinds import Kind
 from irscope.memory.addresses.numbers import (
     FAR,
@@ -40,7 +45,6 @@ _ATTRIBUTE = re.compile(r"\b(axis|start|end) = (-?\d{1,9})\b")
 _ORDER = re.compile(r"order = array<i32: (\d{1,2}(?:, \d{1,2}){0,16})>")
 # arith.cmpi slt, %a, %b : i32      "arith.cmpi"(%a, %b) <{predicate = 2 : i64}>
 _PREDICATE = re.compile(r"arith\.cmpi (\w{2,3}),|predicate = (\d)\b")
-_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 
 
 @lru_cache(maxsize=8192)
@@ -304,61 +308,7 @@ def _compare(operation: Operation, operands: Sequence[Number], kind: Kind) -> Nu
     match = _PREDICATE.search(operation.text)
     if match is None:
         raise ValueError("no predicate")
-    return compared(match[1] or _PREDICATES[int(match[2])], operands[0], operands[1])
-
-
-def compared(predicate: str, one: Number, other: Number) -> Number:
-    """Where a comparison holds, as an i1; unknown where the bounds do not decide it."""
-    if predicate not in _PREDICATES:
-        raise ValueError(f"no comparison {predicate}")
-    shape = np.broadcast_shapes(one.shape, other.shape)
-    if one.tokens is None and other.tokens is None:
-        a, b = one.known, other.known
-        if predicate[0] == "u":
-            a, b = (wrapped_view(part) for part in (one, other))
-        return Number(-_HOLDS[predicate[-2:]](a, b).astype(np.int64), shape, 1)
-    key = f"cmpi {predicate}"
-    if not fits(one, one.bits) or not fits(other, other.bits):
-        return unknown(key, (one, other), 1, -1, 0)
-    if predicate[0] == "u" and min(one.bounds[0], other.bounds[0]) < 0:
-        return unknown(key, (one, other), 1, -1, 0)
-    wide = [replace(part, bits=64) for part in (one, other)]
-    apart = add(wide[0], wide[1], -1)
-    if apart.tokens is None:
-        return compared(predicate.replace("u", "s"), apart, constant(0, 64, (1,) * len(shape)))
-    far = 1 << 62
-    low = apart.known + max(apart.low, -far) if apart.low > -far else np.full_like(apart.known, -far)
-    high = apart.known + min(apart.high, far) if apart.high < far else np.full_like(apart.known, far)
-    exact = apart.tokens == 0
-    low, high = np.where(exact, apart.known, low), np.where(exact, apart.known, high)
-    always, never = _DECIDED[predicate[-2:]]
-    result = Number(-always(low, high).astype(np.int64), shape, 1)
-    open_ = ~always(low, high) & ~never(low, high)
-    if not open_.any():
-        return result
-    doubt = unknown(key, (apart,), 1, -1, 0)
-    return select(Number(-open_.astype(np.int64), shape, 1), doubt, result)
-
-
-def wrapped_view(number: Number) -> Integers:
-    """The values as unsigned integers, in an order that signed comparison keeps."""
-    mask = np.int64((1 << number.bits) - 1) if number.bits < 64 else np.int64(-1)
-    return (number.known & mask) ^ np.int64(-(1 << 63) if number.bits == 64 else 0)
-
-
-_HOLDS: dict[str, Callable[[Integers, Integers], np.ndarray]] = {
-    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
-}  # fmt: skip
-_Bounds = Callable[[Integers, Integers], np.ndarray]
-_DECIDED: dict[str, tuple[_Bounds, _Bounds]] = {
-    "eq": (lambda low, high: (low == 0) & (high == 0), lambda low, high: (low > 0) | (high < 0)),
-    "ne": (lambda low, high: (low > 0) | (high < 0), lambda low, high: (low == 0) & (high == 0)),
-    "lt": (lambda low, high: high < 0, lambda low, high: low >= 0),
-    "le": (lambda low, high: high <= 0, lambda low, high: low > 0),
-    "gt": (lambda low, high: low > 0, lambda low, high: high <= 0),
-    "ge": (lambda low, high: low >= 0, lambda low, high: high < 0),
-}
-"""Comparison with 0 → whether all numbers between two bounds satisfy it, whether none does."""
+    return compared(match[1] or PREDICATES[int(match[2])], operands[0], operands[1])
 
 
 def _least_or_most(predicate: str) -> Callable[[Number, Number], Number]:
@@ -396,7 +346,7 @@ RULES: dict[str, Rule] = {
     "tt.cat": _cat,
     "tt.addptr": _addptr,
     **dict.fromkeys(
-        ("ttg.convert_layout", "tt.ptr_to_int", "tt.int_to_ptr", "arith.freeze", "llvm.intr.assume", "gluon.set_auto_layout"), _same
+        ("ttg.convert_layout", "tt.ptr_to_int", "tt.int_to_ptr", "gluon.set_auto_layout"), _same
     ),
     **dict.fromkeys(("tt.bitcast", "arith.bitcast"), _bitcast),
     "arith.extsi": _extend,
