@@ -80,7 +80,7 @@ class Access:
     possible_bits: int
     """What that could be with the addresses and the mask that the first program has."""
     strides: tuple[int | None, ...]
-    """Bytes between neighbours along each dimension of the tensor of pointers; None where they differ or are unknown."""
+    """Bytes between neighbours along each dimension of the pointers; None where they differ or are unknown."""
     unit_bytes: int
     """Size of the units counted: on NVIDIA 32, a sector; on AMD that of a cache line."""
     line_bytes: int

@@ -148,12 +148,10 @@ class _Rows:
 
 
 def _excess(access: Access, warps: int) -> int:
-    """The units of one warp, each time it comes there, beyond those that its distinct bytes fill."""
+    """The units of one warp, each time it comes there, that are surely more than its distinct bytes fill."""
     total = access.launch
-    if not total.executions[1]:
-        return 0
     executions = total.executions[0] or 1
-    return -(-max(total.units[0] - total.least_units[0], 0) // (executions * warps))
+    return -(-max(total.units[0] - total.least_units[1], 0) // (executions * warps))
 
 
 def _summary(access: Access) -> str:

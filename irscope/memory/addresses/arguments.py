@@ -15,7 +15,7 @@ from irscope.memory.addresses.numbers import Number, Source, add, atom, constant
 from irscope.model.capture import Launch
 from irscope.model.launch_record import Argument
 
-__all__ = ["Arguments", "read_arguments"]
+__all__ = ["Arguments", "known_divisor", "read_arguments"]
 
 _STORAGE_BYTES = 512
 """What the beginning of a storage is a multiple of, as torch's allocators give it."""
@@ -44,12 +44,15 @@ class _Parameter:
     divisor: int
 
 
+def known_divisor(attributes: str) -> int:
+    """What the compiler was told to divide a parameter; 1 if nothing."""
+    match = _DIVISIBILITY.search(attributes)
+    return int(match[1]) if match else 1
+
+
 def read_arguments(kernel: Operation, launch: Launch) -> Arguments:
     """The parameters of a kernel, from the record of its launch as far as there is one."""
-    parameters = [
-        _Parameter(value, kind, int(match[1]) if (match := _DIVISIBILITY.search(attributes)) else 1)
-        for value, kind, attributes in kernel.parameters
-    ]
+    parameters = [_Parameter(value, kind, known_divisor(attributes)) for value, kind, attributes in kernel.parameters]
     found = Arguments({}, {}, launch.record is not None)
     for name, row, own in _paired(parameters, launch):
         if own[0].kind.startswith("!tt.ptr<") and not _is_descriptor(launch, name):

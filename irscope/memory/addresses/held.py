@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
-from typing import Union
 
 import numpy as np
 
@@ -29,7 +28,7 @@ class Opaque:
     key: int
 
 
-Held = Union[Number, Opaque, Descriptor]
+Held = Number | Opaque | Descriptor
 
 LOST = Source("operation", "a value that could not be read")
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.layout.thread_map import ThreadMap
+from irscope.memory.addresses.arguments import known_divisor
 from irscope.memory.addresses.evaluate import evaluate
 from irscope.memory.addresses.held import Held, Programs
 from irscope.memory.addresses.kinds import kind_of
@@ -17,9 +17,6 @@ __all__ = ["limiting_arguments"]
 
 _ENOUGH = 16
 """The divisor that Triton specialises on."""
-
-# tt.divisibility = 16 : i32
-_DIVISIBILITY = re.compile(r"tt\.divisibility = (\d{1,9})")
 
 
 def limiting_arguments(module: MlirModule, operation: Operation, threads: ThreadMap, wanted: int) -> tuple[str, ...]:
@@ -32,9 +29,7 @@ def limiting_arguments(module: MlirModule, operation: Operation, threads: Thread
     if kernel is None:
         return ()
     divisors = {
-        value.name: (int(match[1]) if (match := _DIVISIBILITY.search(attributes)) else 1)
-        for value, kind, attributes in kernel.parameters
-        if kind_of(kind).bits > 1
+        value.name: known_divisor(attributes) for value, kind, attributes in kernel.parameters if kind_of(kind).bits > 1
     }
     loose = [name for name, divisor in divisors.items() if divisor % _ENOUGH]
 
