@@ -64,7 +64,7 @@ def look(interpreter: str) -> list[Finding]:
         _program("dot", "graphviz draws graphs", "apt-get install graphviz, or brew install graphviz"),
         _store(),
     ]
-    for package in ("typer", "pygments", "rich", "graphviz", "msgspec"):
+    for package in ("typer", "pygments", "rich", "graphviz", "msgspec", "numpy"):
         findings.append(_package(package))
     return findings
 

@@ -45,7 +45,12 @@ class Traffic:
 
     def scaled(self, factor: float) -> Traffic:
         """The traffic of all executions, of which a sample's is known."""
-        return Traffic(*((round(low * factor), round(high * factor)) for low, high in self._spans()))
+        return Traffic(*((round(low * factor), min(round(high * factor), MOST)) for low, high in self._spans()))
+
+    @staticmethod
+    def unknown() -> Traffic:
+        """The traffic of what is not known at all."""
+        return Traffic(*((0, MOST) for _ in fields(Traffic)))
 
     @property
     def is_known(self) -> bool:

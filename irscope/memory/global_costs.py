@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from irscope.ir.locations.user import chain_texts, line_text
 from irscope.ir.mlir.encoding import read_aliases, read_encoding, resolve_aliases
@@ -23,6 +24,9 @@ from irscope.memory.cost import Cost
 from irscope.memory.machine import Action, Machine
 from irscope.model.capture import Capture
 from irscope.target import Target
+
+if TYPE_CHECKING:
+    from irscope.memory.addresses.narrow import Limits
 
 __all__ = ["global_costs"]
 
@@ -43,7 +47,8 @@ def global_costs(capture: Capture, text: str, uses: ModuleUses, machine: Machine
     # numpy, which only this needs, takes a tenth of a second to import.
     from irscope.memory.addresses.accesses import ACCESSES
     from irscope.memory.addresses.arguments import read_arguments
-    from irscope.memory.addresses.launch import Hardware, accesses_of
+    from irscope.memory.addresses.counter import Hardware
+    from irscope.memory.addresses.launch import accesses_of
 
     kernel = uses.module.kernel
     operations = {one.first_line: (one, loops) for one, loops in with_loops(uses.module) if one.name in ACCESSES}
@@ -71,6 +76,7 @@ class _Rows:
         self.machine = machine
         self.warps = int(capture.launch.option("num_warps", 4) or 4)
         self._aliases = read_aliases(text)
+        self._limits: Limits | None = None
         rows = (DescribedLayout(row, capture.target) for row in capture.layouts)
         self._layouts = {(item.encoding.text, item.shape): item for item in rows}
 
@@ -137,10 +143,12 @@ class _Rows:
         return f"{allowed}; {self._cause(access, operation)}"
 
     def _cause(self, access: Access, operation: Operation) -> str:
-        from irscope.memory.addresses.narrow import limiting_arguments
+        from irscope.memory.addresses.narrow import Limits
 
+        if self._limits is None:
+            self._limits = Limits(self.uses.module)
         threads = self.threads_of(operation)
-        found = limiting_arguments(self.uses.module, operation, threads, access.possible_bits) if threads else ()
+        found = self._limits.arguments(operation, threads, access.possible_bits) if threads else ()
         if found:
             are = "is" if len(found) == 1 else "are"
             return f"because {', '.join(found)} {are} not known to be divisible by 16"
@@ -158,6 +166,8 @@ def _summary(access: Access) -> str:
     total = access.launch
     if not total.executions[1]:
         return "is never executed in this launch"
+    if total.units[1] >= MOST and not total.units[0] and not access.bits_a_lane:
+        return "its addresses are not known"
     unit = "sectors" if access.unit_bytes == _SECTOR_BYTES else f"lines of {access.unit_bytes} bytes"
     parts = [f"{access.bits_a_lane} bits a lane" if access.bits_a_lane else "a block, asked for by one thread"]
     parts.append(f"{_text(total.units)} {unit} (ideal {_text(total.ideal_units)}, least {_text(total.least_units)})")

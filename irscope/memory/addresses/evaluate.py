@@ -50,6 +50,8 @@ class Evaluation:
     """Whether it was ended before the kernel's end."""
     work: int = 0
     """How many operations it evaluated."""
+    unread: tuple[tuple[int, str], ...] = ()
+    """(line, why) of accesses that were reached, but whose addresses could not be read."""
 
 
 class _TooMuch(Exception):
@@ -79,13 +81,14 @@ def evaluate(module: MlirModule, arguments: Mapping[Value, Held], programs: Prog
         except (_TooMuch, RecursionError) as end:
             runner.note(str(end))
             ended = True
-    return Evaluation(tuple(runner.executions), tuple(runner.notes), ended, runner.work)
+    return Evaluation(tuple(runner.executions), tuple(runner.notes), ended, runner.work, tuple(runner.unread.items()))
 
 
 class _Runner:
     def __init__(self, module: MlirModule, held: dict[Value, Held], programs: Programs) -> None:
         self.executions: list[Execution] = []
         self.notes: dict[str, None] = {}
+        self.unread: dict[int, str] = {}
         self._programs = programs
         self._held = held
         self._functions: dict[str, Operation] = {}
@@ -211,7 +214,7 @@ class _Runner:
         try:
             found = described(operation, self.number, self._held)
         except (ValueError, IndexError, KeyError, TypeError, AttributeError) as error:
-            self.note(f"the addresses of line {operation.first_line} could not be read: {error}")
+            self.unread[operation.first_line] = str(error)
             return
         self.work += found.addresses.known.size >> 8
         self.executions.append(

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
@@ -67,14 +68,20 @@ class Programs:
         """How many they are."""
         return prod(self.counts)
 
-    def parts(self, period: int) -> list[Programs]:
+    def along(self, axis: int) -> Programs:
+        """Those along one axis, from the first one on."""
+        counts = [1, 1, 1]
+        counts[axis] = self.counts[axis]
+        return replace(self, counts=(counts[0], counts[1], counts[2]))
+
+    def parts(self, periods: Sequence[int]) -> list[Programs]:
         """The same programs in parts: those of one remainder along each axis."""
         sides = [
             [
                 (first + rest * apart, len(range(rest, count, period)), apart * period)
                 for rest in range(min(period, count))
             ]
-            for first, count, apart in zip(self.first, self.counts, self.apart, strict=True)
+            for first, count, apart, period in zip(self.first, self.counts, self.apart, periods, strict=True)
         ]
         return [
             Programs((x[0], y[0], z[0]), (x[1], y[1], z[1]), self.grid, (x[2], y[2], z[2]))

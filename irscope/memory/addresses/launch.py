@@ -12,7 +12,7 @@ at depends on the ids. What is left is counted program by program, or for a samp
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import product
 from math import gcd, prod
 
@@ -23,29 +23,18 @@ from irscope.layout.thread_map import ThreadMap
 from irscope.memory.access import Access, Certainty, Traffic
 from irscope.memory.addresses.accesses import ACCESSES, Execution
 from irscope.memory.addresses.arguments import Arguments
-from irscope.memory.addresses.counting import counted
+from irscope.memory.addresses.counter import Counter, Hardware
 from irscope.memory.addresses.evaluate import Evaluation, evaluate
 from irscope.memory.addresses.held import Programs
-from irscope.memory.addresses.lanes import Lanes, box_lanes, lanes_of, scalar_map, strides_of, widest_vector
-from irscope.memory.addresses.numbers import FAR, Number, Source, Tokens
+from irscope.memory.addresses.numbers import FAR, Number, Source
 
-__all__ = ["Hardware", "accesses_of"]
+__all__ = ["accesses_of"]
 
 _SAMPLE_WORK = 12_000
 """Operations that the evaluation of programs one by one may take."""
 _LEAST_SAMPLE, _MOST_SAMPLE = 4, 256
 _MOST_PARTS = 32
 """Into how many parts the programs are divided whose accesses begin at different places within a line."""
-_WIDEST_BITS = 128
-
-
-@dataclass(frozen=True, slots=True)
-class Hardware:
-    """How a target's memory is counted."""
-
-    unit_bytes: int
-    line_bytes: int
-    warp_size: int
 
 
 def accesses_of(
@@ -66,95 +55,7 @@ def accesses_of(
         threads_of: the layout of an operation's pointers; None if there is none.
         width_of: bits per lane of an operation's instructions; 0 if they are not known.
     """
-    return _Launch(module, arguments, grid, _Counter(hardware, threads_of, width_of)).accesses()
-
-
-@dataclass(slots=True)
-class _Counter:
-    """Counts executions; those that touch memory alike only once."""
-
-    hardware: Hardware
-    threads_of: Callable[[Operation], ThreadMap | None]
-    width_of: Callable[[Operation], int]
-    lanes: dict[tuple[int, int], Lanes] = field(default_factory=dict[tuple[int, int], Lanes])
-    shapes: dict[tuple[int, int], _Shape] = field(default_factory=dict[tuple[int, int], "_Shape"])
-    known: dict[object, Traffic] = field(default_factory=dict[object, Traffic])
-
-    def traffic(self, execution: Execution) -> Traffic:
-        """The traffic of all executions that one stands for."""
-        addresses, mask = execution.addresses, execution.mask
-        begin = int(addresses.known.flat[0])
-        key = (
-            execution.operation.first_line,
-            execution.warps,
-            (addresses.known - begin).tobytes(),
-            begin % self.hardware.line_bytes,
-            addresses.step,
-            _pattern(addresses.tokens),
-            None if mask is None else (mask.known.shape, mask.known.tobytes(), _open(mask.tokens)),
-        )
-        if key not in self.known:
-            size = max(execution.element_bits // 8, 1)
-            lanes = self._lanes(execution)
-            units = (self.hardware.unit_bytes, self.hardware.line_bytes)
-            self.known[key] = counted(lanes, addresses, mask, size, *units)
-        found = self.known[key].often(execution.times)
-        return found.scaled(1 / execution.share) if execution.share < 1 else found
-
-    def shape(self, operation: Operation) -> _Shape:
-        """How the instructions of an operation are."""
-        return next((shape for (line, _), shape in self.shapes.items() if line == operation.first_line), _Shape())
-
-    def _lanes(self, execution: Execution) -> Lanes:
-        operation, addresses = execution.operation, execution.addresses
-        key = (operation.first_line, execution.warps)
-        if key not in self.lanes:
-            shape = _Shape(strides=strides_of(addresses))
-            if execution.is_box:
-                found = box_lanes(prod(addresses.shape))
-            else:
-                threads = self.threads_of(operation) if addresses.shape else None
-                threads = threads or scalar_map(execution.warps, self.hardware.warp_size)
-                width, possible = self._widths(execution, threads)
-                found = lanes_of(threads, width, once=ACCESSES[operation.name] != "load")
-                bits = execution.element_bits
-                shape = _Shape(width * bits, possible * bits, shape.strides)
-            self.lanes[key], self.shapes[key] = found, shape
-        return self.lanes[key]
-
-    def _widths(self, execution: Execution, threads: ThreadMap) -> tuple[int, int]:
-        """The elements of a lane's part of an instruction, and those that it could have."""
-        bits = max(execution.element_bits, 1)
-        given = (threads, execution.addresses, execution.mask, max(bits // 8, 1))
-        possible = widest_vector(*given, max(_WIDEST_BITS // bits, 1), aligned=True)
-        real = self.width_of(execution.operation) // bits
-        if not real:
-            return possible, possible
-        tokens = execution.addresses.tokens
-        if tokens is not None and tokens.size > 1:
-            # The compiler knew more of the addresses than can be seen here.
-            return min(real, threads.registers), possible
-        return widest_vector(*given, real, aligned=False), possible
-
-
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    """The instructions of an operation, as its first execution shows them."""
-
-    bits: int = 0
-    possible_bits: int = 0
-    strides: tuple[int | None, ...] = ()
-
-
-def _pattern(tokens: Tokens | None) -> bytes:
-    """Which elements have one token."""
-    if tokens is None or tokens.size == 1:
-        return b"" if tokens is None else b"1"
-    return np.unique(tokens, return_inverse=True)[1].tobytes()
-
-
-def _open(tokens: Tokens | None) -> bytes:
-    return b"" if tokens is None else (tokens != 0).tobytes()
+    return _Launch(module, arguments, grid, Counter(hardware, threads_of, width_of)).accesses()
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +69,7 @@ class _Total:
 
 class _Launch:
     def __init__(
-        self, module: MlirModule, arguments: Arguments, grid: tuple[int, int, int] | None, counter: _Counter
+        self, module: MlirModule, arguments: Arguments, grid: tuple[int, int, int] | None, counter: Counter
     ) -> None:
         self.module = module
         self.arguments = arguments
@@ -206,66 +107,90 @@ class _Launch:
         return found.executions
 
     def _totals(self, lines: Sequence[int], one: Mapping[int, Traffic]) -> dict[int, _Total]:
-        grid = self.grid if self.arguments.is_recorded else None
-        if grid is None:
-            return {
-                line: self._judged(one.get(line, Traffic()), "one program: no launch was recorded") for line in lines
-            }
-        count = prod(grid)
-        if count == 1:
-            return {line: self._judged(one.get(line, Traffic()), "the only program") for line in lines}
+        grid = self.grid
+        if not self.arguments.is_recorded or grid is None:
+            return {line: self._judged(line, one.get(line), "one program: no launch was recorded") for line in lines}
+        if prod(grid) == 1:
+            return {line: self._judged(line, one.get(line), "the only program") for line in lines}
         totals = self._alike(lines, grid)
         if len(totals) < len(lines):
             totals |= self._one_by_one([line for line in lines if line not in totals], grid)
         return totals
 
-    def _judged(self, traffic: Traffic, basis: str) -> _Total:
-        sampled = any(found.notes for found in self.evaluations)
-        return _Total(traffic, "sampled" if sampled else "exact" if traffic.is_known else "range", basis)
+    def _judged(self, line: int, traffic: Traffic | None, basis: str) -> _Total:
+        unread = any(line == other for found in self.evaluations for other, _ in found.unread)
+        if unread or (traffic is None and any(found.is_ended for found in self.evaluations)):
+            return _Total(Traffic.unknown(), "range", "its addresses are not known")
+        traffic = traffic or Traffic()
+        if line in self._sampled():
+            return _Total(traffic, "sampled", f"{basis}, some turns of a loop")
+        return _Total(traffic, "exact" if traffic.is_known else "range", basis)
+
+    def _sampled(self) -> set[int]:
+        """The lines of which only some executions were evaluated."""
+        return {
+            one.operation.first_line
+            for found in self.evaluations
+            for one in found.executions
+            if one.share < 1 or found.is_ended
+        }
 
     def _alike(self, lines: Sequence[int], grid: tuple[int, int, int]) -> dict[int, _Total]:
         """The lines whose traffic is the same in all inner programs, and in all last ones, of each axis."""
         found: dict[int, list[Traffic]] = {line: [] for line in lines}
         for programs in _boxes(grid):
-            period = self._count_alike(programs, found)
-            if period > 1:
-                parts = programs.parts(period)
-                if len(parts) > _MOST_PARTS:
-                    return {}
-                for part in parts:
-                    self._count_alike(part, found)
+            if not (begin := self._count_alike(programs, found)):
+                continue
+            # Programs of one remainder along each axis begin at one place within a line.
+            periods = [self._period(programs.along(axis), begin) for axis in range(3)]
+            if prod(periods) > _MOST_PARTS:
+                for line in begin:
+                    del found[line]
+                continue
+            others = {line: parts for line, parts in found.items() if line not in begin}
+            divided = {line: found[line] for line in begin}
+            for part in programs.parts(periods):
+                for line in self._count_alike(part, divided):
+                    del divided[line]
+            found = others | divided
         basis = "programs differ only in where they begin"
-        return {line: self._judged(Traffic.sum(parts), basis) for line, parts in found.items()}
+        return {line: self._judged(line, Traffic.sum(parts), basis) for line, parts in found.items()}
 
-    def _count_alike(self, programs: Programs, found: dict[int, list[Traffic]]) -> int:
+    def _count_alike(self, programs: Programs, found: dict[int, list[Traffic]]) -> set[int]:
         """Count some programs at once, and give up the lines in which they differ.
 
-        Returns 1, or, where programs begin at different places within a line of memory, after how many of them the
-        places repeat; then nothing is counted.
+        Returns the lines that are not counted because the programs begin at several places within a line of memory.
         """
         executions = self._evaluated(programs)
         if self.evaluations[-1].is_ended:
             found.clear()
-            return 1
-        counted: list[tuple[int, Traffic]] = []
-        period = 1
+        counted: dict[int, list[Traffic]] = {line: [] for line in found}
+        begin: set[int] = set()
         for execution in executions:
             line = execution.operation.first_line
             if line not in found:
                 continue
-            traffic = self.counter.traffic(execution)
             if _differs(execution):
                 del found[line]
-            elif not traffic.is_known and _varies(execution.addresses):
-                step = gcd(execution.addresses.step, self.counter.hardware.line_bytes)
-                period = max(period, self.counter.hardware.line_bytes // step)
-            counted.append((line, traffic.often((programs.count, programs.count))))
-        if period > 1 and max(programs.apart) == 1:
-            return period
-        for line, traffic in counted:
-            if line in found:
-                found[line].append(traffic)
-        return 1
+                continue
+            traffic = self.counter.traffic(execution)
+            if not traffic.is_known and self._period_of(execution) > 1:
+                begin.add(line)
+            counted[line].append(traffic.often((programs.count, programs.count)))
+        for line in found.keys() - begin:
+            found[line] += counted[line]
+        return begin & found.keys()
+
+    def _period(self, programs: Programs, lines: set[int]) -> int:
+        """After how many programs the places repeat where they begin within a line of memory."""
+        if programs.count == 1:
+            return 1
+        executions = [one for one in self._evaluated(programs) if one.operation.first_line in lines]
+        return max(map(self._period_of, executions), default=1)
+
+    def _period_of(self, execution: Execution) -> int:
+        line_bytes = self.counter.hardware.line_bytes
+        return line_bytes // gcd(execution.addresses.step, line_bytes) if _varies(execution.addresses) else 1
 
     def _one_by_one(self, lines: Sequence[int], grid: tuple[int, int, int]) -> dict[int, _Total]:
         """All programs one after another, or a sample of them."""
@@ -274,13 +199,15 @@ class _Launch:
         size = count if count <= 2 * size else size
         chosen = sorted({(count - 1) * number // max(size - 1, 1) for number in range(size)})
         found = [self._program((at % grid[0], at // grid[0] % grid[1], at // grid[0] // grid[1])) for at in chosen]
-        every = len(chosen) == count
-        basis = f"each of {count} programs" if every else f"{len(chosen)} of {count} programs"
         totals: dict[int, _Total] = {}
         for line in lines:
-            traffic = Traffic.sum(part.get(line, Traffic()) for part in found).scaled(count / len(chosen))
-            judged = self._judged(traffic, basis)
-            totals[line] = judged if every else _Total(traffic, "sampled", basis)
+            reached = [part[line] for part in found if line in part]
+            traffic = Traffic.sum(reached).scaled(count / len(chosen)) if reached else None
+            if len(chosen) == count:
+                totals[line] = self._judged(line, traffic, f"each of {count} programs")
+                continue
+            judged = self._judged(line, traffic, f"{len(chosen)} of {count} programs")
+            totals[line] = judged if judged.traffic != traffic else replace(judged, certainty="sampled")
         return totals
 
     def _access(
@@ -290,7 +217,9 @@ class _Launch:
         line = operation.first_line
         executions = [one for found in self.evaluations for one in found.executions if one.operation is operation]
         shape = self.counter.shape(operation)
-        notes = dict.fromkeys(note for found in self.evaluations for note in found.notes)
+        said = [why for found in self.evaluations for other, why in found.unread if other == line]
+        if line in self._sampled():
+            said += [note for found in self.evaluations for note in found.notes]
         none = Traffic()
         return Access(
             operation=operation.name,
@@ -308,7 +237,7 @@ class _Launch:
             launch=total.traffic,
             certainty=total.certainty,
             basis=total.basis,
-            assumed=(*self._assumed(executions), *notes),
+            assumed=(*self._assumed(executions), *dict.fromkeys(said)),
         )
 
     def _assumed(self, executions: Iterable[Execution]) -> tuple[str, ...]:
@@ -338,7 +267,7 @@ def _whole(execution: Execution) -> Execution:
     return replace(execution, mask=mask, times=(1, 1) if times[1] >= FAR else times)
 
 
-def _by_line(executions: Iterable[Execution], counter: _Counter) -> dict[int, Traffic]:
+def _by_line(executions: Iterable[Execution], counter: Counter) -> dict[int, Traffic]:
     found: dict[int, list[Traffic]] = {}
     for execution in executions:
         found.setdefault(execution.operation.first_line, []).append(counter.traffic(execution))

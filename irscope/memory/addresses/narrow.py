@@ -1,57 +1,74 @@
-"""Which arguments keep an access narrow: those whose divisibility the compiler was not told."""
+"""Limits: the arguments that keep accesses narrow, because the compiler was not told their divisibility."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from irscope.ir.mlir.model import MlirModule, Operation, Value
+from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.layout.thread_map import ThreadMap
+from irscope.memory.addresses.accesses import Execution
 from irscope.memory.addresses.arguments import known_divisor
 from irscope.memory.addresses.evaluate import evaluate
-from irscope.memory.addresses.held import Held, Programs
+from irscope.memory.addresses.held import Programs
 from irscope.memory.addresses.kinds import kind_of
 from irscope.memory.addresses.lanes import widest_vector
 from irscope.memory.addresses.numbers import Source, atom
 
-__all__ = ["limiting_arguments"]
+__all__ = ["Limits"]
 
 _ENOUGH = 16
 """The divisor that Triton specialises on."""
+_WIDEST_BITS = 128
 
 
-def limiting_arguments(module: MlirModule, operation: Operation, threads: ThreadMap, wanted: int) -> tuple[str, ...]:
-    """The arguments without which being multiples of 16 an access cannot have `wanted` bits a lane.
+class Limits:
+    """What the compiler knows of a kernel: its arguments are any multiples of their known divisors."""
 
-    The kernel is evaluated as the compiler sees it, each argument being any multiple of its known divisor; and then as
-    if one after another were a multiple of 16. Empty if more is in the way than arguments.
-    """
-    kernel = module.kernel
-    if kernel is None:
-        return ()
-    divisors = {
-        value.name: known_divisor(attributes) for value, kind, attributes in kernel.parameters if kind_of(kind).bits > 1
-    }
-    loose = [name for name, divisor in divisors.items() if divisor % _ENOUGH]
+    def __init__(self, module: MlirModule) -> None:
+        self._module = module
+        self._parameters = [
+            (value, kind_of(kind).bits, known_divisor(attributes))
+            for value, kind, attributes in (module.kernel.parameters if module.kernel is not None else ())
+            if kind_of(kind).bits > 1
+        ]
+        self._known: dict[frozenset[str], Mapping[int, Execution]] = {}
 
-    def width(aligned: Iterable[str]) -> int:
-        return _width(module, operation, threads, {**divisors, **dict.fromkeys(aligned, _ENOUGH)})
+    def arguments(self, operation: Operation, threads: ThreadMap, wanted: int) -> tuple[str, ...]:
+        """The arguments without which being multiples of 16 an access cannot have `wanted` bits a lane.
 
-    if not loose or width(loose) < wanted:
-        return ()
-    return tuple(name for name in loose if width(other for other in loose if other != name) < wanted)
+        Empty if more is in the way than arguments.
+        """
+        execution = self._with(()).get(operation.first_line)
+        if execution is None:
+            return ()
+        depends = {source.text for source in execution.addresses.sources if source.kind == "argument"}
+        if execution.mask is not None:
+            depends |= {source.text for source in execution.mask.sources if source.kind == "argument"}
+        loose = [value.name for value, _, divisor in self._parameters if divisor % _ENOUGH and value.name in depends]
+
+        def is_wide(aligned: Iterable[str]) -> bool:
+            found = self._with(aligned).get(operation.first_line)
+            return found is not None and _width(found, threads) >= wanted
+
+        if not loose or not is_wide(loose):
+            return ()
+        return tuple(name for name in loose if not is_wide(other for other in loose if other != name))
+
+    def _with(self, aligned: Iterable[str]) -> Mapping[int, Execution]:
+        """The first execution of each line, if some arguments were multiples of 16."""
+        key = frozenset(aligned)
+        if key not in self._known:
+            held = {
+                value: atom(Source("argument", value.name), bits, _ENOUGH if value.name in key else divisor)
+                for value, bits, divisor in self._parameters
+            }
+            executions = evaluate(self._module, held, Programs()).executions
+            self._known[key] = {one.operation.first_line: one for one in reversed(executions)}
+        return self._known[key]
 
 
-def _width(module: MlirModule, operation: Operation, threads: ThreadMap, divisors: dict[str, int]) -> int:
-    """The bits of the access's widest vector, if its arguments have these divisors."""
-    kernel = module.kernel
-    held: dict[Value, Held] = {}
-    for value, kind, _ in kernel.parameters if kernel is not None else ():
-        if value.name in divisors:
-            held[value] = atom(Source("argument", value.name), kind_of(kind).bits, divisors[value.name])
-    for execution in evaluate(module, held, Programs()).executions:
-        if execution.operation is operation and not execution.is_box:
-            bits = max(execution.element_bits, 1)
-            most = max(128 // bits, 1)
-            given = (threads, execution.addresses, execution.mask, max(bits // 8, 1))
-            return bits * widest_vector(*given, most, aligned=True)
-    return 0
+def _width(execution: Execution, threads: ThreadMap) -> int:
+    """The bits of the widest vector."""
+    bits = max(execution.element_bits, 1)
+    given = (threads, execution.addresses, execution.mask, max(bits // 8, 1))
+    return bits * widest_vector(*given, max(_WIDEST_BITS // bits, 1), aligned=True)
