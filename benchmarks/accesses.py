@@ -1,8 +1,7 @@
 """How long global accesses take to evaluate and count: python benchmarks/accesses.py.
 
-First a tile of 128×256 over three programs; then `--costs` of the flash attention of examples/, beside its compile. Both
-need Triton and torch to record with, and no GPU. Processor time, best of five: the second run of a capture finds its
-texts read, as the second table of a report does.
+First a tile of 128×256 over three programs; then `--costs` of the flash attention of examples/, beside its compile.
+Both need Triton and torch to record with, and no GPU. Processor time, of the first run and the best of five.
 """
 
 from __future__ import annotations

@@ -167,7 +167,7 @@ def _summary(access: Access) -> str:
     if not total.executions[1]:
         return "is never executed in this launch"
     if total.units[1] >= MOST and not total.units[0] and not access.bits_a_lane:
-        return "its addresses are not known"
+        return f"it is not known what it asks for: {access.basis}"
     unit = "sectors" if access.unit_bytes == _SECTOR_BYTES else f"lines of {access.unit_bytes} bytes"
     parts = [f"{access.bits_a_lane} bits a lane" if access.bits_a_lane else "a block, asked for by one thread"]
     parts.append(f"{_text(total.units)} {unit} (ideal {_text(total.ideal_units)}, least {_text(total.least_units)})")

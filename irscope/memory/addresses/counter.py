@@ -23,6 +23,8 @@ from irscope.memory.addresses.numbers import Tokens
 __all__ = ["Counter", "Hardware", "Shape"]
 
 _WIDEST_BITS = 128
+_MOST_BITS = 22
+"""Of the inputs of a layout whose places are written out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +70,10 @@ class Counter:
             None if mask is None else (mask.known.shape, mask.known.tobytes(), _open(mask.tokens)),
         )
         if key not in self.known:
-            size = max(execution.element_bits // 8, 1)
             lanes = self._lanes(execution)
+            if lanes is None:
+                return Traffic.unknown()
+            size = max(execution.element_bits // 8, 1)
             units = (self.hardware.unit_bytes, self.hardware.line_bytes)
             self.known[key] = counted(lanes, addresses, mask, size, *units)
         found = self.known[key].often(execution.times)
@@ -79,7 +83,7 @@ class Counter:
         """How the instructions of an operation are."""
         return next((shape for (line, _), shape in self.shapes.items() if line == operation.first_line), Shape())
 
-    def _lanes(self, execution: Execution) -> Lanes:
+    def _lanes(self, execution: Execution) -> Lanes | None:
         operation, addresses = execution.operation, execution.addresses
         key = (operation.first_line, execution.warps)
         if key not in self.lanes:
@@ -87,8 +91,10 @@ class Counter:
             if execution.is_box:
                 found = box_lanes(prod(addresses.shape))
             else:
-                threads = self.threads_of(operation) if addresses.shape else None
-                threads = threads or scalar_map(execution.warps, self.hardware.warp_size)
+                scalar = scalar_map(execution.warps, self.hardware.warp_size)
+                threads = self.threads_of(operation) if addresses.shape else scalar
+                if threads is None or threads.shape != addresses.shape or threads.layout.in_bits > _MOST_BITS:
+                    return None
                 width, possible = self._widths(execution, threads)
                 found = lanes_of(threads, width, once=ACCESSES[operation.name] != "load")
                 bits = execution.element_bits

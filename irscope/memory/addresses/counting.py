@@ -169,7 +169,7 @@ class _Parts:
 
 def _heads(values: Integers) -> Truths:
     """Which values differ from the one before."""
-    return np.concatenate([[True] * (values.size > 0), values[1:] != values[:-1]])
+    return np.concatenate([np.ones(min(values.size, 1), np.bool_), values[1:] != values[:-1]])
 
 
 def _distinct_of_rows(values: Integers, active: Truths) -> Integers:

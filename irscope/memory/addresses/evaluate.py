@@ -35,6 +35,8 @@ _MOST_TURNS = 256
 _WARPS = re.compile(r"num_warps\((\d{1,3})\)")
 # "ttg.num-warps" = 4 : i32
 _MODULE_WARPS = re.compile(r'"ttg\.num-warps" = (\d{1,3})\b')
+# tt.get_program_id x : i32      "tt.get_program_id"() <{axis = 0 : i32}>
+_PROGRAM_AXIS = re.compile(r"tt\.get_(?:program_id|num_programs) ([xyz])\b")
 # tt.call @helper__i32(%a, %b) : …
 _SYMBOL = re.compile(r'@([\w$.]+|"[^"\n]{1,400}")')
 
@@ -355,9 +357,8 @@ def _either(condition: Number, sides: Sequence[Held]) -> Held | None:
 
 
 def _axis(operation: Operation) -> int:
-    # tt.get_program_id x : i32      "tt.get_program_id"() <{axis = 0 : i32}>
-    words = operation.text.partition("program_id ")[2] or operation.text.partition("num_programs ")[2]
-    return "xyz".index(words[0]) if words[:1] in ("x", "y", "z") else attribute(operation, "axis")
+    match = _PROGRAM_AXIS.search(operation.text)
+    return "xyz".index(match[1]) if match else attribute(operation, "axis")
 
 
 _CONTROL: dict[str, Callable[[_Runner, Operation, Place], None]] = {

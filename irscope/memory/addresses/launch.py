@@ -30,7 +30,7 @@ from irscope.memory.addresses.numbers import FAR, Number, Source
 
 __all__ = ["accesses_of"]
 
-_SAMPLE_WORK = 12_000
+_SAMPLE_WORK = 24_000
 """Operations that the evaluation of programs one by one may take."""
 _LEAST_SAMPLE, _MOST_SAMPLE = 4, 256
 _MOST_PARTS = 32
@@ -218,6 +218,8 @@ class _Launch:
         executions = [one for found in self.evaluations for one in found.executions if one.operation is operation]
         shape = self.counter.shape(operation)
         said = [why for found in self.evaluations for other, why in found.unread if other == line]
+        if executions and not shape.strides and executions[0].addresses.shape:
+            said.append("the layout has no map")
         if line in self._sampled():
             said += [note for found in self.evaluations for note in found.notes]
         none = Traffic()

@@ -281,6 +281,20 @@ def test_a_condition_that_is_not_known_leaves_both_branches_possible() -> None:
     assert after.addresses.tokens is not None
 
 
+def test_names_of_values_decide_nothing() -> None:
+    """A Python variable may be called what an operation is."""
+    found = run(
+        """    %program_id = tt.get_program_id y : i32
+    %num_programs = tt.get_num_programs z : i32
+    %at = arith.muli %program_id, %num_programs : i32
+    %wide = arith.extsi %at : i32 to i64
+    %ptr = tt.int_to_ptr %wide : i64 -> !tt.ptr<f32>
+    tt.store %ptr, %at : !tt.ptr<f32>""",
+        programs=Programs((3, 5, 7), (1, 1, 1), (10, 11, 13)),
+    )
+    assert found.executions[0].addresses.value == 5 * 13
+
+
 HOSTILE = [
     "%0 = tt.make_range {end = 999999999 : i32, start = 0 : i32} : tensor<999999999xi32, #b>",
     "%0 = tt.splat %n : i32 -> tensor<1048576x1048576xi32, #b>",
