@@ -89,6 +89,8 @@ class Access:
     unit_bytes: int
     """Size of the units counted: on NVIDIA 32, a sector; on AMD that of a cache line."""
     line_bytes: int
+    each: Traffic
+    """Of one execution: the first one that was evaluated."""
     first: Traffic
     """Of the launch's first program, in all its executions."""
     inner: Traffic
@@ -106,5 +108,6 @@ class Access:
     @property
     def mark(self) -> str:
         """The certainty in words, with how it is known."""
-        how = {"exact": "exact", "range": "between these bounds", "sampled": "sampled"}[self.certainty]
-        return f"{how}: {self.basis}"
+        if self.certainty == "exact":
+            return "exact"
+        return f"{'between these bounds' if self.certainty == 'range' else 'sampled'}: {self.basis}"

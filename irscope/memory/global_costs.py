@@ -169,12 +169,18 @@ def _summary(access: Access) -> str:
     if total.units[1] >= MOST and not total.units[0] and not access.bits_a_lane:
         return f"it is not known what it asks for: {access.basis}"
     unit = "sectors" if access.unit_bytes == _SECTOR_BYTES else f"lines of {access.unit_bytes} bytes"
-    parts = [f"{access.bits_a_lane} bits a lane" if access.bits_a_lane else "a block, asked for by one thread"]
-    parts.append(f"{_text(total.units)} {unit} (ideal {_text(total.ideal_units)}, least {_text(total.least_units)})")
+    width = f"{access.bits_a_lane} bits a lane" if access.bits_a_lane else "a block, asked for by one thread"
+    endless = total.executions[1] >= MOST
+    shown = access.each if endless else total
+    parts = [
+        f"{width}: {_text(shown.units)} {unit} (ideal {_text(shown.ideal_units)}, least {_text(shown.least_units)})"
+    ]
     if access.line_bytes != access.unit_bytes:
-        parts.append(f"{_text(total.lines)} lines")
-    if total.masked_lanes[1]:
-        parts.append(f"{_text(total.masked_lanes)} lanes masked off")
+        parts.append(f"{_text(shown.lines)} lines")
+    if shown.masked_lanes[1]:
+        parts.append(f"{_text(shown.masked_lanes)} {'lanes masked off' if access.bits_a_lane else 'out of bounds'}")
+    if endless:
+        return f"{', '.join(parts)}; each time, it is not known how often"
     return f"{', '.join(parts)}; {access.mark}"
 
 

@@ -55,6 +55,8 @@ class Counter:
     lanes: dict[tuple[int, int], Lanes] = field(default_factory=dict[tuple[int, int], Lanes])
     shapes: dict[tuple[int, int], Shape] = field(default_factory=dict[tuple[int, int], Shape])
     known: dict[object, Traffic] = field(default_factory=dict[object, Traffic])
+    each: dict[int, Traffic] = field(default_factory=dict[int, Traffic])
+    """Line → the traffic of its first execution."""
 
     def traffic(self, execution: Execution) -> Traffic:
         """The traffic of all executions that one stands for."""
@@ -76,6 +78,7 @@ class Counter:
             size = max(execution.element_bits // 8, 1)
             units = (self.hardware.unit_bytes, self.hardware.line_bytes)
             self.known[key] = counted(lanes, addresses, mask, size, *units)
+            self.each.setdefault(execution.operation.first_line, self.known[key])
         found = self.known[key].often(execution.times)
         return found.scaled(1 / execution.share) if execution.share < 1 else found
 

@@ -233,6 +233,7 @@ class _Launch:
             strides=shape.strides,
             unit_bytes=self.counter.hardware.unit_bytes,
             line_bytes=self.counter.hardware.line_bytes,
+            each=self.counter.each.get(line, none),
             first=first.get(line, none),
             inner=inner.get(line, none),
             last=last.get(line, none),

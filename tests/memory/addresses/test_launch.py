@@ -28,9 +28,9 @@ accessing = pytest.importorskip("tests.memory.addresses.accessing")
 FIGURES = ("units", "lines", "bytes", "ideal_units", "instructions", "masked_lanes", "executions")
 
 
-@pytest.fixture(scope="module")
-def captures() -> dict[str, Capture]:
-    return {one.name: one for one in irscope.record_all(Path(accessing.__file__), target="cuda:90")}
+@pytest.fixture(scope="module", params=["cuda:90", "hip:gfx942"])
+def captures(request: pytest.FixtureRequest) -> dict[str, Capture]:
+    return {one.name: one for one in irscope.record_all(Path(accessing.__file__), target=request.param)}
 
 
 def threads_at(capture: Capture, line: int) -> ThreadMap | None:
@@ -40,22 +40,25 @@ def threads_at(capture: Capture, line: int) -> ThreadMap | None:
     rows = {
         (one.encoding.text, one.shape): one for one in (DescribedLayout(r, capture.target) for r in capture.layouts)
     }
-    for kind in read_types(text.split("\n")[line - 1]):
-        if kind.pointee:
-            encoding = read_encoding(resolve_aliases(kind.encoding, aliases))
-            return rows[encoding.text, own_shape(encoding, kind)[0]].threads
+    kinds = read_types(text.split("\n")[line - 1].partition(" = ")[2] or text.split("\n")[line - 1])
+    for kind in sorted((one for one in kinds if one.form == "tensor"), key=lambda one: not one.pointee):
+        encoding = read_encoding(resolve_aliases(kind.encoding, aliases))
+        return rows[encoding.text, own_shape(encoding, kind)[0]].threads
     return None
 
 
+UNIT_BYTES = {"cuda": 32, "hip": 128}
+
+
 def by_hand(
-    touched: Any, threads: ThreadMap | None, warps: int, bits: int, size: int, once: bool, base: int
+    touched: Any, threads: ThreadMap | None, warps: int, bits: int, size: int, once: bool, base: int, unit: int = 32
 ) -> Traffic:
     """One execution, lane by lane."""
     elements, mask = touched
     address = (base + elements.astype(np.int64) * size).reshape(-1).tolist()
     held = np.broadcast_to(mask, elements.shape).reshape(-1).tolist()
     instructions = units = lines = asked = ideal = masked = 0
-    for lanes in warp_instructions(threads, warps, max(bits // 8 // size, 1), once):
+    for lanes in warp_instructions(threads, warps, max(bits // 8 // size, 1), once, 64 if unit == 128 else 32):
         instructions += 1
         touched_bytes: set[int] = set()
         for element in lanes:
@@ -64,19 +67,21 @@ def by_hand(
                 continue
             asked += max(bits // 8, size)
             touched_bytes.update(range(address[element], address[element] + max(bits // 8, size)))
-        units += len({one // 32 for one in touched_bytes})
+        units += len({one // unit for one in touched_bytes})
         lines += len({one // 128 for one in touched_bytes})
-        ideal += -(-len(touched_bytes) // 32)
+        ideal += -(-len(touched_bytes) // unit)
     values = {"units": units, "lines": lines, "bytes": asked, "ideal_units": ideal, "instructions": instructions,
               "masked_lanes": masked, "executions": 1}  # fmt: skip
     return Traffic(**{name: (value, value) for name, value in values.items()})
 
 
-def warp_instructions(threads: ThreadMap | None, warps: int, width: int, once: bool) -> Iterator[list[int]]:
+def warp_instructions(
+    threads: ThreadMap | None, warps: int, width: int, once: bool, lanes_of_a_scalar: int
+) -> Iterator[list[int]]:
     """The first element of each lane that takes part, of every warp instruction."""
     if threads is None:
         for warp in range(warps):
-            yield ([0] if warp == 0 else []) if once else [0] * 32
+            yield ([0] if warp == 0 else []) if once else [0] * lanes_of_a_scalar
         return
     for block, warp in product(range(threads.blocks), range(threads.warps)):
         for register in range(0, threads.registers, width):
@@ -115,6 +120,33 @@ def test_every_access_by_hand(captures: dict[str, Capture]) -> None:
     assert counted >= 80
 
 
+@pytest.mark.parametrize("name", ["rows", "words", "dropped"])
+def test_what_data_decides_lies_between_the_bounds(captures: dict[str, Capture], name: str) -> None:
+    """For random indices, for equal ones and for ones far apart; the last two reach the bounds."""
+    case = accessing.OF_DATA[name]
+    capture = captures[name]
+    (access,) = [one for cost in costs_of(capture) if (one := cost.access) is not None and one.argument == "table"]
+    assert access.certainty == "range"
+    assert any(text.startswith("depends on data of tt.load") for text in access.assumed)
+    size = 2 if name == "rows" else 4
+    threads, warps = threads_at(capture, access.line), capture.launch.option("num_warps")
+    random = np.random.default_rng(0)
+    seen: dict[str, list[int]] = {figure: [] for figure in FIGURES}
+    same, apart = np.zeros(128, np.int64), np.arange(128) * 64
+    for indices in (same, apart, same + 1, *(random.integers(0, 1000, 128) for _ in range(6))):
+        launch: list[Traffic] = []
+        for program in range(case.grid[0]):
+            (touched,) = case.model((program, 0, 0), indices)["load table"]
+            launch.append(by_hand(touched, threads, warps, access.bits_a_lane, size, False, 0, access.unit_bytes))
+        total = Traffic.sum(launch)
+        for figure in FIGURES:
+            seen[figure].append(getattr(total, figure)[0])
+    for figure in FIGURES:
+        low, high = getattr(access.launch, figure)
+        assert low <= min(seen[figure]) <= max(seen[figure]) <= high, figure
+    assert (min(seen["units"]), max(seen["units"])) == access.launch.units
+
+
 def differences(capture: Capture, case: Any) -> Iterator[str]:
     accesses = [cost.access for cost in costs_of(capture) if cost.access is not None]
     grid = (*case.grid, 1, 1)[:3]
@@ -122,6 +154,7 @@ def differences(capture: Capture, case: Any) -> Iterator[str]:
     record = capture.launch.record
     assert record is not None
     warps = capture.launch.option("num_warps")
+    unit = UNIT_BYTES[capture.target.backend]
     for key in case.model((0, 0, 0)):
         action, name = key.split()
         actions = ("load", "copy") if action == "load" else (action,)
@@ -137,8 +170,8 @@ def differences(capture: Capture, case: Any) -> Iterator[str]:
         touched = {program: case.model(program)[key] for program in programs}
         if own[0].bits_a_lane:
             once = own[0].action != "load"
-            hand = {at: Traffic.sum(by_hand(one, threads, warps, own[0].bits_a_lane, size, once, base) for one in rows)
-                    for at, rows in touched.items()}  # fmt: skip
+            given = (threads, warps, own[0].bits_a_lane, size, once, base, unit)
+            hand = {at: Traffic.sum(by_hand(one, *given) for one in rows) for at, rows in touched.items()}
         else:
             hand = {at: Traffic.sum(box_by_hand(one, size) for one in rows) for at, rows in touched.items()}
         figures = FIGURES[:4] if case.is_pipelined else FIGURES
