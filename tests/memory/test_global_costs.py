@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -136,3 +139,15 @@ def test_rows_that_do_not_begin_on_a_line_are_seen(width: int) -> None:
 def test_json_holds_the_figures() -> None:
     for row in as_json(costs_of(capture())):
         assert (row["access"] is None) == (row["kind"] != "global")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "needs"),
+    [(["--help"], False), (["show", str(DATA / "matmul-cuda-80.irscope")], False),
+     (["layout", str(DATA / "matmul-cuda-80.irscope"), "--costs"], True)],
+)  # fmt: skip
+def test_numpy_is_imported_where_addresses_are(arguments: list[str], needs: bool) -> None:
+    """It takes longer to import than most commands run."""
+    command = [sys.executable, "-X", "importtime", "-m", "irscope", *arguments]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (re.search(r"\| +numpy$", answer.stderr, re.MULTILINE) is not None) == needs

@@ -20,7 +20,7 @@ PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"
 """In the order of MLIR's numbers for them."""
 _UNBOUNDED = 1 << 62
 
-Truths = NDArray[np.bool_]
+_Truths = NDArray[np.bool_]
 
 
 def compared(predicate: str, one: Number, other: Number) -> Number:
@@ -62,10 +62,10 @@ def _in_order(number: Number) -> Integers:
     return (number.known & mask) ^ np.int64(-(1 << 63) if number.bits == 64 else 0)
 
 
-_HOLDS: dict[str, Callable[[Integers, Integers], Truths]] = {
+_HOLDS: dict[str, Callable[[Integers, Integers], _Truths]] = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
 }  # fmt: skip
-_Bounds = Callable[[Integers, Integers], Truths]
+_Bounds = Callable[[Integers, Integers], _Truths]
 _DECIDED: dict[str, tuple[_Bounds, _Bounds]] = {
     "eq": (lambda low, high: (low == 0) & (high == 0), lambda low, high: (low > 0) | (high < 0)),
     "ne": (lambda low, high: (low > 0) | (high < 0), lambda low, high: (low == 0) & (high == 0)),

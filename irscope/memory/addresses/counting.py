@@ -26,7 +26,7 @@ from irscope.memory.addresses.numbers import Number
 __all__ = ["counted"]
 
 Integers = NDArray[np.int64]
-Truths = NDArray[np.bool_]
+_Truths = NDArray[np.bool_]
 _Bytes = tuple[Integers, Integers]
 
 
@@ -76,7 +76,7 @@ def _groups(addresses: Number, lanes: Lanes) -> Integers | None:
     return np.unique(tokens, return_inverse=True)[1].reshape(-1)[lanes.elements]
 
 
-def _active(mask: Number | None, lanes: Lanes) -> tuple[Truths, Truths]:
+def _active(mask: Number | None, lanes: Lanes) -> tuple[_Truths, _Truths]:
     """The lanes that surely access memory, and those that may."""
     if mask is None:
         return lanes.takes_part, lanes.takes_part
@@ -88,12 +88,12 @@ def _active(mask: Number | None, lanes: Lanes) -> tuple[Truths, Truths]:
     return holds & known, (holds | ~known) & lanes.takes_part
 
 
-def _each(figure: Callable[[Truths], _Bytes], surely: Truths, perhaps: Truths) -> list[_Bytes]:
+def _each(figure: Callable[[_Truths], _Bytes], surely: _Truths, perhaps: _Truths) -> list[_Bytes]:
     found = figure(surely)
     return [found, found if surely is perhaps else figure(perhaps)]
 
 
-def _both(figure: Callable[[Truths], Span], surely: Truths, perhaps: Truths) -> Span:
+def _both(figure: Callable[[_Truths], Span], surely: _Truths, perhaps: _Truths) -> Span:
     low, high = figure(surely)
     return (low, high) if surely is perhaps else (low, figure(perhaps)[1])
 
@@ -113,7 +113,7 @@ class _Parts:
         self.size = size
         self.step = step
 
-    def units(self, rows: Integers, active: Truths, unit: int) -> Span:
+    def units(self, rows: Integers, active: _Truths, unit: int) -> Span:
         """Distinct units of each row, summed: the fewest and the most, wherever the tokens begin."""
         step = gcd(self.step, unit)
         totals = [self._units_at(rows, active, unit, shift) for shift in range(0, unit, step)] if step else []
@@ -127,7 +127,7 @@ class _Parts:
         least, most = counts.min(axis=0), counts.max(axis=0)
         return int(_greatest(keys, least).sum()), int(most.sum())
 
-    def _units_at(self, rows: Integers, active: Truths, unit: int, shift: int) -> tuple[Integers, Integers]:
+    def _units_at(self, rows: Integers, active: _Truths, unit: int, shift: int) -> tuple[Integers, Integers]:
         """(row, distinct units) of each row and token."""
         starts = self.starts + shift
         first = starts // unit
@@ -152,7 +152,7 @@ class _Parts:
         own = np.broadcast_to(rows[:, None], self.starts.shape)
         return own if self.groups is None else own * self.tokens + self.groups
 
-    def distinct_bytes(self, rows: Integers, active: Truths) -> tuple[Integers, Integers]:
+    def distinct_bytes(self, rows: Integers, active: _Truths) -> tuple[Integers, Integers]:
         """The fewest and the most distinct bytes of each row that has any."""
         owners, starts = self._owners(rows)[active], self.starts[active]
         if not starts.size:
@@ -167,12 +167,12 @@ class _Parts:
         return np.maximum.reduceat(sums, heads), np.add.reduceat(sums, heads)
 
 
-def _heads(values: Integers) -> Truths:
+def _heads(values: Integers) -> _Truths:
     """Which values differ from the one before."""
     return np.concatenate([np.ones(min(values.size, 1), np.bool_), values[1:] != values[:-1]])
 
 
-def _distinct_of_rows(values: Integers, active: Truths) -> Integers:
+def _distinct_of_rows(values: Integers, active: _Truths) -> Integers:
     """The number of distinct values in each row, of active lanes."""
     rows, lanes, pieces = values.shape
     # An inactive lane repeats a value of an active one, or stands alone.

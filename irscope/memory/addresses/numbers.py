@@ -29,7 +29,7 @@ __all__ = [
 
 Integers = NDArray[np.int64]
 Tokens = NDArray[np.uint64]
-SourceKind = Literal["argument", "program", "turn", "data", "operation"]
+_SourceKind = Literal["argument", "program", "turn", "data", "operation"]
 
 FAR = 1 << 100
 """A bound that says nothing."""
@@ -39,7 +39,7 @@ FAR = 1 << 100
 class Source:
     """Where an unknown part comes from."""
 
-    kind: SourceKind
+    kind: _SourceKind
     text: str
 
 

@@ -64,11 +64,11 @@ def attribute(operation: Operation, name: str) -> int:
 
 
 def _constant(operation: Operation, _: Sequence[Number], kind: Kind) -> Number:
-    return constant_of(operation.text, kind)
+    return _constant_of(operation.text, kind)
 
 
 @lru_cache(maxsize=4096)
-def constant_of(text: str, kind: Kind) -> Number:
+def _constant_of(text: str, kind: Kind) -> Number:
     """The number that `arith.constant` makes; raises ValueError for one that is not made of integers."""
     written = text.partition("arith.constant ")[2]
     if written.startswith("{"):
