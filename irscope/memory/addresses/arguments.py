@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from irscope.ir.mlir.model import Operation, Value
+from irscope.ir.mlir.tokens import split_commas
 from irscope.ir.mlir.types import element_bits
-from irscope.memory.addresses.descriptors import Descriptor
+from irscope.memory.addresses.descriptors import Descriptor, block_type
 from irscope.memory.addresses.held import Held, Opaque
 from irscope.memory.addresses.kinds import kind_of
 from irscope.memory.addresses.numbers import Number, Source, add, atom, constant
@@ -22,8 +23,6 @@ _STORAGE_BYTES = 512
 
 # tt.divisibility = 16 : i32
 _DIVISIBILITY = re.compile(r"tt\.divisibility = (\d{1,9})")
-# !tt.tensordesc<64x32xf32, #shared>
-_BLOCK = re.compile(r"tensordesc<(?:tensor<)?((?:\d{1,9}x){1,8})(\w{1,20})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +34,8 @@ class Arguments:
     """Name → what was assumed: said with the accesses that depend on it."""
     is_recorded: bool = True
     """Whether it is known what the launch was given."""
+    stand_ins: tuple[str, ...] = ()
+    """What a virtual GPU took some of it to be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,43 +54,60 @@ def known_divisor(attributes: str) -> int:
 def read_arguments(kernel: Operation, launch: Launch) -> Arguments:
     """The parameters of a kernel, from the record of its launch as far as there is one."""
     parameters = [_Parameter(value, kind, known_divisor(attributes)) for value, kind, attributes in kernel.parameters]
-    found = Arguments({}, {}, launch.record is not None)
+    found = Arguments({}, {}, launch.record is not None, tuple(dict.fromkeys(_stand_ins(launch))))
     for name, row, own in _paired(parameters, launch):
-        if own[0].kind.startswith("!tt.ptr<") and not _is_descriptor(launch, name):
+        is_block = len(own) > 1 or "tensordesc" in own[0].kind
+        if own[0].kind.startswith("!tt.ptr<") and not is_block:
             found.held[own[0].value] = _pointer(name, row, own[0].divisor, found.assumed)
-        elif len(own) > 1 or "tensordesc" in own[0].kind:
+        elif is_block:
             _describe(name, row, own, found)
         else:
             found.held[own[0].value] = _scalar(name, row, own[0], found.assumed)
     return found
 
 
-def _is_descriptor(launch: Launch, name: str) -> bool:
-    return dict(launch.signature).get(name, "").startswith("tensordesc")
-
-
 def _paired(
     parameters: Sequence[_Parameter], launch: Launch
 ) -> Iterator[tuple[str, Argument | None, Sequence[_Parameter]]]:
-    """(name, record, its parameters in the IR) of each argument, in order: a descriptor has several parameters."""
-    record = launch.record
-    rows = [name for name, kind in launch.signature if kind != "constexpr"]
-    at = 0
-    sizes = [_parameters_of(name, parameters, launch) for name in rows]
-    spare = len(parameters) - sum(size for size in sizes if size)
-    groups = sizes.count(0)
-    for name, size in zip(rows, sizes, strict=True):
-        own = parameters[at : at + (size or spare // max(groups, 1))]
-        at += len(own)
-        if own:
-            yield name, record.argument(name) if record is not None else None, own
-    for parameter in parameters[at:]:
-        yield parameter.value.name.lstrip("%"), None, [parameter]
+    """(name, record, its parameters in the IR) of each argument, in order: a descriptor has several parameters.
+
+    Without a record of each where the parameters do not fit the signature.
+    """
+    rows = [row for name, kind in launch.signature for row in _elements(name, kind)]
+    descriptors = sum(_is_descriptor(kind) for _, kind in rows)
+    each = (len(parameters) - len(rows)) // descriptors + 1 if descriptors else 1
+    sizes = [each if _is_descriptor(kind) else 1 for _, kind in rows]
+    starts = [sum(sizes[:number]) for number in range(len(sizes))]
+    fits = sum(sizes) == len(parameters) and all(
+        _is_descriptor(kind) or kind.startswith("*") == parameters[at].kind.startswith("!tt.ptr<")
+        for (_, kind), at in zip(rows, starts, strict=True)
+    )
+    if not fits:
+        yield from ((parameter.value.name.lstrip("%"), None, [parameter]) for parameter in parameters)
+        return
+    for (name, _), at, size in zip(rows, starts, sizes, strict=True):
+        yield name, launch.record.argument(name) if launch.record is not None else None, parameters[at : at + size]
 
 
-def _parameters_of(name: str, parameters: Sequence[_Parameter], launch: Launch) -> int:
-    """The number of parameters of an argument; 0 for a descriptor, which has as many as are left."""
-    return 0 if _is_descriptor(launch, name) else 1
+def _elements(name: str, kind: str) -> list[tuple[str, str]]:
+    """(path, type) of an argument, or of each element of a tuple, but for constants."""
+    if kind.startswith("(") and kind.endswith(")"):
+        # ('i32', 'constexpr', '*fp32')
+        parts = [part.strip("'\" ") for part in split_commas(kind[1:-1]) if part]
+        return [row for number, part in enumerate(parts) for row in _elements(f"{name}[{number}]", part)]
+    return [] if kind == "constexpr" else [(name, kind)]
+
+
+def _is_descriptor(kind: str) -> bool:
+    return kind.startswith("tensordesc")
+
+
+def _stand_ins(launch: Launch) -> Iterator[str]:
+    for assumption in launch.assumptions:
+        for decision in assumption.decided:
+            if decision.kind in ("argument", "grid") and not assumption.given:
+                what = f"argument {decision.what}" if decision.kind == "argument" else "the grid"
+                yield f"{what} comes from a stand-in: {assumption.name} was taken to be {assumption.value}"
 
 
 def _pointer(name: str, row: Argument | None, divisor: int, assumed: dict[str, str]) -> Number:
@@ -152,10 +170,9 @@ def _describe(name: str, row: Argument | None, own: Sequence[_Parameter], found:
     if "tensordesc" not in own[0].kind:
         found.held[own[0].value] = base
         return
-    match = _BLOCK.search(own[0].kind)
-    if row is None or match is None or not rank or len(strides) != rank:
+    if row is None or not rank or len(strides) != rank:
         return
-    element = element_bits(match[2]) // 8
+    element = block_type(own[0].kind)[1] // 8
     found.held[own[0].value] = Descriptor(
         base, tuple(constant(size, 64) for size in sizes), tuple(constant(stride * element, 64) for stride in strides)
     )

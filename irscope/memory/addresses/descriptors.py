@@ -20,7 +20,7 @@ from irscope.memory.addresses.kinds import Kind
 from irscope.memory.addresses.numbers import Number, add, constant, multiply
 from irscope.memory.addresses.rules import RULES
 
-__all__ = ["Descriptor", "block_addresses", "made_descriptor", "tensormap"]
+__all__ = ["Descriptor", "block_addresses", "block_type", "made_descriptor", "tensormap"]
 
 # !tt.tensordesc<128x64xf16, #shared>      !tt.tensordesc<tensor<128x64xf16>>
 _TYPE = re.compile(r"tensordesc<(?:tensor<)?((?:\d{1,9}x){1,8})(\w{1,20})")
@@ -47,7 +47,7 @@ def made_descriptor(
         return made if isinstance(made, Descriptor) else None
     if operation.name == "tt.make_tensor_descriptor":
         rank = (len(operands) - 1) // 2
-        elements = _block(operation.text)[1]
+        elements = block_type(operation.text)[1]
         size = constant(elements // 8, 64)
         strides = tuple(multiply(_wide(number(value)), size) for value in operands[1 + rank : 1 + 2 * rank])
         return Descriptor(number(operands[0]), tuple(map(number, operands[1 : 1 + rank])), strides)
@@ -74,7 +74,7 @@ def block_addresses(
     operation: Operation, number: Callable[[Value], Number], descriptor: Descriptor
 ) -> tuple[Number, Number, int]:
     """(addresses in bytes, which of them are within bounds, bits of an element) of the block that is accessed."""
-    block, bits = _block(operation.text)
+    block, bits = block_type(operation.text)
     indices = list(map(number, operation.operands[1 : 1 + len(descriptor.sizes)]))
     address, inside = descriptor.base, constant(-1, 1)
     if indices[0].shape:
@@ -97,7 +97,8 @@ def block_addresses(
 
 
 @lru_cache(maxsize=1024)
-def _block(text: str) -> tuple[tuple[int, ...], int]:
+def block_type(text: str) -> tuple[tuple[int, ...], int]:
+    """(shape, bits of an element) of the block that a descriptor's type gives; raises ValueError if there is none."""
     match = _TYPE.search(text)
     if match is None:
         raise ValueError("no type of a descriptor")

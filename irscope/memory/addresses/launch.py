@@ -217,7 +217,8 @@ class _Launch:
         line = operation.first_line
         executions = [one for found in self.evaluations for one in found.executions if one.operation is operation]
         shape = self.counter.shape(operation)
-        said = [why for found in self.evaluations for other, why in found.unread if other == line]
+        said = [*self.arguments.stand_ins]
+        said += [why for found in self.evaluations for other, why in found.unread if other == line]
         if executions and not shape.strides and executions[0].addresses.shape:
             said.append("the layout has no map")
         if line in self._sampled():

@@ -232,6 +232,20 @@ def unaligned(x, out, BLOCK: tl.constexpr):
 
 
 @model
+def in_tuples_model(pid):
+    o = pid[0] * 256 + up_to(256)
+    return {"load pointers[0]": [(o, o < 500)], "store pointers[1]": [(o * 3, o < 500)]}
+
+
+@case((2,), lambda: ((t(512), t(2049)[1:]), (1, 3), 500), BLOCK=256)
+@triton.jit
+def in_tuples(pointers, sizes, n, BLOCK: tl.constexpr):
+    o = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(pointers[0] + o * sizes[0], mask=o < n)
+    tl.store(pointers[1] + o * sizes[1], v, mask=o < n)
+
+
+@model
 def clamped_model(pid):
     o = pid[0] * 256 + up_to(256)
     return {"load x": [(np.minimum(np.maximum(o - 3, 0), 499), True)], "store out": [(o, True)]}
