@@ -30,7 +30,7 @@ from irscope.record.triton import api as triton_api
 from irscope.record.process.assembly import Assembly
 from irscope.record.compile.watch import Watch, watch_compiles
 from irscope.record.process.codec import MessageWriter
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import RecordRequest
 from irscope.store.file import to_bytes
 triton_api.silence_known_noise()
 name, target, rounds, log = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
@@ -55,7 +55,8 @@ def recorded(level):
     # As in the recording process: each event is written to a pipe, here to a file.
     def action():
         with open(os.devnull, "wb") as stream:
-            with watch_compiles(Watch(MessageWriter(stream.fileno()), snapshots=level, log_path=log)):
+            request = RecordRequest(mode="script", snapshots=level, log_path=log)
+            with watch_compiles(Watch(MessageWriter(stream.fileno()), request)):
                 compile_case(case, target)
     return action
 
@@ -75,9 +76,9 @@ times = {{name: [] for name in actions}}
 for _ in range(rounds):
     for name, action in actions.items():
         times[name].append(timed(action))
-assembly = Assembly(RecordRequest(mode="script", snapshots="all"), "", "")
+assembly = Assembly(RecordRequest(mode="script", snapshots="all"))
 with tempfile.TemporaryDirectory() as folder, triton_api.private_cache(Path(folder)):
-    with watch_compiles(Watch(sink=assembly.feed, snapshots="all")):
+    with watch_compiles(Watch(assembly.feed, RecordRequest(mode="script", snapshots="all"))):
         compile_case(case, target)
 (capture,) = assembly.captures()
 raw, last = 0, ""

@@ -40,18 +40,13 @@ if TYPE_CHECKING:
     from irscope.plan import PassPlan, PassRule
     from irscope.store.file import load, save
 
+# All others are in `irscope.api`.
 _HOMES = {
-    "Capture": "irscope.api",
     "IrscopeError": "irscope.errors",
     "PassPlan": "irscope.plan",
     "PassRule": "irscope.plan",
     "Target": "irscope.target",
-    "capture": "irscope.api",
     "diff": "irscope.analysis.diff.captures",
-    "load": "irscope.api",
-    "record": "irscope.api",
-    "record_all": "irscope.api",
-    "save": "irscope.api",
 }
 
 # Python sets a package on its parent at its first import alone: from here on, the name is the function's.
@@ -61,9 +56,9 @@ globals().pop("record")
 
 def __getattr__(name: str) -> Any:
     # Imported when first asked for: the command line must start fast.
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module 'irscope' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
+    value = getattr(import_module(_HOMES.get(name, "irscope.api")), name)
     globals()[name] = value
     return value
 

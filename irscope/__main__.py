@@ -17,7 +17,10 @@ def main() -> None:
 
     try:
         raise_on_signals()
-        code = _run(sys.argv[1:])
+        from irscope.cli.output.streams import open_streams
+
+        open_streams()
+        code = run(sys.argv[1:])
     except Interrupted as stop:
         # The signal arrived while the command line itself was being loaded.
         print("irscope: interrupted", file=sys.stderr)
@@ -28,17 +31,11 @@ def main() -> None:
     os._exit(code)
 
 
-def _run(arguments: list[str]) -> int:
-    from irscope.cli.output.streams import open_streams
-
-    open_streams()
-    return run(arguments)
-
-
 def run(arguments: list[str]) -> int:
     """Run one command line and return its exit code."""
     # Handled here, because it may be anywhere before the arguments of the script.
-    own, dashes, rest = _split(arguments)
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    own, rest = arguments[:at], arguments[at:]
     debug = "--debug" in own
     own = [word for word in own if word != "--debug"]
     import typer
@@ -50,7 +47,7 @@ def run(arguments: list[str]) -> int:
 
     try:
         load_commands(own)
-        code = app(args=[*own, *dashes, *rest], prog_name="irscope", standalone_mode=False)
+        code = app(args=[*own, *rest], prog_name="irscope", standalone_mode=False)
         if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison]
             sys.stdout.flush()
         return code if isinstance(code, int) else 0
@@ -71,10 +68,10 @@ def run(arguments: list[str]) -> int:
     except OSError as error:
         if debug:
             raise
-        told = [str(part) for part in (error.filename, error.strerror or error) if part]
+        parts = [str(part) for part in (error.filename, error.strerror or error) if part]
         if error.filename is None and error.errno == errno.ENOENT and not _has_working_folder():
-            told = ["the working folder does not exist any more: change to another one"]
-        print(f"irscope: {': '.join(told)}", file=sys.stderr)
+            parts = ["the working folder does not exist any more: change to another one"]
+        print(f"irscope: {': '.join(parts)}", file=sys.stderr)
         return 1
     except MemoryError:
         if debug:
@@ -108,13 +105,6 @@ def _has_working_folder() -> bool:
     except OSError:
         return False
     return True
-
-
-def _split(arguments: list[str]) -> tuple[list[str], list[str], list[str]]:
-    if "--" not in arguments:
-        return arguments, [], []
-    at = arguments.index("--")
-    return arguments[:at], ["--"], arguments[at + 1 :]
 
 
 if __name__ == "__main__":

@@ -8,10 +8,10 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 from irscope.errors import RecordingError, UsageError
-from irscope.model.capture import Capture, Target
+from irscope.model.capture import Capture, SnapshotLevel, Target
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
 from irscope.store.file import load, save
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["Capture", "SnapshotLevel", "Target", "capture", "load", "record", "record_all", "save"]
 
 _Parameters = ParamSpec("_Parameters")
-SnapshotLevel = Literal["all", "triton", "none"]
 
 
 def record_all(
@@ -82,9 +81,7 @@ def record_all(
     return recording.captures
 
 
-def _first_of(
-    every: Callable[_Parameters, Sequence[Capture]],
-) -> Callable[_Parameters, Capture]:
+def _first_of(every: Callable[_Parameters, Sequence[Capture]]) -> Callable[_Parameters, Capture]:
     def record(*args: _Parameters.args, **options: _Parameters.kwargs) -> Capture:
         return every(*args, **options)[0]
 

@@ -119,6 +119,10 @@ class PassPlan:
         """The plan with more passes switched off."""
         return PassPlan(self.disabled + rules, self.only)
 
+    def joined(self, more: PassPlan) -> PassPlan:
+        """The plan with the rules of another one too."""
+        return PassPlan(self.disabled + more.disabled, self.only + more.only)
+
     def check(self, passes: Sequence[NamedPass]) -> None:
         """Raise PlanError for the first rule that names none of the passes of a complete pipeline."""
         for rule in self.unmatched(passes):

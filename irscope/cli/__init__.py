@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib import import_module
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -38,89 +37,52 @@ def _options(  # pyright: ignore[reportUnusedFunction]
     pass
 
 
-@dataclass(frozen=True)
-class Command:
-    """One command: its module, and its line in the overview."""
+class Command(NamedTuple):
+    """One command: its module, its panel of the overview, and the first sentence of its docstring."""
 
     module: str
     panel: str
     summary: str
-    """The first sentence of its docstring."""
 
 
 # The overview appears at once, and a command does not import the others.
-COMMANDS: dict[str, Command] = {
-    "dump": Command(
-        "irscope.cli.dump.command",
-        "Record and read",
-        "Record any Triton kernel on any machine, and show any stage of its compilation.",
-    ),
-    "show": Command(
-        "irscope.cli.show",
-        "Record and read",
-        "Show a capture: its summary, a stage, or the IR around a pass. Runs anywhere.",
-    ),
-    "ls": Command("irscope.cli.ls.command", "Record and read", "List the recent captures, the newest first."),
-    "import": Command(
-        "irscope.cli.import_",
-        "Record and read",
-        "Make captures of what Triton printed or cached on another machine; needs no Triton.",
-    ),
-    "doctor": Command(
-        "irscope.cli.doctor",
-        "Record and read",
-        "Report what is installed (Triton, targets, GPU, tools), what is missing, and how to install it.",
-    ),
-    "passes": Command(
-        "irscope.cli.passes",
-        "Passes",
-        "List the passes: stage, number, name, MLIR argument and options, time, and what each changed.",
-    ),
-    "diff": Command(
-        "irscope.cli.diff.command",
-        "Compare",
-        "Compare two compilations structurally: names, locations and the order of independent operations do not count.",
-    ),
-    "run": Command(
-        "irscope.cli.run",
-        "On the GPU",
-        "Run a script on the GPU with passes off, and check each launch against the same launch with all passes on.",
-    ),
-    "bench": Command(
-        "irscope.cli.bench",
-        "On the GPU",
-        "Time a launch and its variants on the GPU, interleaved, with a confidence interval for every ratio.",
-    ),
-    "ablate": Command(
-        "irscope.cli.ablate.command",
-        "Effect of passes",
-        "Switch each pass off in turn and tabulate the effect: what fails, what differs, and the resources used.",
-    ),
-    "bisect": Command(
-        "irscope.cli.bisect.command",
-        "Effect of passes",
-        "Find the pass that a result depends on: the one whose absence, or presence, flips a check.",
-    ),
-    "layout": Command(
-        "irscope.cli.layout.command",
-        "Inspect",
-        "Show which thread holds which element, where it lies in shared memory, and what that costs.",
-    ),
-    "graph": Command(
-        "irscope.cli.graph.command",
-        "Inspect",
-        "Draw the dataflow of a kernel: layouts are colours; memory, dots and layout conversions stand out.",
-    ),
-    "source": Command(
-        "irscope.cli.source",
-        "Inspect",
-        "Show the kernel's Python with, for each line, its operations at every stage, instructions and live registers.",
-    ),
-    "report": Command(
-        "irscope.cli.report",
-        "Compare",
-        "Write one HTML file with every pass, stage and layout; it needs no server and no network.",
-    ),
+_PANELS = {
+    "Record and read": "dump show ls import doctor",
+    "Passes": "passes",
+    "Compare": "diff report",
+    "On the GPU": "run bench",
+    "Effect of passes": "ablate bisect",
+    "Inspect": "layout graph source",
+}
+_SUMMARIES = {
+    "dump": "Record any Triton kernel on any machine, and show any stage of its compilation.",
+    "show": "Show a capture: its summary, a stage, or the IR around a pass. Runs anywhere.",
+    "ls": "List the recent captures, the newest first.",
+    "import": "Make captures of what Triton printed or cached on another machine; needs no Triton.",
+    "doctor": "Report what is installed (Triton, targets, GPU, tools), what is missing, and how to install it.",
+    "passes": "List the passes: stage, number, name, MLIR argument and options, time, and what each changed.",
+    "diff": "Compare two compilations structurally: names, locations and the order of independent operations do not "
+    "count.",
+    "run": "Run a script on the GPU with passes off, and check each launch against the same launch with all passes on.",
+    "bench": "Time a launch and its variants on the GPU, interleaved, with a confidence interval for every ratio.",
+    "ablate": "Switch each pass off in turn and tabulate the effect: what fails, what differs, and the resources used.",
+    "bisect": "Find the pass that a result depends on: the one whose absence, or presence, flips a check.",
+    "layout": "Show which thread holds which element, where it lies in shared memory, and what that costs.",
+    "graph": "Draw the dataflow of a kernel: layouts are colours; memory, dots and layout conversions stand out.",
+    "source": "Show the kernel's Python with, for each line, its operations at every stage, instructions and live "
+    "registers.",
+    "report": "Write one HTML file with every pass, stage and layout; it needs no server and no network.",
+}
+
+
+_MODULES = {
+    "import": "import_",
+    **{name: f"{name}.command" for name in ["ablate", "bisect", "diff", "dump", "graph", "layout", "ls"]},
+}
+COMMANDS = {
+    name: Command(f"irscope.cli.{_MODULES.get(name, name)}", panel, _SUMMARIES[name])
+    for panel, names in _PANELS.items()
+    for name in names.split()
 }
 
 
@@ -134,8 +96,4 @@ def load_commands(arguments: Sequence[str]) -> None:
         import_module(COMMANDS[name].module)
     else:
         for other, command in COMMANDS.items():
-            app.command(other, help=command.summary, rich_help_panel=command.panel)(_nothing)
-
-
-def _nothing() -> None:
-    pass
+            app.command(other, help=command.summary, rich_help_panel=command.panel)(lambda: None)

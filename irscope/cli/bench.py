@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from irscope.cli import app
@@ -17,7 +16,6 @@ from irscope.interruption import Interrupted
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
-from irscope.store.file import SUFFIX, load
 from irscope.store.recent import CaptureStore
 
 if TYPE_CHECKING:
@@ -119,9 +117,6 @@ def _options(text: str) -> tuple[tuple[str, Any], ...]:
 
 
 def _capture(text: str) -> Capture:
-    path = Path(text)
-    if path.suffix == SUFFIX:
-        return load(path)
     try:
         return CaptureStore().load(text)
     except CaptureNotFound as error:
@@ -163,24 +158,16 @@ def _measured(session: DeviceSession, captures: list[tuple[str, Capture]], round
     agreements = [session.check(capture) for _, capture in captures]
     runs = [agreement.verdict not in ("fault", "timeout", "failed") for agreement in agreements]
     timed = [capture for (_, capture), one in zip(captures, runs, strict=True) if one]
-    base, times = session.time_all(timed, rounds=rounds, cold=cold)
+    timing, times = session.time_all(timed, rounds=rounds, cold=cold)
     waiting = iter(times)
-    rows: list[BenchRow] = [BenchRow("baseline", base, None, None)]
+    rows: list[BenchRow] = [BenchRow("baseline", timing, None, None)]
     for (name, capture), agreement, one in zip(captures, agreements, runs, strict=True):
         timing, ratio = next(waiting) if one else (None, None)
         same = one and _binary(capture) == _binary(session.baseline)
         rows.append(BenchRow(name, timing, ratio, agreement, same))
-    held = session.info
-    launch = session.baseline.launch
-    return Bench(
-        kernel=session.baseline.name,
-        launch=held.launch,
-        grid=launch.grid,
-        device=held.device,
-        rows=tuple(rows),
-        l2_bytes=held.l2_bytes,
-        noise=held.noise,
-    )
+    held, base = session.info, session.baseline
+    grid = base.launch.grid
+    return Bench(base.name, held.launch, grid, held.device, tuple(rows), l2_bytes=held.l2_bytes, noise=held.noise)
 
 
 def _binary(capture: Capture) -> bytes | str | None:

@@ -45,7 +45,7 @@ def doctor(
     to: Destination,
 ) -> int:
     """Report what is installed (Triton, targets, GPU, tools), what is missing, and how to install it."""
-    from irscope.render.text.terminal import table
+    from irscope.render.text.tables import table
 
     findings = try_gpus(interpreter) if gpu else look(interpreter)
     rows = [[finding.state, finding.what, finding.found, finding.remedy] for finding in findings]
@@ -58,15 +58,14 @@ def doctor(
 
 def look(interpreter: str) -> list[Finding]:
     """Examine the installation; the findings in the order of the table."""
-    findings = [
+    install_dot = "apt-get install graphviz, or brew install graphviz"
+    return [
         Finding("irscope", "ok", f"{__version__} on Python {platform.python_version()}, {platform.platform()}"),
         *_triton(interpreter),
-        _program("dot", "graphviz draws graphs", "apt-get install graphviz, or brew install graphviz"),
+        _found(shutil.which("dot"), Finding("dot", "missing", "not found (graphviz draws graphs)", install_dot)),
         _store(),
+        *map(_package, ("typer", "pygments", "rich", "graphviz", "msgspec", "numpy")),
     ]
-    for package in ("typer", "pygments", "rich", "graphviz", "msgspec", "numpy"):
-        findings.append(_package(package))
-    return findings
 
 
 def try_gpus(interpreter: str) -> list[Finding]:
@@ -87,9 +86,8 @@ def _try_gpu(interpreter: str, number: int) -> Finding:
     try:
         seen = _ask(interpreter, "irscope.record.gpu.probe", str(number))
     except (MissingTool, RecordingError) as error:
-        return Finding(
-            what, "missing", f"a kernel ended its process: {error}", "nvidia-smi may show the state of the GPU"
-        )
+        remedy = "nvidia-smi may show the state of the GPU"
+        return Finding(what, "missing", f"a kernel ended its process: {error}", remedy)
     name = f"{seen['name']}, capability {seen['capability']}, driver {seen['driver'] or 'unknown'}"
     if seen["error"]:
         return Finding(what, "missing", f"{name}: {seen['error']}", "a script that launches one kernel shows details")
@@ -122,35 +120,22 @@ def _triton(interpreter: str) -> list[Finding]:
     findings.append(Finding("targets", "ok", ", ".join(seen["targets"])))
     if seen["refused"]:
         findings.append(Finding("targets", "note", "not supported by this Triton: " + ", ".join(seen["refused"])))
-    findings.append(
-        Finding("torch", "ok", seen["torch"])
-        if seen["torch"]
-        else Finding("torch", "note", "not installed", "pip install 'irscope[torch]', if your scripts import it")
-    )
-    findings.append(
-        Finding("GPU", "ok", seen["gpu"])
-        if seen["gpu"]
-        else Finding("GPU", "note", "none: scripts run on the virtual GPU, which launches nothing")
-    )
+    no_torch = Finding("torch", "note", "not installed", "pip install 'irscope[torch]', if your scripts import it")
+    no_gpu = Finding("GPU", "note", "none: scripts run on the virtual GPU, which launches nothing")
+    findings += [_found(seen["torch"], no_torch), _found(seen["gpu"], no_gpu)]
     for name in ("ptxas", "nvdisasm", "cuobjdump"):
-        path = seen["tools"].get(name)
-        findings.append(
-            Finding(name, "ok", path)
-            if path
-            else Finding(name, "missing", "not in Triton's package", "pip install Triton again")
-        )
+        missing = Finding(name, "missing", "not in Triton's package", "pip install Triton again")
+        findings.append(_found(seen["tools"].get(name), missing))
     return findings
 
 
-def _program(name: str, purpose: str, remedy: str) -> Finding:
-    path = shutil.which(name)
-    return Finding(name, "ok", path) if path else Finding(name, "missing", f"not found ({purpose})", remedy)
+def _found(what: str | None, otherwise: Finding) -> Finding:
+    return Finding(otherwise.what, "ok", what) if what else otherwise
 
 
 def _package(name: str) -> Finding:
-    if importlib.util.find_spec(name) is None:
-        return Finding(name, "missing", "not installed", f"pip install {name}")
-    return Finding(name, "ok", importlib.metadata.version(name))
+    version = importlib.metadata.version(name) if importlib.util.find_spec(name) is not None else None
+    return _found(version, Finding(name, "missing", "not installed", f"pip install {name}"))
 
 
 def _store() -> Finding:

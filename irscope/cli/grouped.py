@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, cast
 
 Command = Callable[..., int]
 
 
-def grouped(name: str, make: Callable[..., Any]) -> Callable[[Command], Command]:
-    """The decorator of a command that takes the options of `make` as one value, its parameter `name`.
+def grouped(
+    name: str, make: Callable[..., Any], shared: Mapping[str, inspect.Parameter] | None = None
+) -> Callable[[Command], Command]:
+    """The decorator of a command that takes several options as one value, its parameter `name`.
 
-    Typer sees the parameters of `make`, whose annotations say how they look on the command line, in place of it.
+    Typer sees the options in place of it: parameters whose annotations say how they look on the command line, those of
+    `make` unless `shared` gives others.
     """
-    shared = inspect.signature(make, eval_str=True).parameters
+    seen = inspect.signature(make, eval_str=True).parameters if shared is None else shared
 
     def decorate(command: Command) -> Command:
         parameters: list[inspect.Parameter] = []
         for parameter in inspect.signature(command, eval_str=True).parameters.values():
-            parameters += shared.values() if parameter.name == name else [parameter]
+            parameters += seen.values() if parameter.name == name else [parameter]
 
         @wraps(command)
         def with_options(**values: Any) -> int:
-            return command(**{name: make(**{option: values.pop(option) for option in shared})}, **values)
+            return command(**{name: make(**{option: values.pop(option) for option in seen})}, **values)
 
         cast("Any", with_options).__signature__ = inspect.Signature(parameters, return_annotation=int)
         with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

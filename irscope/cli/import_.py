@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -62,8 +61,7 @@ def import_captures(
         stages.save_captures(captures, to.path)
         to = replace(to, path=None)
     to.emit(
-        lambda: [stages.as_json(capture) for capture in captures],
-        lambda width, color: stages.summary(captures, color),
+        lambda: [stages.as_json(capture) for capture in captures], lambda width, color: stages.summary(captures, color)
     )
     for capture in captures:
         if capture.status == "failed" and not to.as_json:
@@ -94,6 +92,7 @@ def _read_folder(path: Path, variant: str | None) -> list[Capture]:
 
 
 def _read_log(path: Path, variant: str | None) -> list[Capture]:
+    from irscope.ir.logs.cache import utc_date
     from irscope.ir.logs.dump import captures_from_log
     from irscope.ir.logs.regular_file import FileRefused, read_at_most, read_regular
 
@@ -123,8 +122,7 @@ def _read_log(path: Path, variant: str | None) -> list[Capture]:
         )
     if seconds is None:
         return list(captures)
-    date = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).isoformat(timespec="seconds")
-    return [replace(capture, environment=Environment(date=date)) for capture in captures]
+    return [replace(capture, environment=Environment(date=utc_date(seconds))) for capture in captures]
 
 
 def _unpacked(data: bytes, name: str) -> bytes:

@@ -40,14 +40,10 @@ Stages = Annotated[
 ]
 After = Annotated[str | None, _output("--after", metavar="PASS[#N]", help="The IR after a pass.")]
 Lines = Annotated[
-    str | None,
-    _output("--lines", metavar="23-31", help="Only what comes from these lines of the kernel's file."),
+    str | None, _output("--lines", metavar="23-31", help="Only what comes from these lines of the kernel's file.")
 ]
 AsJson = Annotated[bool, _output("--json", help="Print JSON; docs/json.md describes it.")]
-Color = Annotated[
-    bool | None,
-    _output("--color/--no-color", help="Default: colour on a terminal.", show_default=False),
-]
+Color = Annotated[bool | None, _output("--color/--no-color", help="Default: colour on a terminal.", show_default=False)]
 Output = Annotated[Path | None, _output("--output", "-o", metavar="PATH", help="Write to a file.")]
 
 

@@ -9,8 +9,8 @@ import typer
 
 from irscope.analysis.passes.effects import PassEffect, pass_effects
 from irscope.cli import app, options
-from irscope.cli.output.destination import Destination, with_destination
-from irscope.cli.subject.captures import captures_of, tell_failures
+from irscope.cli.output.destination import Destination, under_titles, with_destination
+from irscope.cli.subject.captures import captures_with_passes, tell_failures
 from irscope.cli.subject.recording import recorded
 from irscope.errors import PlanError
 from irscope.model.capture import Capture
@@ -44,21 +44,14 @@ def passes(
 
     With --target and no file: the pipeline of that target, from compiling a small kernel that irscope brings.
     """
-    asked = replace(asked, disassemble=False)
-    if subject is None and asked.targets:
-        from irscope.cli.subject.pipeline import pipeline_captures
-
-        captures = pipeline_captures(asked)
-    else:
-        captures = captures_of(subject, asked)
+    captures = captures_with_passes(subject, replace(asked, disassemble=False))
 
     def effects(capture: Capture) -> list[PassEffect]:
         return _chosen_effects(capture, changed, stage, match)
 
-    head = len(captures) > 1
     to.emit(
         lambda: [_json(capture, effects(capture)) for capture in captures],
-        lambda width, color: "\n".join(_text(one, effects(one), head, width, color) for one in captures),
+        lambda width, color: under_titles(captures, lambda one: _text(one, effects(one), width, color)),
     )
     return tell_failures(captures)
 
@@ -70,34 +63,31 @@ def _chosen_effects(capture: Capture, changed: bool, stages: list[str] | None, m
         known = {effect.snapshot.stage for effect in effects}
         if stage not in known:
             raise PlanError(f"no pass ran in stage {stage!r}: there are {', '.join(sorted(known)) or 'none'}.")
-    rows: list[PassEffect] = []
-    for effect in effects:
-        snapshot = effect.snapshot
-        if stages and snapshot.stage not in stages:
-            continue
-        if changed and snapshot.changed is False and snapshot.outcome == "ran":
-            continue
-        if match and not _matches(snapshot.name, snapshot.argument, match):
-            continue
-        rows.append(effect)
-    return rows
+    return [
+        effect
+        for effect in effects
+        if (not stages or effect.snapshot.stage in stages)
+        and not (changed and effect.is_idle)
+        and (
+            not match
+            or any(_folded(match) in _folded(name) for name in (effect.snapshot.name, effect.snapshot.argument))
+        )
+    ]
 
 
-def _matches(name: str, argument: str, text: str) -> bool:
-    folded = text.lower().replace("-", "_")
-    return folded in name.lower().replace("-", "_") or folded in argument.lower().replace("-", "_")
+def _folded(name: str) -> str:
+    return name.lower().replace("-", "_")
 
 
-def _text(capture: Capture, effects: list[PassEffect], head: bool, width: int | None, color: bool) -> str:
-    from irscope.render.text.terminal import table
+def _text(capture: Capture, effects: list[PassEffect], width: int | None, color: bool) -> str:
+    from irscope.render.text.tables import table
 
     times = sorted(effect.snapshot.duration_us for effect in effects if effect.snapshot.duration_us is not None)
     slow = max(times[len(times) // 2] * _SLOW_FACTOR, 5000) if times else None
     rows = [_cells(effect, slow) for effect in effects]
     columns = ["stage", "#", "pass", "ms", "", "ops ±", "lines ±", "layouts ±", "convert ±"]
     columns.append("MLIR argument and options")
-    title = f"{capture.id[:8]} {capture.name} {capture.target}\n" if head else ""
-    return title + table(columns, rows, width=width, color=color) + _footer(capture, effects)
+    return table(columns, rows, width=width, color=color) + _footer(capture, effects)
 
 
 def _footer(capture: Capture, effects: list[PassEffect]) -> str:
@@ -121,13 +111,11 @@ def _cells(effect: PassEffect, slow_us: float | None) -> list[str]:
     time = "" if duration is None else milliseconds(duration)
     if duration is not None and slow_us is not None and duration >= slow_us:
         time += " SLOW"
-    name = snapshot.name + (f"#{snapshot.occurrence}" if snapshot.occurrence > 1 else "")
     arguments = snapshot.argument + (f"{{{snapshot.options}}}" if snapshot.options else "")
-    stage = snapshot.stage if snapshot.group == "mlir" else f"{snapshot.stage} (LLVM)"
     return [
-        stage,
+        effect.stage_title,
         str(snapshot.index),
-        name,
+        effect.title,
         time,
         mark,
         _signed(effect.operations),

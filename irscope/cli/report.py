@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
@@ -18,9 +17,6 @@ from irscope.cli.subject.recording import recorded
 from irscope.errors import UsageError
 from irscope.model.recording_options import RecordingOptions
 from irscope.store.shelf import StoredCaptures
-
-if TYPE_CHECKING:
-    from irscope.model.capture import Capture
 
 _output = options.in_panel("Output")
 _SCRIPT = "irscope.script_arguments"
@@ -63,21 +59,16 @@ def report(
         raise UsageError(
             f"-o {str(output)!r} is a folder: give the name of the page, such as {str(output / 'report.html')!r}."
         )
+    from irscope.render.report.page import render_report
+
     captures = StoredCaptures(file for subject in subjects or ["last"] for file in captures_of(subject, asked).files)
-    _write_report(captures, output, title)
+    page = render_report(captures, title=title).encode("utf-8", "surrogateescape")
+    write_output(output, page)
+    count = "1 capture" if len(captures) == 1 else f"{len(captures)} captures"
+    say(f"wrote {output}: {count}, {len(page) / 1e6:.2f} MB")
     if show:
         typer.launch(output.resolve().as_uri())
     for file in captures.files:
         if file.status == "failed":
             say(failure_text(file.load()))
     return 0
-
-
-def _write_report(captures: Sequence[Capture], output: Path, title: str = "") -> None:
-    """Write the page, and print its size."""
-    from irscope.render.report.page import render_report
-
-    page = render_report(captures, title=title).encode("utf-8", "surrogateescape")
-    write_output(output, page)
-    count = "1 capture" if len(captures) == 1 else f"{len(captures)} captures"
-    say(f"wrote {output}: {count}, {len(page) / 1e6:.2f} MB")

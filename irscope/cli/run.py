@@ -50,11 +50,12 @@ def run(
     launch passes and the script ends without an error.
     """
     from irscope.record.gpu.script import check_script_on_device
+    from irscope.record.process.requests import request_for
     from irscope.render.text.agreement import render_agreements
 
     file, kernel = script_of(subject, "run")
     checked = check_script_on_device(
-        _request(file, kernel, asked),
+        request_for(file, replace(asked, snapshots="none", layouts=False, disassemble=False), kernel=kernel),
         launch=asked.launch,
         every=every,
         launch_timeout_s=launch_timeout,
@@ -64,10 +65,10 @@ def run(
     for capture in checked.captures:
         if capture.failure is not None:
             say(failure_text(capture))
-    rows = [(row.launch, row.kernel, row.grid, row.count, row.agreement) for row in checked.launches]
+    places = [(row.where, row.agreement) for row in checked.launches]
+    rows = [(where.launch, where.kernel, where.grid, where.count, agreement) for where, agreement in places]
     to.emit(
-        lambda: _as_json(checked, asked.plan),
-        lambda width, color: render_agreements(rows, width=width, color=color),
+        lambda: _as_json(checked, asked.plan), lambda width, color: render_agreements(rows, width=width, color=color)
     )
     _tell_end(file, checked, asked.launch)
     return 0 if checked.passes else 1
@@ -84,12 +85,6 @@ def script_of(subject: str | None, command: str) -> tuple[str, str]:
             "capture, the script that it was recorded from."
         )
     return file, kernel
-
-
-def _request(file: str, kernel: str, asked: RecordingOptions) -> Any:
-    from irscope.record.process.requests import request_for
-
-    return request_for(file, replace(asked, snapshots="none", layouts=False, disassemble=False), kernel=kernel)
 
 
 def _as_json(checked: ScriptCheck, plan: PassPlan) -> dict[str, Any]:

@@ -35,7 +35,7 @@ def show(
     for capture in loaded:
         if capture.status == "failed":
             say(failure_text(capture))
-        has_summary = view == View() and not to.as_json
+        has_summary = view.is_summary and not to.as_json
         summed_up = capture.launch.assumption_notes if has_summary else ()
         for note in capture.notes:
             if note not in summed_up:

@@ -6,7 +6,7 @@ import re
 from typing import Annotated, Any
 
 from irscope.cli import app, options
-from irscope.cli.output.destination import Destination, with_destination
+from irscope.cli.output.destination import Destination, under_titles, with_destination
 from irscope.cli.subject.captures import captures_of, tell_failures
 from irscope.cli.subject.recording import recorded
 from irscope.errors import UsageError
@@ -14,6 +14,7 @@ from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 
 _source = options.in_panel("Output")
+_Pattern = re.Pattern[str] | None
 
 
 @app.command(rich_help_panel="Inspect")
@@ -43,19 +44,15 @@ def source(
     captures = captures_of(subject, asked)
     to.emit(
         lambda: [_json(capture, stage, pattern, lines) for capture in captures],
-        lambda width, color: "\n".join(
-            _text(capture, stage, pattern, lines, len(captures) > 1, width, color) for capture in captures
-        ),
+        lambda width, color: under_titles(captures, lambda one: _text(one, stage, pattern, lines, width, color)),
     )
     return tell_failures(captures)
 
 
-def _pattern_of(text: str | None) -> re.Pattern[str] | None:
+def _pattern_of(text: str | None) -> _Pattern:
     """The pattern of `--around`; raises UsageError if it is not a regular expression."""
-    if text is None:
-        return None
     try:
-        return re.compile(text, re.IGNORECASE)
+        return None if text is None else re.compile(text, re.IGNORECASE)
     except re.error as error:
         raise UsageError(
             f"--around {text!r} is not a regular expression: {error}. Write '\\.' for a dot, for instance."
@@ -63,31 +60,27 @@ def _pattern_of(text: str | None) -> re.Pattern[str] | None:
 
 
 def _text(
-    capture: Capture,
-    stage: str | None,
-    pattern: re.Pattern[str] | None,
-    lines: str | None,
-    head: bool,
-    width: int | None,
-    color: bool,
+    capture: Capture, stage: str | None, pattern: _Pattern, lines: str | None, width: int | None, color: bool
 ) -> str:
     from irscope.analysis.source.map import source_map
     from irscope.render.text.source import render_interleaved, render_table
 
     found = source_map(capture)
     only = _only(capture, found, stage, pattern, lines)
-    title = f"{capture.id[:8]} {capture.name} {capture.target}\n" if head else ""
     if only is not None and not only:
-        return f"{title}{capture.name} ({capture.target}): {_nothing(pattern, lines, stage)}\n"
+        return f"{capture.name} ({capture.target}): {_nothing(pattern, lines, stage)}\n"
     if stage is None:
-        body = render_table(capture, found, only=only, width=width, color=color)
-        return title + body + _matches(found, pattern)
+        table = render_table(capture, found, only=only, width=width, color=color)
+        if pattern is None:
+            return table
+        counts = ", ".join(f"{name} {len(indices)}" for name, indices in found.matching(pattern).items())
+        return f"{table}\n{pattern.pattern!r} is in {counts}.\n"
     matching = found.stage(stage).operations.matching(pattern) if pattern is not None else None
-    return title + render_interleaved(capture, found, stage, only=only, matching=matching, color=color)
+    return render_interleaved(capture, found, stage, only=only, matching=matching, color=color)
 
 
 def _only(
-    capture: Capture, found: Any, stage: str | None, pattern: re.Pattern[str] | None, lines: str | None
+    capture: Capture, found: Any, stage: str | None, pattern: _Pattern, lines: str | None
 ) -> set[tuple[str, int]] | None:
     """The lines of Python to show; None for all of them."""
     from irscope.cli.dump.stages import parse_lines
@@ -108,23 +101,16 @@ def _only(
     return wrote if only is None else wrote & only
 
 
-def _nothing(pattern: re.Pattern[str] | None, lines: str | None, stage: str | None) -> str:
+def _nothing(pattern: _Pattern, lines: str | None, stage: str | None) -> str:
     where = f"stage {stage}" if stage else "any stage"
     if pattern is not None:
         return f"no instruction of {where} matches {pattern.pattern!r}" + (f" on lines {lines}." if lines else ".")
     return f"nothing at {where} comes from lines {lines}."
 
 
-def _matches(found: Any, pattern: re.Pattern[str] | None) -> str:
-    if pattern is None:
-        return ""
-    counts = ", ".join(f"{name} {len(indices)}" for name, indices in found.matching(pattern).items())
-    return f"\n{pattern.pattern!r} is in {counts}.\n"
-
-
-def _json(capture: Capture, stage: str | None, pattern: re.Pattern[str] | None, lines: str | None) -> dict[str, Any]:
+def _json(capture: Capture, stage: str | None, pattern: _Pattern, lines: str | None) -> dict[str, Any]:
     from irscope.analysis.source.map import source_map
-    from irscope.render.text.source_json import counts_json, operations_json
+    from irscope.render.text.source import counts_json, operations_json
 
     found = source_map(capture)
     only = _only(capture, found, stage, pattern, lines)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
-
-from irscope.model.plain import built
 
 Verdict = Literal["identical", "close", "different", "nan", "fault", "timeout", "failed"]
 
@@ -56,11 +54,6 @@ class Agreement:
     def as_json(self) -> dict[str, Any]:
         """As plain values."""
         return asdict(self) | {"passes": self.passes}
-
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Agreement:
-        """Read what `as_json` gave."""
-        return built(Agreement, data)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ shared memory has the largest share of the cache.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from irscope.device.limits import CUDA_LIMITS, HIP_LIMITS, CudaLimits, HipLimits
 from irscope.model.capture import Capture, Resources, Target
@@ -36,6 +37,10 @@ class Occupancy:
     def fraction(self) -> float:
         """`warps_per_sm` of `max_warps`, from 0 to 1."""
         return self.warps_per_sm / self.max_warps
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return asdict(self) | {"fraction": self.fraction}
 
 
 def occupancy(resources: Resources, target: Target, num_warps: int) -> Occupancy | None:

@@ -50,15 +50,13 @@ STAGES: tuple[Stage, ...] = (
 )
 """Every stage of every backend, in the order of the pipeline. The one table of stages."""
 
-STAGE_NAMES: tuple[str, ...] = tuple(stage.name for stage in STAGES)
+_BY_NAME = {stage.name: stage for stage in STAGES}
+STAGE_NAMES: tuple[str, ...] = tuple(_BY_NAME)
 
 
 def stage_named(name: str) -> Stage:
     """The row of `STAGES` with that name; a name it does not know is taken as a third-party backend's text stage."""
-    for stage in STAGES:
-        if stage.name == name:
-            return stage
-    return Stage(name, "mlir", f"stage {name} of a third-party backend", ())
+    return _BY_NAME.get(name) or Stage(name, "mlir", f"stage {name} of a third-party backend", ())
 
 
 def stage_rank(name: str) -> int:
@@ -330,11 +328,15 @@ class Capture:
         """The stages it holds, in the order of the pipeline."""
         return tuple(artifact.stage for artifact in self.artifacts)
 
+    @property
+    def texts(self) -> dict[str, str]:
+        """The text of every stage that has one."""
+        return {artifact.stage: artifact.data for artifact in self.artifacts if isinstance(artifact.data, str)}
+
     def artifact(self, stage: str) -> Artifact:
         """What a stage made; raises StageNotFound with the stages there are."""
-        for artifact in self.artifacts:
-            if artifact.stage == stage:
-                return artifact
+        if (found := next((one for one in self.artifacts if one.stage == stage), None)) is not None:
+            return found
         why = ""
         if self.failure is not None:
             why = f" The compile {self.failure.verdict}."
@@ -372,9 +374,8 @@ class Capture:
 
     def text_after(self, snapshot: PassSnapshot) -> str | None:
         """The IR as a pass left it; None where that was left out."""
-        if snapshot.text is not None:
-            return snapshot.text
-        return None if snapshot.text_left_out else self.text_before(snapshot)
+        is_own = snapshot.text is not None or snapshot.text_left_out
+        return snapshot.text if is_own else self.text_before(snapshot)
 
     def _text_before_passes(self) -> str | None:
         """What the first pass found: the front end's IR, or that of the file it began with."""

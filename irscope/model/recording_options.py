@@ -63,8 +63,7 @@ class RecordingOptions:
         keyword="target",
     )
     launch: int | None = _option(
-        None,
-        Flag(("--launch",), "Only launch number N, counted from 1 for each target.", "N", int | None, least=1),
+        None, Flag(("--launch",), "Only launch number N, counted from 1 for each target.", "N", int | None, least=1)
     )
     virtual: bool = _option(
         False,
@@ -167,8 +166,7 @@ class RecordingOptions:
         keyword="timeout_s",
     )
     verbose: bool = _option(
-        False,
-        Flag(("--verbose", "-v"), "Show what the script and the compiler print.", kind=bool, default=False),
+        False, Flag(("--verbose", "-v"), "Show what the script and the compiler print.", kind=bool, default=False)
     )
     interpreter: str | None = _option(None, keyword="interpreter")
     """A Python with another Triton."""

@@ -65,13 +65,13 @@ def to_bytes(capture: Capture) -> bytes:
         "target": str(capture.target),
         "warp_size": capture.target.warp_size,
         "status": capture.status,
-        "failure": _plain(capture.failure),
+        "failure": capture.failure and asdict(capture.failure),
         "plan": str(capture.plan),
         "snapshot_level": capture.snapshot_level,
         "compile_us": capture.compile_us,
-        "launch": _plain(capture.launch),
-        "resources": _plain(capture.resources),
-        "environment": _plain(capture.environment),
+        "launch": asdict(capture.launch),
+        "resources": asdict(capture.resources),
+        "environment": asdict(capture.environment),
         "metadata": dict(capture.metadata),
         "notes": list(capture.notes),
         "layouts": [layout_to_json(row) for row in capture.layouts],
@@ -219,10 +219,6 @@ def _without_defaults(snapshot: PassSnapshot) -> dict[str, Any]:
         if field.name != "text" and (field.default is MISSING or value != field.default):
             row[field.name] = value
     return row
-
-
-def _plain(value: Any) -> Any:
-    return None if value is None else asdict(value)
 
 
 def _snapshot_member(snapshot: PassSnapshot) -> str:

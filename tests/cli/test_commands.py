@@ -82,11 +82,13 @@ def test_color_only_where_it_is_wanted(irscope: Callable[..., Answer], recorded:
     assert re.sub(r"\x1b\[[0-9;]*m", "", colored) == irscope("show", recorded, "--stage", "ptx").out
 
 
+@pytest.mark.newest
 def test_several_stages_have_headings(irscope: Callable[..., Answer], recorded: Path) -> None:
     out = irscope("show", recorded, "--stage", "ttir,ptx").out
     assert re.findall(r"^// tile_product · cuda:90 · (\w+)$", out, re.MULTILINE) == ["ttir", "ptx"]
 
 
+@pytest.mark.newest
 def test_lines_keep_what_comes_from_them(irscope: Callable[..., Answer], recorded: Path) -> None:
     source = (KERNELS / "no_torch.py").read_text().splitlines()
     line = next(number for number, text in enumerate(source, 1) if "tl.dot(" in text)
@@ -98,6 +100,7 @@ def test_lines_keep_what_comes_from_them(irscope: Callable[..., Answer], recorde
     assert "STG" not in sass
 
 
+@pytest.mark.newest
 def test_a_binary_prints_its_sections_and_writes_its_bytes(
     irscope: Callable[..., Answer], recorded: Path, tmp_path: Path
 ) -> None:
@@ -110,6 +113,7 @@ def test_a_binary_prints_its_sections_and_writes_its_bytes(
     assert (tmp_path / "k.cubin").read_bytes()[:4] == b"\x7fELF"
 
 
+@pytest.mark.newest
 def test_a_folder_holds_every_stage(irscope: Callable[..., Answer], recorded: Path, tmp_path: Path) -> None:
     assert irscope("show", recorded, "-o", tmp_path / "out").code == 0
     names = sorted(path.name for path in (tmp_path / "out").iterdir())
@@ -142,6 +146,7 @@ def test_the_pipeline_of_a_target(irscope: Callable[..., Answer]) -> None:
     assert "tritonamdgpu-pipeline" in out or "tritonamdgpu-stream-pipeline" in out
 
 
+@pytest.mark.newest
 def test_the_ir_around_a_pass(irscope: Callable[..., Answer], recorded: Path) -> None:
     before = irscope("dump", recorded, "--before", "accelerate_matmul").out
     after = irscope("dump", recorded, "--after", "tritongpu-accelerate-matmul").out
@@ -150,6 +155,7 @@ def test_the_ir_around_a_pass(irscope: Callable[..., Answer], recorded: Path) ->
     assert irscope("dump", recorded, "--after", "ttgir:canonicalizer#2").code == 0
 
 
+@pytest.mark.newest
 def test_each_changed_pass_becomes_a_file(irscope: Callable[..., Answer], recorded: Path, tmp_path: Path) -> None:
     assert irscope("dump", recorded, "--each", tmp_path / "a").code == 0
     assert irscope("dump", recorded, "--disable-pass", "pipeline", "--each", tmp_path / "b").code == 0
@@ -175,6 +181,7 @@ def test_diff_of_the_last_launch_without_a_pass(irscope: Callable[..., Answer], 
     assert irscope("diff", "last", "--disable-pass", "pipeline", "--exit-code", "--stat").code == 1
 
 
+@pytest.mark.newest
 def test_diff_before_and_after_a_pass(irscope: Callable[..., Answer], recorded: Path) -> None:
     out = irscope("diff", recorded, "--pass", "accelerate_matmul").out
     assert "nvidia_mma" in out
@@ -237,6 +244,7 @@ def test_an_edited_snapshot_compiles_on(irscope: Callable[..., Answer], recorded
     assert "num-stages" in text or "tt.dot" in text
 
 
+@pytest.mark.newest
 def test_ls_and_show_find_what_was_recorded(irscope: Callable[..., Answer], recorded: Path) -> None:
     rows = json.loads(irscope("ls", "--json").out)
     assert any(row["kernel"] == "tile_product" and row["target"] == "cuda:90" for row in rows)
@@ -282,6 +290,7 @@ def test_wrong_input_gets_a_message_and_no_traceback(
     assert "internal error" not in answer.err
 
 
+@pytest.mark.newest
 def test_debug_shows_the_traceback(irscope: Callable[..., Answer]) -> None:
     assert "Traceback" in irscope("show", "ffff", "--debug").err
 
@@ -295,6 +304,7 @@ def test_a_closed_pipe_is_no_error(recorded: Path, home: Path) -> None:
     assert answer.stderr == ""
 
 
+@pytest.mark.newest
 def test_show_imports_neither_triton_nor_torch(recorded: Path) -> None:
     code = f"import sys, irscope.__main__ as m; m.run(['show', {str(recorded)!r}, '--stage', 'ttgir']); "
     code += "assert not {'triton', 'torch', 'numpy'} & set(sys.modules)"
@@ -323,6 +333,7 @@ def test_another_kernel_and_another_interpreter(irscope: Callable[..., Answer], 
     assert f"triton is {sys.executable} already: nothing to compare" in answer.out
 
 
+@pytest.mark.newest
 def test_what_was_left_out_is_made_when_it_is_looked_at(irscope: Callable[..., Answer]) -> None:
     irscope("dump", *AXPY, "--stage", "ttir")
     assert "LDG.E" in irscope("show", "last", "--stage", "sass").out

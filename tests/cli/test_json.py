@@ -24,7 +24,7 @@ from irscope.model.failure import Failure
 from irscope.record.gpu import script as gpu_script
 from irscope.record.gpu import session as gpu_session
 from irscope.record.layouts import verify as layout_check
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import RecordRequest
 from irscope.store.file import load, save
 from irscope.store.recent import CaptureStore
 from irscope.store.shelf import StoredCaptures

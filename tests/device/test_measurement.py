@@ -17,6 +17,7 @@ from irscope.device.measurement import (
     ratio_of,
     timing_of,
 )
+from irscope.model.plain import built
 
 
 @pytest.mark.parametrize("rounds", [6, 9, 20, 100])
@@ -114,7 +115,7 @@ def test_json_both_ways() -> None:
     ]
     for value in values:
         data = json.loads(json.dumps(value.as_json()))
-        assert Agreement.from_json({**data, "of a newer version": 1}) == value
+        assert built(Agreement, {**data, "of a newer version": 1}) == value
 
 
 def test_only_identical_and_close_pass() -> None:

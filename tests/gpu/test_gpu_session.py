@@ -11,8 +11,7 @@ import pytest
 
 from irscope.model.capture import Capture
 from irscope.record.gpu.session import DeviceSession, device_session
-from irscope.record.process.request import RecordRequest
-from irscope.record.process.requests import request_for, request_from_capture
+from irscope.record.process.requests import RecordRequest, request_for, request_from_capture
 from irscope.record.process.session import record_request
 
 SCRIPTS = Path(__file__).parent / "scripts"

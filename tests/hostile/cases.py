@@ -185,7 +185,7 @@ def text_steps(language: str, original: str, text: str, others: list[str], folde
     yield Step("locations", partial(_locations, text, language, others))
     yield Step("counts", lambda: operation_counts(text, kind))
     yield Step("strip", lambda: strip_locations(text, kind))
-    yield Step("highlight", lambda: highlight(text, kind, color=True))
+    yield Step("highlight", lambda: highlight(text, kind))
     yield Step("diff", partial(_diff, original, text, language))
     yield Step("diff of it with itself", partial(_no_difference, text, language))
     if kind in ("mlir", "llvm"):

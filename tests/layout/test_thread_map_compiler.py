@@ -59,7 +59,7 @@ def views() -> dict[int, dict]:
 @pytest.fixture(scope="module")
 def answers() -> dict[int, LayoutAnswer]:
     """What irscope's own question to the compiler gave, by the number of the case."""
-    from irscope.record.layouts.protocol import Module
+    from irscope.record.layouts.messages import Module
     from irscope.record.layouts.server import LayoutServer
 
     found: dict[int, LayoutAnswer] = {}

@@ -173,7 +173,7 @@ SWIZZLES = [
 
 
 def ask(encoding: str, shape: tuple[int, ...], element: str, target: str, num_warps: int) -> LinearLayout:
-    from irscope.record.layouts.protocol import Module
+    from irscope.record.layouts.messages import Module
     from irscope.record.layouts.server import LayoutServer
 
     global _server

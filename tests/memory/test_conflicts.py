@@ -41,7 +41,7 @@ PAIRS = [
 
 
 def test_wavefronts_are_the_compilers() -> None:
-    from irscope.record.layouts.protocol import Module
+    from irscope.record.layouts.messages import Module
     from irscope.record.layouts.questions import bank_conflicts
     from irscope.record.layouts.server import LayoutServer
 

@@ -16,8 +16,7 @@ from compile_cases import CASES, compile_case
 from irscope.record.compile.recompile import compile_text
 from irscope.record.compile.watch import Watch, watch_compiles
 from irscope.record.process.assembly import Assembly
-from irscope.record.process.request import RecordRequest
-from irscope.record.process.requests import request_from_capture
+from irscope.record.process.requests import RecordRequest, request_from_capture
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.module_text import LatestText
 from irscope.record.triton.patches import replaced
@@ -30,15 +29,15 @@ def check(case, target):
     with tempfile.TemporaryDirectory() as folder:
         with triton_api.private_cache(Path(folder, "plain")):
             plain = compile_case(case, target).asm
-        assembly = Assembly(RecordRequest(mode="script"), "", "")
+        assembly = Assembly(RecordRequest(mode="script"))
         with triton_api.private_cache(Path(folder, "tapped")), watch_compiles(Watch(sink=assembly.feed)):
             tapped = compile_case(case, target).asm
         stale = stale_texts(case, target, Path(folder, "printed"))
     (capture,) = assembly.captures()
     told = {artifact.stage: artifact.data for artifact in capture.artifacts}
-    again = Assembly(RecordRequest(mode="text"), "", "")
-    with watch_compiles(watch := Watch(sink=again.feed)):
-        compile_text(request_from_capture(capture), watch, capture.target)
+    again = Assembly(RecordRequest(mode="text"))
+    with watch_compiles(watch := Watch(again.feed, request_from_capture(capture))):
+        compile_text(watch, capture.target)
     remade = {artifact.stage: artifact.data for artifact in again.captures()[0].artifacts}
     if any(told.get("ptx") == one.get("ptx") and one.get("cubin") != told.get("cubin") for one in (plain, remade)):
         print(f"{case.name}: ptxas makes other bytes of the same PTX, the {other_cubin(case, target)}. time")
@@ -63,7 +62,7 @@ def stale_texts(case, target, folder):
         stale += text != str(module)
         return text
 
-    watch = Watch(sink=lambda event: None, snapshots="all")
+    watch = Watch(lambda event: None, RecordRequest(mode="script", snapshots="all"))
     with replaced(LatestText, "text_of", of), triton_api.private_cache(folder), watch_compiles(watch):
         compile_case(case, target)
     return stale

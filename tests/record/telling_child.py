@@ -11,10 +11,10 @@ _PYTHON = sys.executable
 _CHILD = """#!{python}
 import json, os, shutil, sys
 sys.path.insert(0, {root!r})
-from irscope.model.capture import Kernel, Launch, Target
+from irscope.model.capture import Kernel, Launch, PassSnapshot, Target
 from irscope.record.process.codec import MessageReader, MessageWriter
 from irscope.record.process.events import *
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import RecordRequest
 
 descriptor = int(sys.argv[-1])
 reader, requests = MessageReader((RecordRequest,)), []
@@ -29,8 +29,9 @@ for n in range(count):
     tell(CompileBegun(n, Target.parse("cuda:90"), Launch(Kernel(f"kernel{{n}}", {script!r}, 1, "", 1))))
     line = f"  %{{n}} = arith.constant {{n}} : i32\\n"
     tell(ArtifactMade(n, "source", f"// {{n}}\\n"))
-    tell(PassBegun(n, 0, "ttir", "inliner", 1))
-    tell(PassEnded(n, 0, "ttir", "inliner", 1, changed=True, duration_us=1, data=line * (size // len(line))))
+    step = PassSnapshot(0, "ttir", "inliner", 1)
+    tell(PassBegun(n, step))
+    tell(PassEnded(n, step, changed=True, duration_us=1, data=line * (size // len(line))))
     tell(ArtifactMade(n, "ttgir", f"// ttgir {{n}}\\n"))
     if {disassemble}:
         tell(ArtifactMade(n, "cubin", b"no binary"))

@@ -43,22 +43,22 @@ class Aligner:
     def align(self, gap: Gap) -> None:
         """Pair what can be paired in a gap, by keys that say less and less."""
         left, right = self.left, self.right
-        gaps = self.prune(self._anchor([gap], left.deep_keys, right.deep_keys, keep_moves=True))
+        gaps = self.prune(self.anchor([gap], left.deep_keys, right.deep_keys, keep_moves=True))
         if not gaps:
             return
         pairs, gaps = pair_regions(left, right, self._ends, gaps)
         for one, other in pairs:
             self.pair(one, other)
-        gaps = self._anchor(gaps, *self._near(gaps, lambda body, line: body.keys[line]))
-        gaps = self._anchor(gaps, *self._windows(gaps, lambda body, line: body.keys[line]), trim=False)
-        gaps = self._anchor(gaps, left.keys, right.keys)
+        gaps = self.anchor(gaps, *self._near(gaps, lambda body, line: body.keys[line]))
+        gaps = self.anchor(gaps, *self._windows(gaps, lambda body, line: body.keys[line]), trim=False)
+        gaps = self.anchor(gaps, left.keys, right.keys)
         gaps = self._finish(gaps)
         if not gaps:
             return
-        gaps = self._anchor(gaps, *self._near(gaps, _name), trim=False)
-        gaps = self._anchor(gaps, *self._windows(gaps, _name), trim=False)
+        gaps = self.anchor(gaps, *self._near(gaps, _name), trim=False)
+        gaps = self.anchor(gaps, *self._windows(gaps, _name), trim=False)
         gaps = self._finish(gaps)
-        gaps = self._finish(self._anchor(gaps, *self._windows(gaps, _name, 1)))
+        gaps = self._finish(self.anchor(gaps, *self._windows(gaps, _name, 1)))
         for rest in gaps:
             self._by_order(rest)
 
@@ -78,22 +78,15 @@ class Aligner:
                 )
         return pruned
 
-    def anchor_exactly(self, gap: Gap, left_keys: dict[int, int], right_keys: dict[int, int]) -> list[Gap]:
-        """Pair by one given key alone; returns the gaps that are left."""
-        return self._anchor([gap], left_keys, right_keys, keep_moves=True)
-
     # ── levels ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _anchor(
-        self,
-        gaps: list[Gap],
-        left_keys: Keys,
-        right_keys: Keys,
-        *,
-        trim: bool = True,
-        keep_moves: bool = False,
+    def anchor(
+        self, gaps: list[Gap], left_keys: Keys, right_keys: Keys, *, trim: bool = True, keep_moves: bool = False
     ) -> list[Gap]:
-        """Pair lines whose key is unique in a gap on both sides, in rounds, since each gap makes more keys unique."""
+        """Pair lines whose key is unique in a gap on both sides, in rounds, since each gap makes more keys unique.
+
+        Returns the gaps that are left.
+        """
         done: list[Gap] = []
         for _ in range(_ROUNDS):
             work: list[Gap] = []
@@ -101,18 +94,11 @@ class Aligner:
                 lefts, rights = self._trim(gap, left_keys, right_keys) if trim else gap
                 if not lefts or not rights:
                     continue
-                anchors, moves = rare_pairs(
-                    lefts,
-                    rights,
-                    left_keys,
-                    right_keys,
-                    repeats=keep_moves,
-                    weight=self._weight if keep_moves else None,
-                )
-                if keep_moves and moves:
-                    for at_left, at_right in moves:
-                        self.pair(lefts[at_left], rights[at_right])
-                        self.moved.add(lefts[at_left])
+                weight = self._weight if keep_moves else None
+                anchors, moves = rare_pairs(lefts, rights, left_keys, right_keys, repeats=keep_moves, weight=weight)
+                for at_left, at_right in moves if keep_moves else ():
+                    self.pair(lefts[at_left], rights[at_right])
+                    self.moved.add(lefts[at_left])
                 if not anchors:
                     done.append(self._free((lefts, rights)) if moves else (lefts, rights))
                     continue

@@ -129,7 +129,7 @@ def diff(
     return Comparison(
         left=left,
         right=right,
-        differences=tuple(_differences(left, right)),
+        differences=(*_changes(_inputs(left), _inputs(right)), *_compiler_changes(left, right)),
         stages=tuple(changes),
         resources=tuple(_changes(resource_rows(left), resource_rows(right))),
         instructions=tuple(_changes(instruction_families(left), instruction_families(right))),
@@ -146,9 +146,8 @@ def _stage(
     if name not in right.stages or name not in left.stages:
         only = left if name in left.stages else right
         count = stage_operations(only.artifact(name)).total()
-        if only is left:
-            return StageChange(name, "left only", (count, 0)), None
-        return StageChange(name, "right only", (0, count)), None
+        gone = only is left
+        return StageChange(name, "left only" if gone else "right only", (count, 0) if gone else (0, count)), None
     ours, theirs = left.artifact(name), right.artifact(name)
     if ours.data == theirs.data:
         total = stage_operations(ours).total()
@@ -178,10 +177,6 @@ def _schedule(left: Capture, right: Capture, text_diff: TextDiff | None) -> Sche
 def _changes(left: dict[str, Any] | Counter[str], right: dict[str, Any] | Counter[str]) -> list[Change]:
     names = list(dict.fromkeys([*left, *right]))
     return [Change(name, left.get(name), right.get(name)) for name in names if left.get(name) != right.get(name)]
-
-
-def _differences(left: Capture, right: Capture) -> list[Change]:
-    return _changes(_inputs(left), _inputs(right)) + _compiler_changes(left, right)
 
 
 def _compiler_changes(left: Capture, right: Capture) -> list[Change]:
@@ -233,14 +228,8 @@ def _pass_times(left: Capture, right: Capture) -> list[PassTime]:
     rows: list[PassTime] = []
     for label in dict.fromkeys([*ours, *theirs]):
         one, other = ours.get(label), theirs.get(label)
-        rows.append(
-            PassTime(
-                label,
-                one.duration_us if one else None,
-                other.duration_us if other else None,
-                (one.outcome if one else "absent", other.outcome if other else "absent"),
-            )
-        )
+        outcome = one.outcome if one else "absent", other.outcome if other else "absent"
+        rows.append(PassTime(label, one and one.duration_us, other and other.duration_us, outcome))
     return rows
 
 

@@ -102,15 +102,11 @@ def _spans(words: list[str], kept: set[int], offset: int) -> tuple[Span, ...]:
     for index, word in enumerate(words):
         if index not in kept:
             open_at = column if open_at < 0 else open_at
-        elif open_at >= 0 and not _is_glue(words, kept, index):
+        # One common blank between two changed words would only tear the mark apart.
+        elif open_at >= 0 and not (word.isspace() and index + 1 < len(words) and index + 1 not in kept):
             spans.append((open_at, column))
             open_at = -1
         column += len(word)
     if open_at >= 0:
         spans.append((open_at, column))
     return tuple(spans)
-
-
-def _is_glue(words: list[str], kept: set[int], index: int) -> bool:
-    # One common blank between two changed words would only tear the mark apart.
-    return words[index].isspace() and index + 1 < len(words) and index + 1 not in kept

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from irscope.analysis.diff.align import Aligner
 from irscope.analysis.diff.anchors import longest_ascending
+from irscope.analysis.diff.regions import Gap
 from irscope.analysis.diff.roles import Roles
 from irscope.analysis.diff.twins import Twins
 from irscope.ir.body.reader import Body
@@ -27,7 +28,10 @@ class Matching:
         self.equal: list[bool] = []
         """Per right line, whether it has a partner that says the same."""
         self._compare()
-        self._settle()
+        # The one place where equality is decided for good.
+        if not left.syntax.is_virtual:
+            self._roles.blame_writers()
+        self.equal = [ours >= 0 and self.is_equal(ours, theirs) for theirs, ours in enumerate(self.to_left)]
 
     @property
     def value_of(self) -> list[int]:
@@ -47,14 +51,6 @@ class Matching:
     def is_rewired(self, left_line: int, right_line: int) -> bool:
         """Whether partners differ only in which of several equal computations they read."""
         return self.left.deep_keys[left_line] == self.right.deep_keys[right_line]
-
-    def _settle(self) -> None:
-        # The one place where equality is decided for good.
-        if not self.left.syntax.is_virtual:
-            self._roles.blame_writers()
-        self.equal = [
-            left_line >= 0 and self.is_equal(left_line, right_line) for right_line, left_line in enumerate(self.to_left)
-        ]
 
     def _compare(self) -> None:
         left, right = self.left, self.right
@@ -137,7 +133,7 @@ class Matching:
                     self.aligner.part(line)
         for gap in gaps:
             left_keys, right_keys = self._mapped_keys(*gap)
-            for rest in self.aligner.anchor_exactly(gap, left_keys, right_keys):
+            for rest in self.aligner.anchor([gap], left_keys, right_keys, keep_moves=True):
                 self.aligner.align(rest)
         return True
 
@@ -145,17 +141,16 @@ class Matching:
         partner = self.to_right[left_line]
         return partner < 0 or (left_line not in self.moved and not self.is_equal(left_line, partner))
 
-    def _gaps(self, wanting_left: list[int], wanting_right: list[int]) -> list[tuple[list[int], list[int]]]:
+    def _gaps(self, wanting_left: list[int], wanting_right: list[int]) -> list[Gap]:
         """The lines that are not equal, in groups between those that are; groups with one pair only are settled."""
-        fixed = [
+        loose = self.moved.union(wanting_left)
+        bounds = [
             (line, partner)
             for line, partner in enumerate(self.to_right)
-            if partner >= 0 and line not in self.moved and not self.left.shapes[line].closes
+            if partner >= 0 and line not in loose and not self.left.shapes[line].closes
         ]
-        wanting = set(wanting_left)
-        bounds = [(line, partner) for line, partner in fixed if line not in wanting]
         bounds.append((len(self.to_right), len(self.to_left)))
-        gaps: list[tuple[list[int], list[int]]] = []
+        gaps: list[Gap] = []
         at_left = at_right = 0
         for end_left, end_right in bounds:
             start_left, start_right = at_left, at_right
@@ -169,16 +164,16 @@ class Matching:
                 gaps.append((ours, theirs))
         return gaps
 
-    def _find_moves(self, lefts: list[int], rights: list[int]) -> bool:
-        """Pair lines that say the same in different places; returns whether there were any."""
+    def _unpaired(self, lefts: list[int], rights: list[int]) -> Gap:
+        """Those of the lines that have no partner, and may find one among the others."""
         ours = [line for line in lefts if self.to_right[line] < 0]
         theirs = [line for line in rights if self.to_left[line] < 0]
-        if not ours or not theirs:
-            return False
         pruned = self.aligner.prune([(ours, theirs)])
-        if not pruned:
-            return False
-        ours, theirs = pruned[0]
+        return pruned[0] if pruned else (list[int](), list[int]())
+
+    def _find_moves(self, lefts: list[int], rights: list[int]) -> bool:
+        """Pair lines that say the same in different places; returns whether there were any."""
+        ours, theirs = self._unpaired(lefts, rights)
         left_keys, right_keys = self._mapped_keys(ours, theirs)
         waiting: dict[int, list[int]] = {}
         for line in reversed(theirs):
@@ -201,17 +196,13 @@ class Matching:
         left, right, to_right, to_left = self.left, self.right, self.to_right, self.to_left
         ours: dict[tuple[object, ...], int] = {}
         theirs: dict[tuple[object, ...], int] = {}
-        lefts = [line for line in lefts if to_right[line] < 0]
-        rights = [line for line in rights if to_left[line] < 0]
-        pruned = self.aligner.prune([(lefts, rights)])
-        if not pruned:
-            return False
-        for line in pruned[0][0]:
+        lefts, rights = self._unpaired(lefts, rights)
+        for line in lefts:
             if left.uses[line] or not with_operands:
                 operands = left.uses[line] if with_operands else ()
                 key = (_around(left.parents, line, to_right), left.shapes[line].name, *operands)
                 ours[key] = line if key not in ours else -1
-        for line in pruned[0][1]:
+        for line in rights:
             if right.uses[line] or not with_operands:
                 around = _around(right.parents, line, to_left)
                 operands = tuple(self.value_of[value] for value in right.uses[line]) if with_operands else ()
@@ -229,10 +220,7 @@ class Matching:
     def _close_regions(self) -> None:
         """The ends of regions are partners where the beginnings are."""
         left, right = self.left, self.right
-        closers: dict[int, int] = {}
-        for line, opener in enumerate(right.openers):
-            if opener >= 0:
-                closers[opener] = line
+        closers = {opener: line for line, opener in enumerate(right.openers) if opener >= 0}
         for line, opener in enumerate(left.openers):
             partner = self.to_right[opener] if opener >= 0 else -1
             if partner >= 0 and partner in closers:

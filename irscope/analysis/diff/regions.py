@@ -36,7 +36,8 @@ def pair_regions(left: Body, right: Body, ends: Ends, gaps: list[Gap]) -> tuple[
             waiting.append((_between((lefts, rights), (-1, one), (-1, other)), _DEEPEST))
             inside = _between((lefts, rights), (one, ends[0][one]), (other, ends[1][other]))
             last, other_last = ends[0][one] - 1, ends[1][other] - 1
-            if _both_end(inside, last, other_last) and left.shapes[last].name == right.shapes[other_last].name:
+            ends_both = inside[0][-1:] == [last] and inside[1][-1:] == [other_last]
+            if ends_both and left.shapes[last].name == right.shapes[other_last].name:
                 paired.append((last, other_last))
                 inside = inside[0][:-1], inside[1][:-1]
             waiting.append((inside, depth + 1))
@@ -65,10 +66,6 @@ def _between(gap: Gap, left: tuple[int, int], right: tuple[int, int]) -> Gap:
     return [line for line in gap[0] if left[0] < line < left[1]], [
         line for line in gap[1] if right[0] < line < right[1]
     ]
-
-
-def _both_end(gap: Gap, left_line: int, right_line: int) -> bool:
-    return gap[0][-1:] == [left_line] and gap[1][-1:] == [right_line]
 
 
 def _alike(left: Body, right: Body, gap: Gap, ends: Ends) -> list[tuple[int, int]]:

@@ -87,11 +87,8 @@ class _Names:
         self._own = set(right.names)
         self._fresh: dict[str, int] = {}
         """How many new names were made of a name."""
-        self._pattern = (
-            re.compile(f"(?P<alias>{self.syntax.alias.pattern})|(?P<value>{self.syntax.name.pattern})", re.MULTILINE)
-            if self.syntax.alias is not None
-            else re.compile(f"(?P<alias>(?!))|(?P<value>{self.syntax.name.pattern})", re.MULTILINE)
-        )
+        alias = self.syntax.alias.pattern if self.syntax.alias is not None else "(?!)"
+        self._pattern = re.compile(f"(?P<alias>{alias})|(?P<value>{self.syntax.name.pattern})", re.MULTILINE)
         self.definition_of: dict[str, Definition] = {}
         """Left alias -> the right definition that says the same."""
         self.matched: dict[str, str] = {}
@@ -144,11 +141,7 @@ class _Names:
             indent = len(own) - len(own.lstrip())
             return other if len(other) - len(bare) == indent else own[:indent] + bare
         own_names, values = right.names, right.values[number]
-        renamed = False
-        for value in values:
-            if self._value(value) is not own_names[value]:
-                renamed = True
-                break
+        renamed = any(self._value(value) is not own_names[value] for value in values)
         if not renamed and not (self._renames_aliases and ("#" in own or "!" in own)):
             return own
         rest = iter(values)

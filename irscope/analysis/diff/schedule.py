@@ -68,7 +68,8 @@ def diff_schedules(left: str, right: str, text_diff: TextDiff | None) -> Schedul
         if before is None or after is None:
             continue
         compared += 1
-        fields = _fields(before, after)
+        values, new = _values(before), _values(after)
+        fields = tuple([FieldChange(name, values[name], new[name]) for name in values if values[name] != new[name]])
         if fields:
             text = before.text.replace(".reuse", "")
             changes.append(InstructionSchedule(text, before.offset, after.offset, fields))
@@ -88,11 +89,6 @@ def _partners(text_diff: TextDiff) -> list[tuple[int, int]]:
             numbers = zip(entry.left, right, strict=False)
             found += [(text_diff.left_numbers[one], text_diff.right_numbers[other]) for one, other in numbers]
     return found
-
-
-def _fields(before: SassInstruction, after: SassInstruction) -> tuple[FieldChange, ...]:
-    ours, theirs = _values(before), _values(after)
-    return tuple([FieldChange(name, ours[name], theirs[name]) for name in ours if ours[name] != theirs[name]])
 
 
 def _values(item: SassInstruction) -> dict[str, str]:

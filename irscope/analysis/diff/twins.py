@@ -22,7 +22,8 @@ class Twins:
 
     def sort_out(self) -> bool:
         """Pair anew what the readers disagree about; returns whether any pair changed."""
-        contested = self._contested()
+        # Right values that some partner reads where the left side reads an equal computation, but another one.
+        contested = {other for one, other in self._read() if self._value_of[other] != one}
         if not contested:
             return False
         wanted = self._elected(contested)
@@ -54,21 +55,15 @@ class Twins:
             if to_left[line] >= 0 and to_left[line] not in moved:
                 last = to_left[line]
 
-    def _contested(self) -> set[int]:
-        # Right values that some partner reads where the left side reads an equal computation, but another one.
-        return {other for one, other in self._read() if self._value_of[other] != one}
-
     def _read(self) -> Iterator[tuple[int, int]]:
         """The values that partners read in the same place, left and right, where equal computations make them."""
         left, right = self._left, self._right
         for right_line, left_line in enumerate(self._aligner.to_left):
             if left_line >= 0:
                 for one, other in zip(left.uses[left_line], right.uses[right_line], strict=False):
-                    if self._are_twins(left.definers[one], right.definers[other]):
+                    maker, twin = left.definers[one], right.definers[other]
+                    if maker >= 0 <= twin and left.deep_keys[maker] == right.deep_keys[twin]:
                         yield one, other
-
-    def _are_twins(self, left_line: int, right_line: int) -> bool:
-        return left_line >= 0 <= right_line and self._left.deep_keys[left_line] == self._right.deep_keys[right_line]
 
     def _elected(self, contested: set[int]) -> dict[int, int]:
         """Right line -> the left twin that most readers of its results want."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from irscope.analysis.flow.branches import Branch, Ending, branch_of
-from irscope.analysis.flow.llvm_code import read_llvm_functions
+from irscope.analysis.flow.dataflow_llvm import read_llvm_functions
 from irscope.ir.asm.instructions import Function, Instruction
 from irscope.ir.asm.reader import read_functions
 from irscope.model.capture import StageKind
@@ -109,10 +109,7 @@ def _graph(function: Function, kind: StageKind) -> ControlFlow:
         blocks.append(BasicBlock(number, tuple(labels.get(start, ())), code[start:end], branch.ending, branch.calls))
         jumps.extend(_jumps(number, branch, number_of, number + 1 < len(starts)))
     back = _back_edges(len(blocks), jumps)
-    jumps = [
-        replace(jump, back=True) if (jump.source, jump.target) in back and jump.kind != "calls" else jump
-        for jump in jumps
-    ]
+    jumps = [replace(one, back=one.kind != "calls" and (one.source, one.target) in back) for one in jumps]
     return ControlFlow(function.name, tuple(blocks), tuple(jumps), _loops(jumps))
 
 
@@ -128,17 +125,12 @@ def _jumps(number: int, branch: Branch, number_of: dict[str, int], has_next: boo
         yield Jump(number, number + 1, "falls")
 
 
-def _successors(jumps: Iterable[Jump]) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
-    for jump in jumps:
-        if jump.kind != "calls" and jump.target != UNKNOWN:
-            found.setdefault(jump.source, []).append(jump.target)
-    return found
-
-
 def _back_edges(count: int, jumps: Iterable[Jump]) -> set[tuple[int, int]]:
     """The edges to a block that is still being followed, depth first from each block that nothing before it reached."""
-    successors = _successors(jumps)
+    successors: dict[int, list[int]] = {}
+    for jump in jumps:
+        if jump.kind != "calls" and jump.target != UNKNOWN:
+            successors.setdefault(jump.source, []).append(jump.target)
     back: set[tuple[int, int]] = set()
     state = [0] * count  # 1: being followed; 2: done
     for root in range(count):

@@ -70,7 +70,7 @@ def _at_level(flow: ControlFlow, level: int, most: int) -> ControlFlow:
     if level == 0:
         return flow
     if level in (2, 3):
-        outer = [loop for loop in flow.loops if level == 3 or _is_inner(loop, flow)]
+        outer = [loop for loop in flow.loops if level == 3 or any(loop.body < other.body for other in flow.loops)]
         home: dict[int, _Group] = {}
         for loop in outer:  # the outer loops come first
             for block in loop.body:
@@ -83,10 +83,6 @@ def _at_level(flow: ControlFlow, level: int, most: int) -> ControlFlow:
     return _merged(flow, lambda block: ("stretch", places[block.number]))
 
 
-def _is_inner(loop: Loop, flow: ControlFlow) -> bool:
-    return any(loop.body < other.body for other in flow.loops)
-
-
 def _joined(flow: ControlFlow) -> ControlFlow:
     """Blocks with the only block that runs behind them, where nothing else leads there and both are in one loop."""
     after: dict[int, list[Jump]] = {}
@@ -96,9 +92,8 @@ def _joined(flow: ControlFlow) -> ControlFlow:
         before.setdefault(jump.target, []).append(jump)
     inside: dict[int, int] = {block: place for place, loop in enumerate(flow.loops) for block in loop.body}
     folded = {block.number for block in flow.blocks if block.is_loop}
-    home: dict[int, int] = {}
+    home = {block.number: block.number for block in flow.blocks}
     for block in flow.blocks:
-        home.setdefault(block.number, block.number)
         only = after.get(block.number, [])
         if len(only) != 1 or only[0].kind != "falls" or only[0].back:
             continue
@@ -161,10 +156,12 @@ def blocks_around(flows: tuple[ControlFlow, ...], place: str, depth: int) -> tup
 
     Raises UsageError where nothing has that name.
     """
-    if has_label(flows, place):
-        found = [{block.number for block in flow.blocks if place in _names(block)} for flow in flows]
-    else:
-        found = [{block.number for block in flow.blocks if names(block, place)} for flow in flows]
+    labelled = has_label(flows, place)
+
+    def is_meant(block: BasicBlock) -> bool:
+        return place in _names(block) if labelled else any(mentions(one.text, place) for one in block.instructions)
+
+    found = [{block.number for block in flow.blocks if is_meant(block)} for flow in flows]
     if not any(found):
         labels = [label for flow in flows for block in flow.blocks for label in block.labels]
         raise UsageError(
@@ -186,11 +183,6 @@ def _names(block: BasicBlock) -> set[str]:
         *(label.lstrip(".$") for label in block.labels),
         f"block {block.number}",
     }
-
-
-def names(block: BasicBlock, register: str) -> bool:
-    """Whether an instruction of a block reads or writes a register."""
-    return any(mentions(item.text, register) for item in block.instructions)
 
 
 def mentions(text: str, register: str) -> bool:

@@ -9,20 +9,8 @@ from typing import Literal
 from irscope.ir.mlir.model import Block
 from irscope.ir.mlir.reader import Operation, Region, Value, parse_mlir
 
-Role = Literal[
-    "plain",
-    "trivial",
-    "constant",
-    "memory",
-    "shared",
-    "dot",
-    "convert",
-    "reduce",
-    "sync",
-    "control",
-    "argument",
-    "group",
-]
+_Operation = Literal["plain", "trivial", "constant", "memory", "shared", "dot", "convert", "reduce", "sync", "control"]
+Role = Literal[_Operation, "argument", "group"]
 """The role of a node in a picture; `group` stands for several nodes."""
 
 

@@ -15,6 +15,7 @@ MAX_NODES = 120
 MAX_EDGES = 260
 HARDEST = 7
 
+_POINTERS = ("ptr", "tensordesc")
 _LEVELS = (
     "nothing is folded",
     "chains of trivial operations are folded",
@@ -91,7 +92,9 @@ def at_level(flow: Dataflow, lines: Mapping[int, str], level: int) -> Dataflow:
         5: lambda node: (lines.get(node.line, ""), node.name if node.role in NOTABLE else ""),
         6: lambda node: lines.get(node.line, ""),
     }
-    return _merged(flow, _by(flow, keys.get(level, keys[4]), keep))
+    key = keys.get(level, keys[4])
+    alone = {node.number: ("alone", node.number) for node in flow.nodes if node.role in keep}
+    return _merged(flow, {node.number: ("group", key(node)) for node in flow.nodes} | alone)
 
 
 def _without_inputs(flow: Dataflow) -> Dataflow:
@@ -100,16 +103,13 @@ def _without_inputs(flow: Dataflow) -> Dataflow:
     gone = {
         node.number
         for node in flow.nodes
-        if node.role == "constant" or (node.role == "argument" and node.region in outer and not _is_pointer(node.type))
+        if node.role == "constant"
+        or (node.role == "argument" and node.region in outer and not any(word in node.type for word in _POINTERS))
     }
     tied = {number for edge in flow.edges for number in (edge.source, edge.target)}
     gone |= {node.number for node in flow.nodes if node.number not in tied and node.role in ("control", "sync")}
     kept = [node for node in flow.nodes if node.number not in gone or node.faded]
     return flow.with_nodes(kept) if kept else flow
-
-
-def _is_pointer(type_: str) -> bool:
-    return "ptr" in type_ or "tensordesc" in type_
 
 
 def _is_trivial(node: Node) -> bool:
@@ -167,10 +167,6 @@ def _components(flow: Dataflow) -> dict[int, Hashable]:
     return sets.groups()
 
 
-def _by(flow: Dataflow, key: Callable[[Node], Hashable], keep: frozenset[Role]) -> dict[int, Hashable]:
-    return {node.number: ("alone", node.number) if node.role in keep else ("group", key(node)) for node in flow.nodes}
-
-
 def _merged(flow: Dataflow, groups: Mapping[int, Hashable]) -> Dataflow:
     """One node for each group; its number is that of its last member, which as a rule reads all others."""
     members: dict[Hashable, list[Node]] = {}
@@ -194,7 +190,7 @@ def _merged(flow: Dataflow, groups: Mapping[int, Hashable]) -> Dataflow:
         if edge.type and edge.type not in values.setdefault(key, []):
             values[key].append(edge.type)
     joined = [replace(edge, type="\n".join(values.get(key, ()))) for key, edge in edges.items()]
-    return _replace_graph(flow, nodes, joined)
+    return flow.with_nodes(sorted(nodes, key=lambda node: node.number), joined)
 
 
 def _common(flow: Dataflow, group: list[Node]) -> int:
@@ -210,11 +206,6 @@ def _common(flow: Dataflow, group: list[Node]) -> int:
         paths.append(path[::-1])
     shared = [steps[0] for steps in zip(*paths, strict=False) if len(set(steps)) == 1]
     return shared[-1] if shared else 0
-
-
-def _replace_graph(flow: Dataflow, nodes: list[Node], edges: list[Edge]) -> Dataflow:
-    """The graph with other nodes and edges."""
-    return Dataflow((), (), flow.scopes, flow.aliases).with_nodes(sorted(nodes, key=lambda node: node.number), edges)
 
 
 def _group(head: Node, group: list[Node]) -> Node:

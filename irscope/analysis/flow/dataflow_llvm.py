@@ -1,11 +1,13 @@
-"""The dataflow of LLVM IR: instructions as nodes, basic blocks as frames."""
+"""LLVM IR as graphs are made of it: its dataflow, and its functions as the readers of assembly give theirs."""
 
 from __future__ import annotations
 
 import re
 
 from irscope.analysis.flow.dataflow import Dataflow, Edge, Node, Role, Scope
+from irscope.ir.asm.instructions import Function, Instruction, Label
 from irscope.ir.body.reader import Body, read_body
+from irscope.ir.locations.model import text_lines
 
 _SYMBOL = re.compile(r'@(?:"([^"]*)"|([\w.$-]+))\(')
 # call void asm sideeffect "@$2 st.global.b32 [ $1 + 0 ], { $0 };", "r,l,b"(
@@ -27,6 +29,14 @@ _ROLES: tuple[tuple[re.Pattern[str], Role], ...] = (
     (re.compile(r"(?:br|ret|switch|unreachable)\b"), "control"),
     (re.compile(r"phi\b"), "argument"),
 )
+
+# define ptx_kernel void @kernel(ptr addrspace(1) %0) {
+_DEFINE = re.compile(r'define .*?@(?:"(?P<quoted>[^"]*)"|(?P<name>[\w.$-]+))\(')
+# 47:                                               ; preds = %0
+_BLOCK_LABEL = re.compile(r'(?:"(?P<quoted>[^"]*)"|(?P<name>[\w.$-]+)):')
+#   %9 = add i32 %8, 1, !dbg !14        store i32 0, ptr %2
+_INSTRUCTION = re.compile(r'  (?:%(?:"[^"]*"|[\w.$-]+) = )?(?:(?:tail|musttail|notail) )?(?P<opcode>[a-z]\w*)\b')
+_OPENS = re.compile(r"  switch\b[^\]]*$")
 
 
 def read_llvm_dataflow(text: str) -> Dataflow:
@@ -72,11 +82,8 @@ class _Reader:
         name = operation_name(shape.name, text)
         qualified = f"{name} addrspace(3)" if shape.name in ("load", "store") and "addrspace(3)" in text else name
         role = llvm_role(qualified)
-        kind = (
-            _TYPE.search(text, text.find(" to "))
-            if " to " in text and shape.name.endswith(("cast", "ext", "trunc", "tofp"))
-            else _TYPE.search(text)
-        )
+        converts = shape.name.endswith(("cast", "ext", "trunc", "tofp"))
+        kind = _TYPE.search(text, max(text.find(" to "), 0) if converts else 0)
         self._node(line, name, values, role, kind["type"] if kind and values else "", self.block)
 
     def _node(self, line: int, name: str, values: tuple[int, ...], role: Role, kind: str, region: int) -> None:
@@ -139,3 +146,38 @@ def _mnemonic(assembly: str) -> str:
     ]
     # A load is preceded by a move that clears its registers.
     return next((word for word in found if not word.startswith("mov.")), found[0] if found else "inline assembly")
+
+
+def read_llvm_functions(text: str) -> tuple[Function, ...]:
+    """Read the functions of a module. Never raises: a line that cannot be read is left out.
+
+    An instruction's opcode is the name of what it calls, where it calls; its operand is its text.
+    """
+    functions: list[Function] = []
+    name = ""
+    instructions: list[Instruction] = []
+    labels: list[Label] = []
+    for number, line in enumerate(text_lines(text), 1):
+        define = _DEFINE.match(line)
+        if define is not None:
+            name, instructions, labels = define["quoted"] or define["name"], [], []
+        elif line[:1] == "}" and name:
+            functions.append(Function(name, tuple(instructions), tuple(labels)))
+            name = ""
+        elif name and line[:2] == "  ":
+            _read_instruction(line, number, instructions)
+        elif name and (label := _BLOCK_LABEL.match(line)) is not None:
+            labels.append(Label(label["quoted"] or label["name"], len(instructions)))
+    return tuple(functions)
+
+
+def _read_instruction(line: str, number: int, instructions: list[Instruction]) -> None:
+    last = instructions[-1] if instructions else None
+    if last is not None and last.opcode == "switch" and _OPENS.match(last.operands[0]):  # its cases, a line each
+        whole = f"{last.operands[0]} {line.strip()}"
+        instructions[-1] = Instruction("switch", (whole,), line=last.line)
+        return
+    match = _INSTRUCTION.match(line)
+    if match is not None:
+        code = line.partition(", !dbg ")[0]
+        instructions.append(Instruction(operation_name(match["opcode"], code), (code,), line=number))

@@ -31,7 +31,7 @@ def result_types(name: str, text: str, count: int) -> tuple[str, ...]:
     if not types or "->" in text or " to " in text:
         return types
     if name in ("arith.cmpi", "arith.cmpf"):
-        return (_with_element(types[0], "i1"),)
+        return (_ELEMENT.sub(r"\g<head>i1", types[0], count=1) if "<" in types[0] else "i1",)
     if name in ("tt.load", "tt.atomic_rmw", "tt.atomic_cas"):
         return (pointee(types[0]),)
     return types
@@ -40,10 +40,6 @@ def result_types(name: str, text: str, count: int) -> tuple[str, ...]:
 def pointee(type_: str) -> str:
     """The type of what a pointer, or a tensor of pointers, points to."""
     return _POINTER.sub(lambda match: match["pointee"], type_, count=1)
-
-
-def _with_element(type_: str, element: str) -> str:
-    return _ELEMENT.sub(lambda match: match["head"] + element, type_, count=1) if "<" in type_ else element
 
 
 @lru_cache(maxsize=20_000)

@@ -33,7 +33,6 @@ _ROLES: tuple[tuple[re.Pattern[str], Role], ...] = (
     (re.compile(r"scf\.|cf\.|tt\.(?:return|call)|ttg\.warp_\w+"), "control"),
 )
 _COLLAPSED = re.compile(r"tt\.(?:reduce|scan|map_elementwise|elementwise\w*)$|tt\.extern\w*")
-_YIELDS = ("scf.yield",)
 # {axis = 1 : i32}
 _AXIS = re.compile(r"\baxis = (\d+)")
 # {num = 0 : i32}     {pendings = 0 : i32}
@@ -71,21 +70,19 @@ class _Structure:
                 self.arguments.setdefault(node.region, []).append(node)
             else:
                 self.terminators[node.region] = node
-        self.regions: dict[tuple[str, int], list[Scope]] = {}
-        for scope in raw.scopes:
-            if not scope.name.startswith("^"):
-                self.regions.setdefault((scope.name, scope.line), []).append(scope)
         self.of_region: dict[int, list[int]] = {}
         for node in raw.nodes:
             self.of_region.setdefault(node.region, []).append(node.number)
+        self.regions: dict[tuple[str, int], list[Scope]] = {}
         self.inner: dict[int, list[int]] = {}
-        for scope in raw.scopes:
-            self.inner.setdefault(scope.parent, []).append(scope.number)
         self.blocks: dict[int, dict[str, int]] = {}
         """Region -> its blocks' numbers by label."""
         for scope in raw.scopes:
+            self.inner.setdefault(scope.parent, []).append(scope.number)
             if scope.name.startswith("^"):
                 self.blocks.setdefault(scope.parent, {})[scope.title] = scope.number
+            else:
+                self.regions.setdefault((scope.name, scope.line), []).append(scope)
         self.owners = {(node.name, node.line): node for node in raw.nodes if node.name}
         self.places = {one.number: place for nodes in self.arguments.values() for place, one in enumerate(nodes)}
         self.hidden: set[int] = set()
@@ -111,7 +108,8 @@ class _Structure:
         types = {(node.number, value): kind for node in self.raw.nodes for value, kind in self._types(node)}
         edges = [*self._plain(), *self.edges]
         typed = [replace(edge, type=edge.type or types.get((edge.source, edge.value), "")) for edge in edges]
-        return Dataflow((), (), self._scopes(), self.raw.aliases).with_nodes(nodes, tuple(dict.fromkeys(typed)))
+        titled = (replace(one, title=_title(one, self.owners.get((one.name, one.line)))) for one in self.raw.scopes)
+        return replace(self.raw, scopes=tuple(titled)).with_nodes(nodes, dict.fromkeys(typed))
 
     def _collapse(self, node: Node) -> None:
         for scope in self.regions.get((node.name, node.line), ()):
@@ -133,12 +131,7 @@ class _Structure:
         for edge in operands[: len(operands) - len(first)]:
             self.edges.append(replace(edge, target=arguments[0].number))
         by_place = {edge.operand - 3: edge for edge in first}
-        ends = self.terminators.get(scopes[0].number)
-        yielded = (
-            {edge.operand: edge for edge in self.inputs.get(ends.number, [])} if ends and ends.name in _YIELDS else {}
-        )
-        if ends is not None and ends.name in _YIELDS:
-            self.hidden.add(ends.number)
+        yielded = {edge.operand: edge for edge in self._yielded(scopes[0])}
         for place, argument in enumerate(arguments[1:]):
             if place in by_place:
                 self.edges.append(replace(by_place[place], target=argument.number, operand=0))
@@ -148,12 +141,16 @@ class _Structure:
 
     def _branch(self, node: Node) -> None:
         for scope in self.regions.get((node.name, node.line), ()):
-            ends = self.terminators.get(scope.number)
-            if ends is None or ends.name not in _YIELDS:
-                continue
-            self.hidden.add(ends.number)
-            for edge in self.inputs.get(ends.number, []):
+            for edge in self._yielded(scope):
                 self._hand_on(node, edge.operand, edge)
+
+    def _yielded(self, scope: Scope) -> list[Edge]:
+        """The values that `scf.yield` hands on at the end of a region; it is hidden itself."""
+        ends = self.terminators.get(scope.number)
+        if ends is None or ends.name != "scf.yield":
+            return []
+        self.hidden.add(ends.number)
+        return self.inputs.get(ends.number, [])
 
     def _hand_on(self, node: Node, place: int, edge: Edge) -> None:
         if place < len(node.values):
@@ -222,12 +219,6 @@ class _Structure:
         kind = types.get(node.values[0], "") if node.values else _stored(node)
         return replace(node, role=role, type=kind, detail=_detail(node))
 
-    def _scopes(self) -> tuple[Scope, ...]:
-        return tuple(
-            replace(scope, title=_scope_title(scope, self.owners.get((scope.name, scope.line))))
-            for scope in self.raw.scopes
-        )
-
 
 def _stored(node: Node) -> str:
     """The type of what an operation without a result works on."""
@@ -253,7 +244,7 @@ _FOR = re.compile(r"scf\.for (?P<index>%\S+) = (?P<first>\S+) to (?P<last>\S+) s
 _FUNC = re.compile(r"func(?: \w+){0,4} @\"?([\w.$-]+)")
 
 
-def _scope_title(scope: Scope, owner: Node | None) -> str:
+def _title(scope: Scope, owner: Node | None) -> str:
     if scope.name.startswith("^"):
         return scope.title
     if owner is None:

@@ -10,6 +10,7 @@ from irscope.analysis.flow.dataflow_fold import NOTABLE
 from irscope.analysis.flow.dataflow_types import short_type
 from irscope.analysis.flow.dataflow_view import role_of, structured
 
+_COPIES = ("ttg.async_copy_global", "ttng.async_tma_copy", "amdg.buffer_load", "amdg.async", "tt.load")
 # {loop.cluster = 0 : i32, loop.stage = 1 : i32, order = …}
 _STAGE = re.compile(r"\bloop\.stage = (?P<stage>\d{1,4}) : i32")
 _CLUSTER = re.compile(r"\bloop\.cluster = (?P<cluster>-?\d{1,6}) : i32")
@@ -113,7 +114,7 @@ def read_pipelined(text: str) -> tuple[PipelinedLoop, ...]:
 def _pipelined(flow: Dataflow, number: int) -> PipelinedLoop | None:
     scope = flow.scopes[number]
     inside = [node for node in flow.nodes if node.region == number]
-    copies = [(node.name, node.values[0] if node.values else "") for node in inside if _is_copy(node)]
+    copies = [(node.name, node.values[0] if node.values else "") for node in inside if node.name.startswith(_COPIES)]
     if not copies:
         return None
     waits = [(node.name, node.detail.partition(" ")[0]) for node in inside if "wait" in node.name]
@@ -130,15 +131,6 @@ def _pipelined(flow: Dataflow, number: int) -> PipelinedLoop | None:
     ]
     begins = max((one.line for one in flow.scopes if one.parent == scope.parent and one.line < scope.line), default=0)
     kinds = {name for name, _ in copies}
-    before = sum(
-        1
-        for node in flow.nodes
-        if node.name in kinds and node.region == scope.parent and begins < node.line < scope.line
-    )
+    begun = (node for node in flow.nodes if node.region == scope.parent and begins < node.line < scope.line)
+    before = sum(node.name in kinds for node in begun)
     return PipelinedLoop(scope.line, scope.title, tuple(copies), tuple(waits), before, tuple(buffers))
-
-
-def _is_copy(node: Node) -> bool:
-    return node.name.startswith(("ttg.async_copy_global", "ttng.async_tma_copy", "amdg.buffer_load", "amdg.async")) or (
-        node.name == "tt.load"
-    )

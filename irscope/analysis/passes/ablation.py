@@ -111,11 +111,6 @@ class Ablation:
     missing: int = 0
     """Variants that were asked for, but not compiled before an interruption."""
 
-    @property
-    def is_timed(self) -> bool:
-        """Whether a GPU timed any."""
-        return any(variant.ratio is not None for variant in self.variants)
-
     def changes(self, variant: Variant) -> bool:
         """Whether switching those passes off changes anything."""
         return not variant.compiles or variant.is_wrong or bool(variant.differs_from and not self.adds_nothing(variant))
@@ -142,7 +137,7 @@ class Ablation:
         slowest. A count: the largest change. `pass`: the order of the pipeline. None: `time` where there is one, else
         `effect`.
         """
-        key = key or ("time" if self.is_timed else "effect")
+        key = key or ("time" if any(variant.ratio is not None for variant in self.variants) else "effect")
         if key == "pass":
             return self.variants
         return tuple(sorted(self.variants, key=lambda variant: (self._rank(variant, key), variant.compiles)))

@@ -30,7 +30,7 @@ class _Question:
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """Two sets of passes off that are judged differently, and the passes in which they differ."""
+    """Two sets of passes off; the passes in which they differ are found if the two are judged differently."""
 
     left: _Question
     """With fewer passes off."""
@@ -39,16 +39,12 @@ class Flip:
 
     @property
     def guilty(self) -> tuple[int, ...]:
-        """The passes that are on on the left and off on the right: one, or where some could not be judged several."""
-        return tuple(sorted(self.right.off - self.left.off))
+        """The passes that are on on the left and off on the right: one, or where some could not be judged several.
 
-
-@dataclass(frozen=True, slots=True)
-class NoFlip:
-    """Both ends are judged alike, or one of them cannot be judged: there is nothing to find between them."""
-
-    left: _Question
-    right: _Question
+        Empty if both sides are judged alike, or one of them cannot be judged: there is nothing to find between them.
+        """
+        judgements = {self.left.judgement, self.right.judgement}
+        return tuple(sorted(self.right.off - self.left.off)) if judgements == {"good", "bad"} else ()
 
 
 class Judge:
@@ -70,7 +66,7 @@ class Judge:
         return tuple(self._known.values())
 
 
-def first_passes(judge: Judge, count: int, kept: Off = frozenset()) -> Flip | NoFlip:
+def first_passes(judge: Judge, count: int, kept: Off = frozenset()) -> Flip:
     """The pass whose presence flips the judgement, counted from the front: the first N on, and one less.
 
     Args:
@@ -83,7 +79,7 @@ def first_passes(judge: Judge, count: int, kept: Off = frozenset()) -> Flip | No
     return _halve(judge, _growing(frozenset(), frozenset(range(count)) - kept))
 
 
-def absent_passes(judge: Judge, count: int, kept: Off = frozenset()) -> Flip | NoFlip:
+def absent_passes(judge: Judge, count: int, kept: Off = frozenset()) -> Flip:
     """The fewest passes whose absence flips the judgement, with every other pass on.
 
     The first is found as `first_passes` does. Where its absence alone does not do, the search goes on for what must be
@@ -94,7 +90,7 @@ def absent_passes(judge: Judge, count: int, kept: Off = frozenset()) -> Flip | N
     """
     found = flip = first_passes(judge, count, kept)
     needed: Off = frozenset()
-    while isinstance(flip, Flip):
+    while flip.guilty:
         found = flip
         needed = needed | set(flip.guilty)
         if judge(needed).judgement == flip.right.judgement:
@@ -148,12 +144,12 @@ def _growing(start: Off, more: Off) -> list[Off]:
     return [start | set(order[:size]) for size in range(len(order) + 1)]
 
 
-def _halve(judge: Judge, row: Sequence[Off]) -> Flip | NoFlip:
+def _halve(judge: Judge, row: Sequence[Off]) -> Flip:
     """The place in a row of ever larger sets where the judgement flips."""
     low, high = 0, len(row) - 1
     left, right = judge(row[low]), judge(row[high])
     if "skip" in (left.judgement, right.judgement) or left.judgement == right.judgement:
-        return NoFlip(left, right)
+        return Flip(left, right)
     while high - low > 1:
         for middle in _halves(low, high):
             question = judge(row[middle])

@@ -42,6 +42,21 @@ class PassEffect:
     by_operation: tuple[tuple[str, int], ...] = ()
     """(operation, change of its count), the largest change first."""
 
+    @property
+    def title(self) -> str:
+        """`canonicalizer#2`, the first of a name without its number."""
+        return self.snapshot.name + (f"#{self.snapshot.occurrence}" if self.snapshot.occurrence > 1 else "")
+
+    @property
+    def stage_title(self) -> str:
+        """`llir`, or `llir (LLVM)` for a pass of LLVM's."""
+        return self.snapshot.stage if self.snapshot.group == "mlir" else f"{self.snapshot.stage} (LLVM)"
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the pass ran and changed nothing."""
+        return self.snapshot.outcome == "ran" and self.snapshot.changed is False
+
 
 def count_text(text: str) -> _TextCounts:
     """Count the lines (locations' tables left out), operations and layouts of an MLIR text."""

@@ -90,13 +90,11 @@ class _Counter:
     def count(self, operation: Operation) -> int | None:
         """Of one program, within an operation."""
         total = 0
-        for region in operation.regions:
-            for block in region.blocks:
-                for inner in block.operations:
-                    one = self._one(inner)
-                    if one is None:
-                        return None
-                    total += one
+        for inner in operation.children:
+            one = self._one(inner)
+            if one is None:
+                return None
+            total += one
         return total
 
     def _one(self, operation: Operation) -> int | None:

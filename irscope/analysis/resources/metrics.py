@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import fields
+from dataclasses import asdict
 
 from irscope.analysis.source.operations import read_stage_operations
 from irscope.device.occupancy import occupancy_of
@@ -13,35 +13,14 @@ from irscope.model.capture import Artifact, Capture, stage_named
 
 # The families a reader looks for first: what feeds the tensor cores, moves data, and waits.
 KEY_FAMILIES = (
-    "wgmma",
-    "mma",
-    "tcgen05",
-    "mfma",
-    "wmma",
-    "ldmatrix",
-    "stmatrix",
-    "tma",
-    "cp.async",
-    "ld.global",
-    "st.global",
-    "ld.shared",
-    "st.shared",
-    "ld.local",
-    "st.local",
-    "atomic",
-    "shuffle",
-    "barrier",
-    "special",
-)
+    "wgmma", "mma", "tcgen05", "mfma", "wmma", "ldmatrix", "stmatrix", "tma", "cp.async", "ld.global", "st.global",
+    "ld.shared", "st.shared", "ld.local", "st.local", "atomic", "shuffle", "barrier", "special",
+)  # fmt: skip
 
 
 def resource_rows(capture: Capture) -> dict[str, int | float]:
     """The known resources by name, `occupancy_percent` with them."""
-    rows: dict[str, int | float] = {}
-    for field in fields(capture.resources):
-        value = getattr(capture.resources, field.name)
-        if value is not None:
-            rows[field.name] = value
+    rows: dict[str, int | float] = {name: n for name, n in asdict(capture.resources).items() if n is not None}
     if (found := occupancy_of(capture)) is not None:
         rows["occupancy_percent"] = 100 * found.fraction
     return rows

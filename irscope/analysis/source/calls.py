@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from irscope.ir.locations.stages import Chain, Frame, TextLocations
+from irscope.ir.locations.model import Chain, Frame, TextLocations
 from irscope.ir.mlir.reader import Operation, parse_mlir
 
 _MAX_CALLERS = 64
@@ -67,10 +67,5 @@ def read_call_sites(text: str, locations: TextLocations) -> CallSites:
                 if (private, chain) not in known:
                     known.append((private, chain))
         inner = operation.first_line if operation.name == "builtin.module" else table
-        waiting.extend(
-            (one, inner, private)
-            for region in reversed(operation.regions)
-            for block in reversed(region.blocks)
-            for one in reversed(block.operations)
-        )
+        waiting.extend((one, inner, private) for one in reversed(operation.children))
     return CallSites(functions, {name: tuple(sites) for name, sites in calls.items()})

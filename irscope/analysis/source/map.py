@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 from irscope.analysis.source.calls import CallSites, read_call_sites
 from irscope.analysis.source.operations import Operations, read_stage_operations
 from irscope.errors import StageNotFound
-from irscope.ir.locations.stages import Chain, TextLocations, read_locations
+from irscope.ir.locations.model import Chain, TextLocations
+from irscope.ir.locations.stages import capture_locations
 from irscope.ir.locations.user import Place, place_of
 from irscope.model.capture import STAGES, Capture, stage_named
 
@@ -45,11 +46,6 @@ class StageMap:
         by_line = self.locations.by_line
         chain = by_line[line - 1] if 0 < line <= len(by_line) else -1
         return self.places_of_chain[chain] if chain >= 0 else ()
-
-    def lines_at(self, places: Container[int]) -> tuple[int, ...]:
-        """The text lines that come from one of some places, 1-based."""
-        wanted = [any(place in places for place in own) for own in self.places_of_chain]
-        return tuple(number for number, chain in enumerate(self.locations.by_line, 1) if chain >= 0 and wanted[chain])
 
     @cached_property
     def at_place(self) -> dict[int, tuple[int, ...]]:
@@ -91,9 +87,8 @@ class SourceMap:
 
     def stage(self, name: str) -> StageMap:
         """The map of one stage; raises StageNotFound."""
-        for stage in self.stages:
-            if stage.stage == name:
-                return stage
+        if (found := next((one for one in self.stages if one.stage == name), None)) is not None:
+            return found
         held = ", ".join(stage.stage for stage in self.stages) or "none"
         raise StageNotFound(f"stage {name!r} has no lines to map: choose one of {held}.")
 
@@ -116,22 +111,12 @@ class SourceMap:
         places = self.places_of_line.get((file, line), ())
         return tuple(self._count(stage, places, (file, line)) for stage in self.stages)
 
-    def text_lines(self, stage: str, file: str, lines: Container[int]) -> tuple[int, ...]:
-        """The text lines of a stage whose chain of calls goes through some lines of a file; 1-based, in order."""
-        wanted = {
-            index for index, place in enumerate(self.places) if any(f == file and line in lines for f, line in place)
-        }
-        return self.stage(stage).lines_at(wanted)
-
     def matching(self, pattern: re.Pattern[str], stages: Iterable[str] = ()) -> dict[str, tuple[int, ...]]:
         """The operations that a pattern is found in, by stage, as indices: in their text, name or family."""
         wanted = set(stages)
         found: dict[str, tuple[int, ...]] = {}
         for stage in self.stages:
-            if wanted and stage.stage not in wanted:
-                continue
-            indices = stage.operations.matching(pattern)
-            if indices:
+            if (not wanted or stage.stage in wanted) and (indices := stage.operations.matching(pattern)):
                 found[stage.stage] = indices
         return found
 
@@ -163,18 +148,15 @@ def source_map(capture: Capture, stages: Iterable[str] = ()) -> SourceMap:
         stages: only these; by default every stage that has a text.
     """
     wanted = set(stages)
-    texts = {artifact.stage: artifact.data for artifact in capture.artifacts if isinstance(artifact.data, str)}
-    llir, ptx = texts.get("llir"), texts.get("ptx")
     file = capture.launch.kernel.file
     index: dict[Place, int] = {}
     maps: list[StageMap] = []
     sites = CallSites()
-    for stage, text in texts.items():
+    for stage, text in capture.texts.items():
         kind = stage_named(stage).kind
         if wanted and stage not in wanted and (kind != "mlir" or wanted <= _MLIR_STAGES):
             continue
-        assembly = kind in ("ptx", "sass", "amdgcn")
-        locations = read_locations(text, kind, llir=llir if assembly else None, ptx=ptx if kind == "sass" else None)
+        locations = capture_locations(capture, text, kind)
         # Assembly keeps the functions that the last MLIR stage has: only those that are not inlined.
         sites = read_call_sites(text, locations) if kind == "mlir" else sites
         if wanted and stage not in wanted:

@@ -70,7 +70,7 @@ def without_location(line: str) -> str:
 def read_stage_operations(text: str, kind: StageKind) -> Operations:
     """Find the operations of a text. Never raises: lines that cannot be read are skipped."""
     lines = text_lines(text)
-    found = _mlir(text) if kind == "mlir" else _FINDERS.get(kind, _none)(lines)
+    found = _mlir(text) if kind == "mlir" else _FINDERS[kind](lines) if kind in _FINDERS else ()
     numbers: list[int] = []
     kinds: list[int] = []
     names: list[int] = []
@@ -92,10 +92,6 @@ def read_stage_operations(text: str, kind: StageKind) -> Operations:
         live.append(registers)
     known = tuple(live) if any(count >= 0 for count in live) else ()
     return Operations(tuple(numbers), tuple(kinds), tuple(names), tuple(kind_names), tuple(full_names), known, lines)
-
-
-def _none(lines: list[str]) -> Iterator[_Found]:
-    yield from ()
 
 
 def _mlir(text: str) -> Iterator[_Found]:

@@ -3,97 +3,44 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
 
 from irscope.analysis.passes.ablation import SORT_KEYS, Ablation, SortKey
 from irscope.cli import app, options
 from irscope.cli.ablate.run import AblationOptions, AblationRun
+from irscope.cli.grouped import grouped
 from irscope.cli.output.destination import STANDARD_OUTPUT, WIDE, Destination, emit_page, with_destination
 from irscope.cli.output.talk import say
 from irscope.cli.subject.recording import recorded
-from irscope.cli.subject.variants import split_stages
 from irscope.errors import UsageError
 from irscope.interruption import Interrupted, exit_code
 from irscope.model.recording_options import RecordingOptions
-from irscope.plan import PassRule
 from irscope.render.text.ablation import render_ablation
-
-_ablation = options.in_panel("Ablation")
 
 
 @app.command(rich_help_panel="Effect of passes")
 @recorded(without=("snapshots", "llvm"))
 @with_destination
+@grouped("wanted", AblationOptions)
 def ablate(
-    subject: options.Subject = None,
-    stage: Annotated[
-        list[str] | None,
-        _ablation(
-            "--stage",
-            "-s",
-            metavar="STAGE",
-            help="Whose passes: ttir, ttgir (the default without --pass), llir, cubin, or all; repeatable.",
-        ),
-    ] = None,
-    one_pass: Annotated[
-        list[str] | None, _ablation("--pass", metavar="[STAGE:]NAME[#N]", help="Only these passes; repeatable.")
-    ] = None,
-    pairs: Annotated[
-        bool,
-        _ablation(
-            "--pairs", help="Also two at a time: the passes that each change the binary, or those that --pass names."
-        ),
-    ] = False,
-    sort: Annotated[
-        str | None,
-        _ablation(
-            "--sort",
-            metavar="KEY",
-            help="effect, time, pass, instructions, registers, spills, shared, occupancy or convert_layouts. "
-            "Default: time if it was measured, else effect.",
-        ),
-    ] = None,
-    every: Annotated[bool, _ablation("--all", help="Also show the passes that change nothing.")] = False,
-    jobs: Annotated[
-        int | None, _ablation("--jobs", "-j", metavar="N", min=1, help="Compiles at a time. Default: one per core.")
-    ] = None,
-    fresh: Annotated[bool, _ablation("--fresh", help="Compile again what an earlier call compiled.")] = False,
-    no_gpu: Annotated[bool, _ablation("--no-gpu", help="Only compile, even if there is a GPU.")] = False,
-    rounds: Annotated[
-        int, _ablation("--rounds", metavar="N", min=6, help="On a GPU: how many launches of each to time.")
-    ] = 50,
-    *,
-    to: Destination,
-    asked: RecordingOptions,
+    subject: options.Subject = None, *, wanted: AblationOptions, to: Destination, asked: RecordingOptions
 ) -> int:
     """Switch each pass off in turn and tabulate the effect: what fails, what differs, and the resources used.
 
     For a script on a GPU, also whether the result is the same, and the time. Compiled variants are kept: after an
     interruption the same command continues. -o FILE.html writes a page, -o FILE.json JSON.
     """
-    key = _sort_key(sort)
-    wanted = AblationOptions(
-        stages=split_stages(stage or ([] if one_pass else ["ttgir"])),
-        rules=tuple(PassRule.parse(text) for text in one_pass or ()),
-        pairs=pairs,
-        jobs=jobs,
-        fresh=fresh,
-        gpu=not no_gpu and not asked.virtual,
-        rounds=rounds,
-    )
+    key = _sort_key(wanted.sort)
     run = AblationRun(subject, replace(asked, disassemble=False), wanted)
     try:
-        run.run()
+        ablation = run.run()
     except (KeyboardInterrupt, Interrupted) as stop:
         if run.ablation is None:
             raise
-        _write(run.ablation, key, every, to)
+        _write(run.ablation, key, wanted.every, to)
         to_go = f" with {run.ablation.missing} variants to go" if run.ablation.missing else ""
         say(f"interrupted{to_go}; the same command goes on from there.")
         return exit_code(stop)
-    if run.ablation is None:
-        return 1
-    _write(run.ablation, key, every, to)
+    _write(ablation, key, wanted.every, to)
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 from irscope.analysis.passes.ablation import (
     Ablation,
@@ -13,9 +14,10 @@ from irscope.analysis.passes.ablation import (
     passes_to_ablate,
     plan_without,
 )
+from irscope.cli.options import in_panel
 from irscope.cli.output.talk import say
 from irscope.cli.subject.device import launch_on_gpu, why_no_gpu
-from irscope.cli.subject.variants import baseline_of, check_rules, check_stages, one_capture, progress_bar
+from irscope.cli.subject.variants import baseline_of, check_rules, check_stages, one_capture, progress_bar, split_stages
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassRule
@@ -23,6 +25,7 @@ from irscope.record.variants.measure import measure_programs
 from irscope.record.variants.pool import VariantPool
 from irscope.record.variants.store import Variants
 
+_option = in_panel("Ablation")
 _Off = tuple[str, ...]
 
 
@@ -30,14 +33,42 @@ _Off = tuple[str, ...]
 class AblationOptions:
     """The options of one ablation, beside those of the recording."""
 
-    stages: tuple[str, ...] = ("ttgir",)
-    """The stages whose passes are switched off; empty for all."""
-    rules: tuple[PassRule, ...] = ()
-    pairs: bool = False
-    jobs: int | None = None
-    fresh: bool = False
-    gpu: bool = True
-    rounds: int = 50
+    stage: Annotated[
+        list[str] | None,
+        _option(
+            "--stage",
+            "-s",
+            metavar="STAGE",
+            help="Whose passes: ttir, ttgir (the default without --pass), llir, cubin, or all; repeatable.",
+        ),
+    ] = None
+    one_pass: Annotated[
+        list[str] | None, _option("--pass", metavar="[STAGE:]NAME[#N]", help="Only these passes; repeatable.")
+    ] = None
+    pairs: Annotated[
+        bool,
+        _option(
+            "--pairs", help="Also two at a time: the passes that each change the binary, or those that --pass names."
+        ),
+    ] = False
+    sort: Annotated[
+        str | None,
+        _option(
+            "--sort",
+            metavar="KEY",
+            help="effect, time, pass, instructions, registers, spills, shared, occupancy or convert_layouts. "
+            "Default: time if it was measured, else effect.",
+        ),
+    ] = None
+    every: Annotated[bool, _option("--all", help="Also show the passes that change nothing.")] = False
+    jobs: Annotated[
+        int | None, _option("--jobs", "-j", metavar="N", min=1, help="Compiles at a time. Default: one per core.")
+    ] = None
+    fresh: Annotated[bool, _option("--fresh", help="Compile again what an earlier call compiled.")] = False
+    no_gpu: Annotated[bool, _option("--no-gpu", help="Only compile, even if there is a GPU.")] = False
+    rounds: Annotated[
+        int, _option("--rounds", metavar="N", min=6, help="On a GPU: how many launches of each to time.")
+    ] = 50
 
 
 class AblationRun:
@@ -47,6 +78,8 @@ class AblationRun:
         self._subject = subject
         self._asked = asked
         self._wanted = wanted
+        self._stages = split_stages(wanted.stage or ([] if wanted.one_pass else ["ttgir"]))
+        self._rules = tuple(PassRule.parse(text) for text in wanted.one_pass or ())
         self.ablation: Ablation | None = None
         self._captures: dict[str, Capture] = {}
         """One capture for each distinct program."""
@@ -59,36 +92,34 @@ class AblationRun:
             capture, number = one_capture(self._subject, self._asked)
             variants = Variants(pool, capture, fresh=wanted.fresh)
             baseline = baseline_of(variants, capture.plan)
-            ablation = self._begin(capture, baseline)
-            singles: list[_Off] = [(label,) for label in passes_to_ablate(baseline, wanted.stages, wanted.rules)]
-            ablation = self._compile(variants, baseline, ablation, singles, pool.jobs)
+            self.ablation = self._begun(capture, baseline)
+            singles: list[_Off] = [(label,) for label in passes_to_ablate(baseline, self._stages, self._rules)]
+            ablation = self._compile(variants, baseline, self.ablation, singles, pool.jobs)
             if wanted.pairs:
-                pairs = list(pairs_worth_trying(ablation, named=bool(wanted.rules)))
+                pairs = list(pairs_worth_trying(ablation, named=bool(self._rules)))
                 ablation = self._compile(variants, baseline, ablation, pairs, pool.jobs)
-        if not wanted.gpu:
+        if wanted.no_gpu or self._asked.virtual:
             return ablation
         if reason := why_no_gpu(self._subject, self._asked, capture):
             say(reason)
             return ablation
         return self._measure(capture, number, ablation)
 
-    def _begin(self, capture: Capture, baseline: Capture) -> Ablation:
-        wanted = self._wanted
-        check_stages(baseline, wanted.stages)
-        check_rules(baseline, wanted.stages, wanted.rules)
+    def _begun(self, capture: Capture, baseline: Capture) -> Ablation:
+        check_stages(baseline, self._stages)
+        check_rules(baseline, self._stages, self._rules)
         row = measure_variant(baseline, baseline)
         self._captures[row.program] = baseline
-        self.ablation = Ablation(
+        return Ablation(
             kernel=capture.name,
             target=str(capture.target),
-            stages=wanted.stages or tuple(dict.fromkeys(snapshot.stage for snapshot in baseline.passes())),
+            stages=self._stages or tuple(dict.fromkeys(snapshot.stage for snapshot in baseline.passes())),
             baseline=row,
             variants=(),
             capture=capture.id,
             triton_version=baseline.environment.triton_version,
             irscope_version=baseline.environment.irscope_version,
         )
-        return self.ablation
 
     def _compile(
         self, variants: Variants, baseline: Capture, ablation: Ablation, offs: Sequence[_Off], jobs: int

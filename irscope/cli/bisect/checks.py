@@ -11,7 +11,7 @@ from pathlib import Path
 from irscope.analysis.passes.ablation import count_capture
 from irscope.analysis.passes.bisected import Verdict
 from irscope.analysis.passes.bisection import Judgement
-from irscope.errors import RecordingError, UsageError
+from irscope.errors import RecordingError
 from irscope.model.capture import Capture, PassSnapshot
 from irscope.record.variants.measure import Session
 
@@ -81,9 +81,9 @@ def count_check(name: str, most: int) -> Check:
     return check
 
 
-def compiles_check() -> Check:
+def compiles_check(capture: Capture, path: Path) -> Verdict:
     """Whether the variant compiles, which the caller judges before any check."""
-    return lambda capture, path: Verdict("good", "compiles")
+    return Verdict("good", "compiles")
 
 
 def result_check(session: Session) -> Check:
@@ -109,14 +109,3 @@ def time_check(session: Session, most: float, rounds: int) -> Check:
         return Verdict("good" if ratio.value <= most else "bad", ratio.text)
 
     return check
-
-
-def one_asked(**asked: object) -> str:
-    """The option of the one check that was given; raises UsageError for none or several."""
-    given = [f"--{name.replace('_', '-')}" for name, value in asked.items() if value is not None and value is not False]
-    if len(given) != 1:
-        every = ", ".join(f"--{name.replace('_', '-')}" for name in asked)
-        raise UsageError(
-            f"{' and '.join(given)} are several checks: give one." if given else f"what is good? Give one of {every}."
-        )
-    return given[0]

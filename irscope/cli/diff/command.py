@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from irscope.cli import app, options
-from irscope.cli.output.destination import WIDE, Destination, colored, emit, emit_json, emit_page, width
+from irscope.cli.output.destination import WIDE, Destination, emit, emit_json, emit_page, width, with_destination
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of, failure_text
 from irscope.cli.subject.recording import recorded
@@ -24,6 +25,7 @@ _IGNORABLE = ("locations", "names", "attributes")
 
 @app.command(rich_help_panel="Compare")
 @recorded(without=("llvm",))
+@with_destination
 def diff(
     left: options.Subject = None,
     right: Annotated[
@@ -56,8 +58,7 @@ def diff(
         ),
     ] = None,
     schedule: Annotated[
-        bool,
-        _compare("--schedule", help="Compare how the SASS is scheduled: stall, yield, barriers, waits, reuse."),
+        bool, _compare("--schedule", help="Compare how the SASS is scheduled: stall, yield, barriers, waits, reuse.")
     ] = False,
     side_by_side: Annotated[bool, _compare("--side-by-side", "-y", help="The two texts in two columns.")] = False,
     stat: Annotated[bool, _compare("--stat", help="Only the tables.")] = False,
@@ -69,23 +70,21 @@ def diff(
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write an HTML page.", rich_help_panel="Output")
     ] = None,
-    output: options.Output = None,
-    as_json: options.AsJson = False,
-    color: options.Color = None,
     *,
+    to: Destination,
     asked: RecordingOptions,
 ) -> int:
     """Compare two compilations structurally: names, locations and the order of independent operations do not count.
 
     irscope diff --disable-pass combine compares the launch recorded last with the same launch without that pass.
     """
-    if output is not None and output.suffix.lower() in (".html", ".htm") and not as_json and html is None:
-        output, html = None, output
+    if to.path is not None and to.path.suffix.lower() in (".html", ".htm") and not to.as_json and html is None:
+        to, html = replace(to, path=None), to.path
     ignored = options.split_words([ignore])
     if unknown := [word for word in ignored if word not in _IGNORABLE]:
         raise UsageError(f"--ignore {unknown[0]!r}: write {', '.join(_IGNORABLE)}.")
     stages = options.split_words(stage)
-    paint = colored(color) and output is None and html is None
+    paint = to.is_colored and html is None
 
     if one_pass is not None or between is not None:
         from irscope.cli.diff.passes import diff_around_passes
@@ -97,7 +96,7 @@ def diff(
         if schedule:
             raise UsageError("--schedule compares machine code, but --pass and --between compare IR: give one.")
         found = diff_around_passes(captures_of(left, asked), one_pass, between, cast("Any", ignored))
-        Destination(output, as_json, color).emit(
+        to.emit(
             lambda: [one.as_json() for one in found],
             lambda columns, color: "\n".join(
                 one.as_text(side_by_side=side_by_side, context=context, width=columns or WIDE, color=color)
@@ -123,7 +122,7 @@ def diff(
         if comparison.is_same_compile and (versus or asked.plan):
             note = nothing_to_compare(one, versus or [], asked.plan)
             texts.append(f"{note}\n")
-            if as_json or html is not None:
+            if to.as_json or html is not None:
                 say(note)
             continue
         texts.append(
@@ -143,10 +142,10 @@ def diff(
 
         emit_page(render_comparisons_html([comparison for comparison, _ in comparisons]), html)
         say(f"wrote {html}")
-    elif as_json:
-        emit_json([comparison_json(comparison, shown) for comparison, shown in comparisons], output)
+    elif to.as_json:
+        emit_json([comparison_json(comparison, shown) for comparison, shown in comparisons], to.path)
     else:
-        emit("\n".join(texts), output, painted=paint)
+        emit("\n".join(texts), to.path, painted=paint)
     failed = [capture for pair in pairs for capture in pair if capture.status == "failed"]
     for capture in failed:
         say(failure_text(capture))

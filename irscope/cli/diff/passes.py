@@ -11,7 +11,7 @@ from irscope.cli.dump.stages import one_pass as find_pass
 from irscope.cli.dump.stages import snapshot_text
 from irscope.model.capture import Capture, StageKind
 from irscope.render.text.compare import text_diff_json
-from irscope.render.text.diff import render_side_by_side, render_unified
+from irscope.render.text.diff import render_diff
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +31,7 @@ class _PassDiff:
 
     def as_text(self, *, side_by_side: bool, context: int, width: int, color: bool) -> str:
         """As text, under a title."""
-        if side_by_side:
-            body = render_side_by_side(self.text_diff, width=width, color=color, context=context)
-        else:
-            body = render_unified(self.text_diff, color=color, context=context)
+        body = render_diff(self.text_diff, side_by_side=side_by_side, width=width, color=color, context=context)
         capture = self.capture
         return f"{capture.id[:8]} {capture.name} {capture.target}: {self.title}: {self.text_diff.summary}\n{body}"
 
@@ -54,9 +51,8 @@ def _sides(capture: Capture, one_pass: str | None, between: tuple[str, str] | No
     if between is not None:
         first, second = find_pass(capture, between[0]), find_pass(capture, between[1])
         title = f"after {first.label} against after {second.label}"
-        kind: StageKind = "llvm" if first.group == "llvm" else "mlir"
-        return title, snapshot_text(capture, first, before=False), snapshot_text(capture, second, before=False), kind
-    snapshot = find_pass(capture, one_pass or "")
-    title = f"before and after {snapshot.label}"
-    kind = "llvm" if snapshot.group == "llvm" else "mlir"
-    return title, snapshot_text(capture, snapshot, before=True), snapshot_text(capture, snapshot, before=False), kind
+    else:
+        first = second = find_pass(capture, one_pass or "")
+        title = f"before and after {first.label}"
+    left = snapshot_text(capture, first, before=between is None)
+    return title, left, snapshot_text(capture, second, before=False), first.group

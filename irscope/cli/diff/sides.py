@@ -10,14 +10,15 @@ from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of, compiled_again, is_capture
 from irscope.cli.subject.recording import option_value
 from irscope.errors import RecordingError, UsageError
-from irscope.model.capture import Artifact, Capture, Kernel, Launch, Target, stage_named
+from irscope.model.capture import STAGE_NAMES, Artifact, Capture, Kernel, Launch, Target, stage_named
 from irscope.model.recording_options import RecordingOptions
-from irscope.plan import PassPlan, PassRule
+from irscope.plan import PassPlan
 from irscope.store.recent import CaptureStore
 from irscope.target import KNOWN_TARGETS
 
 Pair = tuple[Capture, Capture]
 
+_IR_SUFFIXES = (".source", ".ttir", ".ttgir", ".glir", ".llir", ".ptx", ".sass", ".amdgcn", ".mlir", ".ll")
 # These need another run of the script.
 _SCRIPT_AGAIN = ("config", "triton")
 
@@ -59,8 +60,8 @@ def pairs_of(left: str | None, right: str | None, asked: RecordingOptions, versu
         return _paired(captures, others)
     how = replace(base, plan=asked.plan, targets=targets, options=options)
     return [
-        (capture, compiled_again(capture, replace(how, plan=_joined(capture.plan, asked.plan)), becomes_last=False))
-        for capture in captures
+        (one, compiled_again(one, replace(how, plan=one.plan.joined(asked.plan)), becomes_last=False))
+        for one in captures
     ]
 
 
@@ -84,27 +85,12 @@ def _variant(versus: Sequence[str]) -> dict[str, str]:
     return rows
 
 
-def _joined(plan: PassPlan, more: PassPlan) -> PassPlan:
-    return PassPlan(plan.disabled + more.disabled, plan.only + more.only)
-
-
 def _side(subject: str, asked: RecordingOptions) -> Sequence[Capture]:
     path = Path(subject)
     if path.is_dir():
         return [_folder(path)]
     # An IR file is compared as it is, and not compiled.
-    if path.is_file() and path.suffix.removeprefix(".") in (
-        "source",
-        "ttir",
-        "ttgir",
-        "glir",
-        "llir",
-        "ptx",
-        "sass",
-        "amdgcn",
-        "mlir",
-        "ll",
-    ):
+    if path.is_file() and path.suffix in _IR_SUFFIXES:
         return [_plain_capture(path.stem, [path])]
     return captures_of(subject, asked)
 
@@ -122,8 +108,9 @@ def _folder(folder: Path) -> Capture:
 
 
 def _stage_of(path: Path) -> str:
-    suffix = {"mlir": "ttgir", "ll": "llir"}.get(path.suffix.removeprefix("."), path.suffix.removeprefix("."))
-    return suffix if stage_named(suffix).title.startswith("stage ") is False else ""
+    suffix = path.suffix.removeprefix(".")
+    stage = {"mlir": "ttgir", "ll": "llir"}.get(suffix, suffix)
+    return stage if stage in STAGE_NAMES else ""
 
 
 def _plain_capture(name: str, files: Sequence[Path]) -> Capture:
@@ -159,11 +146,8 @@ def _paired(left: Sequence[Capture], right: Sequence[Capture]) -> list[Pair]:
     for other in rest:
         say(f"only on the right: {other.name} ({other.target})")
     if not pairs:
-        names = (
-            ", ".join(sorted({capture.name for capture in left})),
-            ", ".join(sorted({capture.name for capture in right})),
-        )
-        raise UsageError(f"no kernel is on both sides: {names[0]} against {names[1]}. Choose FILE::KERNEL on each.")
+        ours, theirs = (", ".join(sorted({capture.name for capture in side})) for side in (left, right))
+        raise UsageError(f"no kernel is on both sides: {ours} against {theirs}. Choose FILE::KERNEL on each.")
     return pairs
 
 
@@ -189,11 +173,7 @@ def _against_other_kernel(left: str | None, asked: RecordingOptions, other: str)
     if not named:
         names = ", ".join(sorted({capture.name for capture in captures}))
         raise UsageError(f"--vs kernel={other}: {file} launched {names}.")
-    ours = (
-        [capture for capture in captures if capture.name == kernel]
-        if kernel
-        else [c for c in captures if c.name != other]
-    )
+    ours = [one for one in captures if (one.name == kernel if kernel else one.name != other)]
     if not ours:
         raise UsageError(f"--vs kernel={other}: there is no other kernel to compare it with.")
     return [(ours[0], named[0])]
@@ -208,8 +188,7 @@ def _recorded_again(
     if others:
         raise UsageError(f"--vs {', '.join(others)} does not go together with config= or triton=: one thing at a time.")
     again = replace(base, plan=asked.plan, config=variant.get("config", base.config), interpreter=variant.get("triton"))
-    captures = captures_of(left, base)
-    return _paired(captures, captures_of(left, again))
+    return _paired(captures_of(left, base), captures_of(left, again))
 
 
 def _constexprs(captures: Sequence[Capture], variant: dict[str, str]) -> dict[str, str]:
@@ -225,10 +204,10 @@ def _with_other_constexprs(
     if left is None or not Path(left.partition("::")[0]).is_file() or left.endswith(".irscope"):
         raise UsageError(f"--vs {', '.join(constexprs)} changes the IR of the front end: give the FILE, not a capture.")
     if asked.signature is not None:
-        changed = tuple({**dict(asked.constexprs), **constexprs}.items())
-        return _paired(captures, captures_of(left, replace(asked, constexprs=changed)))
-    again = captures_of(left, replace(asked, constants=tuple(constexprs.items())))
-    return _paired(captures, again)
+        again = replace(asked, constexprs=tuple({**dict(asked.constexprs), **constexprs}.items()))
+    else:
+        again = replace(asked, constants=tuple(constexprs.items()))
+    return _paired(captures, captures_of(left, again))
 
 
 def stages_shown(left: Capture, right: Capture, asked: Sequence[str]) -> list[str]:
@@ -239,7 +218,7 @@ def stages_shown(left: Capture, right: Capture, asked: Sequence[str]) -> list[st
         for stage in asked:
             left.artifact(stage)
         return list(asked)
-    new_rules: tuple[PassRule, ...] = tuple(rule for rule in right.plan.disabled if rule not in left.plan.disabled)
+    new_rules = [rule for rule in right.plan.disabled if rule not in left.plan.disabled]
     for rule in (*new_rules, *right.plan.only):
         for snapshot in right.passes():
             if rule.matches(snapshot) and snapshot.stage in left.stages and snapshot.stage in right.stages:

@@ -35,8 +35,7 @@ def dump(
     ] = None,
     edited: Annotated[Path | None, _passes("--edited", metavar="FILE", help="The edited IR for --from-pass.")] = None,
     via: Annotated[
-        str | None,
-        _passes("--via", metavar="mlir-dump", help="Read the passes from what MLIR_ENABLE_DUMP prints."),
+        str | None, _passes("--via", metavar="mlir-dump", help="Read the passes from what MLIR_ENABLE_DUMP prints.")
     ] = None,
 ) -> int:
     """Record any Triton kernel on any machine, and show any stage of its compilation.

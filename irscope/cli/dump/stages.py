@@ -10,12 +10,12 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
-from irscope.cli.output.destination import STANDARD_OUTPUT, colored, json_text, paint_text, width, write_output
+from irscope.cli.output.destination import STANDARD_OUTPUT, colored, json_text, paint_text, width
 from irscope.cli.output.talk import say
 from irscope.errors import IrscopeError, PlanError, StageNotFound, UsageError
 from irscope.model.assumption import Assumption, joined, notes_of
 from irscope.model.capture import Artifact, Capture, PassSnapshot, StageKind, stage_named
-from irscope.plan import PassRule
+from irscope.plan import PassPlan, PassRule
 from irscope.store.file import SUFFIX, save, write_atomically
 
 _COMMENT: dict[StageKind, str] = {"mlir": "//", "llvm": ";", "ptx": "//", "sass": "//", "amdgcn": ";", "binary": "#"}
@@ -42,22 +42,18 @@ def _shown_text(capture: Capture, text: str, kind: StageKind, loc: bool, lines: 
     from irscope.ir.locations.strip import strip_locations
 
     if lines is not None:
-        from irscope.ir.locations.stages import filter_lines, lines_selected, read_locations
+        from irscope.ir.locations.filter import filter_lines
+        from irscope.ir.locations.stages import capture_locations, lines_selected
 
-        chosen = parse_lines(lines)
-        texts = {item.stage: item.data for item in capture.artifacts if isinstance(item.data, str)}
-        # The locations of assembly need the earlier stages.
-        llir = texts.get("llir") if kind in ("ptx", "sass", "amdgcn") else None
-        locations = read_locations(text, kind, llir=llir, ptx=texts.get("ptx") if kind == "sass" else None)
         file = capture.launch.kernel.file
-        selected = lines_selected(locations, lambda path: _same_file(path, file), chosen)
+        # A capture of an IR file has no path for its kernel: then every file counts.
+        selected = lines_selected(
+            capture_locations(capture, text, kind),
+            lambda path: path == file or not file.endswith(".py"),
+            parse_lines(lines),
+        )
         text = filter_lines(text, kind, selected, without_locations=not loc)
     return text if loc else strip_locations(text, kind)
-
-
-def _same_file(path: str, kernel_file: str) -> bool:
-    """Whether a location is in the kernel's file; true if the capture has no path for it, as of an IR file."""
-    return path == kernel_file or not kernel_file.endswith(".py")
 
 
 def stage_text(
@@ -75,12 +71,11 @@ def stage_text(
 def _binary_text(capture: Capture, artifact: Artifact) -> str:
     """The sections and resources of a binary, instead of its bytes."""
     from irscope.ir.asm.elf import parse_elf
-    from irscope.render.text.terminal import table
+    from irscope.render.text.tables import table
 
     data = artifact.data if isinstance(artifact.data, bytes) else b""
-    rows = [
-        [item.name, item.type, item.size_bytes, item.offset, item.flag_letters] for item in parse_elf(data).sections
-    ]
+    found = parse_elf(data).sections
+    rows = [[item.name, item.type, item.size_bytes, item.offset, item.flag_letters] for item in found]
     sections = table(["section", "type", "bytes", "offset", "flags"], rows, width=width())
     hint = f"# {len(data)} bytes; -o FILE writes them"
     return "\n".join([sections.rstrip("\n"), "", _resources_text(capture).rstrip("\n"), hint])
@@ -115,7 +110,7 @@ def occupancy_text(capture: Capture) -> str:
 def summary(captures: Sequence[Capture], color: bool | None) -> str:
     """A table of captures: kernel, target, options, stages and resources."""
     from irscope.render.text.figures import milliseconds
-    from irscope.render.text.terminal import table
+    from irscope.render.text.tables import table
 
     columns = ["#", "id", "kernel", "target", "grid", "options", "stages"]
     columns += ["regs", "spill B", "shared B", "occupancy", "ms"]
@@ -124,6 +119,8 @@ def summary(captures: Sequence[Capture], color: bool | None) -> str:
     rows: list[list[Any]] = []
     assumed: list[tuple[Assumption, ...]] = []
     for capture in captures:
+        failed = capture.failure
+        outcome = "" if failed is None else " DOES NOT FIT" if failed.kind == "fit" else " FAILED"
         row = [
             next(numbers[str(capture.target)]),
             capture.id[:8],
@@ -131,7 +128,7 @@ def summary(captures: Sequence[Capture], color: bool | None) -> str:
             str(capture.target),
             "×".join(map(str, capture.launch.grid)) if capture.launch.grid else "–",
             _options_text(capture),
-            " ".join([*capture.stages, *_outcome(capture)]),
+            " ".join(capture.stages) + outcome,
             _cell(capture.resources.registers),
             _cell(capture.resources.spilled_bytes),
             _cell(capture.resources.shared_bytes),
@@ -157,12 +154,6 @@ def _assumed(items: Sequence[Assumption]) -> str:
     return ", ".join(dict.fromkeys(shown)) or "–"
 
 
-def _outcome(capture: Capture) -> list[str]:
-    if capture.failure is None:
-        return []
-    return ["DOES NOT FIT" if capture.failure.kind == "fit" else "FAILED"]
-
-
 def _options_text(capture: Capture) -> str:
     """The launch options that users set: warps, stages, CTAs, and the number of the autotuned configuration."""
     launch = capture.launch
@@ -183,8 +174,10 @@ def _cell(value: int | None) -> str:
 
 def as_json(capture: Capture, wanted: Sequence[str] = ()) -> dict[str, Any]:
     """A capture as JSON, with the texts of the given stages only."""
+    from irscope.device.occupancy import occupancy_of
+
     names = capture.stages if list(wanted) == ["all"] else wanted
-    failure = capture.failure
+    failure, occupancy = capture.failure, occupancy_of(capture)
     return {
         "id": capture.id,
         "kernel": capture.name,
@@ -201,7 +194,7 @@ def as_json(capture: Capture, wanted: Sequence[str] = ()) -> dict[str, Any]:
         "grid": capture.launch.grid,
         "autotuning": asdict(capture.launch.autotuning) if capture.launch.autotuning else None,
         "resources": asdict(capture.resources),
-        "occupancy": _occupancy_json(capture),
+        "occupancy": occupancy and occupancy.as_json(),
         "environment": asdict(capture.environment),
         "metadata": dict(capture.metadata),
         "notes": list(capture.notes),
@@ -216,33 +209,17 @@ def as_json(capture: Capture, wanted: Sequence[str] = ()) -> dict[str, Any]:
     }
 
 
-def _occupancy_json(capture: Capture) -> dict[str, Any] | None:
-    """The occupancy of a capture as JSON, or None if it is not known."""
-    from irscope.device.occupancy import occupancy_of
-
-    occupancy = occupancy_of(capture)
-    return None if occupancy is None else asdict(occupancy) | {"fraction": occupancy.fraction}
-
-
 def is_folder(output: Path) -> bool:
     """Whether `-o` names a folder: an existing one, or a name without a suffix."""
     return output.is_dir() or (not output.exists() and not output.suffix and output != STANDARD_OUTPUT)
 
 
-def write_binary(artifact: Artifact, output: Path) -> None:
-    """Write a binary stage."""
-    write_output(output, artifact.data if isinstance(artifact.data, bytes) else artifact.data.encode())
-    if output != STANDARD_OUTPUT:
-        say(f"wrote {output}")
-
-
-def save_captures(captures: Sequence[Capture], output: Path) -> int:
+def save_captures(captures: Sequence[Capture], output: Path) -> None:
     """Write each capture to an `.irscope` file; several get a number in their names."""
     for number, capture in enumerate(captures, 1):
         path = output if len(captures) == 1 else output.with_name(f"{output.stem}-{number}{SUFFIX}")
         save(capture, path)
         say(f"wrote {path}")
-    return 0
 
 
 def write_folder(captures: Sequence[Capture], folder: Path, wanted: Sequence[str]) -> None:
@@ -252,9 +229,8 @@ def write_folder(captures: Sequence[Capture], folder: Path, wanted: Sequence[str
         for artifact in capture.artifacts:
             if wanted and list(wanted) != ["all"] and artifact.stage not in wanted:
                 continue
-            data = (
-                artifact.data if isinstance(artifact.data, bytes) else artifact.data.encode("utf-8", "surrogateescape")
-            )
+            data = artifact.data
+            data = data if isinstance(data, bytes) else data.encode("utf-8", "surrogateescape")
             write_atomically(folder / f"{name}.{artifact.stage}", data)
         write_atomically(folder / f"{name}.json", json_text(as_json(capture)).encode())
     say(f"wrote {len(captures)} {'launch' if len(captures) == 1 else 'launches'} to {folder}")
@@ -279,8 +255,6 @@ def one_pass(capture: Capture, text: str) -> PassSnapshot:
     rule = PassRule.parse(text)
     matching = [snapshot for snapshot in capture.snapshots if rule.matches(snapshot)]
     if not matching:
-        from irscope.plan import PassPlan
-
         PassPlan((rule,)).check(list(capture.snapshots))
         raise PlanError(f"no pass is named {text!r}.")
     if len({snapshot.stage for snapshot in matching}) > 1:
@@ -299,14 +273,12 @@ def snapshot_texts(
     for capture in captures:
         snapshot = one_pass(capture, after or before or "")
         text = snapshot_text(capture, snapshot, before=after is None)
-        kind: StageKind = "llvm" if snapshot.group == "llvm" else "mlir"
         title = f"// {capture.name} · {capture.target} · {'before' if after is None else 'after'} {snapshot.label}\n"
         if after is not None and snapshot.outcome != "ran":
-            say(
-                f"{snapshot.label} {'was switched off' if snapshot.outcome == 'skipped' else 'failed'} in {capture.id}."
-            )
-        body = _shown_text(capture, text, kind, loc, lines)
-        parts.append(paint_text((title if len(captures) > 1 else "") + body, kind, colored(color)))
+            outcome = "was switched off" if snapshot.outcome == "skipped" else "failed"
+            say(f"{snapshot.label} {outcome} in {capture.id}.")
+        body = _shown_text(capture, text, snapshot.group, loc, lines)
+        parts.append(paint_text((title if len(captures) > 1 else "") + body, snapshot.group, colored(color)))
     return "\n".join(part.rstrip("\n") for part in parts)
 
 
@@ -315,12 +287,10 @@ def snapshot_text(capture: Capture, snapshot: PassSnapshot, *, before: bool) -> 
     text = capture.text_before(snapshot) if before else capture.text_after(snapshot)
     if text is not None:
         return text
-    from irscope.cli.subject.on_demand import capture_with_all_texts
+    from irscope.cli.subject.captures import capture_with_all_texts
 
     full = capture_with_all_texts(capture)
-    same = next(
-        (item for item in full.snapshots if item.label == snapshot.label and item.group == snapshot.group), None
-    )
+    same = next((item for item in full.passes(snapshot.group) if item.label == snapshot.label), None)
     text = None if same is None else (full.text_before(same) if before else full.text_after(same))
     if text is None:
         raise StageNotFound(f"the IR {'before' if before else 'after'} {snapshot.label} is not in the capture.")
@@ -329,6 +299,8 @@ def snapshot_text(capture: Capture, snapshot: PassSnapshot, *, before: bool) -> 
 
 def write_each(captures: Sequence[Capture], folder: Path) -> None:
     """Write a numbered file for each pass that changed the IR, so that `diff -r` can compare two folders."""
+    from irscope.ir.locations.strip import strip_locations
+
     written = 0
     for capture, name in zip(captures, file_names(captures), strict=True):
         home = folder / name if len(captures) > 1 else folder
@@ -342,9 +314,7 @@ def write_each(captures: Sequence[Capture], folder: Path) -> None:
             suffix = "ll" if snapshot.group == "llvm" else "mlir"
             occurrence = f"#{snapshot.occurrence}" if snapshot.occurrence > 1 else ""
             file = f"{snapshot.stage}-{number:02d}-{_plain_name(snapshot.name)}{occurrence}.{suffix}"
-            from irscope.ir.locations.stages import strip_locations
-
-            text = strip_locations(snapshot.text, "llvm" if snapshot.group == "llvm" else "mlir")
+            text = strip_locations(snapshot.text, snapshot.group)
             write_atomically(home / file, text.encode("utf-8", "surrogateescape"))
             written += 1
     if not written:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import is_capture, nth_launch, run_request, tell_origin
@@ -18,7 +18,7 @@ from irscope.store.shelf import StoredCaptures
 
 if TYPE_CHECKING:
     from irscope.ir.logs.dump import DumpedCompile
-    from irscope.record.process.request import RecordRequest
+    from irscope.record.process.requests import RecordRequest
 
 _NOTE = (
     "The passes were read from what MLIR_ENABLE_DUMP printed: without times, and without the result of the last pass."
@@ -36,7 +36,7 @@ def captures_via_mlir_dump(subject: str | None, asked: RecordingOptions) -> Stor
             "--via mlir-dump cannot switch passes off: leave out --disable-pass, --enable-only and --plan."
         )
     from irscope.record.process.own_folder import own_folder
-    from irscope.record.process.request import one_for_each_target
+    from irscope.record.process.requests import one_for_each_target
 
     file, _, kernel = (subject or "last").partition("::")
     captures: list[Capture] = []
@@ -98,12 +98,13 @@ def _dump_of(capture: Capture, waiting: Sequence[DumpedCompile]) -> DumpedCompil
 def _with_passes(capture: Capture, dumped: DumpedCompile) -> Capture:
     from irscope.ir.logs.dump import completed
 
-    texts = {
-        artifact.stage: artifact.data
-        for artifact in capture.artifacts
-        if isinstance(artifact.data, str) and stage_named(artifact.stage).kind == "mlir"
-    }
+    texts = {stage: text for stage, text in capture.texts.items() if stage_named(stage).kind == "mlir"}
     dumped = completed(dumped, texts)
+    failure = capture.failure or dumped.failure
+    if capture.failure is not None and dumped.failure is not None:
+        # The recording has the message, the log the pass.
+        of_pass = dumped.failure
+        failure = replace(capture.failure, kind="pass", stage=of_pass.stage, pass_label=of_pass.pass_label)
     # The recording has the assembler's step and LLVM's passes, which need no tap.
     mlir = [*dumped.snapshots]
     steps = [replace(step, index=len(mlir) + number) for number, step in enumerate(capture.passes())]
@@ -111,14 +112,7 @@ def _with_passes(capture: Capture, dumped: DumpedCompile) -> Capture:
         capture,
         snapshots=(*mlir, *steps, *capture.passes("llvm")),
         status="failed" if dumped.failure else capture.status,
-        failure=_failure(capture, dumped),
+        failure=failure,
         notes=(*capture.notes, _NOTE, *dumped.notes),
         snapshot_level="all",
     )
-
-
-def _failure(capture: Capture, dumped: DumpedCompile) -> Any:
-    if capture.failure is None or dumped.failure is None:
-        return capture.failure or dumped.failure
-    # The recording has the message, the log the pass.
-    return replace(capture.failure, kind="pass", stage=dumped.failure.stage, pass_label=dumped.failure.pass_label)

@@ -10,7 +10,7 @@ from typing import Annotated
 from irscope.cli import options
 from irscope.cli.dump import stages
 from irscope.cli.grouped import grouped
-from irscope.cli.output.destination import Destination, emit, emit_json
+from irscope.cli.output.destination import STANDARD_OUTPUT, Destination, emit, emit_json, write_output
 from irscope.cli.output.talk import say
 from irscope.errors import StageNotFound, UsageError
 from irscope.model.capture import Capture
@@ -23,16 +23,34 @@ _output = options.in_panel("Output")
 class View:
     """What to show of each capture; with nothing chosen, its summary."""
 
-    stages: tuple[str, ...] = ()
-    """Names of stages, or `all`."""
-    after: str | None = None
-    before: str | None = None
-    each: Path | None = None
-    """The folder for one file per pass that changed the IR."""
-    lines: str | None = None
-    """Lines of Python, such as `23-31`; None for all."""
-    loc: bool = False
-    """Whether to show locations."""
+    stage: options.Stages = None
+    after: options.After = None
+    before: Annotated[str | None, _output("--before", metavar="PASS[#N]", help="The IR before a pass.")] = None
+    each: Annotated[
+        Path | None,
+        _output(
+            "--each",
+            metavar="DIR",
+            help="Write a numbered file for each pass that changed the IR; diff -r compares two such folders.",
+        ),
+    ] = None
+    lines: options.Lines = None
+    loc: Annotated[bool, _output("--loc", help="Show locations.")] = False
+
+    def __post_init__(self) -> None:
+        chosen = {"--stage": self.stage, "--after": self.after, "--before": self.before, "--each": self.each}
+        if len(given := [name for name, value in chosen.items() if value]) > 1:
+            raise UsageError(f"{' and '.join(given)} do not go together: give one.")
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """Names of stages, or `all`."""
+        return tuple(options.split_words(self.stage))
+
+    @property
+    def is_summary(self) -> bool:
+        """Whether nothing is chosen."""
+        return self == View(self.stage or None) and not self.stages
 
     @property
     def needs_sass(self) -> bool:
@@ -42,28 +60,7 @@ class View:
         )
 
 
-def _view(
-    stage: options.Stages = None,
-    after: options.After = None,
-    before: Annotated[str | None, _output("--before", metavar="PASS[#N]", help="The IR before a pass.")] = None,
-    each: Annotated[
-        Path | None,
-        _output(
-            "--each",
-            metavar="DIR",
-            help="Write a numbered file for each pass that changed the IR; diff -r compares two such folders.",
-        ),
-    ] = None,
-    lines: options.Lines = None,
-    loc: Annotated[bool, _output("--loc", help="Show locations.")] = False,
-) -> View:
-    chosen = {"--stage": stage, "--after": after, "--before": before, "--each": each}
-    if len(given := [name for name, value in chosen.items() if value]) > 1:
-        raise UsageError(f"{' and '.join(given)} do not go together: give one.")
-    return View(tuple(options.split_words(stage)), after, before, each, lines, loc)
-
-
-with_view = grouped("view", _view)
+with_view = grouped("view", View)
 """The decorator of a command that takes the View as its parameter `view`."""
 
 
@@ -102,7 +99,9 @@ def _show_stages(captures: Sequence[Capture], view: View, to: Destination) -> in
             if to.path is not None and isinstance(artifact.data, bytes):
                 if several:
                     raise UsageError("one file holds one binary: choose --launch N and one --stage, or -o DIR/.")
-                stages.write_binary(artifact, to.path)
+                write_output(to.path, artifact.data)
+                if to.path != STANDARD_OUTPUT:
+                    say(f"wrote {to.path}")
                 return 0
             head = several or view.stages == ("all",)
             parts.append(stages.stage_text(capture, artifact, view.loc, view.lines, to.is_colored, head))

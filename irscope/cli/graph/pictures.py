@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from irscope.analysis.flow.control_flow import UNKNOWN, ControlFlow, read_control_flow
 from irscope.analysis.flow.control_flow_fold import FoldedFlow, blocks_around, blocks_on_lines, fold_flows, has_label
@@ -16,10 +16,11 @@ from irscope.analysis.flow.dataflow_select import around, on_lines
 from irscope.analysis.flow.dataflow_view import structured
 from irscope.analysis.flow.loop_stages import LoopSchedule, PipelinedLoop, read_pipelined, read_schedules
 from irscope.cli.dump.stages import file_names, one_pass, parse_lines, snapshot_text
+from irscope.cli.graph.options import GraphOptions
 from irscope.cli.output.destination import STANDARD_OUTPUT, emit_page, is_terminal, write_output
 from irscope.cli.output.talk import say
 from irscope.errors import IrscopeError, UsageError
-from irscope.ir.locations.stages import TextLocations, lines_selected, read_locations
+from irscope.ir.locations.stages import capture_locations, lines_selected
 from irscope.ir.locations.user import place_of
 from irscope.model.capture import Capture, StageKind, stage_named, stage_rank
 from irscope.render.dot.graph import Drawing
@@ -27,20 +28,6 @@ from irscope.store.file import write_atomically
 
 _DRAWN: tuple[StageKind, ...] = ("mlir", "llvm")
 _WITH_BLOCKS: tuple[StageKind, ...] = ("llvm", "ptx", "sass", "amdgcn")
-
-
-@dataclass(frozen=True, slots=True)
-class GraphOptions:
-    """What to draw, and which part of it."""
-
-    kind: Literal["dataflow", "blocks", "pipeline", "loops"] = "dataflow"
-    stage: str | None = None
-    after: str | None = None
-    around: str | None = None
-    depth: int = 3
-    lines: str | None = None
-    fold: int | None = None
-    max_nodes: int = MAX_NODES
 
 
 @dataclass(frozen=True)
@@ -54,13 +41,13 @@ class Picture:
 def picture_of(capture: Capture, wanted: GraphOptions) -> Picture:
     """Draw a capture; raises UsageError if it has nothing to draw."""
     name = f"{capture.name} · {capture.target}"
-    if wanted.kind == "pipeline":
+    if wanted.pipeline:
         from irscope.analysis.passes.effects import pass_effects
         from irscope.render.dot.passes import render_passes
 
         plan = (f"plan: {capture.plan}",) if capture.plan else ()
         return Picture(render_passes(list(pass_effects(capture)), title=f"{name} · passes", notes=plan))
-    if wanted.kind == "loops":
+    if wanted.loops:
         from irscope.render.dot.loops import render_loops
 
         schedules, pipelined, lines = _loops(capture)
@@ -71,19 +58,16 @@ def picture_of(capture: Capture, wanted: GraphOptions) -> Picture:
     from irscope.render.dot.dataflow import render_dataflow
 
     folded, lines = _dataflow(capture, wanted, text, kind)
-    chosen = _chosen(wanted)
     notes = (folded.note,) if folded.level > 1 or folded.left_out else ()
-    graph = render_dataflow(
-        folded.flow, title=f"{name} · {what}", notes=[*([chosen] if chosen else []), folded.note], lines=lines
-    )
+    graph = render_dataflow(folded.flow, title=f"{name} · {what}", notes=[*_chosen(wanted), folded.note], lines=lines)
     return Picture(graph, notes)
 
 
 def _draws_blocks(wanted: GraphOptions, kind: StageKind) -> bool:
     """Whether to draw the control flow; assembly has no other graph."""
-    if wanted.kind == "blocks" and kind not in _WITH_BLOCKS:
+    if wanted.cfg and kind not in _WITH_BLOCKS:
         raise UsageError("--cfg: MLIR has regions, which its dataflow shows. Choose --stage llir, ptx, sass or amdgcn.")
-    return wanted.kind == "blocks" or kind not in _DRAWN
+    return wanted.cfg or kind not in _DRAWN
 
 
 def _blocks(capture: Capture, wanted: GraphOptions, text: str, kind: StageKind) -> tuple[FoldedFlow, str]:
@@ -92,11 +76,7 @@ def _blocks(capture: Capture, wanted: GraphOptions, text: str, kind: StageKind) 
     if not flows:
         raise UsageError(f"{capture.name} ({capture.target}): this text has no function with instructions.")
     if wanted.lines is not None:
-        chosen = parse_lines(wanted.lines)
-        file = capture.launch.kernel.file
-        flows = blocks_on_lines(
-            flows, lines_selected(_locations(capture, text, kind), lambda path: path == file or not file, chosen)
-        )
+        flows = blocks_on_lines(flows, _selected(capture, wanted.lines, text, kind))
     register = ""
     if wanted.around is not None:
         register = "" if has_label(flows, wanted.around) else wanted.around
@@ -108,69 +88,63 @@ def _blocks_picture(capture: Capture, wanted: GraphOptions, text: str, kind: Sta
     from irscope.render.dot.blocks import render_blocks
 
     folded, register = _blocks(capture, wanted, text, kind)
-    chosen = _chosen(wanted)
     graph = render_blocks(
         folded.flows,
         kind,
         title=title,
-        notes=[*([chosen] if chosen else []), folded.note],
+        notes=[*_chosen(wanted), folded.note],
         lines=_python_lines(capture, text, kind),
         register=register,
     )
     return Picture(graph, (folded.note,) if folded.level > (wanted.fold or 0) else ())
 
 
-def _chosen(wanted: GraphOptions) -> str:
+def _chosen(wanted: GraphOptions) -> list[str]:
     parts = [f"around {wanted.around}, {wanted.depth} steps"] if wanted.around else []
-    return ", ".join([*parts, *([f"lines {wanted.lines} of Python"] if wanted.lines else [])])
+    parts += [f"lines {wanted.lines} of Python"] if wanted.lines else []
+    return [", ".join(parts)] if parts else []
 
 
 def _text(capture: Capture, wanted: GraphOptions) -> tuple[str, StageKind, str]:
     """The text to draw, its language, and a title."""
     if wanted.after is not None:
         snapshot = one_pass(capture, wanted.after)
-        kind: StageKind = "llvm" if snapshot.group == "llvm" else "mlir"
-        return snapshot_text(capture, snapshot, before=False), kind, f"after {snapshot.label}"
-    drawn = _WITH_BLOCKS if wanted.kind == "blocks" else _DRAWN
+        return snapshot_text(capture, snapshot, before=False), snapshot.group, f"after {snapshot.label}"
+    drawn = _WITH_BLOCKS if wanted.cfg else _DRAWN
     held = [stage for stage in capture.stages if stage_named(stage).kind in drawn]
-    if wanted.stage is None:
-        mlir = [stage for stage in held if stage_named(stage).kind == "mlir"]
+    if (stage := wanted.stage) is None:
         if not held:
             raise UsageError(
                 f"{capture.name} holds no stage that can be drawn: only {', '.join(capture.stages) or 'none'}."
             )
+        mlir = [stage for stage in held if stage_named(stage).kind == "mlir"]
         stage = max(mlir or held, key=stage_rank)
-    else:
-        stage = wanted.stage
-        if stage in capture.stages and stage_named(stage).kind not in (*_DRAWN, *_WITH_BLOCKS):
-            raise UsageError(f"--stage {stage}: only stages with a text can be drawn; irscope dump shows {stage}.")
+    elif stage in capture.stages and stage_named(stage).is_binary:
+        raise UsageError(f"--stage {stage}: only stages with a text can be drawn; irscope dump shows {stage}.")
     return capture.text(stage), stage_named(stage).kind, stage
 
 
 def _dataflow(capture: Capture, wanted: GraphOptions, text: str, kind: StageKind) -> tuple[Folded, dict[int, str]]:
     flow = read_llvm_dataflow(text) if kind == "llvm" else structured(read_dataflow(text))
-    locations = read_locations(text, kind)
-    file = capture.launch.kernel.file
     lines = _python_lines(capture, text, kind)
     if wanted.lines is not None:
-        chosen = parse_lines(wanted.lines)
-        flow = on_lines(flow, lines_selected(locations, lambda path: path == file or not file, chosen))
+        flow = on_lines(flow, _selected(capture, wanted.lines, text, kind))
     if wanted.around is not None:
         flow = around(flow, wanted.around, wanted.depth)
     most_edges = max(MAX_EDGES, MAX_EDGES * wanted.max_nodes // MAX_NODES)
     return fold(flow, lines, wanted.fold, wanted.max_nodes, most_edges), lines
 
 
-def _locations(capture: Capture, text: str, kind: StageKind) -> TextLocations:
-    """Where each line comes from; the locations of assembly need the earlier stages."""
-    texts = {item.stage: item.data for item in capture.artifacts if isinstance(item.data, str)}
-    llir = texts.get("llir") if kind in ("ptx", "sass", "amdgcn") else None
-    return read_locations(text, kind, llir=llir, ptx=texts.get("ptx") if kind == "sass" else None)
+def _selected(capture: Capture, lines: str, text: str, kind: StageKind) -> set[int]:
+    """The text lines that come from some lines of the kernel's file."""
+    file = capture.launch.kernel.file
+    locations = capture_locations(capture, text, kind)
+    return lines_selected(locations, lambda path: path == file or not file, parse_lines(lines))
 
 
 def _python_lines(capture: Capture, text: str, kind: StageKind) -> dict[int, str]:
     """The line of Python of each text line; with the file's name if it is not the kernel's file."""
-    locations = _locations(capture, text, kind)
+    locations = capture_locations(capture, text, kind)
     file = capture.launch.kernel.file
     shown: list[str] = []
     for chain in locations.chains:
@@ -197,16 +171,14 @@ def _loops(capture: Capture) -> tuple[tuple[LoopSchedule, ...], tuple[PipelinedL
 
 def picture_json(capture: Capture, wanted: GraphOptions) -> dict[str, Any]:
     """The picture as JSON: nodes and edges, passes, or loops."""
-    from dataclasses import asdict
-
     head = {"id": capture.id, "kernel": capture.name, "target": str(capture.target)}
-    if wanted.kind == "loops":
+    if wanted.loops:
         schedules, pipelined, _ = _loops(capture)
         return head | {
             "schedules": [asdict(one) | {"stages": one.stages} for one in schedules],
             "pipelined": [asdict(one) for one in pipelined],
         }
-    if wanted.kind == "pipeline":
+    if wanted.pipeline:
         rows = [
             {"pass": one.label, "outcome": one.outcome, "changed": one.changed, "duration_us": one.duration_us}
             for one in capture.snapshots

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import os
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from irscope.cli.ls.age import age
 from irscope.cli.output.destination import Destination
 from irscope.errors import CaptureNotFound
-from irscope.ir.logs.cache import CacheEntry
+from irscope.ir.logs.cache import CacheEntry, utc_date
 from irscope.ir.logs.cache import list_cache as entries_of
 
 
@@ -24,7 +23,7 @@ def _cache_folder() -> Path:
 
 def list_cache(folder: Path | None, to: Destination) -> None:
     """Print the variants in a cache, the newest first; None for Triton's own cache."""
-    from irscope.render.text.terminal import table
+    from irscope.render.text.tables import table
 
     chosen = _cache_folder() if folder is None else folder
     if folder is not None and not chosen.is_dir():
@@ -50,7 +49,6 @@ def list_cache(folder: Path | None, to: Destination) -> None:
 
 
 def _row(entry: CacheEntry) -> dict[str, Any]:
-    date = datetime.datetime.fromtimestamp(entry.modified, datetime.timezone.utc)
     return {
         "variant": entry.variant,
         "kernel": entry.kernel,
@@ -60,7 +58,7 @@ def _row(entry: CacheEntry) -> dict[str, Any]:
         "num_ctas": entry.num_ctas,
         "hash": entry.hash,
         "triton": entry.triton_version,
-        "date": date.isoformat(timespec="seconds"),
+        "date": utc_date(entry.modified),
         "stages": list(entry.stages),
         "bytes": entry.bytes,
         "folder": str(entry.folder),

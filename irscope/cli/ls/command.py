@@ -21,14 +21,13 @@ def list_captures(
         bool, typer.Option("--cache", help="List Triton's cache (TRITON_CACHE_DIR, or ~/.triton/cache).")
     ] = False,
     folder: Annotated[
-        Path | None,
-        typer.Option("--cache-dir", metavar="DIR", help="List the cache in this folder."),
+        Path | None, typer.Option("--cache-dir", metavar="DIR", help="List the cache in this folder.")
     ] = None,
     *,
     to: Destination,
 ) -> int:
     """List the recent captures, the newest first."""
-    from irscope.render.text.terminal import table
+    from irscope.render.text.tables import table
 
     if cache or folder is not None:
         from irscope.cli.ls.cache import list_cache

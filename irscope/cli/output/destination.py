@@ -15,7 +15,7 @@ from irscope.cli import options
 from irscope.cli.grouped import grouped
 from irscope.cli.output.streams import standard_output
 from irscope.errors import UsageError
-from irscope.model.capture import StageKind
+from irscope.model.capture import Capture, StageKind
 from irscope.store.file import SUFFIX, write_atomically
 
 STANDARD_OUTPUT = Path("-")
@@ -44,10 +44,10 @@ _PAGES = (
 class Destination:
     """Where a command's result goes, and in which form: the options --output, --json and --color."""
 
-    path: Path | None = None
+    path: options.Output = None
     """None: standard output."""
-    as_json: bool = False
-    color: bool | None = None
+    as_json: options.AsJson = False
+    color: options.Color = None
     """None: on a terminal."""
 
     @property
@@ -71,13 +71,7 @@ class Destination:
             emit(text_of(columns, self.is_colored), self.path, painted=self.is_colored)
 
 
-def _destination(
-    output: options.Output = None, as_json: options.AsJson = False, color: options.Color = None
-) -> Destination:
-    return Destination(output, as_json, color)
-
-
-with_destination = grouped("to", _destination)
+with_destination = grouped("to", Destination)
 """The decorator of a command that takes its Destination as the parameter `to`."""
 
 
@@ -124,6 +118,12 @@ def emit(text: str, output: Path | None = None, *, painted: bool = False, exact:
         page(harmless(text) if painted else visible(text), standard_output())
 
 
+def under_titles(captures: Sequence[Capture], text_of: Callable[[Capture], str]) -> str:
+    """The text of each capture, under a line that names it if there are several."""
+    several = len(captures) > 1
+    return "\n".join((f"{one.id[:8]} {one.name} {one.target}\n" if several else "") + text_of(one) for one in captures)
+
+
 def emit_json(value: dict[str, Any] | Sequence[dict[str, Any]], output: Path | None = None) -> None:
     """Print an object, or a list of objects, as JSON."""
     emit(json_text(value), output, exact=True)
@@ -161,4 +161,4 @@ def paint_text(text: str, kind: StageKind, color: bool) -> str:
         return text
     from irscope.render.text.terminal import highlight
 
-    return highlight(text, kind, color=color)
+    return highlight(text, kind)

@@ -24,13 +24,13 @@ def echo(text: str) -> None:
 
 
 @contextmanager
-def progress() -> Generator[Callable[[str], None] | None]:
-    """A function that shows on a terminal what is going on; None without a terminal."""
+def progress(first: str = "starting Triton") -> Generator[Callable[[str], None] | None]:
+    """A function that shows on a terminal what is going on, `first` until it is called; None without a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
     from rich.markup import escape
 
-    with Console(file=raw_stderr()).status("starting Triton") as status:
+    with Console(file=raw_stderr()).status(first) as status:
         yield lambda text: status.update(escape(visible(text)) if text else "running the script")

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING
 
 from irscope.cli.output.talk import echo, progress, say
 from irscope.cli.subject.endings import note_incomplete, nothing_recorded, tell_end, tell_refusals
-from irscope.cli.subject.keeping import kept_captures, tell_not_kept
-from irscope.errors import RecordingError, UsageError, did_you_mean
+from irscope.cli.subject.keeping import kept_captures, tell_not_kept, was_recorded_here
+from irscope.errors import IrscopeError, RecordingError, StageNotFound, UsageError, did_you_mean
 from irscope.interruption import Interrupted
 from irscope.model.capture import Artifact, Capture, PassSnapshot
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
-from irscope.store.file import SUFFIX, load
+from irscope.store.file import SUFFIX
 from irscope.store.recent import CaptureStore
 from irscope.store.shelf import CaptureFile, StoredCaptures
 
 if TYPE_CHECKING:
     from irscope.record.process.completion import Keep
-    from irscope.record.process.request import RecordRequest
+    from irscope.record.process.requests import RecordRequest
     from irscope.record.process.session import Recording
 
 _FRAMES_OF_OUTPUT = 15
@@ -38,7 +38,11 @@ _DIAGNOSTIC = re.compile(r":\d+: (?:error|warning|remark|note): |^(?:ptxas|error
 def captures_of(subject: str | None, asked: RecordingOptions) -> StoredCaptures:
     """The captures that a subject names, at least one; new ones are recorded and stored."""
     file, _, kernel = (subject or "last").partition("::")
-    captures = StoredCaptures.of(_again(_stored(file), asked)) if is_capture(file) else _recorded(file, kernel, asked)
+    if is_capture(file):
+        stored = CaptureStore().load(file)
+        captures = StoredCaptures.of(_compiled_for_each(stored, asked) if asked.changes_a_capture else [stored])
+    else:
+        captures = _recorded(file, kernel, asked)
     if kernel:
         names = sorted({one.name for one in captures.files})
         captures = StoredCaptures(one for one in captures.files if one.name == kernel)
@@ -60,10 +64,10 @@ def with_sass(capture: Capture) -> Capture:
     """A capture with SASS; if the recording left it out, the cubin is disassembled and the result stored."""
     if "cubin" not in capture.stages or "sass" in capture.stages:
         return capture
-    from irscope.record.binaries.disassembly import disassemble, installed_nvdisasm
+    from irscope.record.binaries.disassembly import Disassembly, installed_nvdisasm
 
     cubin = capture.artifact("cubin").data
-    text = disassemble(cubin, installed_nvdisasm()) if isinstance(cubin, bytes) else None
+    text = Disassembly(cubin, installed_nvdisasm()).result() if isinstance(cubin, bytes) else None
     if text is None:
         say("The recording left the SASS out, and no nvdisasm is here: pip install 'irscope[triton]' brings one.")
         return capture
@@ -80,22 +84,7 @@ def with_sass(capture: Capture) -> Capture:
 def is_capture(file: str) -> bool:
     """Whether a subject is a capture: a .irscope file, an id, or `last`."""
     path = Path(file)
-    if path.suffix == SUFFIX:
-        return True
-    return not path.exists() and not path.suffix and "/" not in file
-
-
-def _stored(text: str) -> Capture:
-    path = Path(text)
-    if path.suffix == SUFFIX:
-        return load(path)
-    return CaptureStore().load(text)
-
-
-def _again(capture: Capture, asked: RecordingOptions) -> list[Capture]:
-    if not asked.changes_a_capture:
-        return [capture]
-    return _compiled_for_each(capture, asked)
+    return path.suffix == SUFFIX or (not path.exists() and not path.suffix and "/" not in file)
 
 
 def compiled_again(capture: Capture, asked: RecordingOptions, *, becomes_last: bool = True) -> Capture:
@@ -118,12 +107,8 @@ def _compiled_for_each(capture: Capture, asked: RecordingOptions, *, becomes_las
         return replace(fresh, sources=capture.sources, launch=replace(fresh.launch, grid=capture.launch.grid))
 
     with kept_captures(becomes_last=becomes_last) as keep:
-
-        def keep_it(fresh: Capture) -> None:
-            keep(of_this_launch(fresh))
-
         # A plan is checked first: one that names no pass leaves nothing behind.
-        recording = run_request(request, None if asked.plan else keep_it)
+        recording = run_request(request, None if asked.plan else lambda fresh: keep(of_this_launch(fresh)))
         tell_refusals(recording)
         for note in recording.notes:
             say(note)
@@ -136,7 +121,7 @@ def _compiled_for_each(capture: Capture, asked: RecordingOptions, *, becomes_las
 
 def tell_origin(capture: Capture) -> None:
     """Warn, once per process, before compiling a capture again that was not recorded here."""
-    if not CaptureStore().path_of(capture).is_file():
+    if not was_recorded_here(capture):
         _tell_foreign(capture.name, capture.id[:8])
 
 
@@ -256,3 +241,40 @@ def _diagnostic_lines(diagnostics: str) -> list[str]:
             caret = number + 2 < len(lines) and lines[number + 2].strip() == "^"
             kept += lines[number : number + 3] if caret else [line]
     return list(dict.fromkeys(kept)) or lines[-_FRAMES_OF_OUTPUT:]
+
+
+def captures_with_passes(subject: str | None, asked: RecordingOptions) -> StoredCaptures:
+    """As `captures_of`; for targets without a subject, those of a matmul with a loop, on which every pass works."""
+    if subject is not None or not asked.targets:
+        return captures_of(subject, asked)
+    from importlib.resources import as_file, files
+
+    from irscope.record.process.requests import request_for
+
+    types = "*fp16:16, *fp16:16, *fp32:16, i32:16"
+    asked = replace(asked, signature=types, constexprs=(("BLOCK", "64"),), snapshots="none")
+    recorded: list[CaptureFile] = []
+    with as_file(files("irscope.record.triton") / "sample_kernel.py") as path:
+        for target in asked.targets:
+            one = request_for(path, replace(asked, targets=(target,)), kernel="sample_matmul")
+            recorded += run_request(one).captures.files
+    captures = StoredCaptures(recorded)
+    check_plan(asked.plan, captures)
+    return captures
+
+
+def capture_with_all_texts(capture: Capture) -> Capture:
+    """The same compile with the IR after every pass; raises StageNotFound if it cannot be compiled here."""
+    from irscope.record.process.requests import request_from_capture
+
+    say("The recording left this IR out (--snapshots all keeps it); compiling it again from the capture's source.")
+    tell_origin(capture)
+    request = request_from_capture(capture, RecordingOptions(plan=capture.plan, snapshots="all"))
+    try:
+        (again,) = run_request(request).captures
+    except IrscopeError as error:
+        raise StageNotFound(f"the recording left this IR out, and it cannot be compiled here: {error}") from error
+    made, held = again.environment.triton_version, capture.environment.triton_version
+    if made != held:
+        say(f"Made by Triton {made}; the capture is of {held}: they may differ.")
+    return again

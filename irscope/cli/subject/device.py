@@ -19,7 +19,8 @@ def why_no_gpu(subject: str | None, asked: RecordingOptions, capture: Capture) -
     """Why the variants of a capture cannot run here, as one sentence; empty if they can."""
     if not capture.environment.gpu:
         return "Whether the result is the same, and the time, need a GPU: this was recorded without one."
-    if not _script_of(subject) or asked.signature is not None:
+    file = (subject or "").partition("::")[0]
+    if not file.endswith(".py") or not Path(file).is_file() or asked.signature is not None:
         return "Whether the result is the same, and the time, need the script that launches it: give the FILE."
     return ""
 
@@ -38,8 +39,3 @@ def launch_on_gpu(subject: str | None, asked: RecordingOptions, capture: Capture
         if session.baseline.text("source") != capture.text("source"):
             raise RecordingError(f"{file} launched another kernel, or with other arguments, when it ran again.")
         yield session
-
-
-def _script_of(subject: str | None) -> str:
-    file = (subject or "").partition("::")[0]
-    return file if file.endswith(".py") and Path(file).is_file() else ""

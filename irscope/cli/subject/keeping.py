@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
-from functools import cache
 from pathlib import Path
 from weakref import finalize
 
@@ -13,6 +13,9 @@ from irscope.errors import CaptureFormatError
 from irscope.model.capture import Capture
 from irscope.store.file import read_manifest
 from irscope.store.recent import CaptureStore
+
+_recorded: set[str] = set()
+_told: set[tuple[str, str]] = set()
 
 
 class Keeping:
@@ -30,6 +33,7 @@ class Keeping:
 
     def __call__(self, capture: Capture) -> Path | None:
         """Store a capture, and return its file; one that was stored before keeps its place among the recent ones."""
+        _recorded.add(capture.id)
         if self._store is None:
             return None
         path = self._store.path_of(capture)
@@ -68,11 +72,14 @@ def kept_captures(*, becomes_last: bool = True) -> Generator[Keeping]:
         yield Keeping(store)
 
 
+def was_recorded_here(capture: Capture) -> bool:
+    """Whether this process recorded a capture, stored or not, or the store has it."""
+    return capture.id in _recorded or CaptureStore().path_of(capture).is_file()
+
+
 def tell_not_kept(error: OSError) -> None:
-    """Print why a capture could not be stored; each reason once per process."""
-    _say_once(": ".join(str(part) for part in (error.filename, error.strerror or error) if part))
-
-
-@cache
-def _say_once(reason: str) -> None:
-    say(f"The recording is not kept: {reason}")
+    """Print why something could not be stored, once per process for each cause in a store."""
+    cause, folder = str(error.strerror or error), error.filename or ""
+    if (key := (os.path.dirname(folder), cause)) not in _told:
+        _told.add(key)
+        say(f"The recording is not kept: {': '.join(filter(None, [folder, cause]))}")

@@ -7,10 +7,11 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import fields
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, Protocol, cast
+from typing import Annotated, Any
 
 import typer
 
+from irscope.cli.grouped import Command, grouped
 from irscope.cli.subject.endings import noted_incomplete
 from irscope.errors import PlanError, UsageError
 from irscope.model.recording_options import Flag, RecordingOptions
@@ -19,49 +20,32 @@ from irscope.plan import PassPlan, PassRule
 _LEVELS = ("triton", "all", "none")
 
 
-class _RecordingCommand(Protocol):
-    """A command that takes the options of a recording as one value."""
-
-    def __call__(self, *args: Any, asked: RecordingOptions, **others: Any) -> int: ...
-
-
-def recorded(
-    *, without: Collection[str] = (), only: Collection[str] = ()
-) -> Callable[[_RecordingCommand], Callable[..., int]]:
-    """The decorator of such a command: where it has `asked`, Typer sees a parameter for each flag of the options.
+def recorded(*, without: Collection[str] = (), only: Collection[str] = ()) -> Callable[[Command], Command]:
+    """The decorator of a command that takes a RecordingOptions as the parameter `asked`.
 
     Args:
-        without: those that the command does not take.
+        without: the flags that the command does not take.
         only: those that it takes, if they are few.
     """
     if unknown := {*without, *only} - _PARAMETERS.keys():
         raise TypeError(f"a recording has no parameter {', '.join(sorted(unknown))}.")
-    shared = {
-        name: parameter for name, parameter in _PARAMETERS.items() if name not in without and (not only or name in only)
-    }
+    names = only or _PARAMETERS.keys() - without
+    shared = {name: parameter for name, parameter in _PARAMETERS.items() if name in names}
 
-    def decorate(command: _RecordingCommand) -> Callable[..., int]:
-        parameters: list[inspect.Parameter] = []
-        for parameter in inspect.signature(command, eval_str=True).parameters.values():
-            parameters += shared.values() if parameter.name == "asked" else [parameter]
-
+    def decorate(command: Command) -> Command:
         @wraps(command)
-        def with_recording(**values: Any) -> int:
-            asked = recording_options({name: values.pop(name) for name in shared})
+        def noting_stops(**values: Any) -> int:
             with noted_incomplete() as incomplete:
-                code = command(**values, asked=asked)
+                code = command(**values)
             # A script that stopped half-way is a failure, whatever was made of the launches before.
             return code or int(bool(incomplete))
 
-        seen = cast("Any", with_recording)
-        seen.__signature__ = inspect.Signature(parameters, return_annotation=int)
-        seen.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-        return with_recording
+        return grouped("asked", recording_options, shared)(noting_stops)
 
     return decorate
 
 
-def recording_options(values: dict[str, Any]) -> RecordingOptions:
+def recording_options(**values: Any) -> RecordingOptions:
     """The values of the flags, by parameter, as options; raises UsageError and PlanError."""
     found: dict[str, Any] = {}
     for item in fields(RecordingOptions):
@@ -118,7 +102,7 @@ def _plan(given: dict[str, Any]) -> PassPlan:
             raise PlanError(f"cannot read the plan {file!r}: {error}.") from error
     disabled = tuple(PassRule.parse(text) for text in given["disable_pass"] or ())
     kept = tuple(PassRule.parse(text) for text in given["enable_only"] or ())
-    return PassPlan(plan.disabled + disabled, plan.only + kept)
+    return plan.joined(PassPlan(disabled, kept))
 
 
 _COMBINED: dict[str, Callable[[dict[str, Any]], Any]] = {"options": _compile_options, "plan": _plan}

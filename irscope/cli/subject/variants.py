@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,6 @@ from irscope.errors import PlanError, RecordingError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan, PassRule
-from irscope.render.text.tables import visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -88,17 +87,3 @@ def progress_bar() -> Generator[Progress]:
         *columns, console=Console(file=raw_stderr()), disable=not sys.stderr.isatty(), transient=True
     ) as progress:
         yield progress
-
-
-@contextmanager
-def progress_line(first: str) -> Generator[Callable[[str], None]]:
-    """A function that shows on a terminal what is going on."""
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.status import Status
-
-    if not sys.stderr.isatty():
-        yield lambda text: None
-        return
-    with Status(first, console=Console(file=raw_stderr())) as status:
-        yield lambda text: status.update(escape(visible(text)))

@@ -55,13 +55,8 @@ class _Draft:
     metadata: dict[str, str] = field(default_factory=dict[str, str])
 
     def finished(self) -> AmdgcnFunction:
-        return AmdgcnFunction(
-            self.name,
-            tuple(self.instructions),
-            tuple(self.labels),
-            tuple(self.info.items()),
-            tuple(self.metadata.items()),
-        )
+        facts = tuple(self.info.items()), tuple(self.metadata.items())
+        return AmdgcnFunction(self.name, tuple(self.instructions), tuple(self.labels), *facts)
 
 
 def parse_amdgcn(text: str) -> tuple[AmdgcnFunction, ...]:
@@ -141,8 +136,8 @@ class _Reader:
         match = _SET.match(code)
         if match is None:
             return
-        name = match["function"].removeprefix("L")
-        draft = self.drafts.get(match["function"]) or self.drafts.get(name)
+        name = match["function"]
+        draft = self.drafts.get(name) or self.drafts.get(name.removeprefix("L"))
         if draft is not None:
             draft.info[match["name"]] = int(match["value"])
 

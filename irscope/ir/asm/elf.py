@@ -5,6 +5,7 @@ Source: the System V ABI's ELF-64 object file format. Only what a 64-bit little-
 
 from __future__ import annotations
 
+import mmap
 import struct
 from dataclasses import dataclass
 
@@ -91,8 +92,11 @@ class Elf:
         return tuple(named or dict.fromkeys(symbol.name for symbol in self.symbols if symbol.kind == "FUNC"))
 
 
-def parse_elf(data: bytes) -> Elf:
-    """Read a 64-bit little-endian ELF file; raises ParseError if the bytes are not one, or are cut short."""
+def section_headers(data: bytes | mmap.mmap) -> tuple[list[tuple[int, ...]], int]:
+    """The section headers of a 64-bit little-endian ELF file, as it has them, and the index of that of the names.
+
+    Raises ParseError if the bytes are not such a file, or are cut short.
+    """
     if data[:4] != _MAGIC:
         raise ParseError(f"not an ELF file: it begins with {data[:4]!r}, not with {_MAGIC!r}.")
     if data[4:6] != b"\x02\x01":
@@ -103,7 +107,12 @@ def parse_elf(data: bytes) -> Elf:
     table, entry_size, count, names_index = header[6], *header[11:]
     if count and (entry_size < _SECTION.size or table + count * entry_size > len(data)):
         raise ParseError(f"the ELF file is cut short: {count} section headers at byte {table}, of {len(data)} bytes.")
-    rows: list[tuple[int, ...]] = [_SECTION.unpack_from(data, table + index * entry_size) for index in range(count)]
+    return [_SECTION.unpack_from(data, table + index * entry_size) for index in range(count)], names_index
+
+
+def parse_elf(data: bytes) -> Elf:
+    """Read a 64-bit little-endian ELF file; raises ParseError if the bytes are not one, or are cut short."""
+    rows, names_index = section_headers(data)
     names = _bytes_of(data, rows[names_index]) if names_index < len(rows) else b""
     sections = tuple(
         _ElfSection(_string(names, row[0]), _TYPES.get(row[1], f"0x{row[1]:x}"), *row[2:6]) for row in rows

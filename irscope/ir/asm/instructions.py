@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 
@@ -21,7 +20,7 @@ class Instruction:
     @property
     def text(self) -> str:
         """The instruction on one line, predicate included, blanks normalised."""
-        return join_instruction(self.predicate, self.opcode, self.operands)
+        return " ".join(part for part in (self.predicate, self.opcode, ", ".join(self.operands)) if part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +39,6 @@ class Function:
     name: str
     instructions: tuple[Instruction, ...] = ()
     labels: tuple[Label, ...] = ()
-
-
-def join_instruction(predicate: str, opcode: str, operands: Iterable[str]) -> str:
-    """The text of an instruction: predicate, opcode, operands with a comma and a blank between them."""
-    return " ".join(part for part in (predicate, opcode, ", ".join(operands)) if part)
 
 
 def split_operands(text: str) -> tuple[str, ...]:

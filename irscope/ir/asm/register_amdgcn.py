@@ -179,10 +179,6 @@ def _modes(opcode: str, operands: tuple[str, ...], template: str) -> dict[int, M
     return modes
 
 
-def _used(name: str, mode: Mode) -> list[tuple[str, Mode]]:
-    return [(half, mode) for half in _PAIRS[name]]
-
-
 def _implicit(opcode: str, template: str, named: list[tuple[str, Mode]]) -> list[tuple[str, Mode]]:
     found: list[tuple[str, Mode]] = []
     if _SCC_READ.match(opcode):
@@ -190,13 +186,13 @@ def _implicit(opcode: str, template: str, named: list[tuple[str, Mode]]) -> list
     if _SCC_WRITTEN.match(opcode) and (not _SCC_KEPT.match(opcode) or opcode.startswith("s_cmp")):
         found.append(("scc", "w"))
     if _VCC_READ.match(opcode):
-        found.extend(_used("vcc", "r"))
+        found.extend([("vcc_lo", "r"), ("vcc_hi", "r")])
     if _M0_READ.match(template) and ("m0", "r") not in named:
         found.append(("m0", "r"))
     if _EXEC_SAVED.match(opcode) or opcode.startswith("v_cmpx"):
-        found.extend(_used("exec", "m"))
+        found.extend([("exec_lo", "m"), ("exec_hi", "m")])
     elif _EXEC_READ.match(opcode):
-        found.extend(_used("exec", "r"))
+        found.extend([("exec_lo", "r"), ("exec_hi", "r")])
     return found
 
 

@@ -247,7 +247,7 @@ def _merged(
 def _blocks(following: list[list[int]]) -> list[tuple[int, int]]:
     """Runs of lines, from first to behind the last, that are entered at their beginning and left at their end."""
     count = len(following)
-    starts = {0} if count else set[int]()
+    starts = {0}
     for line, after in enumerate(following):
         if after != [line + 1]:
             starts.add(line + 1)
@@ -255,4 +255,4 @@ def _blocks(following: list[list[int]]) -> list[tuple[int, int]]:
         if len(after) > 1:
             starts.update(after)
     ordered = sorted(start for start in starts if start < count)
-    return list(zip(ordered, [*ordered[1:], count], strict=True)) if ordered else []
+    return list(zip(ordered, [*ordered[1:], count], strict=False))

@@ -82,7 +82,7 @@ def read_sass(template: str) -> Access | None:
     base = opcode.partition(".")[0]
     is_guarded = bool(guard) and guard != "@PT" and guard != "@UPT"
     if not (base in _KNOWN or _MATRIX.match(opcode)) or opcode.startswith(("CALL.ABS", "CALL.ICALL")):
-        return _unknown(template, is_guarded)
+        return _unknown(template)
     results = _results(base, operands)
     widths = _Widths(opcode, base, operands, results)
     holes: list[tuple[int, Mode]] = [(1, "r")] * guard.count("\x01")
@@ -101,14 +101,11 @@ def read_sass(template: str) -> Access | None:
     return Access(tuple(holes), implicit, is_guarded, flow=_flow(base, opcode, operands, is_guarded))
 
 
-def _unknown(template: str, is_guarded: bool) -> Access:
+def _unknown(template: str) -> Access:
     # It may write what it names, and as many registers behind it as the widest plain operand has.
-    holes: list[tuple[int, Mode]] = []
-    for hole in _HOLE.finditer(template):
-        file = hole["file"]
-        wide = 8 if file in ("R", "UR") else 1
-        holes.append((0, "r") if file is None else (wide, "m"))
-    return Access(tuple(holes), is_partial=True, is_unknown=True, flow="next")
+    files = [hole["file"] for hole in _HOLE.finditer(template)]
+    holes: list[tuple[int, Mode]] = [(0, "r") if not file else (8 if "R" in file else 1, "m") for file in files]
+    return Access(tuple(holes), is_partial=True, is_unknown=True)
 
 
 def _results(base: str, operands: tuple[str, ...]) -> frozenset[int]:

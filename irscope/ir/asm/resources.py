@@ -48,7 +48,7 @@ def read_resources(
         found = _of_amdgcn(_named(parse_amdgcn(amdgcn), name))
     else:
         logged = parse_ptxas_log(ptxas_log)
-        found = _fill(logged.get(name) or _only(logged), _of_cuda(stage_texts, name))
+        found = _fill(logged.get(name) or _only(logged) or Resources(), _of_cuda(stage_texts, name))
     shared = metadata.get("shared")
     columns = metadata.get("tmem_size")
     return replace(
@@ -160,10 +160,8 @@ def _first(*values: int | None) -> int | None:
     return next((value for value in values if value is not None), None)
 
 
-def _fill(known: Resources | None, other: Resources) -> Resources:
+def _fill(known: Resources, other: Resources) -> Resources:
     """`known`, with unknown values taken from `other`."""
-    if known is None:
-        return other
     missing = {name: getattr(other, name) for name in Resources.__slots__ if getattr(known, name) is None}
     return replace(known, **missing)
 

@@ -134,9 +134,7 @@ class _Reader:
 
     def _read_normal(self, line: str, number: int) -> bool:
         match = _NORMAL.match(line)
-        if match is None:
-            return False
-        if not self._add(match["offset"], match["text"], number):
+        if match is None or not self._add(match["offset"], match["text"], number):
             return False
         self.instructions[-1] = replace(
             self.instructions[-1],
@@ -177,9 +175,8 @@ class _Reader:
             self.columns = [_LIVE_COLUMNS.get(name, "") for name in names]
         if not any(name.isdecimal() for name in names) or not self.instructions:
             return
-        counts = {
-            column: int(name) for column, name in zip(self.columns, names, strict=False) if column and name.isdecimal()
-        }
+        cells = zip(self.columns, names, strict=False)
+        counts = {column: int(name) for column, name in cells if column and name.isdecimal()}
         self.instructions[-1] = replace(self.instructions[-1], live=LiveRegisters(**counts))
 
     def _close(self) -> None:

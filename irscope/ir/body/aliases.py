@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from irscope.ir.body.clean import Ignored
 from irscope.ir.body.tokens import SYMBOL, Shape, Syntax, syntax_of
-from irscope.ir.mlir.alias_table import AliasTable
+from irscope.ir.mlir.alias_table import AliasTable, reachable
 from irscope.ir.mlir.tokens import attribute_spans
 from irscope.model.capture import StageKind
 
@@ -51,12 +51,8 @@ class Resolver:
     def __init__(self, kind: StageKind, definitions: Iterable[Definition], ignore: frozenset[Ignored]) -> None:
         self._alias = syntax_of(kind).alias
         self._kind: StageKind = kind
-        self._definitions = {definition.name: definition for definition in definitions}
-        self._table = (
-            AliasTable({name: one.value for name, one in self._definitions.items()}, self._alias)
-            if self._alias is not None
-            else None
-        )
+        self._values = {definition.name: definition.value for definition in definitions}
+        self._table = None if self._alias is None else AliasTable(self._values, self._alias)
         self._named: set[str] = set()
         self._without_names = "names" in ignore
         self._without_attributes = "attributes" in ignore
@@ -84,14 +80,7 @@ class Resolver:
 
     def used(self) -> frozenset[str]:
         """The aliases that the keyed shapes use, directly or through other aliases."""
-        waiting = [name for name in self._named if name in self._definitions]
-        found = set(waiting)
-        while waiting and self._alias is not None:
-            for name in self._alias.findall(self._definitions[waiting.pop()].value):
-                if name in self._definitions and name not in found:
-                    found.add(name)
-                    waiting.append(name)
-        return frozenset(found)
+        return frozenset() if self._alias is None else frozenset(reachable(self._named, self._values, self._alias))
 
 
 # " #3"   ", !range !7"

@@ -204,32 +204,10 @@ _MNEMONIC = re.compile(r"[A-Za-z_.][\w.]*")
 _DESTINATION = re.compile(" *(?:\\{[^}]*\\}|\x01(?:\\|\x01)?)")
 
 
-_PTX_NO_RESULT = frozenset(
-    [
-        "st",
-        "red",
-        "bra",
-        "brx",
-        "ret",
-        "exit",
-        "trap",
-        "bar",
-        "barrier",
-        "membar",
-        "fence",
-        "cp",
-        "prefetch",
-        "prefetchu",
-        "mbarrier",
-        "wgmma",
-        "call",
-        "stmatrix",
-        "setmaxnreg",
-        "griddepcontrol",
-        "nanosleep",
-        "pragma",
-    ]
-)
+_PTX_NO_RESULT = frozenset((
+    "st", "red", "bra", "brx", "ret", "exit", "trap", "bar", "barrier", "membar", "fence", "cp", "prefetch",
+    "prefetchu", "mbarrier", "wgmma", "call", "stmatrix", "setmaxnreg", "griddepcontrol", "nanosleep", "pragma",
+))  # fmt: skip
 _READERS = {"sass": read_sass, "amdgcn": read_amdgcn}
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection
 
 from irscope.ir.locations.model import text_lines
 from irscope.ir.locations.strip import is_location_line
+from irscope.ir.mlir.alias_table import reachable
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.ir.mlir.tokens import ALIAS
 from irscope.model.capture import StageKind
@@ -99,13 +100,9 @@ def _kept_of_mlir(text: str, lines: list[str], wanted: set[int]) -> tuple[set[in
             outer.add(parent)
     kept = {number - 1 for number in needed}
     aliases = {match[1]: number for number, line in enumerate(lines) if (match := _ALIAS.match(line))}
-    names = [name for number in kept for name in ALIAS.findall(lines[number])]
-    while names:
-        number = aliases.get(names.pop(), -1)
-        if number >= 0 and number not in kept:
-            kept.add(number)
-            names.extend(ALIAS.findall(lines[number]))
-    return kept, set(aliases.values())
+    used = (name for number in kept for name in ALIAS.findall(lines[number]))
+    needed_aliases = reachable(used, {name: lines[number] for name, number in aliases.items()})
+    return kept | {aliases[name] for name in needed_aliases}, set(aliases.values())
 
 
 def _kept_of_listing(lines: list[str], wanted: set[int], roles: _Roles) -> set[int]:

@@ -9,25 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 
 from irscope.ir.locations.amdgcn import read_amdgcn
-from irscope.ir.locations.filter import filter_lines
 from irscope.ir.locations.llvm import read_llvm
 from irscope.ir.locations.mlir import read_mlir
-from irscope.ir.locations.model import MAX_FRAMES, Chain, Frame, TextLocations
+from irscope.ir.locations.model import Chain, Frame, TextLocations
 from irscope.ir.locations.ptx import read_ptx
 from irscope.ir.locations.sass import read_sass
-from irscope.ir.locations.strip import strip_locations
-from irscope.model.capture import StageKind
+from irscope.model.capture import Capture, StageKind
 
-__all__ = [
-    "MAX_FRAMES",
-    "Chain",
-    "Frame",
-    "TextLocations",
-    "filter_lines",
-    "lines_selected",
-    "read_locations",
-    "strip_locations",
-]
+__all__ = ["Chain", "Frame", "TextLocations", "capture_locations", "lines_selected", "read_locations"]
 
 
 def read_locations(text: str, kind: StageKind, *, llir: str | None = None, ptx: str | None = None) -> TextLocations:
@@ -53,6 +42,11 @@ def read_locations(text: str, kind: StageKind, *, llir: str | None = None, ptx: 
     if kind == "amdgcn":
         return read_amdgcn(text, llir)
     return TextLocations()
+
+
+def capture_locations(capture: Capture, text: str, kind: StageKind) -> TextLocations:
+    """The locations of one of a capture's texts; those of assembly are completed from the earlier stages."""
+    return read_locations(text, kind, llir=capture.texts.get("llir"), ptx=capture.texts.get("ptx"))
 
 
 def lines_selected(locations: TextLocations, in_file: Callable[[str], bool], lines: Container[int]) -> set[int]:

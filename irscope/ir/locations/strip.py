@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
+from irscope.ir.mlir.alias_table import reachable
 from irscope.ir.mlir.tokens import closing
 from irscope.model.capture import StageKind
 
@@ -59,8 +60,8 @@ def _strip_mlir(lines: list[str]) -> list[str]:
     if not any(line.startswith("#di_") for line in kept):
         return kept
     bodies = {match[1]: line[match.end() :] for line in kept if (match := _DEBUG_ALIAS.match(line))}
-    used: Iterable[str] = (line for line in kept if "#di_" in line and not line.startswith("#di_"))
-    needed = _reachable(used, bodies, _DEBUG_NAME)
+    used = (line for line in kept if "#di_" in line and not line.startswith("#di_"))
+    needed = reachable((name for line in used for name in _DEBUG_NAME.findall(line)), bodies, _DEBUG_NAME)
     return [line for line in kept if not line.startswith("#di_") or line.partition(" ")[0] in needed]
 
 
@@ -94,18 +95,6 @@ def without_mlir_locations(text: str) -> str:
     return "".join(parts)
 
 
-def _reachable(lines: Iterable[str], bodies: dict[str, str], name: re.Pattern[str]) -> set[str]:
-    """The definitions that given lines use, directly or through other definitions."""
-    waiting = [found for line in lines for found in name.findall(line)]
-    reached: set[str] = set()
-    while waiting:
-        one = waiting.pop()
-        if one not in reached and one in bodies:
-            reached.add(one)
-            waiting.extend(name.findall(bodies[one]))
-    return reached
-
-
 def _strip_llvm(lines: list[str]) -> list[str]:
     kept: list[str] = []
     bodies: dict[str, str] = {}
@@ -119,7 +108,7 @@ def _strip_llvm(lines: list[str]) -> list[str]:
         if definition is not None and definition[1].isdigit():
             bodies[definition[1]] = definition[2]
     roots = (line for line in kept if "!" in line and not _is_node(line))
-    needed = _reachable(roots, bodies, _REFERENCE)
+    needed = reachable((name for line in roots for name in _REFERENCE.findall(line)), bodies, _REFERENCE)
     return [line for line in kept if not _is_node(line) or line[1:].partition(" ")[0] in needed]
 
 
@@ -164,14 +153,10 @@ def _without_debug_labels(lines: list[str]) -> list[str]:
     return [line for line, label in zip(lines, labels, strict=True) if label is None or label[1] in named]
 
 
-def _strip_sass(lines: list[str]) -> list[str]:
-    return [line for line in lines if not _MARKER.match(line)]
-
-
 _STRIPPERS: dict[str, Callable[[list[str]], list[str]]] = {
     "mlir": _strip_mlir,
     "llvm": _strip_llvm,
     "ptx": _strip_ptx,
-    "sass": _strip_sass,
+    "sass": lambda lines: [line for line in lines if not _MARKER.match(line)],
     "amdgcn": _strip_amdgcn,
 }

@@ -30,25 +30,11 @@ _MAX_FOLDERS = 1_000_000
 # Triton dumps SASS in its own format, not nvdisasm's.
 _STAGES = tuple(stage.name for stage in STAGES if stage.name not in ("sass", "edited"))
 
-# Metadata that Triton adds to the options after a compile.
-_NOT_OPTIONS = frozenset(
-    (
-        "cluster_scheduling",
-        "global_scratch_align",
-        "global_scratch_size",
-        "hash",
-        "name",
-        "profile_scratch_align",
-        "profile_scratch_size",
-        "shared",
-        "target",
-        "tensordesc_meta",
-        "tmem_size",
-        "triton_version",
-        # A path on the compiling machine, without influence on the result.
-        "extern_libs",
-    )
-)
+# Metadata that Triton adds to the options after a compile, and paths on the compiling machine.
+_NOT_OPTIONS = frozenset((
+    "cluster_scheduling", "global_scratch_align", "global_scratch_size", "hash", "name", "profile_scratch_align",
+    "profile_scratch_size", "shared", "target", "tensordesc_meta", "tmem_size", "triton_version", "extern_libs",
+))  # fmt: skip
 _HIDDEN_METADATA = ("hash", "target", "triton_version")
 
 
@@ -226,7 +212,7 @@ def _capture(files: _Files) -> Capture:
     metadata = _metadata(files)
     artifacts = tuple(_artifact(name, path, files.root) for name, path in files.stages)
     texts = {artifact.stage: artifact.data for artifact in artifacts if isinstance(artifact.data, str)}
-    target = _target(metadata) or _target_of_texts(texts) or UNKNOWN_TARGET
+    named = (found for text in texts.values() if (found := target_of_module(text)))
     notes = ["Read from Triton's cache: no pass was recorded, and constants and Python's text are not there."]
     if not metadata:
         notes = [
@@ -237,9 +223,9 @@ def _capture(files: _Files) -> Capture:
         notes.append("The folder holds no binary: the compile failed, or not all was dumped.")
     return Capture(
         launch=_launch(files, metadata, texts),
-        target=target,
+        target=_target(metadata) or next(named, UNKNOWN_TARGET),
         artifacts=artifacts,
-        environment=Environment(triton_version=str(metadata.get("triton_version", "")), date=_date(files.modified)),
+        environment=Environment(triton_version=str(metadata.get("triton_version", "")), date=utc_date(files.modified)),
         metadata=tuple(sorted((key, tupled(value)) for key, value in metadata.items() if key not in _HIDDEN_METADATA)),
         notes=tuple(notes),
         snapshot_level="none",
@@ -282,10 +268,6 @@ def _target(metadata: Mapping[str, Any]) -> Target | None:
     return None
 
 
-def _target_of_texts(texts: Mapping[str, str]) -> Target | None:
-    return next((target for text in texts.values() if (target := target_of_module(text))), None)
-
-
 def _target_of_stages(files: _Files) -> Target | None:
     for name, path in files.stages:
         if name in ("ttgir", "glir"):
@@ -300,7 +282,8 @@ def _number(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _date(seconds: float) -> str:
+def utc_date(seconds: float) -> str:
+    """Seconds since the epoch as UTC, ISO 8601; empty for what is no date."""
     try:
         return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).isoformat(timespec="seconds")
     except (OverflowError, OSError, ValueError):

@@ -36,7 +36,8 @@ def captures_from_log(text: str, path: str = "") -> tuple[Capture, ...]:
     captures: list[Capture] = []
     for number, item in enumerate(compiles):
         limit = compiles[number + 1].start if number + 1 < len(compiles) else len(text)
-        captures.append(_capture(item, _llvm_snapshots(text[item.end : limit], item), path))
+        amd = any("amdgpu" in snapshot.argument for snapshot in item.snapshots)
+        captures.append(_capture(item, _llvm_snapshots(text[item.end : limit], amd), path))
     return tuple(captures)
 
 
@@ -66,10 +67,8 @@ def _capture(item: DumpedCompile, llvm: list[PassSnapshot], path: str) -> Captur
 
 
 def _launch(item: DumpedCompile, known: list[str], said: dict[str, str]) -> Launch:
-    options: dict[str, object] = {}
-    for name in ("num-warps", "num-ctas", "num-stages"):
-        if name in said:
-            options[name.replace("-", "_")] = int(said[name])
+    names = ("num-warps", "num-ctas", "num-stages")
+    options: dict[str, object] = {name.replace("-", "_"): int(said[name]) for name in names if name in said}
     if not known:
         return Launch(Kernel(item.kernel), options=tuple(sorted(options.items())))
     # The first text has the parameters; later ones have the number of warps.
@@ -113,25 +112,17 @@ def _stage_before(item: DumpedCompile) -> str:
     return "ttgir" if first.stage == "llir" and SCF_TO_CF in (each.argument for each in item.snapshots) else ""
 
 
-def _llvm_snapshots(text: str, item: DumpedCompile) -> list[PassSnapshot]:
-    if not has_llvm_dump(text):
-        return []
-    amd = any("amdgpu" in snapshot.argument for snapshot in item.snapshots)
-    return _both_halves(text, "amdgcn" if amd else "ptx")
-
-
-def _both_halves(text: str, assembly: str) -> list[PassSnapshot]:
+def _llvm_snapshots(text: str, amd: bool) -> list[PassSnapshot]:
     optimiser, generator = split_at_code_generator(text)
     snapshots = read_llvm_dump(optimiser, "llir")
-    return [*snapshots, *read_llvm_dump(generator, assembly, len(snapshots))]
+    return [*snapshots, *read_llvm_dump(generator, "amdgcn" if amd else "ptx", len(snapshots))]
 
 
 def _from_llvm_alone(text: str, path: str) -> tuple[Capture, ...]:
     """Captures of a log with only LLVM's passes; each start of the optimiser is another compile."""
     captures: list[Capture] = []
     for part in _llvm_parts(text):
-        amd = "amdgcn-amd" in part
-        snapshots = _both_halves(part, "amdgcn" if amd else "ptx")
+        snapshots = _llvm_snapshots(part, "amdgcn-amd" in part)
         if not snapshots:
             continue
         module = next((snapshot.text for snapshot in snapshots if not snapshot.scope and snapshot.text), None)

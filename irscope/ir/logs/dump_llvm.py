@@ -129,9 +129,8 @@ def _read(header: re.Match[str], body: str) -> _Dump:
         if on["loop"]:
             return _Dump(name, "", on["loop"], "part", _ended(body))
         scope = on["group"] or on["scope"] or ""
-        if scope == "[module]":
-            return _Dump(name, "", "", "module", _ended(body))
-        return _Dump(name, "", scope, "function", _ended(body))
+        is_module = scope == "[module]"
+        return _Dump(name, "", "" if is_module else scope, "module" if is_module else "function", _ended(body))
     # Passes of the code generator have a descriptive name and an argument.
     argument = _ARGUMENT.match(what)
     name = argument["argument"] if argument else _identifier(what)

@@ -9,24 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from irscope.ir.logs.dump_blocks import DumpBlock, read_blocks
 from irscope.ir.logs.dump_names import SCF_TO_CF, TTGIR_BEGINS, builder_name, stages_of
 from irscope.ir.logs.launch_text import kernel_of_module, target_of_module
 from irscope.model.capture import Failure, PassSnapshot
 
-_WARP_SPECIALIZATION = frozenset(
-    (
-        "",
-        "cse",
-        "sccp",
-        "tritongpu-normalize-ws-while-loops",
-        "tritongpu-partition-loops",
-        "tritongpu-partition-scheduling",
-        "tritongpu-optimize-partition-warps",
-        "tritongpu-schedule-loops",
-    )
-)
+_WARP_SPECIALIZATION = frozenset((
+    "", "cse", "sccp", "tritongpu-normalize-ws-while-loops", "tritongpu-partition-loops",
+    "tritongpu-partition-scheduling", "tritongpu-optimize-partition-warps", "tritongpu-schedule-loops",
+))  # fmt: skip
 _WITHIN: dict[str, tuple[frozenset[str], int]] = {
     "tritongpu-automatic-warp-specialization": (_WARP_SPECIALIZATION, 100),
     "tritongpu-optimize-dot-operands": (frozenset(("canonicalize",)), 1),
@@ -36,6 +29,7 @@ _WITHIN: dict[str, tuple[frozenset[str], int]] = {
 """The passes that some passes run themselves, by MLIR's arguments, and their maximum number; their dumps look like any
 other."""
 
+_named = attrgetter("name", "argument", "operation", "symbol")
 _INLINERS = ("inline", "gluon-inline")
 _MAX_DIAGNOSTICS = 20_000
 # the module that Triton prints for a bug report, which ends in "#-}":   #blocked = …   module attributes {
@@ -130,7 +124,7 @@ def _grouped(blocks: Iterable[DumpBlock]) -> list[list[_Pass]]:
 
 def _note_after(groups: list[list[_Pass]], current: list[_Pass], block: DumpBlock) -> None:
     last = current[-1] if current else None
-    if last is not None and _same_pass(last.block, block):
+    if last is not None and _named(last.block) == _named(block):
         last.after, last.failed = block.text, block.failed
         last.said.append(block.between)
     elif block.failed and last is not None:
@@ -142,15 +136,6 @@ def _note_after(groups: list[list[_Pass]], current: list[_Pass], block: DumpBloc
         if last is None or last.failed or _phase_drops(current, block) or _is_front_end(block):
             groups.append([])
         groups[-1].append(_Pass(block, None, block.text, block.failed, said=[block.between]))
-
-
-def _same_pass(before: DumpBlock, after: DumpBlock) -> bool:
-    return (before.name, before.argument, before.operation, before.symbol) == (
-        after.name,
-        after.argument,
-        after.operation,
-        after.symbol,
-    )
 
 
 def _is_within(last: _Pass, block: DumpBlock) -> bool:

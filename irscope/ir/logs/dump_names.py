@@ -11,17 +11,9 @@ import re
 from collections.abc import Sequence
 
 _PREFIXES = (
-    "tritonamdgpu-",
-    "triton-amdgpu-",
-    "tritongpu-",
-    "triton-nvidia-gpu-",
-    "triton-nvidia-",
-    "tritoninstrument-",
-    "triton-",
-    "nvgpu-",
-    "nvws-",
-    "gluon-",
-)
+    "tritonamdgpu-", "triton-amdgpu-", "tritongpu-", "triton-nvidia-gpu-", "triton-nvidia-", "tritoninstrument-",
+    "triton-", "nvgpu-", "nvws-", "gluon-",
+)  # fmt: skip
 
 _BUILDERS = {
     "allocate-amdgpu-shared-memory": "allocate_shared_memory",
@@ -136,10 +128,7 @@ def stages_of(arguments: Sequence[str], first_stage: str, backend: str, in_llvm:
     # A compile that starts from ttgir (an IR file) begins in the llir stage; all of it was walked back over then.
     stages: list[str] = []
     stage = first_stage
-    for index, argument in enumerate(arguments):
-        if argument == TTGIR_BEGINS and stage == "ttir":
-            stage = "ttgir"
-        if index >= begins:
-            stage = "llir"
+    for argument in arguments[:begins]:
+        stage = "ttgir" if argument == TTGIR_BEGINS else stage
         stages.append(stage)
-    return stages
+    return stages + ["llir"] * (len(arguments) - begins)

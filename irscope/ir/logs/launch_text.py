@@ -116,7 +116,8 @@ def launch_of_module(text: str, options: dict[str, object] | None = None) -> Lau
         pairs = ", ".join(f"{item['name']}={item['value']}" for item in _ATTRIBUTE.finditer(dictionary))
         if pairs:
             attributes.append((own, pairs))
-    file, line = _place(text, match.start())
+    chain = read_locations(text, "mlir").chain_at(text.count("\n", 0, match.start()) + 1)
+    file, line = (chain[0].file, chain[0].line) if chain else ("", 0)
     return Launch(
         Kernel(name, file, line),
         signature=tuple(signature),
@@ -132,12 +133,6 @@ def _type_text(kind: str) -> str:
     if pointer is not None:
         return "*" + _type_text(pointer["type"])
     return _TYPES.get(kind, kind)
-
-
-def _place(text: str, position: int) -> tuple[str, int]:
-    line = text.count("\n", 0, position) + 1
-    chain = read_locations(text, "mlir").chain_at(line)
-    return (chain[0].file, chain[0].line) if chain else ("", 0)
 
 
 def _module_head(text: str) -> int:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 
 from irscope.ir.mlir.tokens import ALIAS
 
-__all__ = ["LONGEST", "AliasTable", "definitions"]
+__all__ = ["LONGEST", "AliasTable", "definitions", "reachable"]
 
 LONGEST = 20_000
 """Characters of a resolved alias: twenty aliases that double would make a text of a million."""
@@ -21,6 +21,17 @@ _DEFINITION = re.compile(r"^([#!][A-Za-z_$][\w$]*) = ((?:.*\S)?)\s*$", re.MULTIL
 def definitions(text: str) -> dict[str, str]:
     """The aliases that a module defines: alias with its sign → its text, as written."""
     return {match[1]: match[2] for match in _DEFINITION.finditer(text)}
+
+
+def reachable(names: Iterable[str], bodies: Mapping[str, str], pattern: re.Pattern[str] = ALIAS) -> set[str]:
+    """The names that are defined, of those given and those that their definitions use, directly or through others."""
+    waiting, reached = list(names), set[str]()
+    while waiting:
+        one = waiting.pop()
+        if one not in reached and one in bodies:
+            reached.add(one)
+            waiting.extend(pattern.findall(bodies[one]))
+    return reached
 
 
 class AliasTable:

@@ -17,24 +17,12 @@ _Space = Literal["registers", "shared", "tensor", "unknown"]
 Value = Union[int, bool, str, "Encoding", tuple["Value", ...], tuple[tuple[str, "Value"], ...]]
 """The value of a parameter: a number, a word, an encoding, or a list of these."""
 
-_SPACES: dict[str, _Space] = {
-    "blocked": "registers",
-    "slice": "registers",
-    "nvidia_mma": "registers",
-    "dot_op": "registers",
-    "linear": "registers",
-    "generic_linear": "registers",
-    "amd_mfma": "registers",
-    "amd_wmma": "registers",
-    "swizzled_shared": "shared",
-    "nvmma_shared": "shared",
-    "padded_shared": "shared",
-    "shared_linear": "shared",
-    "amd_rotating_shared": "shared",
-    "partitioned_shared": "shared",
-    "tensor_memory_encoding": "tensor",
-    "tensor_memory_scales_encoding": "tensor",
+_KINDS: dict[_Space, str] = {
+    "registers": "blocked slice nvidia_mma dot_op linear generic_linear amd_mfma amd_wmma",
+    "shared": "swizzled_shared nvmma_shared padded_shared shared_linear amd_rotating_shared partitioned_shared",
+    "tensor": "tensor_memory_encoding tensor_memory_scales_encoding",
 }
+_SPACES: dict[str, _Space] = {kind: space for space, kinds in _KINDS.items() for kind in kinds.split()}
 
 _DEEPEST = 32
 """Levels of nesting; no compiler prints more."""

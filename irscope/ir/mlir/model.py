@@ -86,6 +86,11 @@ class Operation:
         written = parameters_of(self.text)
         return tuple((one, *written[one.name]) for block in blocks for one in block.arguments if one.name in written)
 
+    @property
+    def children(self) -> tuple[Operation, ...]:
+        """The operations of its regions, without those nested in them."""
+        return tuple(one for region in self.regions for block in region.blocks for one in block.operations)
+
     def walk(self) -> Iterator[Operation]:
         """This operation and all nested ones, in preorder."""
         # An explicit stack: a hostile text may nest deeper than Python's own stack allows.
@@ -93,9 +98,7 @@ class Operation:
         while waiting:
             operation = waiting.pop()
             yield operation
-            for region in reversed(operation.regions):
-                for block in reversed(region.blocks):
-                    waiting.extend(reversed(block.operations))
+            waiting.extend(reversed(operation.children))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,40 +9,28 @@ from irscope.ir.mlir.reader import Operation, Value, parse_mlir
 
 # Operations that access memory through pointers or descriptors; their results never point. Older dialects call some
 # `tt.experimental_descriptor_load` or `amdgpu.buffer_load`, which `_accesses` allows for.
-_READS = frozenset(
-    {
-        "tt.load",
-        "tt.descriptor_load",
-        "tt.descriptor_gather",
-        "ttg.async_copy_global_to_local",
-        "ttng.async_tma_copy_global_to_local",
-        "ttng.async_tma_gather",
-        "amdg.buffer_load",
-        "amdg.buffer_load_to_local",
-    }
-)
-_WRITES = frozenset(
-    {
-        "tt.store",
-        "tt.descriptor_store",
-        "tt.descriptor_scatter",
-        "ttng.async_tma_copy_local_to_global",
-        "ttng.async_tma_scatter",
-        "amdg.buffer_store",
-    }
-)
 _BOTH = frozenset(
-    {
-        "tt.atomic_rmw",
-        "tt.atomic_cas",
-        "tt.descriptor_reduce",
-        "ttng.async_tma_reduce",
-        "amdg.buffer_atomic_rmw",
-    }
+    {"tt.atomic_rmw", "tt.atomic_cas", "tt.descriptor_reduce", "ttng.async_tma_reduce", "amdg.buffer_atomic_rmw"}
 )
+_READS = _BOTH.union((
+    "tt.load", "tt.descriptor_load", "tt.descriptor_gather", "ttg.async_copy_global_to_local",
+    "ttng.async_tma_copy_global_to_local", "ttng.async_tma_gather", "amdg.buffer_load", "amdg.buffer_load_to_local",
+))  # fmt: skip
+_WRITES = _BOTH.union((
+    "tt.store", "tt.descriptor_store", "tt.descriptor_scatter", "ttng.async_tma_copy_local_to_global",
+    "ttng.async_tma_scatter", "amdg.buffer_store",
+))  # fmt: skip
 _LOOPS = ("scf.for", "scf.while")
 _BRANCHES = ("cf.br", "cf.cond_br", "cf.switch")
 _ENDS_OF_REGIONS = ("scf.yield", "scf.condition", "gluon.yield")
+_MAKES_DESCRIPTOR = (
+    "tt.make_tensor_descriptor", "tt.make_tensor_ptr", "tt.advance", "ttng.reinterpret_tensor_descriptor",
+)  # fmt: skip
+_NO_USE = (
+    "tt.return", "tt.descriptor_prefetch", "ttng.async_tma_prefetch", "ttng.prefetch_tensormap",
+    "ttng.tensormap_fenceproxy_acquire",
+)  # fmt: skip
+_FOLLOWED = (*_LOOPS, "scf.if", *_ENDS_OF_REGIONS, *_BRANCHES, *_NO_USE)
 _POINTERS = ("!tt.ptr<", "!tt.tensordesc<", "!ttng.tensordesc")
 
 
@@ -130,7 +118,7 @@ def read_pointer_uses(text: str) -> PointerUses:
 def _accesses(operation: Operation) -> tuple[bool, bool]:
     """Whether an operation reads, and whether it writes, through its operands."""
     name = operation.name.replace("experimental_", "").replace("amdgpu.", "amdg.")
-    return name in _READS or name in _BOTH, name in _WRITES or name in _BOTH
+    return name in _READS, name in _WRITES
 
 
 def _carry(flow: _Flow, operation: Operation) -> None:
@@ -150,24 +138,17 @@ def _carry(flow: _Flow, operation: Operation) -> None:
 def _carry_through_regions(flow: _Flow, operation: Operation) -> None:
     for argument, first in operation.carried:
         flow.add(argument, flow.of((first,)))
-    for region in operation.regions:
-        for block in region.blocks:
-            for end in block.operations:
-                if end.name not in _ENDS_OF_REGIONS:
-                    continue
-                # The condition of a while loop comes first in the operation that ends its first region.
-                handed = end.operands[1:] if end.name == "scf.condition" else end.operands
-                for index, value in enumerate(handed):
-                    sources = flow.of((value,))
-                    if index < len(operation.results):
-                        flow.add(operation.results[index], sources)
-                    if operation.name == "scf.for" and index < len(operation.carried):
-                        flow.add(operation.carried[index][0], sources)
-                    elif operation.name == "scf.while":
-                        for other in operation.regions:
-                            for first_block in other.blocks[:1]:
-                                if index < len(first_block.arguments):
-                                    flow.add(first_block.arguments[index], sources)
+    # What the next iteration begins with: the arguments of scf.for, those of either region of scf.while.
+    again = [[argument for argument, _ in operation.carried]] if operation.name == "scf.for" else []
+    if operation.name == "scf.while":
+        again = [list(block.arguments) for region in operation.regions for block in region.blocks[:1]]
+    for end in operation.children:
+        if end.name in _ENDS_OF_REGIONS:
+            # The condition of a while loop comes first in the operation that ends its first region.
+            handed = end.operands[1:] if end.name == "scf.condition" else end.operands
+            for receivers in (operation.results, *again):
+                for receiver, value in zip(receivers, handed, strict=False):
+                    flow.add(receiver, flow.of((value,)))
     if operation.name == "scf.for":
         for result, (_, first) in zip(operation.results, operation.carried, strict=False):
             flow.add(result, flow.of((first,)))
@@ -179,28 +160,9 @@ def _makes_pointer(operation: Operation) -> bool:
     return "tt.ptr<" in made or "tensordesc" in made or operation.name in _MAKES_DESCRIPTOR
 
 
-_MAKES_DESCRIPTOR = (
-    "tt.make_tensor_descriptor",
-    "tt.make_tensor_ptr",
-    "tt.advance",
-    "ttng.reinterpret_tensor_descriptor",
-)
-
-
 def _is_followed(operation: Operation) -> bool:
     """Whether an operation turns pointers only into other pointers, which are followed."""
-    if operation.name in (*_LOOPS, "scf.if", *_ENDS_OF_REGIONS, *_BRANCHES):
-        return True
-    if operation.name in _NO_USE:
+    if operation.name in _FOLLOWED:
         return True
     opaque = ("call", "asm", "extern", "cf.")
     return bool(operation.results) and _makes_pointer(operation) and not any(word in operation.name for word in opaque)
-
-
-_NO_USE = (
-    "tt.return",
-    "tt.descriptor_prefetch",
-    "ttng.async_tma_prefetch",
-    "ttng.prefetch_tensormap",
-    "ttng.tensormap_fenceproxy_acquire",
-)

@@ -19,7 +19,7 @@ from irscope.ir.asm.sass_reader import parse_sass
 from irscope.record.process.own_folder import parent_of_temporaries
 from irscope.record.triton import api as triton_api
 
-__all__ = ["Disassembly", "disassemble", "installed_nvdisasm"]
+__all__ = ["Disassembly", "installed_nvdisasm"]
 
 
 class _Run:
@@ -100,8 +100,3 @@ def installed_nvdisasm() -> Path | None:
     with contextlib.suppress(MissingTool, ValueError):
         return triton_api.nvidia_tools().get("nvdisasm")
     return None
-
-
-def disassemble(cubin: bytes, nvdisasm: str | Path | None, timeout: float = 30.0) -> str | None:
-    """The text of the `sass` stage of a cubin; None where nvdisasm is missing, fails or needs more than `timeout` s."""
-    return Disassembly(cubin, nvdisasm).result(timeout)

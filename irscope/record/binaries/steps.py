@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from irscope.ir.quoted import unescape_ir
-from irscope.record.process.events import (
-    ArtifactMade,
-    CompileBegun,
-    EventSink,
-    RecordingEvent,
-    SourceRead,
-    StageLeftOut,
-)
-from irscope.record.process.request import RecordRequest
+from irscope.record.process import events
+from irscope.record.process.events import EventSink
+from irscope.record.process.requests import RecordRequest
 from irscope.record.triton import api as triton_api
 
 if TYPE_CHECKING:
@@ -41,24 +34,21 @@ class BinarySteps:
     def __enter__(self) -> EventSink:
         return self
 
-    def __call__(self, event: RecordingEvent) -> None:
+    def __call__(self, event: events.RecordingEvent) -> None:
         """Pass an event on, and start the work it makes possible."""
         self._sink(event)
-        if isinstance(event, CompileBegun):
+        if isinstance(event, events.CompileBegun):
             self._report_file(event.launch.kernel.file)
-        elif isinstance(event, ArtifactMade) and event.stage == "source" and isinstance(event.data, str):
+        elif isinstance(event, events.ArtifactMade) and event.stage == "source" and isinstance(event.data, str):
             for path in dict.fromkeys(_LOCATION_FILE.findall(event.data)):
                 self._report_file(unescape_ir(path))
-        elif isinstance(event, ArtifactMade) and event.stage == "cubin" and isinstance(event.data, bytes):
-            self._disassemble(event.n, event.data)
-        self._collect(wait=False)
-
-    def _disassemble(self, number: int, cubin: bytes) -> None:
-        if self._request.disassemble:
+        elif isinstance(event, events.ArtifactMade) and event.stage == "cubin" and self._request.disassemble:
             # Its readers take a while to import, and not every recording needs them.
             from irscope.record.binaries.disassembly import Disassembly
 
-            self._running.append((number, Disassembly(cubin, triton_api.nvidia_tools().get("nvdisasm"))))
+            if isinstance(event.data, bytes):
+                self._running.append((event.n, Disassembly(event.data, triton_api.nvidia_tools().get("nvdisasm"))))
+        self._collect(wait=False)
 
     def _collect(self, wait: bool) -> None:
         for row in list(self._running):
@@ -67,10 +57,7 @@ class BinarySteps:
                 continue
             self._running.remove(row)
             text = disassembly.result(_DISASSEMBLY_TIMEOUT_S)
-            if text:
-                self._sink(ArtifactMade(number, "sass", text))
-            else:
-                self._sink(StageLeftOut(number, "sass"))
+            self._sink(events.ArtifactMade(number, "sass", text) if text else events.StageLeftOut(number, "sass"))
 
     def _report_file(self, path: str) -> None:
         if not path or path in self._files or self._request.mode == "text":
@@ -78,9 +65,7 @@ class BinarySteps:
         self._files.add(path)
         file = Path(path)
         if file.suffix == ".py" and file.is_file() and file.stat().st_size <= _MAX_SOURCE_BYTES:
-            self._sink(SourceRead(path, file.read_text("utf-8", "replace")))
+            self._sink(events.SourceRead(path, file.read_text("utf-8", "replace")))
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._collect(wait=True)

@@ -13,7 +13,7 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from irscope.ir.locations.stages import read_locations
+from irscope.ir.locations.stages import Frame, read_locations
 from irscope.ir.mlir.reader import Operation, Region, parse_mlir
 from irscope.record.triton import api as triton_api
 
@@ -22,16 +22,6 @@ _NUMBERED = re.compile(r"^(?P<name>.*\D)_\d+$")
 
 _LOOPS = ("scf.for", "scf.while")
 _MADE_UP = re.compile(r"^(?:arg\d+|\d+)$")
-
-
-@dataclass(slots=True)
-class _Loop:
-    """One loop of the text."""
-
-    names: list[str]
-    file: str
-    line: int
-    column: int
 
 
 @dataclass(slots=True)
@@ -54,21 +44,22 @@ def restore_block_arguments(module: Any, text: str) -> None:
     if len(loops) != len(nodes):
         return
     builder = triton_api.location_builder(module)
-    for loop, node in zip(loops, nodes, strict=True):
-        if not node.blocks or node.blocks[0].get_num_arguments() != len(loop.names):
+    for (names, frame), node in zip(loops, nodes, strict=True):
+        if not node.blocks or node.blocks[0].get_num_arguments() != len(names):
             continue
         # An scf.for has its bounds and its step before the initial values, and an induction variable.
         first_start = 2 if node.name == "scf.for" else 0
-        for index, name in enumerate(loop.names):
+        for index, name in enumerate(names):
             if node.name == "scf.for" and index == 0:
-                place = builder.create_loc(loop.file, loop.line, loop.column)
+                place = builder.create_loc(frame.file, frame.line, frame.column)
             else:
                 place = node.operation.get_operand(first_start + index).get_loc()
             named = place if _MADE_UP.match(name) else builder.create_name_loc(name, place)
             node.blocks[0].get_argument(index).set_loc(named)
 
 
-def _loops(text: str) -> Iterator[_Loop]:
+def _loops(text: str) -> Iterator[tuple[list[str], Frame]]:
+    """(names of the block arguments in Python, place) of each loop of a text, in the order of the text."""
     locations = read_locations(text, "mlir")
     module = parse_mlir(text)
     waiting: list[tuple[Operation, frozenset[str]]] = [(one, frozenset()) for one in reversed(module.operations)]
@@ -81,7 +72,7 @@ def _loops(text: str) -> Iterator[_Loop]:
             for argument in first.arguments:
                 names.append(_base(argument.name[1:], seen))
                 seen.add(argument.name[1:])
-            yield _Loop(names, chain[0].file, chain[0].line, chain[0].column)
+            yield names, chain[0]
         for region in reversed(operation.regions):
             known = outer | _names_of(region)
             waiting.extend((one, known) for block in reversed(region.blocks) for one in reversed(block.operations))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import inspect
 import os
 import runpy
@@ -34,7 +35,7 @@ def describe_launch(src: Any) -> Launch:
             for path, rows in sorted((src.attrs or {}).items())
             if rows
         ),
-        language="gluon" if triton_api.gluon_kernel(function) else "triton",
+        language="gluon" if function.is_gluon() else "triton",
     )
 
 
@@ -120,8 +121,6 @@ def import_file(path: Path) -> dict[str, Any]:
     """A file's namespace, without running what is under `if __name__ == "__main__"`."""
     with _as_python_would(path, ()):
         name = path.stem if path.stem.isidentifier() else "kernel_file"
-        import importlib.util
-
         spec = importlib.util.spec_from_file_location(name, path)
         if spec is None or spec.loader is None:
             raise RecordingError(f"{str(path)!r} cannot be imported as Python: its name must end in .py.")
@@ -132,18 +131,14 @@ def import_file(path: Path) -> dict[str, Any]:
         return vars(module)
 
 
-def _refuse_interpreter() -> None:
-    """Raise RecordingError if kernels would run in Triton's interpreter, where nothing is compiled."""
+@contextmanager
+def _as_python_would(path: Path, arguments: tuple[str, ...]) -> Iterator[None]:
+    """Set the arguments and the path; raises RecordingError if kernels would run in Triton's interpreter."""
     if os.environ.get("TRITON_INTERPRET", "").lower() in ("1", "true", "on", "yes", "y"):
         raise RecordingError(
             f"TRITON_INTERPRET={os.environ['TRITON_INTERPRET']} is set: kernels run in Triton's interpreter, and "
             "nothing is compiled. Record without it: env -u TRITON_INTERPRET irscope …"
         )
-
-
-@contextmanager
-def _as_python_would(path: Path, arguments: tuple[str, ...]) -> Iterator[None]:
-    _refuse_interpreter()
     argv, search = sys.argv[:], sys.path[:]
     sys.argv = [str(path), *arguments]
     sys.path.insert(0, str(path.resolve().parent))
@@ -229,7 +224,9 @@ def parse_signature(function: Any, text: str, constexprs: Mapping[str, str]) -> 
                 f"not the type {entry!r}.\n{_parameters(function)}"
             )
         if not _is_type(kind):
-            raise SignatureError(f"parameter {name!r}: {_bad_type(kind)}\n{_parameters(function)}")
+            known = [*_TYPES, *(f"*{name}" for name in _TYPES)]
+            bad = f"{kind!r} is not a type of Triton's signatures.{did_you_mean(kind, known)}"
+            raise SignatureError(f"parameter {name!r}: {bad}\n{_parameters(function)}")
         if hint not in ("", "1", "16"):
             raise SignatureError(f"parameter {name!r}: the hint {hint!r} in {entry!r} is neither 1 nor 16.")
         if hint == "1":
@@ -242,18 +239,13 @@ def parse_signature(function: Any, text: str, constexprs: Mapping[str, str]) -> 
 
 
 _SCALARS = ("i1", "i8", "i16", "i32", "i64", "u1", "u8", "u16", "u32", "u64", "fp16", "bf16", "fp32", "fp64")
-_FLOAT8 = ("fp8e4nv", "fp8e4b8", "fp8e4b15", "fp8e5", "fp8e5b16")
+_TYPES = (*_SCALARS, "fp8e4nv", "fp8e4b8", "fp8e4b15", "fp8e5", "fp8e5b16")
 
 
 def _is_type(kind: str) -> bool:
     if kind.startswith("tensordesc<") and kind.endswith("]>"):
         return True
-    return kind.removeprefix("*").removeprefix("k") in (*_SCALARS, *_FLOAT8)
-
-
-def _bad_type(kind: str) -> str:
-    known = [*_SCALARS, *_FLOAT8, *(f"*{name}" for name in (*_SCALARS, *_FLOAT8))]
-    return f"{kind!r} is not a type of Triton's signatures.{did_you_mean(kind, known)}"
+    return kind.removeprefix("*").removeprefix("k") in _TYPES
 
 
 def _number(text: str) -> int | float | None:

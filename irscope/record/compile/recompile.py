@@ -13,17 +13,18 @@ from irscope.errors import RecordingError, did_you_mean
 from irscope.model.capture import Kernel, Launch, Target
 from irscope.record.compile.block_arguments import restore_block_arguments
 from irscope.record.compile.launches import describe_traceback
-from irscope.record.compile.retarget import Retargeted, for_own_target, for_target
+from irscope.record.compile.retarget import Retargeted, chosen_options, for_target
 from irscope.record.compile.watch import Watch, WatchedCompile, finish_compile
 from irscope.record.process.events import CompileBegun, Note, ParseBegun, ParseEnded
 from irscope.record.process.own_folder import parent_of_temporaries
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import RecordRequest
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.versions import triton_version
 
 
-def compile_text(request: RecordRequest, watch: Watch, target: Target) -> None:
-    """Compile on from `request.text`, an artifact of `request.stage`, for a target; reported as any compile."""
+def compile_text(watch: Watch, target: Target) -> None:
+    """Compile on from the request's text, an artifact of its stage, for a target; reported as any compile."""
+    request = watch.request
     work = _retargeted(request, target)
     launch = work.launch
     if launch.set_options is not None:
@@ -50,7 +51,7 @@ def _retargeted(request: RecordRequest, target: Target) -> Retargeted:
     launch = request.compiled_launch
     origin = Target.parse(request.compiled_target) if request.compiled_target else target
     if origin == target or not launch.options:
-        return for_own_target(request.text, launch)
+        return Retargeted(request.text, launch, chosen_options(dict(launch.options)))
     return for_target(request.text, request.stage, launch, origin, target)
 
 
@@ -65,7 +66,7 @@ def _assumed(request: RecordRequest, target: Target) -> tuple[str, ...]:
 def _run_stages(request: RecordRequest, work: Retargeted, watched: WatchedCompile, target: Target) -> None:
     backend = triton_api.make_backend(target)
     context = triton_api.new_context(backend)
-    watched.starts_from("edited" if request.resume_stage else request.stage)
+    watched.source_name = "edited" if request.resume_stage else request.stage
     if request.stage in ("source", "ttir", "glir", "ttgir"):
         watched.report(ParseBegun(watched.number, request.stage))
         with _file_of(request, work.text) as file:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from irscope.errors import RecordingError
+from irscope.ir.mlir.tokens import split_commas
 from irscope.model.capture import Launch, Target
 from irscope.model.plain import tupled
 from irscope.record.compile.launch_arguments import plain
@@ -53,11 +54,6 @@ class Retargeted:
 def chosen_options(recorded: Mapping[str, Any]) -> dict[str, Any]:
     """Recorded options as their backend parses them, without those that it sets by itself."""
     return {key: tupled(value) for key, value in recorded.items() if key not in _BACKENDS_OWN}
-
-
-def for_own_target(text: str, launch: Launch) -> Retargeted:
-    """A launch for the target that it was recorded for."""
-    return Retargeted(text, launch, chosen_options(dict(launch.options)))
 
 
 def for_target(text: str, stage: str, launch: Launch, origin: Target, target: Target) -> Retargeted:
@@ -152,7 +148,7 @@ def with_attributes(
     """A Triton IR text with other attributes on its kernel's arguments, and the paths without an argument there."""
     start = text.find(f"tt.func public @{kernel}(")
     end = text.find("\n", start)
-    # 3.6 gives all elements of a tuple the parameter's name: only their order tells them apart.
+    # 3.6 gives all elements of a tuple the parameter's name: only their order distinguishes them.
     begins = [start + match.start() for match in _BEGIN.finditer(text[start:end])] if start >= 0 else []
     paths = [path for name, kind in signature.items() for path in _argument_paths(name, kind)]
     if len(begins) != len(paths):
@@ -171,7 +167,8 @@ def with_attributes(
 def _argument_paths(path: str, kind: str) -> Iterator[str]:
     """The path of each IR argument that a parameter of this type becomes; an empty string for a descriptor's."""
     if kind.startswith("("):
-        for index, item in enumerate(_elements(kind)):
+        # (*fp32, (i32, constexpr))
+        for index, item in enumerate(filter(None, split_commas(kind[1:-1]))):
             yield from _argument_paths(f"{path}[{index}]", item)
     elif kind.startswith("tensordesc<"):
         # The descriptor, and its sizes and strides.
@@ -179,18 +176,6 @@ def _argument_paths(path: str, kind: str) -> Iterator[str]:
         yield from [""] * (1 + 2 * len(block.split(",")))
     elif kind != "constexpr":
         yield path
-
-
-def _elements(kind: str) -> list[str]:
-    """The types in the text of a tuple's, `(*fp32, (i32, constexpr))`."""
-    items, depth = [""], 0
-    for char in kind[1:-1]:
-        depth += (char in "([<") - (char in ")]>")
-        if char == "," and depth == 0:
-            items.append("")
-        else:
-            items[-1] += char
-    return [item.strip() for item in items if item.strip()]
 
 
 def _with_dot_precision(text: str, made_by: Any, backend: Any, origin: Target, target: Target) -> tuple[str, list[str]]:

@@ -12,57 +12,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any
 
 from irscope.record.compile.pass_timing import split_durations, timed
+from irscope.record.compile.watched_compile import LLVM_OPTIMISER, WatchedCompile
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.patches import replaced
 
-LLVM_OPTIMISER = "llvm-opt"
-"""The name of LLVM's optimiser as a step of the pipeline."""
-
-
-@dataclass(frozen=True, slots=True)
-class PassStep:
-    """A pass about to run, as a plan's rules match it."""
-
-    stage: str
-    name: str
-    occurrence: int
-    argument: str
-    options: str
-
-
-class PassObserver(Protocol):
-    """Receives each pass of one compile."""
-
-    def pass_added(self, name: str, pipeline: str) -> PassStep:
-        """Name a pass that is about to run."""
-        ...
-
-    def pass_begins(self, step: PassStep) -> bool:
-        """Whether the pass runs."""
-        ...
-
-    def pass_ended(self, step: PassStep, module: Any, duration_us: int | None) -> None:
-        """The pass succeeded on `module`, which is None where that cannot be printed."""
-        ...
-
-    def pass_failed(self, step: PassStep, error: BaseException) -> None:
-        """The pass raised."""
-        ...
-
-    def lets_passes_run_together(self, module: Any) -> bool:
-        """Whether the passes that follow may run in one pass manager, and be reported when all are done."""
-        ...
-
-    def module_leaves_mlir(self, module: Any) -> None:
-        """The module is about to be translated to LLVM IR."""
-        ...
-
-
-_CurrentObserver = Callable[[], "PassObserver | None"]
+_CurrentObserver = Callable[[], WatchedCompile | None]
 
 
 @contextmanager
@@ -80,7 +39,7 @@ def tap(backends: tuple[type, ...], current: _CurrentObserver) -> Iterator[None]
                     stack.enter_context(replaced(module, name, _ModuleStandIn(value, current)))
                 elif name == "instrument" and callable(value):
                     # Triton 3.9: extensions add passes of theirs through this function of the backend's module.
-                    stack.enter_context(replaced(module, name, _builder_stand_in(name, value, current)))
+                    stack.enter_context(replaced(module, name, partial(_build, name, value)))
         yield
 
 
@@ -96,38 +55,23 @@ class _ModuleStandIn:
         if isinstance(value, ModuleType):
             value = _ModuleStandIn(value, self._current)
         elif name == "pass_manager":
-            value = _pass_manager_factory(value, self._current)
+            value = partial(self._make_pass_manager, value)
         elif name == "optimize_module":
-            value = _optimiser_stand_in(value, self._current)
+            value = partial(self._optimize, value)
         elif name == "to_module":
-            value = _translation_stand_in(value, self._current)
+            value = partial(self._translate, value)
         elif callable(value) and not isinstance(value, type):
-            value = _builder_stand_in(name, value, self._current)
+            value = partial(_build, name, value)
         # The next look-up finds it in the instance.
         self.__dict__[name] = value
         return value
 
-
-def _pass_manager_factory(real: Any, current: _CurrentObserver) -> Callable[[Any], Any]:
-    def pass_manager(context: Any) -> Any:
-        observer = current()
+    def _make_pass_manager(self, real: Any, context: Any) -> Any:
+        observer = self._current()
         return real(context) if observer is None else _TappedPassManager(real, context, observer)
 
-    return pass_manager
-
-
-def _builder_stand_in(name: str, real: Callable[..., Any], current: _CurrentObserver) -> Callable[..., Any]:
-    def builder(*args: Any, **kwargs: Any) -> Any:
-        if args and isinstance(args[0], _TappedPassManager):
-            return args[0].add(name, real, args[1:], kwargs)
-        return real(*args, **kwargs)
-
-    return builder
-
-
-def _optimiser_stand_in(real: Callable[..., Any], current: _CurrentObserver) -> Callable[..., Any]:
-    def optimize_module(*args: Any, **kwargs: Any) -> Any:
-        observer = current()
+    def _optimize(self, real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        observer = self._current()
         if observer is None:
             return real(*args, **kwargs)
         step = observer.pass_added(LLVM_OPTIMISER, "")
@@ -143,17 +87,17 @@ def _optimiser_stand_in(real: Callable[..., Any], current: _CurrentObserver) -> 
             observer.pass_ended(step, None, (time.perf_counter_ns() - started) // 1000)
         return result
 
-    return optimize_module
-
-
-def _translation_stand_in(real: Callable[..., Any], current: _CurrentObserver) -> Callable[..., Any]:
-    def to_module(module: Any, *args: Any, **kwargs: Any) -> Any:
-        observer = current()
-        if observer is not None:
+    def _translate(self, real: Callable[..., Any], module: Any, *args: Any, **kwargs: Any) -> Any:
+        if (observer := self._current()) is not None:
             observer.module_leaves_mlir(module)
         return real(module, *args, **kwargs)
 
-    return to_module
+
+def _build(name: str, real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call a builder, or collect the pass that it adds to a tapped pass manager."""
+    if args and isinstance(args[0], _TappedPassManager):
+        return args[0].add(name, real, args[1:], kwargs)
+    return real(*args, **kwargs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +112,7 @@ class _Added:
 class _TappedPassManager:
     """A pass manager that runs each pass in a real one of its own."""
 
-    def __init__(self, real: Any, context: Any, observer: PassObserver) -> None:
+    def __init__(self, real: Any, context: Any, observer: WatchedCompile) -> None:
         self._real = real
         self._context = context
         self._observer = observer

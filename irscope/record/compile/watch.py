@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,18 +42,20 @@ def watch_compiles(watch: Watch) -> Iterator[None]:
         def run(source: Any) -> Any:
             return real(source, target=target, options=options, **keywords)
 
-        if watch.current is not None or not watch.records(_kernel_name_of(src)):
+        if watch.current is not None or watch.request.kernel not in ("", _kernel_name_of(src)):
             return run(src)
         if target is None:
             target = triton_api.active_gpu_target()
-        if watch.constants:
+        if watch.request.constants:
+            # What is recorded has these constants; what is launched keeps its own.
             with contextlib.suppress(Exception):
-                _watched_compile(watch, run, with_constants(src, watch.constants), target, options, described)
+                recorded = with_constants(src, dict(watch.request.constants))
+                _watched_compile(watch, run, recorded, target, options, described)
             return run(src)
         return _watched_compile(watch, run, src, target, options, described)
 
     with ExitStack() as stack:
-        if watch.tap:
+        if not watch.request.mlir_dump_path:
             stack.enter_context(tap(backends, lambda: watch.current))
         for owner in triton_api.compile_owners():
             stack.enter_context(replaced(owner, "compile", compile))
@@ -65,7 +68,7 @@ def watch_compiles(watch: Watch) -> Iterator[None]:
             stack.enter_context(replaced(backend, "add_stages", _add_stages_stand_in(backend, watch)))
             stack.enter_context(replaced(backend, "hash", _hash_stand_in(backend, watch)))
             for module in triton_api.backend_modules(backend):
-                stack.enter_context(replaced(module, "print", _print_stand_in(watch)))
+                stack.enter_context(replaced(module, "print", partial(_print, watch)))
         stack.enter_context(triton_api.knob("nvidia", "dump_ptxas_log", True))
         yield
 
@@ -109,10 +112,7 @@ def _report_missing_library(current: WatchedCompile, error: BaseException, optio
 def finish_compile(current: WatchedCompile, key: str, cached: Any = None) -> None:
     """Report that a compile succeeded.
 
-    Arguments:
-        current: the compile.
-        key: its key in Triton's cache.
-        cached: the kernel, if it came from a cache, with no stage run.
+    `key`: its key in Triton's cache. `cached`: the kernel, if it came from a cache, with no stage run.
     """
     current.watch.reported.add(key)
     metadata = dict(current.metadata or {})
@@ -160,17 +160,16 @@ def _hash_stand_in(backend: type, watch: Watch) -> Callable[..., Any]:
 
     def hash(self: Any) -> str:
         # Part of the cache's key, so that two plans never share an entry.
-        return f"{real(self)}-irscope[{watch.plan}]" if watch.plan else real(self)
+        plan = watch.request.plan
+        return f"{real(self)}-irscope[{plan}]" if plan else real(self)
 
     return hash
 
 
-def _print_stand_in(watch: Watch) -> Callable[..., None]:
-    def backend_print(*values: Any, sep: str | None = " ", end: str | None = "\n", **keywords: Any) -> None:
-        current = watch.current
-        if current is None or keywords.get("file") is not None:
-            print(*values, sep=sep, end=end, **keywords)
-        else:
-            current.printed.append((sep or " ").join(map(str, values)) + (end or ""))
-
-    return backend_print
+def _print(watch: Watch, *values: Any, sep: str | None = " ", end: str | None = "\n", **keywords: Any) -> None:
+    """Stands in for the `print` of a backend's module: what ptxas says belongs to the compile."""
+    current = watch.current
+    if current is None or keywords.get("file") is not None:
+        print(*values, sep=sep, end=end, **keywords)
+    else:
+        current.printed.append((sep or " ").join(map(str, values)) + (end or ""))

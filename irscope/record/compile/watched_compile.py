@@ -12,36 +12,23 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from irscope.model.assumption import Assumption
-from irscope.model.capture import Launch, SnapshotLevel, Target
-from irscope.plan import PassPlan
-from irscope.record.compile.tap import LLVM_OPTIMISER, PassStep
-from irscope.record.process.events import (
-    ArtifactMade,
-    CompileBegun,
-    CompileFailed,
-    EventSink,
-    LlvmDump,
-    PassBegun,
-    PassEnded,
-    PassFailed,
-    PassingText,
-    PassSkipped,
-    PassText,
-    RecordingEvent,
-    StageBegun,
-    StageFailed,
-)
+from irscope.model.capture import Launch, PassSnapshot, Target
+from irscope.record.process import events
+from irscope.record.process.events import EventSink
 from irscope.record.process.own_folder import parent_of_temporaries
+from irscope.record.process.requests import RecordRequest
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.module_text import LatestText
 from irscope.record.triton.native_calls import NativeCalls
 from irscope.record.triton.patches import environment_variable, replaced
 
-_PTXAS_OPTIMISER = "ptxas-opt"
-"""The name of ptxas's optimiser as a step of the pipeline."""
+LLVM_OPTIMISER, _PTXAS_OPTIMISER = "llvm-opt", "ptxas-opt"
+"""The names of LLVM's and of ptxas's optimiser as passes of the pipeline."""
 
 _STAGES_OF_LLVM = ("llir", "ptx", "amdgcn")
 
@@ -56,21 +43,8 @@ class Watch:
     """What is recorded of each compile, and where its events go."""
 
     sink: EventSink
-    plan: PassPlan = field(default_factory=PassPlan)
-    snapshots: SnapshotLevel = "triton"
-    llvm_passes: bool = False
-    tap: bool = True
-    """Whether passes are watched one by one."""
-    log_path: str = ""
-    limit_s: float = 0.0
-    """Seconds after which a compile is ended; 0 without a limit."""
-    resume: tuple[str, int] = ("", 0)
-    """A stage to resume, and how many of its passes ran before the text it starts from."""
-    constants: dict[str, str] = field(default_factory=dict)
-    """tl.constexpr values that replace a launch's own in what is recorded; what is launched keeps its own."""
-    records: Callable[[str], bool] = lambda name: True
-    """Whether a kernel of that name is recorded."""
-    native: NativeCalls = field(default_factory=NativeCalls)
+    request: RecordRequest = RecordRequest(mode="script")  # noqa: RUF009 - it is immutable
+    native: NativeCalls = field(init=False)
     """Prints modules."""
     reported: set[str] = field(default_factory=set[str])
     """The keys in Triton's cache of the compiles that were reported."""
@@ -80,6 +54,10 @@ class Watch:
     """The exception of the last compile that failed."""
     _numbers: Iterator[int] = field(default_factory=itertools.count)
     _local: threading.local = field(default_factory=threading.local)
+
+    def __post_init__(self) -> None:
+        log = Path(self.request.log_path) if self.request.log_path else None
+        self.native = NativeCalls(log, allowed=not self.request.ended_in)
 
     @property
     def current(self) -> WatchedCompile | None:
@@ -95,7 +73,7 @@ class Watch:
         """End this thread's compile."""
         self._local.compile = None
 
-    def report(self, event: RecordingEvent) -> None:
+    def report(self, event: events.RecordingEvent) -> None:
         """Send an event."""
         self.sink(event)
 
@@ -105,9 +83,12 @@ class WatchedCompile:
 
     def __init__(self, watch: Watch, number: int, target: Target) -> None:
         self.watch = watch
+        self.request = watch.request
         self.number = number
         self.target = target
         self.stage = ""
+        self.source_name = "source"
+        """The stage whose artifact the compile starts from."""
         self.metadata: dict[str, Any] | None = None
         self.printed: list[str] = []
         """The backend's output: ptxas's log, or its error."""
@@ -117,7 +98,6 @@ class WatchedCompile:
         self._next_index = 0
         self._latest = LatestText(watch.native)
         self._last_index: int | None = None
-        self._indices: dict[tuple[str, str, int], int] = {}
         self._overhead_ns = 0
         self.log_from = self._log_size()
         """Where the output of the current pass, stage or compile begins in the log of the process."""
@@ -125,7 +105,7 @@ class WatchedCompile:
         self._unreported = False
         """Whether the module after the last pass was not printed for its snapshot."""
 
-    def report(self, event: RecordingEvent) -> None:
+    def report(self, event: events.RecordingEvent) -> None:
         """Send an event about this compile."""
         self.report_begin()
         self.watch.sink(event)
@@ -138,43 +118,40 @@ class WatchedCompile:
         """Report that the compile begins, unless that was reported."""
         if (launch := self._begin) is not None:
             self._begin = None
-            self.watch.sink(CompileBegun(self.number, self.target, launch, self.log_from))
+            self.watch.sink(events.CompileBegun(self.number, self.target, launch, self.log_from))
 
     def failed(self, error: BaseException, described: dict[str, str]) -> None:
         """Report the compile's exception; before its first stage, with the output of the front end or the parser."""
         self.watch.last_error = error
         diagnostics = "" if self.stage else self.diagnostics(error)
-        self.report(CompileFailed(self.number, **described, diagnostics=diagnostics, log="".join(self.printed)))
+        self.report(events.CompileFailed(self.number, **described, diagnostics=diagnostics, log="".join(self.printed)))
 
     # Stages
 
     def wrap_stages(self, stages: dict[str, Any]) -> None:
         """Wrap every stage function."""
         for name, function in list(stages.items()):
-            stages[name] = self._watched_stage(name, function)
+            stages[name] = partial(self._run_stage, name, function)
 
-    def _watched_stage(self, name: str, function: Callable[[Any, dict[str, Any]], Any]) -> Any:
-        def stage(source: Any, metadata: dict[str, Any]) -> Any:
-            if not self._has_source:
-                self._has_source = True
-                self._report_source(source)
-            self.stage = name
-            self.metadata = metadata
-            self.log_from = self._log_size()
-            self.report(StageBegun(self.number, name, self.log_from))
-            started, overhead = time.perf_counter_ns(), self._overhead_ns
-            try:
-                with self._switches(name):
-                    result = function(source, metadata)
-            except BaseException as error:
-                self.report(StageFailed(self.number, name, self.diagnostics(error)))
-                raise
-            duration_ns = time.perf_counter_ns() - started - (self._overhead_ns - overhead)
-            self._report_artifact(name, result, duration_ns // 1000)
-            self._latest.release()
-            return result
-
-        return stage
+    def _run_stage(self, name: str, function: Callable[..., Any], source: Any, metadata: dict[str, Any]) -> Any:
+        if not self._has_source:
+            self._has_source = True
+            self._report_source(source)
+        self.stage = name
+        self.metadata = metadata
+        self.log_from = self._log_size()
+        self.report(events.StageBegun(self.number, name, self.log_from))
+        started, overhead = time.perf_counter_ns(), self._overhead_ns
+        try:
+            with self._switches(name):
+                result = function(source, metadata)
+        except BaseException as error:
+            self.report(events.StageFailed(self.number, name, self.diagnostics(error)))
+            raise
+        duration_ns = time.perf_counter_ns() - started - (self._overhead_ns - overhead)
+        self._report_artifact(name, result, duration_ns // 1000)
+        self._latest.release()
+        return result
 
     @contextmanager
     def _switches(self, stage: str) -> Iterator[None]:
@@ -183,14 +160,14 @@ class WatchedCompile:
             if (folder := parent_of_temporaries()) is not None:
                 # A process that is killed leaves the assembler's files, which Triton removes only at the end.
                 stack.enter_context(replaced(tempfile, "tempdir", folder))
-            if stage in _STAGES_OF_LLVM and self.watch.plan.skips(PassStep("llir", LLVM_OPTIMISER, 1, "", "")):
+            if stage in _STAGES_OF_LLVM and self.request.plan.skips(PassSnapshot(0, "llir", LLVM_OPTIMISER, 1)):
                 stack.enter_context(environment_variable("DISABLE_LLVM_OPT", "1"))
-            if stage in _STAGES_OF_LLVM and self.watch.llvm_passes:
+            if stage in _STAGES_OF_LLVM and self.request.llvm_passes:
                 stack.enter_context(self._llvm_dump(stage))
             step = None
             if stage == "cubin":
                 step = self.pass_added(_PTXAS_OPTIMISER, "")
-                if self.watch.plan.skips(step):
+                if self.request.plan.skips(step):
                     self.pass_begins(step)
                     stack.enter_context(triton_api.knob("nvidia", "disable_ptxas_opt", True))
                     step = None
@@ -207,24 +184,18 @@ class WatchedCompile:
         with environment_variable("LLVM_IR_ENABLE_DUMP", "1"):
             before = self._log_size()
             yield
-            self.report(LlvmDump(self.number, stage, self._log_since(before)))
+            self.report(events.LlvmDump(self.number, stage, self._log_since(before)))
 
     def _report_source(self, source: Any) -> None:
         if triton_api.is_mlir_module(source):
             source = self._print(source)
         if isinstance(source, str):
-            self.report(ArtifactMade(self.number, self._source_name, source))
-
-    _source_name = "source"
-
-    def starts_from(self, stage: str) -> None:
-        """Name the stage whose artifact the compile starts from, if it is not the front end's."""
-        self._source_name = stage
+            self.report(events.ArtifactMade(self.number, self.source_name, source))
 
     def _report_artifact(self, name: str, result: Any, duration_us: int) -> None:
         data = self._print(result) if triton_api.is_mlir_module(result) else result
         data = data if isinstance(data, (str, bytes)) else str(data)
-        self.report(ArtifactMade(self.number, name, data, duration_us))
+        self.report(events.ArtifactMade(self.number, name, data, duration_us))
 
     def _print(self, module: Any) -> str:
         started = time.perf_counter_ns()
@@ -232,32 +203,29 @@ class WatchedCompile:
         self._overhead_ns += time.perf_counter_ns() - started
         return text
 
-    # Passes (the PassObserver of tap.py)
+    # Passes, as tap.py reports them
 
-    def pass_added(self, name: str, pipeline: str) -> PassStep:
+    def pass_added(self, name: str, pipeline: str) -> PassSnapshot:
         """Name a pass: its stage is the one under way, its occurrence counts the passes of that name in it."""
         key = (self.stage, name)
         self._counts[key] = self._counts.get(key, 0) + 1
         argument, options = _split_pipeline(pipeline)
-        step = PassStep(self.stage, name, self._counts[key], argument, options)
-        self._indices[step.stage, step.name, step.occurrence] = self._next_index
+        step = PassSnapshot(self._next_index, self.stage, name, self._counts[key], argument, options)
         self._next_index += 1
         return step
 
-    def pass_begins(self, step: PassStep) -> bool:
+    def pass_begins(self, step: PassSnapshot) -> bool:
         """Report a pass before it runs, in case it never returns; returns whether the plan lets it run."""
-        if self.watch.plan.skips(step) or self._is_behind(step):
-            self.report(PassSkipped(*self._identity(step), step.argument, step.options))
+        # The text that a resumed stage starts from was made after its first passes.
+        behind = step.stage == self.request.resume_stage and step.index < self.request.resume_after
+        if self.request.plan.skips(step) or behind:
+            self.report(events.PassSkipped(self.number, step))
             return False
         self.log_from = self._log_size()
-        self.report(PassBegun(*self._identity(step), step.argument, step.options, self.log_from))
+        self.report(events.PassBegun(self.number, step, self.log_from))
         return True
 
-    def _is_behind(self, step: PassStep) -> bool:
-        stage, passes = self.watch.resume
-        return step.stage == stage and self._index(step) < passes
-
-    def pass_ended(self, step: PassStep, module: Any, duration_us: int | None) -> None:
+    def pass_ended(self, step: PassSnapshot, module: Any, duration_us: int | None) -> None:
         """Report a pass's time, and the module after it if its text is recorded."""
         started = time.perf_counter_ns()
         changed: bool | None = None
@@ -270,27 +238,27 @@ class WatchedCompile:
                 changed = None if before is None else text != before
             elif not self._is_slow():
                 self._latest.invalidate()
-            self._last_index = self._index(step)
+            self._last_index = step.index
         data = None if changed is False else text
-        self.report(PassEnded(*self._identity(step), changed=changed, duration_us=duration_us, data=data))
+        self.report(events.PassEnded(self.number, step, changed, duration_us, data))
         if module is not None and self._unreported and self._is_slow():
             self._report_passing_text(module, step)
         self._overhead_ns += time.perf_counter_ns() - started
 
-    def _report_passing_text(self, module: Any, step: PassStep) -> None:
+    def _report_passing_text(self, module: Any, step: PassSnapshot) -> None:
         # Kept only until the next pass succeeds: snapshots must not depend on the speed of this machine.
         before = self._latest.text
         text = self._latest.text_of(module)
-        self.report(PassingText(self.number, self._index(step), None if text == before else text))
+        self.report(events.PassingText(self.number, step.index, None if text == before else text))
 
     def _is_slow(self) -> bool:
-        watch = self.watch
-        may_end = watch.snapshots == "triton" and watch.limit_s > 0
-        return may_end and time.perf_counter_ns() - self._started_ns > 1e9 * min(_SLOW_S, _SLOW_SHARE * watch.limit_s)
+        limit_s = self.request.limit_s
+        may_end = self.request.snapshots == "triton" and limit_s > 0
+        return may_end and time.perf_counter_ns() - self._started_ns > 1e9 * min(_SLOW_S, _SLOW_SHARE * limit_s)
 
-    def pass_failed(self, step: PassStep, error: BaseException) -> None:
+    def pass_failed(self, step: PassSnapshot, error: BaseException) -> None:
         """Report a pass's exception and MLIR's diagnostics."""
-        self.report(PassFailed(*self._identity(step), message=str(error), diagnostics=self.diagnostics(error)))
+        self.report(events.PassFailed(self.number, step, str(error), self.diagnostics(error)))
 
     def lets_passes_run_together(self, module: Any) -> bool:
         """Whether the passes that follow may run in one pass manager: by default, those on the LLVM dialect may.
@@ -298,37 +266,31 @@ class WatchedCompile:
         Only in a process whose standard error is ours. If one of them fails, compiling again one by one finds which
         (`record.process.session`). Not in a compile that is slow already, which might not end in time.
         """
-        watch = self.watch
-        plain = watch.snapshots == "triton" and not watch.plan and not watch.resume[0] and not self._is_slow()
-        return plain and bool(watch.log_path) and not triton_api.holds_triton_dialects(module)
+        request = self.request
+        plain = request.snapshots == "triton" and not request.plan and not request.resume_stage and not self._is_slow()
+        return plain and bool(request.log_path) and not triton_api.holds_triton_dialects(module)
 
     def module_leaves_mlir(self, module: Any) -> None:
         """Report the module before its translation to LLVM IR, if the last pass's text was not reported."""
-        if self._unreported and self._last_index is not None and self.watch.snapshots != "none":
-            self.report(PassText(self.number, self._last_index, self._print(module)))
-
-    def _identity(self, step: PassStep) -> tuple[int, int, str, str, int]:
-        return self.number, self._index(step), step.stage, step.name, step.occurrence
-
-    def _index(self, step: PassStep) -> int:
-        return self._indices[step.stage, step.name, step.occurrence]
+        if self._unreported and self._last_index is not None and self.request.snapshots != "none":
+            self.report(events.PassText(self.number, self._last_index, self._print(module)))
 
     def _prints(self, module: Any) -> bool:
-        if self.watch.snapshots == "none":
+        if self.request.snapshots == "none":
             return False
-        return self.watch.snapshots == "all" or triton_api.holds_triton_dialects(module)
+        return self.request.snapshots == "all" or triton_api.holds_triton_dialects(module)
 
     # The compiler's output on the process's standard error
 
     def _log_size(self) -> int:
         # Without a log the path is empty, and no file.
         with contextlib.suppress(OSError):
-            return os.stat(self.watch.log_path).st_size
+            return os.stat(self.request.log_path).st_size
         return 0
 
     def _log_since(self, offset: int) -> str:
         sys.stderr.flush()
-        with contextlib.suppress(OSError), open(self.watch.log_path, "rb") as file:
+        with contextlib.suppress(OSError), open(self.request.log_path, "rb") as file:
             file.seek(offset)
             return file.read().decode("utf-8", "replace")
         return ""

@@ -15,23 +15,16 @@ from irscope.device.measurement import Agreement
 from irscope.errors import IrscopeError
 from irscope.plan import PassPlan
 from irscope.record.compile.watched_compile import Watch
+from irscope.record.gpu import messages
 from irscope.record.gpu.baselines import other_baselines
 from irscope.record.gpu.kernels import SeenLaunch, launch, watched_launches
 from irscope.record.gpu.launch import Compiles, compile_again, end_in_fault, first_line, is_broken, keep_arguments
-from irscope.record.gpu.messages import (
-    Alive,
-    CheckScript,
-    DeviceSink,
-    LaunchBegun,
-    LaunchChecked,
-    LaunchEnded,
-    LaunchPlace,
-)
+from irscope.record.process.events import EventSink
 from irscope.record.programs.worker import work
 from irscope.record.triton.autotuner import is_timing
 
 
-def check_script(command: CheckScript, sink: DeviceSink, folder: Path) -> None:
+def check_script(command: messages.CheckScript, sink: EventSink, folder: Path) -> None:
     """Run the script and check its launches."""
     compiles = Compiles(sink)
 
@@ -44,7 +37,7 @@ def check_script(command: CheckScript, sink: DeviceSink, folder: Path) -> None:
 
 
 class _Checker:
-    def __init__(self, compiles: Compiles, watch: Watch, sink: DeviceSink, command: CheckScript) -> None:
+    def __init__(self, compiles: Compiles, watch: Watch, sink: EventSink, command: messages.CheckScript) -> None:
         self._compiles = compiles
         self._watch = watch
         self._sink = sink
@@ -59,15 +52,15 @@ class _Checker:
         number = self._compiles.number_of(seen.kernel)
         if torch.cuda.is_current_stream_capturing():
             return proceed()
-        where = LaunchPlace(number or 0, 0, seen.kernel_name, seen.grid)
+        where = messages.LaunchPlace(number or 0, 0, seen.kernel_name, seen.grid)
         if number is not None and not is_timing():
             count = self._counts[number] = self._counts.get(number, 0) + 1
             where = replace(where, count=count)
             if (self._every or count == 1) and self._wanted in (None, number):
-                self._sink(LaunchChecked(where, self._agreement(seen, number, where)))
+                self._sink(messages.LaunchChecked(where, self._agreement(seen, number, where)))
         return self._guarded(proceed, where)
 
-    def _agreement(self, seen: SeenLaunch, number: int, where: LaunchPlace) -> Agreement:
+    def _agreement(self, seen: SeenLaunch, number: int, where: messages.LaunchPlace) -> Agreement:
         try:
             baseline = self._baseline(seen.kernel, number)
             kept = keep_arguments(seen, baseline)
@@ -93,15 +86,15 @@ class _Checker:
             self._guarded(lambda: kept.take_reference(partial(run, baseline), others), empty)
         except Exception as error:
             return Agreement("failed", detail=f"under the empty plan already: {first_line(error)}")
-        alive = partial(self._sink, Alive())
+        alive = partial(self._sink, messages.Alive())
         try:
             return self._guarded(lambda: kept.check(partial(run, seen.kernel), alive), where)
         except Exception as error:
             return Agreement("failed", detail=first_line(error))
 
-    def _guarded(self, proceed: Callable[[], Any], where: LaunchPlace) -> Any:
+    def _guarded(self, proceed: Callable[[], Any], where: messages.LaunchPlace) -> Any:
         """Make a launch and wait for it: a fault is then this launch's, not one's that came later."""
-        self._sink(LaunchBegun(where))
+        self._sink(messages.LaunchBegun(where))
         try:
             result = proceed()
             torch.cuda.synchronize()
@@ -110,7 +103,7 @@ class _Checker:
                 end_in_fault(first_line(error), self._sink, where)
             raise
         finally:
-            self._sink(LaunchEnded())
+            self._sink(messages.LaunchEnded())
         return result
 
     def _baseline(self, kernel: Any, number: int) -> Any:
@@ -121,10 +114,10 @@ class _Checker:
 
     def _compiled(self, kernel: Any, options: dict[str, Any]) -> Any:
         watch = self._watch
-        before = watch.plan, watch.sink, watch.snapshots
+        before = watch.request, watch.sink
         # Not reported: what is recorded is the plan's own compile.
-        watch.plan, watch.sink, watch.snapshots = PassPlan(), lambda _: None, "none"
+        watch.request, watch.sink = replace(watch.request, plan=PassPlan(), snapshots="none"), lambda _: None
         try:
             return compile_again(kernel, options)
         finally:
-            watch.plan, watch.sink, watch.snapshots = before
+            watch.request, watch.sink = before

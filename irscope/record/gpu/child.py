@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from irscope.errors import NoDevice, UsageError
-from irscope.record.gpu.messages import COMMANDS, CheckScript, Command, DeviceSink, PinLaunch
+from irscope.record.gpu.messages import COMMANDS, CheckScript, Command, PinLaunch
+from irscope.record.process.events import EventSink
 from irscope.record.process.own_folder import parent_of_temporaries
 from irscope.record.process.parent import serve_parent
 from irscope.record.triton import api as triton_api
@@ -28,7 +29,7 @@ def main(descriptor: int) -> None:
     os._exit(serve_parent(descriptor, COMMANDS, _serve))
 
 
-def _serve(commands: Iterator[Command], sink: DeviceSink) -> None:
+def _serve(commands: Iterator[Command], sink: EventSink) -> None:
     first = next(commands)
     assert isinstance(first, (CheckScript, PinLaunch))
     _require_gpu(first.request.targets)

@@ -15,33 +15,12 @@ from irscope.device.measurement import Agreement
 from irscope.errors import DeviceFault, IrscopeError, RecordingError
 from irscope.record.compile.retarget import chosen_options
 from irscope.record.compile.watched_compile import Watch
+from irscope.record.gpu import messages
 from irscope.record.gpu.baselines import other_baselines
 from irscope.record.gpu.kernels import SeenLaunch, launch, pointer_uses_of, watched_launches, with_binary
 from irscope.record.gpu.memory import KeptArguments
-from irscope.record.gpu.messages import (
-    Alive,
-    Ceilings,
-    CheckVariant,
-    Command,
-    DeviceSink,
-    Fault,
-    LaunchInfo,
-    LaunchPlace,
-    LoadVariant,
-    MeasureCeilings,
-    PinLaunch,
-    TimeVariants,
-    VariantChecked,
-    VariantsTimed,
-)
-from irscope.record.process.events import (
-    CompileBegun,
-    CompileEnded,
-    Launched,
-    OptionsKnown,
-    RecordingEvent,
-    Refused,
-)
+from irscope.record.process import events
+from irscope.record.process.events import EventSink
 from irscope.record.programs.worker import work
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.autotuner import is_timing
@@ -54,20 +33,20 @@ class _StopScript(BaseException):
 class Compiles:
     """A sink that passes events on, and knows the number of each compile: its place among the captures, from 1."""
 
-    def __init__(self, sink: DeviceSink) -> None:
+    def __init__(self, sink: EventSink) -> None:
         self._sink = sink
         self._numbers: dict[int, int] = {}
         self._by_hash: dict[str, int] = {}
         self.options: dict[int, dict[str, Any]] = {}
 
-    def __call__(self, event: RecordingEvent) -> None:
+    def __call__(self, event: events.RecordingEvent) -> None:
         """Pass an event on."""
         self._sink(event)
-        if isinstance(event, CompileBegun):
+        if isinstance(event, events.CompileBegun):
             self._numbers[event.n] = len(self._numbers) + 1
-        elif isinstance(event, OptionsKnown):
+        elif isinstance(event, events.OptionsKnown):
             self.options[self._numbers[event.n]] = event.options
-        elif isinstance(event, CompileEnded):
+        elif isinstance(event, events.CompileEnded):
             self._by_hash.setdefault(event.hash, self._numbers[event.n])
 
     def number_of(self, kernel: Any) -> int | None:
@@ -93,17 +72,17 @@ class _PinnedLaunch:
         if wait:
             torch.cuda.synchronize()
 
-    def prepare(self, sink: DeviceSink) -> None:
+    def prepare(self, sink: EventSink) -> None:
         """Run the launch as it is, for what the variants are compared with."""
         torch.cuda.set_device(self.device)
-        sink(Alive())
+        sink(messages.Alive())
         try:
             self.kept.take_reference(partial(self.run, self.kernel), self._others)
         except Exception as error:
             raise DeviceFault(f"{self.kernel.name} cannot be run as it is: {first_line(error)}") from error
         arguments = zip(self.kernel.src.fn.arg_names, self.kept.arguments, strict=True)
         sink(
-            LaunchInfo(
+            messages.LaunchInfo(
                 launch=self.number,
                 device=torch.cuda.get_device_name(self.device),
                 bytes=self.kept.compulsory_bytes,
@@ -122,23 +101,23 @@ class _PinnedLaunch:
         for label, kernel in other_baselines(self.kernel, self.options, compile_):
             yield label, partial(self.run, kernel)
 
-    def do(self, command: Command, sink: DeviceSink) -> None:
+    def do(self, command: messages.Command, sink: EventSink) -> None:
         """Do one command, and report the result."""
-        alive = partial(sink, Alive())
+        alive = partial(sink, messages.Alive())
         match command:
-            case LoadVariant():
+            case messages.LoadVariant():
                 self._variants[command.key] = with_binary(self.kernel, command.data, command.metadata)
-            case CheckVariant():
+            case messages.CheckVariant():
                 kernel = self._variants[command.key]
-                sink(VariantChecked(_guarded(lambda: self.kept.check(partial(self.run, kernel), alive), sink)))
-            case TimeVariants():
+                sink(messages.VariantChecked(_guarded(lambda: self.kept.check(partial(self.run, kernel), alive), sink)))
+            case messages.TimeVariants():
                 self._time(command, sink, alive)
-            case MeasureCeilings():
+            case messages.MeasureCeilings():
                 sink(_ceilings(command.dtype, alive))
             case _:
                 return
 
-    def _time(self, command: TimeVariants, sink: DeviceSink, alive: Callable[[], None]) -> None:
+    def _time(self, command: messages.TimeVariants, sink: EventSink, alive: Callable[[], None]) -> None:
         from irscope.record.gpu.timing import time_launches
 
         # Its own program once more, loaded elsewhere: what that differs from itself is noise.
@@ -149,20 +128,20 @@ class _PinnedLaunch:
             self.kept.fill()
             runs = [partial(self.run, kernel, wait=False) for kernel in kernels]
             times = time_launches(runs, command.rounds, command.cold, self.kept.refill_changed, alive)
-            sink(VariantsTimed(tuple(map(tuple, times))))
+            sink(messages.VariantsTimed(tuple(map(tuple, times))))
             return Agreement("identical")
 
         ended = _guarded(measure, sink)
         if not ended.passes:
-            sink(Refused("DeviceFault", f"the timing stopped: {ended.detail}"))
+            sink(events.Refused("DeviceFault", f"the timing stopped: {ended.detail}"))
 
 
-def _ceilings(dtype: str, alive: Callable[[], None]) -> Ceilings:
+def _ceilings(dtype: str, alive: Callable[[], None]) -> messages.Ceilings:
     from irscope.record.gpu.timing import copy_bytes_per_second, matmul_flops_per_second
 
     bytes_per_s = copy_bytes_per_second()
     alive()
-    return Ceilings(bytes_per_s, matmul_flops_per_second(dtype) if dtype else None)
+    return messages.Ceilings(bytes_per_s, matmul_flops_per_second(dtype) if dtype else None)
 
 
 def keep_arguments(seen: SeenLaunch, baseline: Any) -> KeptArguments:
@@ -179,7 +158,7 @@ def compile_again(kernel: Any, options: dict[str, Any]) -> Any:
     return triton_api.compile_function()(kernel.src, target=kernel.metadata.target, options=chosen_options(options))
 
 
-def pin_launch(command: PinLaunch, sink: DeviceSink, folder: Path) -> _PinnedLaunch:
+def pin_launch(command: messages.PinLaunch, sink: EventSink, folder: Path) -> _PinnedLaunch:
     """Run a script under the empty plan up to a launch, and keep that.
 
     Raises RecordingError if the script ends without it.
@@ -194,7 +173,7 @@ def pin_launch(command: PinLaunch, sink: DeviceSink, folder: Path) -> _PinnedLau
         is_it = number is not None and (number == wanted if wanted is not None else not is_timing())
         if pinned or refused or number is None or not is_it:
             return proceed()
-        sink(Launched(seen.kernel.hash, seen.grid))
+        sink(events.Launched(seen.kernel.hash, seen.grid))
         try:
             pinned.append(_PinnedLaunch(number, seen, compiles.options.get(number, {})))
         except IrscopeError as error:
@@ -221,8 +200,8 @@ def pin_launch(command: PinLaunch, sink: DeviceSink, folder: Path) -> _PinnedLau
     return pinned[0]
 
 
-def _guarded(measure: Callable[[], Agreement], sink: DeviceSink) -> Agreement:
-    """What `measure` gives; "failed" where a launch is refused. A fault of the GPU is told, and ends the process."""
+def _guarded(measure: Callable[[], Agreement], sink: EventSink) -> Agreement:
+    """What `measure` gives; "failed" where a launch is refused. A fault of the GPU is reported and ends the process."""
     try:
         return measure()
     except Exception as error:
@@ -231,9 +210,9 @@ def _guarded(measure: Callable[[], Agreement], sink: DeviceSink) -> Agreement:
         return Agreement("failed", detail=first_line(error))
 
 
-def end_in_fault(detail: str, sink: DeviceSink, where: LaunchPlace | None = None) -> NoReturn:
+def end_in_fault(detail: str, sink: EventSink, where: messages.LaunchPlace | None = None) -> NoReturn:
     """Report a fault, and end the process: nothing more can be launched in it."""
-    sink(Fault(detail, where))
+    sink(messages.Fault(detail, where))
     os._exit(1)
 
 

@@ -162,7 +162,7 @@ class KeptArguments:
             raise RecordingError(
                 f"the memory of {name!r} begins at an address that is no multiple of 16: no copy of it would."
             )
-        # Empty ones have no address to be told apart by.
+        # Empty ones have no address that identifies them.
         key = memory.data_ptr() or -1 - len(self._leaves)
         if key not in self._storages:
             self._storages[key] = _keep(tensor, memory)
@@ -175,11 +175,8 @@ class KeptArguments:
         return view.set_(kept.buffer.untyped_storage(), offset, tensor.size(), tensor.stride())
 
     def _note_uses(self) -> None:
-        dtypes: dict[int, set[torch.dtype]] = {}
-        for _, dtype, kept in self._leaves:
-            dtypes.setdefault(id(kept), set()).add(dtype)
         for kept in self.storages:
-            kept.mixed = len(dtypes[id(kept)]) > 1
+            kept.mixed = len({dtype for _, dtype, other in self._leaves if other is kept}) > 1
         self.uses_known = len(self.uses.parameters) == len(self._leaves) and not self.uses.elsewhere
         for index, (name, dtype, kept) in enumerate(self._leaves):
             use = self.uses.parameters[index] if self.uses_known else None
@@ -256,20 +253,18 @@ class KeptArguments:
 
     def measure_noise(self, alive: Callable[[], None] = lambda: None) -> None:
         """Run the empty plan's kernel on moved inputs, in other orders and with other roundings."""
-        changed = [kept for kept in self.storages if kept.reference is not None]
+        changed = [(kept, kept.reference) for kept in self.storages if kept.reference is not None]
         coarse = any(kept.is_movable and element_bytes(kept.dtype) <= 2 for kept in self.storages)
-        for kept in changed:
-            if kept.reference is not None:
-                kept.noise = Noise(kept.dtype, kept.reference, coarse)
+        for kept, reference in changed:
+            kept.noise = Noise(kept.dtype, reference, coarse)
         try:
             said = [*self._run_moved(alive), *self._run_others(alive)]
         except torch.OutOfMemoryError:
-            for kept in changed:
-                if kept.reference is not None:
-                    kept.noise = Noise(kept.dtype, kept.reference)
+            for kept, reference in changed:
+                kept.noise = Noise(kept.dtype, reference)
             self.noise_of = "nothing: there is too little memory to measure it"
             return
-        for kept in changed:
+        for kept, _ in changed:
             if kept.noise is not None:
                 kept.noise.finish()
         self.noise_of = ", ".join(said) or "nothing: there is no other order, and no float to move"

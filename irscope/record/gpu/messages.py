@@ -1,14 +1,13 @@
-"""What the process that launches on the GPU is asked for, and what it reports beside the events of a recording."""
+"""The commands to the process that launches on the GPU, and its events beside those of a recording."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Union, get_args
 
 from irscope.device.measurement import Agreement
-from irscope.record.process.events import RecordingEvent
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.events import EVENTS, RecordingEvent, event_kinds
+from irscope.record.process.requests import RecordRequest
 
 # Commands; the first says what to do
 
@@ -80,40 +79,47 @@ class LaunchPlace:
     launch: int
     """The number of its compile, from 1; 0 for a kernel that is not recorded."""
     count: int
-    """Which launch of that compile, from 1; 0 if it is not counted."""
+    """Which launch of that compile, from 1; 0 if it is not counted, or was never made."""
     kernel: str
-    grid: tuple[int, int, int]
+    grid: tuple[int, int, int] | None
+    """None for a kernel that was never launched."""
     empty_plan: bool = False
     """Whether the kernel of the empty plan runs in its place."""
 
 
 @dataclass(frozen=True, slots=True)
-class Alive:
+class Alive(RecordingEvent):
     """A launch has ended: the next one has the whole time-out again."""
 
 
 @dataclass(frozen=True, slots=True)
-class LaunchBegun:
+class LaunchBegun(RecordingEvent):
     """A launch begins."""
 
     where: LaunchPlace
 
 
 @dataclass(frozen=True, slots=True)
-class LaunchEnded:
+class LaunchEnded(RecordingEvent):
     """The launch that began has ended."""
 
 
 @dataclass(frozen=True, slots=True)
-class LaunchChecked:
+class LaunchChecked(RecordingEvent):
     """A launch was checked."""
 
     where: LaunchPlace
     agreement: Agreement
 
+    def as_json(self) -> dict[str, Any]:
+        """As JSON."""
+        where = self.where
+        place = {"launch": where.launch, "count": where.count, "kernel": where.kernel, "grid": where.grid}
+        return place | self.agreement.as_json()
+
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(RecordingEvent):
     """The GPU takes nothing more from the process, which ends now."""
 
     detail: str
@@ -121,7 +127,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class LaunchInfo:
+class LaunchInfo(RecordingEvent):
     """What is known of the launch that is pinned."""
 
     launch: int
@@ -142,14 +148,14 @@ class LaunchInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class VariantChecked:
+class VariantChecked(RecordingEvent):
     """The answer to CheckVariant."""
 
     agreement: Agreement
 
 
 @dataclass(frozen=True, slots=True)
-class VariantsTimed:
+class VariantsTimed(RecordingEvent):
     """The answer to TimeVariants."""
 
     times_us: tuple[tuple[float, ...], ...]
@@ -157,7 +163,7 @@ class VariantsTimed:
 
 
 @dataclass(frozen=True, slots=True)
-class Ceilings:
+class Ceilings(RecordingEvent):
     """What the device reaches at best, measured on the spot."""
 
     bytes_per_s: float
@@ -166,18 +172,5 @@ class Ceilings:
     """Of torch's matrix product of a dtype; None if it has none."""
 
 
-DeviceEvent = Union[  # noqa: UP007
-    RecordingEvent,
-    Alive,
-    LaunchBegun,
-    LaunchEnded,
-    LaunchChecked,
-    Fault,
-    LaunchInfo,
-    VariantChecked,
-    VariantsTimed,
-    Ceilings,
-]
-DEVICE_EVENTS: tuple[type[DeviceEvent], ...] = get_args(DeviceEvent)
-
-DeviceSink = Callable[[DeviceEvent], None]
+DEVICE_EVENTS = (*EVENTS, *event_kinds(globals()))
+"""What the stream of this process may hold."""

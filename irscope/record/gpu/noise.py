@@ -68,7 +68,6 @@ class Noise:
     """The same over the runs in other orders and roundings."""
     second: torch.Tensor | None = None
     """The second largest of those."""
-    moved_runs: int = 0
     other_runs: int = 0
     typical_moved: float = 0.0
     typical_other: float = 0.0
@@ -95,7 +94,6 @@ class Noise:
             self._note(error)
             torch.maximum(moved[part], error.to(torch.float32), out=moved[part])
             self._measure(found, error, self._unit(part))
-        self.moved_runs += 1
         self.typical_moved = max(self.typical_moved, found.typical)
 
     def add_other(self, bits: torch.Tensor) -> None:

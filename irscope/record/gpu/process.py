@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from irscope.record.gpu.messages import DEVICE_EVENTS, CheckScript, Command, DeviceEvent, PinLaunch
+from irscope.record.gpu.messages import DEVICE_EVENTS, CheckScript, Command, PinLaunch
 from irscope.record.process.assembly import Assembly
 from irscope.record.process.child import LONGEST_WAIT_S, Child, child_process
-from irscope.record.process.events import EVENTS
+from irscope.record.process.events import RecordingEvent
 from irscope.record.process.session import Progress
 from irscope.record.triton.native_calls import SWITCH, call_that_ended
 
@@ -22,20 +22,23 @@ _LONGEST_END_S = 5.0
 class DeviceProcess:
     """A child that runs a script on the GPU; `device_process` starts it."""
 
-    def __init__(self, child: Child[DeviceEvent], assembly: Assembly, progress: Progress | None) -> None:
+    def __init__(self, child: Child[RecordingEvent], assembly: Assembly, progress: Progress | None) -> None:
         self.assembly = assembly
         """What it has recorded so far."""
         self.loaded: set[str] = set()
         """The keys of the variants that it was given."""
+        self.log = child.log
+        """The file of what it prints."""
+        self.last_lines = child.last_lines
         self._child = child
         self._progress = progress
-        self._waiting: deque[DeviceEvent] = deque()
+        self._waiting: deque[RecordingEvent] = deque()
 
     def send(self, command: Command) -> None:
         """Give it a command; that it is gone shows when its answer is read."""
         self._child.send(command)
 
-    def read(self, timeout_s: float | None) -> DeviceEvent | None:
+    def read(self, timeout_s: float | None) -> RecordingEvent | None:
         """The next event, also fed to the assembly; None once the process has ended.
 
         Raises TimeoutError if none comes for `timeout_s` seconds.
@@ -49,8 +52,7 @@ class DeviceProcess:
             if self._child.at_end and not self._waiting:
                 return None
         event = self._waiting.popleft()
-        if isinstance(event, EVENTS):
-            self.assembly.feed(event)
+        self.assembly.feed(event)
         if self._progress is not None:
             self._progress(self.assembly.working_on)
         return event
@@ -63,14 +65,6 @@ class DeviceProcess:
         # What a script does to a GPU is not done twice unasked.
         where = f" in {call}, which irscope calls by its symbol ({SWITCH}=0 switches that off)" if call else ""
         return f"the process {outcome}{where}"
-
-    def last_lines(self) -> str:
-        """What it printed last."""
-        return self._child.last_lines()
-
-    def output(self) -> bytes:
-        """All that it printed."""
-        return self._child.log.read_bytes()
 
 
 @contextmanager
@@ -88,4 +82,4 @@ def device_process(
     module = "irscope.record.gpu.child"
     with child_process(module, folder, DEVICE_EVENTS, interpreter=first.request.interpreter, echo=echo) as child:
         child.send(replace(first, request=replace(first.request, log_path=str(child.log))))
-        yield DeviceProcess(child, Assembly.begun_now(first.request), progress)
+        yield DeviceProcess(child, Assembly(first.request), progress)

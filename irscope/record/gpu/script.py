@@ -4,57 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from irscope.device.measurement import Agreement, Verdict
 from irscope.errors import RecordingError, UsageError
 from irscope.model.capture import Capture
-from irscope.record.gpu.messages import (
-    CheckScript,
-    DeviceEvent,
-    Fault,
-    LaunchBegun,
-    LaunchChecked,
-    LaunchEnded,
-    LaunchPlace,
-)
+from irscope.record.gpu import messages
 from irscope.record.gpu.process import DeviceProcess, device_process
 from irscope.record.gpu.session import LAUNCH_TIMEOUT_S
-from irscope.record.process.events import Done, Refused, ScriptEnd
+from irscope.record.process.events import Done, RecordingEvent, Refused, ScriptEnd
 from irscope.record.process.own_folder import own_folder
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import RecordRequest
 from irscope.record.process.session import Progress
-
-
-@dataclass(frozen=True, slots=True)
-class _LaunchCheck:
-    """What came of one launch."""
-
-    launch: int
-    """The number of its compile, from 1."""
-    count: int
-    """Which launch of that compile, from 1; 0 where it was never launched."""
-    kernel: str
-    grid: tuple[int, int, int] | None
-    agreement: Agreement
-
-    def as_json(self) -> dict[str, Any]:
-        """As JSON."""
-        grid = list(self.grid) if self.grid is not None else None
-        return {
-            "launch": self.launch,
-            "count": self.count,
-            "kernel": self.kernel,
-            "grid": grid,
-            **self.agreement.as_json(),
-        }
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptCheck:
     """What came of a whole script."""
 
-    launches: tuple[_LaunchCheck, ...]
+    launches: tuple[messages.LaunchChecked, ...]
     captures: tuple[Capture, ...]
     script_end: ScriptEnd | None
     """How the script ended; None where its process did before."""
@@ -84,18 +51,15 @@ def check_script_on_device(
         launch: only the launches of this compile, from 1.
         every: every launch, not only the first of each compile.
         launch_timeout_s: for one launch.
-        progress: is told what is under way.
+        progress: gets a text of what is under way.
         echo: gets what the script prints, as it comes.
 
     Raises NoDevice where there is no GPU, and RecordingError where the process ends before its first compile.
     """
     if request.mode != "script":
         raise UsageError("only what a script launches can be run: give the FILE, not a signature, a capture or IR.")
-    first = CheckScript(request, launch, every)
-    with (
-        own_folder() as folder,
-        device_process(first, folder, progress=progress, echo=echo) as child,
-    ):
+    first = messages.CheckScript(request, launch, every)
+    with own_folder() as folder, device_process(first, folder, progress=progress, echo=echo) as child:
         return _Follower(child, request.timeout_s, launch_timeout_s).follow()
 
 
@@ -104,8 +68,8 @@ class _Follower:
         self._child = child
         self._timeout_s = timeout_s
         self._launch_timeout_s = launch_timeout_s
-        self._rows: list[_LaunchCheck] = []
-        self._launching: LaunchPlace | None = None
+        self._rows: list[messages.LaunchChecked] = []
+        self._launching: messages.LaunchPlace | None = None
         self._fault = ""
 
     def follow(self) -> ScriptCheck:
@@ -121,15 +85,15 @@ class _Follower:
                 return self._ended(event is None)
             self._take(event)
 
-    def _take(self, event: DeviceEvent) -> None:
+    def _take(self, event: RecordingEvent) -> None:
         match event:
-            case LaunchBegun():
+            case messages.LaunchBegun():
                 self._launching = event.where
-            case LaunchEnded():
+            case messages.LaunchEnded():
                 self._launching = None
-            case LaunchChecked():
-                self._rows.append(_row(event.where, event.agreement))
-            case Fault():
+            case messages.LaunchChecked():
+                self._rows.append(event)
+            case messages.Fault():
                 self._fault = event.detail
                 if event.where is not None:
                     self._add(event.where, "fault", self._fault)
@@ -139,13 +103,12 @@ class _Follower:
             case _:
                 return
 
-    def _add(self, where: LaunchPlace, verdict: Verdict, detail: str) -> None:
+    def _add(self, where: messages.LaunchPlace, verdict: Verdict, detail: str) -> None:
         if where.empty_plan:
             detail = f"under the empty plan already: {detail}"
-        fresh = _row(where, Agreement(verdict, detail=detail))
-        # What was checked and found well, and then failed as the script's own launch, has failed.
-        self._rows = [row for row in self._rows if (row.launch, row.count) != (fresh.launch, fresh.count)]
-        self._rows.append(fresh)
+            # What was checked and found well, and then failed as the script's own launch, has failed.
+        self._rows = [row for row in self._rows if (row.where.launch, row.where.count) != (where.launch, where.count)]
+        self._rows.append(messages.LaunchChecked(where, Agreement(verdict, detail=detail)))
 
     def _timed_out(self) -> ScriptCheck:
         if self._launching is not None:
@@ -159,30 +122,22 @@ class _Follower:
         if not early:
             return self._made("")
         how = self._fault or self._child.how_it_ended()
-        if not self._rows and not self._child.assembly.count:
+        if not self._rows and not self._child.assembly.numbers:
             raise RecordingError(f"{how} before any kernel was compiled.\n{self._child.last_lines()}".rstrip())
         if self._launching is not None:
             self._add(self._launching, "fault", how)
-        self._child.assembly.fail_open("abort", f"the compiler's process ended: {how}.", self._child.output())
+        self._child.assembly.fail_open("abort", f"the compiler's process ended: {how}.", self._child.log.read_bytes())
         return self._made(how)
 
     def _made(self, ended: str) -> ScriptCheck:
         captures = self._child.assembly.captures()
         failed = [
-            _LaunchCheck(number, 0, capture.name, None, Agreement("failed", detail=_why(capture)))
+            messages.LaunchChecked(
+                messages.LaunchPlace(number, 0, capture.name, None),
+                Agreement("failed", detail=capture.failure.why_not_run),
+            )
             for number, capture in enumerate(captures, 1)
-            if capture.failure is not None and all(row.launch != number for row in self._rows)
+            if capture.failure is not None and all(row.where.launch != number for row in self._rows)
         ]
-        rows = sorted([*self._rows, *failed], key=lambda row: (row.launch, row.count))
+        rows = sorted([*self._rows, *failed], key=lambda row: (row.where.launch, row.where.count))
         return ScriptCheck(tuple(rows), captures, self._child.assembly.script_end, ended)
-
-
-def _row(where: LaunchPlace, agreement: Agreement) -> _LaunchCheck:
-    return _LaunchCheck(where.launch, where.count, where.kernel, where.grid, agreement)
-
-
-def _why(capture: Capture) -> str:
-    failure = capture.failure
-    if failure is None:
-        return ""
-    return failure.why_not_run

@@ -17,24 +17,11 @@ from typing import Any, TypeVar
 from irscope.device.measurement import FEWEST_ROUNDS, Agreement, Ratio, Timing, ratio_of, timing_of
 from irscope.errors import DeviceFault, RecordingError, UsageError
 from irscope.model.capture import Capture, stage_named
-from irscope.record.gpu.messages import (
-    Alive,
-    Ceilings,
-    CheckVariant,
-    Command,
-    Fault,
-    LaunchInfo,
-    LoadVariant,
-    MeasureCeilings,
-    PinLaunch,
-    TimeVariants,
-    VariantChecked,
-    VariantsTimed,
-)
+from irscope.record.gpu import messages
 from irscope.record.gpu.process import DeviceProcess, device_process
 from irscope.record.process.events import Refused
 from irscope.record.process.own_folder import own_folder
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import RecordRequest
 from irscope.record.process.session import Progress
 
 LAUNCH_TIMEOUT_S = 30.0
@@ -45,7 +32,7 @@ class _Ended(DeviceFault):
     """The child ended instead of answering."""
 
 
-_Answer = TypeVar("_Answer", VariantChecked, VariantsTimed, Ceilings)
+_Answer = TypeVar("_Answer", messages.VariantChecked, messages.VariantsTimed, messages.Ceilings)
 
 
 @dataclass
@@ -61,7 +48,7 @@ class DeviceSession:
     _running: ExitStack = field(default_factory=ExitStack)
     _child: DeviceProcess | None = None
     _baseline: Capture | None = None
-    _info: LaunchInfo | None = None
+    _info: messages.LaunchInfo | None = None
     restarts: int = field(default=-1)
     """How often the child was started again."""
 
@@ -69,16 +56,14 @@ class DeviceSession:
     def baseline(self) -> Capture:
         """The launch as it was recorded on the GPU, under the empty plan."""
         self._started()
-        if self._baseline is None:
-            raise RecordingError("the launch is not pinned.")
+        assert self._baseline is not None
         return self._baseline
 
     @property
-    def info(self) -> LaunchInfo:
+    def info(self) -> messages.LaunchInfo:
         """What is known of the launch."""
         self._started()
-        if self._info is None:
-            raise RecordingError("the launch is not pinned.")
+        assert self._info is not None
         return self._info
 
     def check(self, capture: Capture) -> Agreement:
@@ -92,7 +77,7 @@ class DeviceSession:
         child = self._started()
         key = _load(child, capture)
         try:
-            return self._ask(child, CheckVariant(key), VariantChecked).agreement
+            return self._ask(child, messages.CheckVariant(key), messages.VariantChecked).agreement
         except TimeoutError:
             return Agreement("timeout", detail=f"no end after {self.launch_timeout_s:g} s")
         except DeviceFault as fault:
@@ -119,17 +104,17 @@ class DeviceSession:
         child = self._started()
         keys = [_load(child, capture) for capture in captures]
         try:
-            answer = self._ask(child, TimeVariants(tuple(keys), rounds, cold), VariantsTimed)
+            answer = self._ask(child, messages.TimeVariants(tuple(keys), rounds, cold), messages.VariantsTimed)
         except TimeoutError:
             raise DeviceFault(f"a launch that was timed did not end in {self.launch_timeout_s:g} s.") from None
         base, again, *others = answer.times_us
         rows = tuple((timing_of(times, cold=cold), ratio_of(times, base, again)) for times in others)
         return timing_of(base, cold=cold), rows
 
-    def ceilings(self, dtype: str = "") -> Ceilings:
+    def ceilings(self, dtype: str = "") -> messages.Ceilings:
         """The device's copy bandwidth, and the rate of torch's matrix product of a dtype such as `float16`."""
         try:
-            return self._ask(self._started(), MeasureCeilings(dtype), Ceilings)
+            return self._ask(self._started(), messages.MeasureCeilings(dtype), messages.Ceilings)
         except TimeoutError:
             raise DeviceFault(f"the ceilings were not measured in {self.launch_timeout_s:g} s.") from None
 
@@ -142,7 +127,7 @@ class DeviceSession:
         """The child, started and at the launch."""
         if self._child is None:
             self.restarts += 1
-            first = PinLaunch(self.request, self._number)
+            first = messages.PinLaunch(self.request, self._number)
             process = device_process(first, self._folder, progress=self.progress)
             self._child = self._running.enter_context(process)
             try:
@@ -169,8 +154,8 @@ class DeviceSession:
             if isinstance(event, Refused):
                 raise replace(event, message=self._with_script_end(child, event.message)).as_error()
             # The first sign of life after the script: the launch itself is run now.
-            in_launch = in_launch or isinstance(event, Alive)
-            if isinstance(event, LaunchInfo):
+            in_launch = in_launch or isinstance(event, messages.Alive)
+            if isinstance(event, messages.LaunchInfo):
                 self._take(child, event)
                 return
 
@@ -180,14 +165,14 @@ class DeviceSession:
             return message
         return f"{message}\nThe script stopped: {end.message}\n{end.frames}".rstrip()
 
-    def _take(self, child: DeviceProcess, info: LaunchInfo) -> None:
+    def _take(self, child: DeviceProcess, info: messages.LaunchInfo) -> None:
         self._number = info.launch
         capture = child.assembly.capture(child.assembly.numbers[info.launch - 1])
         if self._baseline is not None and capture.id != self._baseline.id:
             raise RecordingError("the script made another launch when it was run again: its launches must not change.")
         self._baseline, self._info = capture, info
 
-    def _ask(self, child: DeviceProcess, command: Command, answer: type[_Answer]) -> _Answer:
+    def _ask(self, child: DeviceProcess, command: messages.Command, answer: type[_Answer]) -> _Answer:
         """The answer to a command; raises DeviceFault if the child ends instead, and TimeoutError."""
         child.send(command)
         try:
@@ -195,7 +180,7 @@ class DeviceSession:
                 event = child.read(self.launch_timeout_s)
                 if event is None:
                     raise _Ended(child.how_it_ended())
-                if isinstance(event, Fault):
+                if isinstance(event, messages.Fault):
                     raise _Ended(event.detail)
                 if isinstance(event, Refused):
                     raise event.as_error()
@@ -230,7 +215,7 @@ def device_session(
         request: the script, as `requests.request_for` makes it, with an empty plan.
         launch: the number of its compile, from 1; None for the first launch that is not autotuning's.
         launch_timeout_s: for one launch.
-        progress: is told what is under way.
+        progress: gets a text of what is under way.
 
     Raises NoDevice where there is no GPU, UsageError for what is no script or a plan, and RecordingError where the
     script ends without that launch.
@@ -268,6 +253,6 @@ def _load(child: DeviceProcess, capture: Capture) -> str:
     text = json.dumps(metadata, sort_keys=True, default=str)
     key = hashlib.sha256(binary + text.encode()).hexdigest()
     if key not in child.loaded:
-        child.send(LoadVariant(key, json.loads(text), binary))
+        child.send(messages.LoadVariant(key, json.loads(text), binary))
         child.loaded.add(key)
     return key

@@ -27,11 +27,7 @@ def _flush_bytes(device: int) -> int:
 
 
 def time_launches(
-    launches: Sequence[Launch],
-    rounds: int,
-    cold: bool,
-    before_each: Launch,
-    alive: Callable[[], None] = lambda: None,
+    launches: Sequence[Launch], rounds: int, cold: bool, before_each: Launch, alive: Callable[[], None] = lambda: None
 ) -> list[list[float]]:
     """Microseconds of each launch in each round.
 

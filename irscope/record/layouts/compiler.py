@@ -16,14 +16,14 @@ from irscope.ir.mlir.encoding import Encoding, parse_encoding
 from irscope.ir.mlir.types import LayoutType, read_types
 from irscope.model.layout import LayoutAnswer, LayoutMap, LayoutRefusal
 from irscope.model.linear_layout import LinearLayout
-from irscope.record.layouts.protocol import Module
+from irscope.record.layouts.messages import Module
 from irscope.record.process.own_folder import parent_of_temporaries
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.versions import minor_of, triton_version
 
 
 class LayoutCompiler:
-    """One MLIR context with every dialect, and the answers to what it was asked."""
+    """One MLIR context with every dialect, and its answers so far."""
 
     def __init__(self) -> None:
         triton_api.require_triton()
@@ -31,7 +31,7 @@ class LayoutCompiler:
         self._context = triton_api.new_context()
         self._attributes = ""
         self._modules: list[Any] = []
-        self._said = ""
+        self._diagnostics = ""
         self._known: dict[tuple[str, str], LayoutAnswer] = {}
 
     def set_module(self, module: Module) -> None:
@@ -41,26 +41,29 @@ class LayoutCompiler:
             f'ttg.target = "{module.target}", "ttg.threads-per-warp" = {module.warp_size} : i32'
         )
 
-    def answers(self, types: Sequence[str], tell: Callable[[int, LayoutAnswer | None], None]) -> None:
-        """Ask for each type: `tell(index, None)` before what may end the process, then `tell(index, answer)`."""
+    def answers(self, types: Sequence[str], report: Callable[[int, LayoutAnswer | None], None]) -> None:
+        """For each type, `report(index, None)` before what may end the process, then `report(index, answer)`."""
         # The variants of an autotuned kernel share most of their layouts.
         fresh = [text for text in types if (text, self._attributes) not in self._known and _is_known(text)]
         arguments = dict(zip(fresh, self._arguments(fresh) or (), strict=False)) if fresh else {}
         for index, text in enumerate(types):
             key = (text, self._attributes)
             if key not in self._known:
-                tell(index, None)
+                report(index, None)
                 self._known[key] = self._answer(text, arguments.get(text))
-            tell(index, self._known[key])
+            report(index, self._known[key])
 
     def gluon_layout(self, text: str) -> Any:
         """The layout of a type as Gluon's own object, for kernels; raises ValueError if the type can't be read."""
         arguments = self._arguments([text])
         if not arguments:
-            raise ValueError(f"the compiler does not read {text}{self._said}")
+            raise ValueError(f"the compiler does not read {text}{self._diagnostics}")
+        return self._gluon(text, arguments[0])
+
+    def _gluon(self, text: str, value: Any) -> Any:
         if text.startswith("tensor"):
-            return self._builder.get_gluon_layout_from_tensor(arguments[0])
-        return self._builder.get_gluon_layout_from_memdesc(arguments[0])
+            return self._builder.get_gluon_layout_from_tensor(value)
+        return self._builder.get_gluon_layout_from_memdesc(value)
 
     def conflicts(self, pairs: Sequence[tuple[str, str]]) -> list[int | None]:
         """The compiler's count of bank conflicts for each (type in registers, type in shared memory): wavefronts of one
@@ -74,16 +77,12 @@ class LayoutCompiler:
                 counts.append(None)
                 continue
             (kind,) = read_types(registers)
-            layouts = (
-                self._builder.get_gluon_layout_from_tensor(arguments[0]),
-                self._builder.get_gluon_layout_from_memdesc(arguments[1]),
-            )
+            layouts = [self._gluon(text, value) for text, value in zip((registers, shared), arguments, strict=True)]
             # 3.8 and later look up the module around the insertion point, and crash if there is none.
             self._builder.set_insertion_point_to_start(self._entry[0])
             attributes = [layout._to_ir(self._builder) for layout in layouts]
-            counts.append(
-                int(self._builder.get_shared_bank_conflicts(*attributes, list(kind.shape), kind.element_bits))
-            )
+            count = self._builder.get_shared_bank_conflicts(*attributes, list(kind.shape), kind.element_bits)
+            counts.append(int(count))
         return counts
 
     def _answer(self, text: str, argument: Any) -> LayoutAnswer:
@@ -105,7 +104,7 @@ class LayoutCompiler:
             if argument is None:
                 arguments = self._arguments([text])
                 if not arguments:
-                    return LayoutRefusal("unreadable", f"the compiler does not read this type{self._said}")
+                    return LayoutRefusal("unreadable", f"the compiler does not read this type{self._diagnostics}")
                 argument = arguments[0]
             return self._ask(encoding, kind, argument)
         except Exception as error:
@@ -124,7 +123,7 @@ class LayoutCompiler:
             try:
                 module = triton_api.parse_module(Path(file.name), self._context)
             except Exception:
-                self._said = _log_since(before)
+                self._diagnostics = _log_since(before)
                 return None
         self._modules.append(module)
         function = module.get_function("f")

@@ -10,7 +10,7 @@ from irscope.ir.mlir.encoding import parse_encoding
 from irscope.layout.rows import encoding_rank, layout_rows, module_numbers, type_of_row
 from irscope.model.capture import Target
 from irscope.model.layout import LayoutRefusal, LayoutRow
-from irscope.record.layouts.protocol import Module
+from irscope.record.layouts.messages import Module
 from irscope.record.layouts.server import LayoutServer
 
 __all__ = ["ask_layout", "bank_conflicts", "layouts_of_text"]

@@ -1,26 +1,33 @@
-"""LayoutServer: the child process that is asked for layouts, and what it was asked.
+"""LayoutServer: the child process that asks the compiler for layouts, and its questions.
 
 The child is a fork of the recording process, which has Triton loaded, or a process of its own. It answers type by type.
-If it dies, the type it was at gets a refusal, and a new child is asked for the rest.
+If it dies, the type under way gets a refusal, and a new child answers the rest.
 """
 
 from __future__ import annotations
 
-import os
-import sys
+import re
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from types import TracebackType
 
+from irscope.errors import IrscopeError
 from irscope.layout.rows import type_of_row
 from irscope.model.layout import UNASKED, LayoutAnswer, LayoutRefusal, LayoutRow
-from irscope.record.layouts.child import Child, forked_child, spawned_child
-from irscope.record.layouts.protocol import Message, Module, Question
+from irscope.record.layouts.messages import MESSAGES, Message, Module, Question
+from irscope.record.layouts.query import serve
+from irscope.record.process.child import Child, child_process, forked_child
+from irscope.record.process.events import Done, Refused
+from irscope.record.process.own_folder import own_folder
 
 _QUESTION_TIMEOUT_S = 20.0
 """How long the child may be silent."""
 _MOST_DEATHS = 6
+_LONGEST_END_S = 5.0
+
+# python: …/LinearLayout.cpp:250: void …: Assertion `…' failed.   LLVM ERROR: …   ModuleNotFoundError: …
+_ERROR_LINE = re.compile(r"(?i:error\b)|Assertion|\w+Error: ")
 
 
 @dataclass(slots=True)
@@ -31,7 +38,7 @@ class LayoutJob:
     rows: tuple[LayoutRow, ...] = ()
     """Of the text that was asked about, once they are known."""
     types: tuple[str, ...] | None = None
-    """What is asked of the compiler; None until it is known."""
+    """The types of the question; None until they are known."""
     answers: dict[int, LayoutAnswer] = field(default_factory=dict[int, LayoutAnswer])
     conflicts: tuple[int | None, ...] = ()
     places: Sequence[int] = ()
@@ -101,9 +108,10 @@ class LayoutServer:
 
     def __init__(self, fork: bool = True, interpreter: str | None = None) -> None:
         """`fork`: whether the child may be a fork of this process; `interpreter`: of a process of its own."""
-        self._fork = fork and hasattr(os, "fork")
-        self._interpreter = interpreter or sys.executable
-        self._child: Child | None = None
+        self._fork = fork
+        self._interpreter = interpreter
+        self._running = ExitStack()
+        self._child: Child[Message | Done | Refused] | None = None
         self._jobs: dict[int, LayoutJob] = {}
         self._number = 0
 
@@ -128,24 +136,30 @@ class LayoutServer:
     def _send(self, job: LayoutJob) -> None:
         try:
             if self._child is None:
-                self._child = forked_child() if self._fork else spawned_child(self._interpreter)
-            self._child.write(job.question.to_line())
-        except OSError as error:
+                self._child = self._started()
+        except (OSError, IrscopeError) as error:
             self._child_died(f"could not be reached ({error})")
+        else:
+            self._child.send(job.question)
+
+    def _started(self) -> Child[Message | Done | Refused]:
+        folder = self._running.enter_context(own_folder())
+        if self._fork:
+            return self._running.enter_context(forked_child(serve, folder, MESSAGES))
+        module = "irscope.record.layouts.query"
+        return self._running.enter_context(child_process(module, folder, MESSAGES, interpreter=self._interpreter))
 
     def poll(self, timeout_s: float = 0.0) -> None:
         """Take what the child has answered so far."""
         if self._child is None:
             return
-        for line in self._child.read(timeout_s):
-            message = Message.from_line(line)
-            job = self._jobs.get(message.job)
-            if job is not None:
+        for message in self._child.read(timeout_s):
+            if isinstance(message, Message) and (job := self._jobs.get(message.job)) is not None:
                 job.take(message)
                 if job.ended:
                     del self._jobs[message.job]
         if self._child.at_end:
-            self._child_died(self._child.close())
+            self._child_died(_end_of(self._child))
 
     def wait(self, job: LayoutJob, timeout_s: float = _QUESTION_TIMEOUT_S) -> LayoutJob:
         """Wait until a job has ended; the child may be silent for `timeout_s`."""
@@ -155,14 +169,12 @@ class LayoutServer:
             if (now := len(job.answers)) != seen:
                 heard, seen = time.monotonic(), now
             if time.monotonic() - heard > timeout_s:
-                self._child.kill()
-                self._child.close()
                 self._child_died(f"took more than {timeout_s:g} s")
                 heard = time.monotonic()
         return job
 
     def _child_died(self, how: str) -> None:
-        self._child = None
+        self.close()
         # A process of its own may live where a fork does not.
         self._fork = self._fork and any(job.answers for job in self._jobs.values())
         waiting, self._jobs = self._jobs, {}
@@ -177,15 +189,19 @@ class LayoutServer:
 
     def close(self) -> None:
         """End the child; harmless to call again."""
-        if self._child is not None:
-            self._child.kill()
-            self._child.close()
-            self._child = None
+        self._child = None
+        self._running.close()
 
     def __enter__(self) -> LayoutServer:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _end_of(child: Child[Message | Done | Refused]) -> str:
+    """How the child ended, with the last error that it printed."""
+    child.wait(_LONGEST_END_S)
+    outcome = child.end()
+    errors = [line.strip() for line in child.log.read_text("utf-8", "replace").splitlines() if _ERROR_LINE.search(line)]
+    return f"{outcome}: {errors[-1][-300:]}" if errors and outcome.code else str(outcome)

@@ -1,11 +1,9 @@
-"""Adds a `layouts` event for each TTGIR of a recording; the compiler is asked beside the compile."""
+"""Adds a `layouts` event for each TTGIR of a recording; another process asks the compiler."""
 
 from __future__ import annotations
 
-from types import TracebackType
-
 from irscope.model.capture import Target
-from irscope.record.layouts.protocol import Module
+from irscope.record.layouts.messages import Module
 from irscope.record.layouts.server import LayoutJob, LayoutServer
 from irscope.record.process.events import ArtifactMade, CompileBegun, EventSink, LayoutsKnown, RecordingEvent
 
@@ -34,19 +32,17 @@ class LayoutSteps:
             self._jobs[event.n] = self._server.ask(Module.of(self._targets[event.n]), text=event.data)
         if self._jobs:
             self._server.poll()
-            self._tell()
+            self._emit()
 
-    def _tell(self) -> None:
+    def _emit(self) -> None:
         for number, job in list(self._jobs.items()):
             if job.ended:
                 del self._jobs[number]
                 self._sink(LayoutsKnown(number, tuple(job.answered_rows())))
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with self._server:
             for job in self._jobs.values():
                 self._server.wait(job)
                 job.ended = True
-            self._tell()
+            self._emit()

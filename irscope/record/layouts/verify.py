@@ -6,6 +6,7 @@ The layouts are checked in a child process. If the compiler dies of one, a new c
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
@@ -18,7 +19,8 @@ from irscope.errors import MissingTool
 from irscope.layout.described import DescribedLayout
 from irscope.layout.rows import query_type
 from irscope.layout.thread_map import ThreadMap
-from irscope.record.layouts.protocol import Module
+from irscope.record.layouts.messages import Module
+from irscope.record.process.child import module_command
 
 _TIMEOUT_S = 300.0
 _SHOWN = 8
@@ -101,7 +103,7 @@ def _ask(items: Sequence[DescribedLayout], interpreter: str | None) -> list[dict
     answers: list[dict[str, Any]] = []
     while len(answers) < len(questions):
         text = "".join(json.dumps(question) + "\n" for question in questions[len(answers) :])
-        command = [interpreter or sys.executable, "-m", "irscope.record.layouts.verify"]
+        command = module_command("irscope.record.layouts.verify", interpreter=interpreter)
         try:
             run = subprocess.run(command, input=text, capture_output=True, text=True, timeout=_TIMEOUT_S)
             code, output, said = run.returncode, run.stdout, run.stderr
@@ -188,12 +190,9 @@ def main() -> None:
 
 def measure(question: dict[str, Any], torch: Any) -> list[int]:
     """Run the kernel of one question on the GPU: the thread of each element, or the element at each offset."""
-    import importlib
-
     from irscope.record.layouts.compiler import LayoutCompiler
 
     kernels: Any = importlib.import_module("irscope.record.triton.gluon_kernels")
-
     gl = kernels.gl
     compiler = LayoutCompiler()
     compiler.set_module(Module(question["target"], 32, question["warps"]))

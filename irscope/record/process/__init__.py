@@ -1,1 +1,1 @@
-"""The processes of a recording: what a child is asked, what it tells as events, how it ends, the captures it makes."""
+"""The processes of a recording: requests to a child, its events, its end, and the captures made of them."""

@@ -30,14 +30,10 @@ _LLVM_PARSE = re.compile(r"failed to parse IR: (?P<said>.*?)lineno: (?P<line>\d+
 def assembler_message(log: str, stage: str, texts: Mapping[str, str], sources: Mapping[str, str], name: str) -> str:
     """The assembler's own lines, with the line of its input that the first is about, and that line's place in Python.
 
-    Args:
-        log: what the assembler printed, whatever stands around it.
-        stage: `ptx` or `amdgcn`, the stage it was given.
-        texts: stage to artifact; of that stage, and `llir`, which says more of where each line comes from.
-        sources: the program's files, path to text.
-        name: what to call the input, in place of a file in the temporary folder.
-
-    Returns nothing where no line is the assembler's.
+    `log`: what the assembler printed, whatever stands around it. `stage`: that of its input, `ptx` or `amdgcn`.
+    `texts`: stage to artifact; of that stage, and `llir`, which says more of where each line comes from. `sources`: the
+    program's files, path to text. `name`: what to call the input, in place of a file in the temporary folder. Returns
+    an empty string if no line is the assembler's.
     """
     pattern = _PTXAS if stage == "ptx" else _AMD
     found: dict[str, int] = {}

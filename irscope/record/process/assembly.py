@@ -13,39 +13,14 @@ from irscope.device.fit import with_fit
 from irscope.ir.asm.resources import read_resources
 from irscope.ir.quoted import unescape_ir
 from irscope.model.assumption import joined
-from irscope.model.capture import (
-    STAGE_NAMES,
-    Autotuning,
-    Capture,
-    Environment,
-    Kernel,
-    Launch,
-    Resources,
-    SourceFile,
-    stage_rank,
-)
+from irscope.model.capture import STAGE_NAMES, Autotuning, Capture, Environment, Launch, SourceFile, stage_rank
 from irscope.model.failure import Failure, FailureKind
 from irscope.model.plain import tupled
+from irscope.record.process import events
 from irscope.record.process.assembler_errors import ASSEMBLED_FROM
 from irscope.record.process.diagnosis import explained
-from irscope.record.process.events import (
-    Begun,
-    CompileBegun,
-    CompileEvent,
-    CompileFailed,
-    Done,
-    Launched,
-    Note,
-    OtherProcesses,
-    PassFailed,
-    RecordingEvent,
-    Refused,
-    ScriptEnd,
-    SourceRead,
-    Timed,
-)
-from irscope.record.process.open_capture import LateFacts, OpenCapture, snapshot_of
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.open_capture import LateFacts, OpenCapture
+from irscope.record.process.requests import RecordRequest
 
 # "/home/jos\C3\A9/matmul.py"
 _STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
@@ -56,30 +31,23 @@ _DIAGNOSTICS_BYTES = 20_000
 class Assembly:
     """Takes events one by one; `captures()` is what they amount to so far."""
 
-    def __init__(self, request: RecordRequest, command: str, date: str) -> None:
+    def __init__(self, request: RecordRequest, command: str | None = None) -> None:
+        """`command`: what the user typed; None for the command of irscope that runs now."""
+        if command is None:
+            command = os.environ.get("IRSCOPE_COMMAND_LINE") or " ".join(["irscope", *sys.argv[1:]])
+        date = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
         self._request = request
         self._environment = Environment(command=command, date=date)
         self._open: dict[int, OpenCapture] = {}
         self._sources: dict[str, str] = {}
-        self.script_end: ScriptEnd | None = None
-        self.refusal: Refused | None = None
+        self.script_end: events.ScriptEnd | None = None
+        self.refusal: events.Refused | None = None
         """Why the recording process refused, if it did."""
         self.notes: list[str] = []
         self.real = False
         self._timed: dict[tuple[str, int], dict[str, tuple[float, ...]]] = {}
         """Per tuning of a kernel, the times of each configuration: median and two quantiles, in milliseconds."""
         self.done = False
-
-    @staticmethod
-    def begun_now(request: RecordRequest) -> Assembly:
-        """One for a recording process that this command starts now."""
-        command = os.environ.get("IRSCOPE_COMMAND_LINE") or " ".join(["irscope", *sys.argv[1:]])
-        return Assembly(request, command, datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"))
-
-    @property
-    def count(self) -> int:
-        """How many compiles began."""
-        return len(self._open)
 
     @property
     def working_on(self) -> str:
@@ -95,36 +63,36 @@ class Assembly:
         """Whether a compile is under way."""
         return any(not item.ended for item in self._open.values())
 
-    def feed(self, event: RecordingEvent) -> None:
+    def feed(self, event: events.RecordingEvent) -> None:
         """Take one event."""
         match event:
-            case CompileBegun():
+            case events.CompileBegun():
                 self._open[event.n] = OpenCapture(event.target, event.launch, log_from=event.log)
-            case PassFailed():
+            case events.PassFailed():
                 self._pass_failed(self._open[event.n], event)
-            case CompileFailed():
+            case events.CompileFailed():
                 self._compile_failed(self._open[event.n], event)
-            case CompileEvent():
+            case events.CompileEvent():
                 self._open[event.n].take(event)
-            case Begun():
+            case events.Begun():
                 self._begun(event)
-            case Note():
+            case events.Note():
                 self.notes.append(event.text)
-            case Launched():
+            case events.Launched():
                 self._launched(event)
-            case Timed():
+            case events.Timed():
                 # On the virtual GPU nothing was timed: no configuration won.
                 if self.real:
                     self._timed.setdefault((event.kernel, event.tuning), {})[event.config] = event.times_ms
-            case SourceRead():
+            case events.SourceRead():
                 self._sources[event.path] = event.data
-            case ScriptEnd():
+            case events.ScriptEnd():
                 self.script_end = replace(event, target=" ".join(self._request.targets))
-            case OtherProcesses():
+            case events.OtherProcesses():
                 self._note_processes(event)
-            case Refused():
+            case events.Refused():
                 self.refusal = event
-            case Done():
+            case events.Done():
                 self.done = True
 
     @property
@@ -134,11 +102,7 @@ class Assembly:
 
     def captures(self) -> tuple[Capture, ...]:
         """A capture for each compile, in the order they began; for an assembly that releases none."""
-        return tuple(self._capture(item) for item in self._open.values())
-
-    def capture(self, number: int) -> Capture:
-        """What the compile of that number in the events amounts to so far."""
-        return self._capture(self._open[number])
+        return tuple(map(self.capture, self._open))
 
     def release(self, number: int) -> None:
         """Forget the texts of a compile whose capture is kept elsewhere; from now on only `late_facts` change."""
@@ -176,7 +140,7 @@ class Assembly:
         failure = Failure(kind, message, stage, label, said)
         return explained(failure, self._request, texts, self._sources, item.launch.kernel.name)
 
-    def _begun(self, event: Begun) -> None:
+    def _begun(self, event: events.Begun) -> None:
         self.real = event.real
         self._environment = replace(
             self._environment,
@@ -189,12 +153,12 @@ class Assembly:
             tools=tuple(sorted(event.tools.items())),
         )
 
-    def _pass_failed(self, item: OpenCapture, event: PassFailed) -> None:
-        failed = item.running or snapshot_of(event)
+    def _pass_failed(self, item: OpenCapture, event: events.PassFailed) -> None:
+        failed = event.step
         item.failure = self._failure(item, "pass", event.message, failed.stage, failed.label, event.diagnostics)
         item.fail(failed)
 
-    def _compile_failed(self, item: OpenCapture, event: CompileFailed) -> None:
+    def _compile_failed(self, item: OpenCapture, event: events.CompileFailed) -> None:
         stage, parsing = item.failed_stage, item.parsing
         item.fail(None)
         item.end()
@@ -213,20 +177,19 @@ class Assembly:
         said = item.failed_diagnostics or event.diagnostics or event.log
         item.failure = self._failure(item, kind, message, stage, "", said)
 
-    def _launched(self, event: Launched) -> None:
+    def _launched(self, event: events.Launched) -> None:
         for item in self._open.values():
             if item.hash and item.hash == event.hash and item.launch.grid is None:
                 assumptions = joined((*item.launch.assumptions, *event.assumptions))
                 item.launch = replace(item.launch, grid=event.grid, assumptions=assumptions)
 
-    def _note_processes(self, event: OtherProcesses) -> None:
+    def _note_processes(self, event: events.OtherProcesses) -> None:
         if event.launched:
             who = "1 forked process" if event.launched == 1 else f"{event.launched} forked processes"
             self.notes.append(f"{who} of the script launched kernels, which were not recorded: only its own are.")
         if event.started:
-            who = (
-                "1 other Python process" if len(event.started) == 1 else f"{len(event.started)} other Python processes"
-            )
+            count = len(event.started)
+            who = "1 other Python process" if count == 1 else f"{count} other Python processes"
             commands = "; ".join(list(dict.fromkeys(event.started))[:3])
             self.notes.append(
                 f"The script started {who} ({commands}): what they launched was not recorded. Record their scripts."
@@ -234,13 +197,14 @@ class Assembly:
 
     # Putting it together
 
-    def _capture(self, item: OpenCapture) -> Capture:
+    def capture(self, number: int) -> Capture:
+        """The capture of the compile of that number in the events, as far as it was reported."""
+        item = self._open[number]
         artifacts = tuple(sorted(item.artifacts.values(), key=lambda artifact: stage_rank(artifact.stage)))
         stages = {artifact.stage: artifact.data for artifact in artifacts}
         metadata = {key: value for key, value in item.metadata.items() if key not in _HIDDEN_METADATA}
         durations = [artifact.duration_us for artifact in artifacts if artifact.duration_us is not None]
         snapshots = tuple(snapshot for _, snapshot in sorted(item.snapshots.items()))
-        failure = item.failure
         capture = Capture(
             launch=replace(item.launch, autotuning=self._autotuning(item.launch)),
             target=item.target,
@@ -248,12 +212,12 @@ class Assembly:
             artifacts=artifacts,
             snapshots=(*snapshots, *item.llvm_snapshots),
             layouts=item.layouts,
-            resources=read_resources(stages, metadata, item.log) if stages else Resources(),
+            resources=read_resources(stages, metadata, item.log),
             environment=replace(self._environment, **item.compiler),
-            status="failed" if failure else "ok",
-            failure=failure,
+            status="failed" if item.failure else "ok",
+            failure=item.failure,
             metadata=tuple(sorted((key, tupled(value)) for key, value in metadata.items())),
-            sources=self._sources_of(item.launch.kernel, stages),
+            sources=self._sources_of(item.launch.kernel.file, stages),
             notes=self._notes_of(item),
             snapshot_level=self._request.snapshots,
             compile_us=sum(durations) if durations else None,
@@ -274,7 +238,7 @@ class Assembly:
                 tuning = replace(tuning, winner=winner, median_ms=times[tuning.config][0])
         return tuning
 
-    def _sources_of(self, kernel: Kernel, stages: dict[str, str | bytes]) -> tuple[SourceFile, ...]:
+    def _sources_of(self, file: str, stages: dict[str, str | bytes]) -> tuple[SourceFile, ...]:
         first = next((stages[name] for name in STAGE_NAMES if isinstance(stages.get(name), str)), "")
-        named = {kernel.file, *map(unescape_ir, set(_STRING.findall(str(first))))}
+        named = {file, *map(unescape_ir, set(_STRING.findall(str(first))))}
         return tuple(SourceFile(path, text) for path, text in self._sources.items() if path in named)

@@ -16,22 +16,32 @@ import socket
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import IO, Any, Generic, TypeVar
 
 from irscope import errors
 from irscope.errors import MissingTool, RecordingError
 from irscope.record.process.codec import MessageReader, frame_of
+from irscope.record.process.lifeline import MOST_DESCRIPTORS
 from irscope.record.process.own_folder import FOLDER_VARIABLE
-
-__all__ = ["Child", "MessageStream", "Outcome", "ask_child", "child_process", "end_group"]
 
 LONGEST_WAIT_S = 0.2
 """Between looks at what a child prints, its time, and the signals that came."""
 
+_RUN_MODULE = """
+import importlib.util, runpy, sys
+package, name = sys.argv[1:3]
+del sys.argv[1:3]
+if "irscope" not in sys.modules:
+    spec = importlib.util.spec_from_file_location("irscope", package)
+    sys.modules["irscope"] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+runpy.run_module(name, run_name="__main__", alter_sys=True)
+"""
 _LOG = "log"
 _LOG_TAIL_LINES = 20
 
@@ -84,12 +94,36 @@ class MessageStream(Generic[_Message]):
         os.close(self._descriptor)
 
 
+class _Fork:
+    """A fork of this process, with the methods of `subprocess.Popen` that a Child calls."""
+
+    stdin = None
+    returncode: int | None = None
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+
+    def poll(self) -> int | None:
+        """Its exit code; None if it has not ended."""
+        return self._waited(os.WNOHANG)
+
+    def wait(self) -> int:
+        """Wait for its end, and return its exit code."""
+        return self._waited(0) or 0
+
+    def _waited(self, options: int) -> int | None:
+        if self.returncode is None:
+            pid, status = os.waitpid(self.pid, options)
+            self.returncode = os.waitstatus_to_exitcode(status) if pid else None
+        return self.returncode
+
+
 class Child(Generic[_Message]):
-    """A child process; `child_process` starts it."""
+    """A child process; `child_process` or `forked_child` starts it."""
 
     def __init__(
         self,
-        process: subprocess.Popen[bytes],
+        process: subprocess.Popen[bytes] | _Fork,
         control: socket.socket,
         kinds: Iterable[type[_Message]],
         log: Path,
@@ -188,23 +222,67 @@ def child_process(
     interpreter: str | None = None,
     echo: Callable[[str], None] | None = None,
 ) -> Iterator[Child[_Message]]:
-    """Run `python -m MODULE DESCRIPTOR` until the end of the block; the descriptor is that of its socket.
+    """Run a module with DESCRIPTOR as its argument until the end of the block: that of its socket.
 
-    Args:
-        module: what to run.
-        folder: for its log and its temporary files; this process removes it.
-        kinds: the classes of the messages that it sends.
-        interpreter: a Python with another Triton.
-        echo: gets what it prints, as it comes.
-
-    Raises RecordingError if the interpreter cannot be started.
+    `folder`: for its log and its temporary files; this process removes it. `kinds`: the classes of the messages that it
+    sends. `interpreter`: a Python with another Triton. `echo`: gets what it prints, as it comes. Raises RecordingError
+    if the interpreter cannot be started.
     """
+
+    def start(descriptor: int, output: IO[bytes]) -> subprocess.Popen[bytes]:
+        command = module_command(module, str(descriptor), interpreter=interpreter)
+        return _started(command, _child_environment(folder), subprocess.PIPE, output, output, descriptor)
+
+    with _followed(start, folder, kinds, echo) as child:
+        yield child
+
+
+@contextmanager
+def forked_child(
+    serve: Callable[[int], int], folder: Path, kinds: Iterable[type[_Message]]
+) -> Iterator[Child[_Message]]:
+    """As `child_process`, a fork of this process, in its group: `serve(descriptor)` runs there and gives its exit code.
+
+    It has the modules of this process loaded, and of its descriptors only standard input, the log and the socket.
+    """
+
+    def start(descriptor: int, output: IO[bytes]) -> _Fork:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        pid = os.fork()
+        if pid:
+            return _Fork(pid)
+        code = 1
+        try:
+            os.dup2(output.fileno(), 1)
+            os.dup2(output.fileno(), 2)
+            # The socket keeps its number: any other may belong to a file object, which closes it when it is collected.
+            os.closerange(3, descriptor)
+            os.closerange(descriptor + 1, MOST_DESCRIPTORS)
+            code = serve(descriptor)
+        except BaseException as error:
+            traceback.print_exception(error)
+            sys.stderr.flush()
+        finally:
+            os._exit(code)
+
+    with _followed(start, folder, kinds) as child:
+        yield child
+
+
+@contextmanager
+def _followed(
+    start: Callable[[int, IO[bytes]], subprocess.Popen[bytes] | _Fork],
+    folder: Path,
+    kinds: Iterable[type[_Message]],
+    echo: Callable[[str], None] | None = None,
+) -> Iterator[Child[_Message]]:
+    """The child that `start(descriptor, log)` starts, until the end of the block."""
     log = folder / _LOG
     ours, theirs = socket.socketpair()
     with ours:
         with theirs, open(log, "wb") as output:
-            command = [interpreter or sys.executable, "-m", module, str(theirs.fileno())]
-            process = _started(command, _child_environment(folder), subprocess.PIPE, output, output, theirs.fileno())
+            process = start(theirs.fileno(), output)
         child = Child(process, ours, kinds, log, echo)
         try:
             yield child
@@ -213,11 +291,11 @@ def child_process(
 
 
 def ask_child(module: str, *arguments: str, interpreter: str | None = None, timeout_s: float) -> dict[str, Any]:
-    """The JSON that `python -m MODULE ARGUMENTS` prints as its last line.
+    """The JSON that a module prints as its last line.
 
     Raises MissingTool if it prints none, and RecordingError if it cannot be started, or does not end.
     """
-    command = [interpreter or sys.executable, "-m", module, *arguments]
+    command = module_command(module, *arguments, interpreter=interpreter)
     with _started(command, _child_environment(), subprocess.DEVNULL, subprocess.PIPE, subprocess.PIPE) as process:
         try:
             output, said = process.communicate(timeout=timeout_s)
@@ -240,15 +318,19 @@ def end_group(leader: int) -> None:
             kill(leader, signal.SIGKILL)
 
 
-def _child_environment(folder: Path | None = None) -> dict[str, str]:
-    """The environment of a child, which finds this irscope whatever its interpreter has installed.
+def module_command(module: str, *arguments: str, interpreter: str | None = None) -> list[str]:
+    """The command that runs a module of this irscope under an interpreter that need not have irscope installed.
 
-    `folder`: where its temporary files go, which its parent removes.
+    Only irscope is taken from here, which needs no more than the standard library to record: with its folder on the
+    path, what lies beside it (another Triton, another torch) would come before the interpreter's own packages.
     """
+    package = str(Path(errors.__file__).resolve().with_name("__init__.py"))
+    return [interpreter or sys.executable, "-c", _RUN_MODULE, package, module, *arguments]
+
+
+def _child_environment(folder: Path | None = None) -> dict[str, str]:
+    """The environment of a child. `folder`: where its temporary files go, which its parent removes."""
     environment = dict(os.environ)
-    # Another interpreter need not have irscope installed: this one's is enough, it asks only for the standard library.
-    package_parent = str(Path(errors.__file__).resolve().parent.parent)
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [package_parent, environment.get("PYTHONPATH", "")]))
     environment.setdefault("PYTHONUNBUFFERED", "1")
     if folder is not None:
         environment[FOLDER_VARIABLE] = str(folder)

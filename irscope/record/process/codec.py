@@ -8,6 +8,7 @@ frame that is no message of its stream is a MessageError: both ends run the same
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import struct
@@ -21,14 +22,13 @@ from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, 
 from irscope.errors import RecordingError
 from irscope.model.plain import tupled
 
-__all__ = ["MessageError", "MessageReader", "MessageWriter", "frame_of", "from_json", "to_json"]
+__all__ = ["MessageError", "MessageReader", "MessageWriter", "frame_of"]
 
 _LENGTH = struct.Struct("<I")
 _LARGEST_HEADER = 1 << 29
 _LONGEST_SHOWN = 200
 
 _Message = TypeVar("_Message")
-_Value = TypeVar("_Value")
 _Read = Callable[[Any, str], Any]
 
 
@@ -79,18 +79,8 @@ class MessageReader(Generic[_Message]):
             start = end
             if name not in self._kinds:
                 raise MessageError(f"a process sent {name!r}; this stream has {', '.join(sorted(self._kinds))}.")
-            yield from_json(values, self._kinds[name], name)
+            yield _reader(self._kinds[name])(values, name)
         del self._buffer[:start]
-
-
-def to_json(value: object) -> str:
-    """A dataclass as JSON; `from_json` reads it. What JSON has no form for becomes text."""
-    return json.dumps(_fields_of(value), default=_plain)
-
-
-def from_json(data: object, kind: type[_Value], where: str = "") -> _Value:
-    """Plain values, as JSON gives them, as a value of `kind`; raises MessageError that names the field."""
-    return _reader(kind)(data, where or kind.__name__)
 
 
 def frame_of(message: object) -> bytes:
@@ -112,13 +102,11 @@ def _plain(value: Any) -> Any:
 
 
 def _header(text: bytes) -> tuple[str, dict[str, Any], str | None, int]:
-    try:
+    with contextlib.suppress(ValueError):
         name, values, payload_kind, size = json.loads(text)
-    except ValueError as error:
-        raise MessageError(f"a process sent a frame that is no message: {text[:_LONGEST_SHOWN]!r}.") from error
-    if not (isinstance(name, str) and isinstance(values, dict) and isinstance(size, int) and size >= 0):
-        raise MessageError(f"a process sent a frame that is no message: {text[:_LONGEST_SHOWN]!r}.")
-    return name, values, payload_kind, size
+        if isinstance(name, str) and isinstance(values, dict) and isinstance(size, int) and size >= 0:
+            return name, values, payload_kind, size
+    raise MessageError(f"a process sent a frame that is no message: {text[:_LONGEST_SHOWN]!r}.")
 
 
 @cache

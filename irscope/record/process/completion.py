@@ -9,19 +9,11 @@ from weakref import finalize
 
 from irscope.errors import CaptureFormatError, CaptureNotFound
 from irscope.model.capture import Capture
+from irscope.record.process import events
 from irscope.record.process.assembly import Assembly
-from irscope.record.process.events import (
-    ArtifactMade,
-    CompileEnded,
-    CompileEvent,
-    CompileFailed,
-    LayoutsKnown,
-    RecordingEvent,
-    StageLeftOut,
-)
 from irscope.record.process.open_capture import LateFacts
 from irscope.record.process.own_folder import own_folder
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import RecordRequest
 from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures
 
 Keep = Callable[[Capture], Path | None]
@@ -48,25 +40,25 @@ class Completion:
         """Those that the file of each compile holds."""
         self._shelf = Shelf(_SpillFolder(), keep)
 
-    def feed(self, event: RecordingEvent) -> None:
+    def feed(self, event: events.RecordingEvent) -> None:
         """Take one event."""
         self.assembly.feed(event)
-        if not isinstance(event, CompileEvent):
+        if not isinstance(event, events.CompileEvent):
             return
         number = event.n
         missing = self._missing.setdefault(number, set())
-        if isinstance(event, (CompileEnded, CompileFailed)):
+        if isinstance(event, (events.CompileEnded, events.CompileFailed)):
             self._ended.add(number)
             if not missing:
                 self._put(number)
             elif self._keep is not None:
                 self._keep(self.assembly.capture(number))
-        elif isinstance(event, ArtifactMade) and event.stage == "ttgir" and self._request.layouts:
+        elif isinstance(event, events.ArtifactMade) and event.stage == "ttgir" and self._request.layouts:
             missing.add("layouts")
-        elif isinstance(event, ArtifactMade) and event.stage == "cubin" and self._request.disassemble:
+        elif isinstance(event, events.ArtifactMade) and event.stage == "cubin" and self._request.disassemble:
             missing.add("sass")
-        elif isinstance(event, (ArtifactMade, StageLeftOut, LayoutsKnown)) and missing:
-            missing.discard("layouts" if isinstance(event, LayoutsKnown) else event.stage)
+        elif isinstance(event, (events.ArtifactMade, events.StageLeftOut, events.LayoutsKnown)) and missing:
+            missing.discard("layouts" if isinstance(event, events.LayoutsKnown) else event.stage)
             if number in self._ended and not missing:
                 self._put(number)
 

@@ -16,12 +16,12 @@ import struct
 import subprocess
 import sys
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from irscope.record.process.events import CompileBegun, EventSink, Launched, OtherProcesses, RecordingEvent
-from irscope.record.triton.patches import replaced
+from irscope.record.triton.patches import Patches
 
 __all__ = ["watched_children"]
 
@@ -48,13 +48,31 @@ def watched_children(watch: _EventSource) -> Iterator[None]:
     os.set_blocking(read_end, False)
     os.set_blocking(write_end, False)
     started: list[str] = []
-    with ExitStack() as stack:
-        stack.enter_context(replaced(os, "fork", _fork_stand_in(os.fork, watch, write_end)))
+    fork, system, init = os.fork, os.system, subprocess.Popen.__init__
+
+    def fork_noted() -> int:
+        pid = fork()
+        own = sys._getframe(1).f_globals.get("__name__", "").startswith("irscope.")
+        if pid == 0 and not own:
+            # Nothing else: the socket of events, and the threads that feed it, are the parent's.
+            watch.sink = _report_launches(write_end)
+        return pid
+
+    def system_noted(command: Any) -> int:
+        _note(command, started)
+        return system(command)
+
+    def init_noted(popen: Any, args: Any, *more: Any, **options: Any) -> None:
+        init(popen, args, *more, **options)
+        _note(args, started)
+
+    with Patches() as patches:
+        patches.set(os, "fork", fork_noted)
+        patches.set(os, "system", system_noted)
+        patches.set(subprocess.Popen, "__init__", init_noted)
         kinds: tuple[Any, ...] = (multiprocessing.popen_spawn_posix.Popen, multiprocessing.popen_forkserver.Popen)
         for kind in kinds:
-            stack.enter_context(replaced(kind, "_launch", _launch_stand_in(kind._launch, started)))
-        stack.enter_context(replaced(subprocess.Popen, "__init__", _popen_stand_in(subprocess.Popen.__init__, started)))
-        stack.enter_context(replaced(os, "system", _system_stand_in(os.system, started)))
+            patches.set(kind, "_launch", _launch_noted(kind._launch, started))
         try:
             yield
         except BaseException as error:
@@ -71,19 +89,7 @@ def watched_children(watch: _EventSource) -> Iterator[None]:
                 watch.sink(OtherProcesses(launched, tuple(started)))
 
 
-def _fork_stand_in(fork: Callable[[], int], watch: _EventSource, write_end: int) -> Callable[[], int]:
-    def fork_noted() -> int:
-        pid = fork()
-        own = sys._getframe(1).f_globals.get("__name__", "").startswith("irscope.")
-        if pid == 0 and not own:
-            # Nothing else: the pipe of events, and the threads that feed it, are the parent's.
-            watch.sink = _say_launched(write_end)
-        return pid
-
-    return fork_noted
-
-
-def _say_launched(write_end: int) -> EventSink:
+def _report_launches(write_end: int) -> EventSink:
     known: set[int] = set()
 
     def sink(event: RecordingEvent) -> None:
@@ -96,28 +102,12 @@ def _say_launched(write_end: int) -> EventSink:
     return sink
 
 
-def _launch_stand_in(launch: Any, started: list[str]) -> Any:
+def _launch_noted(launch: Any, started: list[str]) -> Any:
     def launch_noted(popen: Any, process: Any) -> Any:
         started.append(f"multiprocessing ({popen.method})")
         return launch(popen, process)
 
     return launch_noted
-
-
-def _popen_stand_in(init: Any, started: list[str]) -> Any:
-    def init_noted(popen: Any, args: Any, *more: Any, **options: Any) -> None:
-        init(popen, args, *more, **options)
-        _note(args, started)
-
-    return init_noted
-
-
-def _system_stand_in(system: Any, started: list[str]) -> Any:
-    def system_noted(command: Any) -> int:
-        _note(command, started)
-        return system(command)
-
-    return system_noted
 
 
 def _note(command: Any, started: list[str]) -> None:
@@ -167,7 +157,7 @@ def _read_all(read_end: int) -> int:
 
 
 def _end(error: BaseException | None) -> None:
-    """End a forked process as Python would, without what its parent will do: remove folders, tell its end."""
+    """End a forked process as Python would, without what its parent will do: remove folders, report its end."""
     code = 0
     if isinstance(error, SystemExit):
         code = error.code if isinstance(error.code, int) else (0 if error.code is None else 1)

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from irscope.model.failure import Failure
 from irscope.record.process.assembler_errors import ASSEMBLED_FROM, assembler_message, unreadable_llvm
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import RecordRequest
 
 _MOST_BLOCKS = 6
 _MOST_COLUMNS = 600
@@ -43,12 +43,9 @@ def explained(
 ) -> Failure:
     """A failure with what says most of it first in its message.
 
-    Args:
-        failure: its message is the exception's, or how the process ended; its diagnostics are what was printed.
-        request: what was asked for: an IR file that does not parse fails in the stage that it is.
-        texts: stage to artifact.
-        sources: the program's files, path to text.
-        name: the kernel's.
+    `failure`: its message is the exception's, or how the process ended; its diagnostics are what was printed.
+    `request`: an IR file that does not parse fails in the stage that it is. `texts`: stage to artifact. `sources`: the
+    program's files, path to text. `name`: the kernel's.
     """
     given = ASSEMBLED_FROM.get(failure.stage, "")
     if given in texts:
@@ -57,7 +54,7 @@ def explained(
             return replace(failure, message=_with_rest(own, failure.message))
     if request.stage == "llir" and (own := unreadable_llvm(failure.diagnostics, request.text)):
         return replace(failure, kind="parse", stage="llir", message=f"{own}\n{failure.message}")
-    return replace(failure, message=told(failure.message, failure.diagnostics))
+    return replace(failure, message=with_diagnostics(failure.message, failure.diagnostics))
 
 
 def _with_rest(own: str, message: str) -> str:
@@ -67,7 +64,7 @@ def _with_rest(own: str, message: str) -> str:
     return "\n".join(filter(None, [own, first, command]))
 
 
-def told(message: str, diagnostics: str) -> str:
+def with_diagnostics(message: str, diagnostics: str) -> str:
     """A failure's message with what the compiler said of it first; `message` alone where it printed nothing of use."""
     blocks = [block for block in _blocks(diagnostics) if block not in message]
     whole = "\n".join([*blocks[:_MOST_BLOCKS], message]).strip()
@@ -75,11 +72,9 @@ def told(message: str, diagnostics: str) -> str:
 
 
 def _blocks(text: str) -> list[str]:
-    """What says why, the gravest first: an assertion is the cause of the errors that are told after it."""
+    """What says why, the gravest first: an assertion is the cause of the errors that are printed after it."""
     lines = [line.rstrip() for line in text.splitlines()]
-    graver = list(dict.fromkeys(_assertions(lines)))
-    errors = list(dict.fromkeys(_errors(lines)))
-    return graver + errors
+    return [*dict.fromkeys(_assertions(lines)), *dict.fromkeys(_errors(lines))]
 
 
 def _assertions(lines: list[str]) -> Iterator[str]:

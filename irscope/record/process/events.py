@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Union, get_args
+from typing import Any
 
 from irscope import errors
 from irscope.errors import IrscopeError, RecordingError
 from irscope.model.assumption import Assumption
-from irscope.model.capture import Launch, Target
+from irscope.model.capture import Launch, PassSnapshot, Target
 from irscope.model.layout import LayoutRow
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingEvent:
+    """Something that a recording process reports."""
+
 
 # Events of the whole recording
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class Begun(RecordingEvent):
     """The process has found Triton, and what it records for."""
 
     irscope_version: str
@@ -31,14 +37,14 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class Note(RecordingEvent):
     """A remark on the whole recording."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class SourceRead:
+class SourceRead(RecordingEvent):
     """A Python file that locations of the IR point into."""
 
     path: str
@@ -46,7 +52,7 @@ class SourceRead:
 
 
 @dataclass(frozen=True, slots=True)
-class Launched:
+class Launched(RecordingEvent):
     """A compiled kernel was launched."""
 
     hash: str
@@ -55,7 +61,7 @@ class Launched:
 
 
 @dataclass(frozen=True, slots=True)
-class Timed:
+class Timed(RecordingEvent):
     """The autotuner timed one configuration."""
 
     kernel: str
@@ -67,7 +73,7 @@ class Timed:
 
 
 @dataclass(frozen=True, slots=True)
-class ScriptEnd:
+class ScriptEnd(RecordingEvent):
     """How a script ended."""
 
     code: int = 0
@@ -85,7 +91,7 @@ class ScriptEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class OtherProcesses:
+class OtherProcesses(RecordingEvent):
     """The script started processes, whose launches are not recorded."""
 
     launched: int
@@ -95,7 +101,7 @@ class OtherProcesses:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(RecordingEvent):
     """The process cannot do what it was asked for."""
 
     error: str
@@ -109,7 +115,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class Done(RecordingEvent):
     """Everything was reported."""
 
 
@@ -117,7 +123,7 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class CompileEvent:
+class CompileEvent(RecordingEvent):
     """Something about one compile."""
 
     n: int
@@ -195,31 +201,27 @@ class StageLeftOut(CompileEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class PassEvent(CompileEvent):
-    """Something about one pass; the fields are those of `PassSnapshot`."""
+class _PassEvent(CompileEvent):
+    """Something about one pass."""
 
-    index: int
-    stage: str
-    name: str
-    occurrence: int
-    argument: str = ""
-    options: str = ""
+    step: PassSnapshot
+    """The pass as it stands before it runs."""
 
 
 @dataclass(frozen=True, slots=True)
-class PassBegun(PassEvent):
+class PassBegun(_PassEvent):
     """A pass begins."""
 
     log: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class PassSkipped(PassEvent):
+class PassSkipped(_PassEvent):
     """The plan switches the pass off."""
 
 
 @dataclass(frozen=True, slots=True)
-class PassEnded(PassEvent):
+class PassEnded(_PassEvent):
     """A pass ended well."""
 
     changed: bool | None = None
@@ -229,7 +231,7 @@ class PassEnded(PassEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class PassFailed(PassEvent):
+class PassFailed(_PassEvent):
     """A pass failed."""
 
     message: str = ""
@@ -291,38 +293,13 @@ class CompileEnded(CompileEvent):
     """Whether the kernel was in Triton's cache."""
 
 
-RecordingEvent = Union[  # noqa: UP007 - `get_args` of it is what a stream may hold
-    Begun,
-    Note,
-    SourceRead,
-    Launched,
-    Timed,
-    ScriptEnd,
-    OtherProcesses,
-    Refused,
-    Done,
-    CompileBegun,
-    OptionsKnown,
-    CompilerKnown,
-    StageBegun,
-    ParseBegun,
-    ParseEnded,
-    StageFailed,
-    ArtifactMade,
-    StageLeftOut,
-    PassBegun,
-    PassSkipped,
-    PassEnded,
-    PassFailed,
-    PassingText,
-    PassText,
-    LlvmDump,
-    LayoutsKnown,
-    CompileFailed,
-    CompileEnded,
-]
-"""Every event that a recording process reports."""
+def event_kinds(namespace: dict[str, object]) -> tuple[type[RecordingEvent], ...]:
+    """The classes of events among the globals of a module."""
+    classes = (value for value in list(namespace.values()) if isinstance(value, type))
+    return tuple(kind for kind in classes if issubclass(kind, RecordingEvent))
 
-EVENTS: tuple[type[RecordingEvent], ...] = get_args(RecordingEvent)
+
+EVENTS = event_kinds(globals())
+"""What the stream of a recording process may hold."""
 
 EventSink = Callable[[RecordingEvent], None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
-_MOST_DESCRIPTORS = 4096
+MOST_DESCRIPTORS = 4096
 
 
 def end_with_parent(descriptor: int) -> None:
@@ -35,9 +35,9 @@ def end_with_parent(descriptor: int) -> None:
 def _wait(descriptor: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
-    # Above all the pipe of events, whose end tells that the recording process is gone.
+    # Above all the pipe of events, whose end shows that the recording process is gone.
     os.dup2(descriptor, 0)
-    os.closerange(1, _MOST_DESCRIPTORS)
+    os.closerange(1, MOST_DESCRIPTORS)
     while os.read(0, 1):
         pass
     os.killpg(0, signal.SIGKILL)

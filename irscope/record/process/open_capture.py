@@ -11,25 +11,7 @@ from irscope.model.capture import Artifact, Autotuning, Capture, Kernel, Launch,
 from irscope.model.failure import Failure
 from irscope.model.layout import LayoutRow
 from irscope.model.plain import tupled
-from irscope.record.process.events import (
-    ArtifactMade,
-    CompileEnded,
-    CompileEvent,
-    CompilerKnown,
-    LayoutsKnown,
-    LlvmDump,
-    OptionsKnown,
-    ParseBegun,
-    ParseEnded,
-    PassBegun,
-    PassEnded,
-    PassEvent,
-    PassingText,
-    PassSkipped,
-    PassText,
-    StageBegun,
-    StageFailed,
-)
+from irscope.record.process import events
 
 __all__ = ["LateFacts", "OpenCapture"]
 
@@ -80,51 +62,50 @@ class OpenCapture:
     compiler: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     """Of what Triton is for this target: parts, variables and tools, as `Environment` has them."""
 
-    def take(self, event: CompileEvent) -> None:
+    def take(self, event: events.CompileEvent) -> None:
         """Take an event of this compile, other than a failure."""
         match event:
-            case OptionsKnown():
+            case events.OptionsKnown():
                 # A path of this machine decides nothing: the same file lies elsewhere on the next.
                 options = {key: tupled(value) for key, value in event.options.items() if key != "extern_libs"}
                 self.launch = replace(self.launch, options=tuple(sorted(options.items())))
-            case CompilerKnown():
+            case events.CompilerKnown():
                 tools = tuple(sorted(event.tools.items()))
                 self.compiler = {"parts": event.parts, "variables": event.variables, "tools": tools}
-            case StageBegun():
+            case events.StageBegun():
                 self.stage, self.running, self.log_from = event.stage, None, event.log
-            case ParseBegun():
+            case events.ParseBegun():
                 self.stage, self.parsing = event.stage, True
-            case ParseEnded():
+            case events.ParseEnded():
                 self.stage, self.parsing = "", False
-            case StageFailed():
+            case events.StageFailed():
                 self.failed_stage, self.failed_diagnostics = event.stage, event.diagnostics
-            case ArtifactMade():
+            case events.ArtifactMade():
                 self.artifacts[event.stage] = Artifact(event.stage, event.data, event.duration_us)
                 self.running = None
-            case PassBegun():
-                self.running, self.log_from = snapshot_of(event), event.log
-            case PassSkipped():
-                self.snapshots[event.index] = replace(snapshot_of(event), outcome="skipped", changed=False)
-            case PassEnded():
-                begun = self.running or snapshot_of(event)
-                self.snapshots[event.index] = replace(
-                    begun, changed=event.changed, text=event.data, duration_us=event.duration_us
+            case events.PassBegun():
+                self.running, self.log_from = event.step, event.log
+            case events.PassSkipped():
+                self.snapshots[event.step.index] = replace(event.step, outcome="skipped", changed=False)
+            case events.PassEnded():
+                self.snapshots[event.step.index] = replace(
+                    event.step, changed=event.changed, text=event.data, duration_us=event.duration_us
                 )
                 self.running = None
-            case PassingText():
+            case events.PassingText():
                 if event.data is not None:
                     self.passing_texts.clear()
                 self.passing_texts[event.index] = event.data
-            case PassText():
+            case events.PassText():
                 self.snapshots[event.index] = replace(self.snapshots[event.index], text=event.data)
-            case LlvmDump():
+            case events.LlvmDump():
                 from irscope.ir.logs.dump import read_llvm_dump
 
                 known = len(self.llvm_snapshots)
                 self.llvm_snapshots += read_llvm_dump(event.data, event.stage, first_index=known)
-            case LayoutsKnown():
+            case events.LayoutsKnown():
                 self.layouts = event.layouts
-            case CompileEnded():
+            case events.CompileEnded():
                 self.end()
                 self.hash, self.metadata, self.log = event.hash, event.metadata, event.log
                 if event.cached:
@@ -153,8 +134,3 @@ class OpenCapture:
         if failed is not None:
             self.snapshots[failed.index] = replace(failed, outcome="failed", changed=None)
         self.running = None
-
-
-def snapshot_of(event: PassEvent) -> PassSnapshot:
-    """The pass of an event, as it stands before it runs."""
-    return PassSnapshot(event.index, event.stage, event.name, event.occurrence, event.argument, event.options)

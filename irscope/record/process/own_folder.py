@@ -21,7 +21,7 @@ from irscope.errors import MissingTool
 
 _PREFIX = "irscope-recording-"
 FOLDER_VARIABLE = "IRSCOPE_RECORDING_FOLDER"
-"""Tells a child of the folder; where its temporary files go."""
+"""The environment variable with the path of the folder, in which a child puts its temporary files."""
 
 _LOCK = "owner"
 _EMPTY_S = 60.0
@@ -37,7 +37,7 @@ def own_folder() -> Iterator[Path]:
     if not hasattr(os, "fork"):
         raise MissingTool("recording needs Linux; captures that were made there can be read here.")
     sweep()
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent_of_temporaries()))
     lock = None
     try:
         lock = _locked(folder)
@@ -56,10 +56,8 @@ def parent_of_temporaries() -> str | None:
 
 def sweep() -> None:
     """Remove the folders of processes that were killed."""
-    try:
-        import fcntl
-    except ImportError:
-        return
+    import fcntl
+
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):
             status = folder.lstat()
@@ -79,14 +77,14 @@ def sweep() -> None:
 
 def _locked(folder: Path) -> IO[bytes] | None:
     """The folder's file, locked before it has its name; None where there are no locks."""
-    try:
-        import fcntl
+    import fcntl
 
+    try:
         new = folder / f"{_LOCK}.new"
         file = open(new, "wb")  # noqa: SIM115
         fcntl.flock(file, fcntl.LOCK_EX)
         new.rename(folder / _LOCK)
-    except (ImportError, OSError):
+    except OSError:
         return None
     return file
 

@@ -1,4 +1,4 @@
-"""The parent, as its child sees it: commands come from it, events go to it, and its end is this process's too."""
+"""The side of a child process: it reads commands, sends events, and ends when its parent ends."""
 
 from __future__ import annotations
 
@@ -21,12 +21,9 @@ _Command = TypeVar("_Command")
 def serve_parent(
     descriptor: int, kinds: Iterable[type[_Command]], work: Callable[[Iterator[_Command], MessageWriter], None]
 ) -> int:
-    """Do what the parent asks for through a socket; returns the exit code.
+    """Do the commands, of the classes `kinds`, that come through a socket; returns the exit code.
 
-    Args:
-        descriptor: of the socket.
-        kinds: the classes of the commands.
-        work: takes the commands, as they come, and what sends events.
+    `work` gets the commands, as they come, and a function that sends events.
     """
     end_with_parent(0)
     with open(os.devnull) as nothing:

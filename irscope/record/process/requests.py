@@ -1,19 +1,63 @@
-"""What a user names (a file, a kernel, a capture) → the request for the recording process."""
+"""The requests for recording processes, and how they are made of what a user names: a file, a kernel, a capture."""
 
 from __future__ import annotations
 
-import dataclasses
 import os
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from irscope.errors import RecordingError, UsageError
-from irscope.model.capture import STAGES, Capture, PassSnapshot, Target
+from irscope.model.capture import STAGES, Capture, Launch, PassSnapshot, Target
 from irscope.model.recording_options import RecordingOptions
-from irscope.record.process.request import RecordRequest
 
 _IR_SUFFIXES = tuple(stage.name for stage in STAGES if stage.name in ("ttir", "ttgir", "llir", "ptx", "amdgcn"))
 """The stages whose files can be compiled on from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordRequest(RecordingOptions):
+    """Which launches to record, and how: the options of the recording, and what they apply to."""
+
+    mode: Literal["script", "signature", "text"]
+    """Run a script; compile a kernel from a signature; or compile on from the text of a stage."""
+    path: str = ""
+    """The script, the file of the kernel, or the IR file."""
+    kernel: str = ""
+    """The kernel's name; empty for every one."""
+    stage: str = ""
+    """`text`: the stage whose artifact the text is."""
+    text: str = ""
+    compiled_launch: Launch | None = None
+    """`text`: the launch of the capture that the text comes from."""
+    compiled_target: str = ""
+    """`text`: the target the text was made for."""
+    resume_stage: str = ""
+    """`text`: the text is a snapshot within this stage, which runs again from the pass after it."""
+    resume_after: int = 0
+    """How many passes of `resume_stage` are behind the text already."""
+    log_path: str = ""
+    """Where the process's standard error goes, from which the diagnostics of each compile are read."""
+    limit_s: float = 0.0
+    """Seconds after which a compile is ended; 0 if nothing ends it."""
+    mlir_dump_path: str = ""
+    """Where `MLIR_ENABLE_DUMP` prints to; with it, that stands in for the tap."""
+    ended_in: str = ""
+    """The native call that a process ended in which did this request before: this one makes no such calls."""
+
+    @staticmethod
+    def of_options(asked: RecordingOptions, **others: Any) -> RecordRequest:
+        """A request with these options."""
+        return RecordRequest(**{item.name: getattr(asked, item.name) for item in fields(RecordingOptions)}, **others)
+
+
+def one_for_each_target(request: RecordRequest) -> tuple[RecordRequest, ...]:
+    """The requests, each for a process of its own, that a request for several targets stands for.
+
+    A program may ask which GPU it is on, Triton specialises a launch for one backend, and LLVM's flags are the
+    process's: nothing of one target's compile is there in another's.
+    """
+    return tuple(replace(request, targets=(target,)) for target in dict.fromkeys(request.targets)) or (request,)
 
 
 def request_for(
@@ -53,11 +97,11 @@ def request_for(
             raise UsageError(
                 f"{path.name} is IR: its signature and constants are in it. Leave out --signature and --constexpr."
             )
-        return dataclasses.replace(request, mode="text", stage=suffix, text=path.read_text("utf-8", "replace"))
+        return replace(request, mode="text", stage=suffix, text=path.read_text("utf-8", "replace"))
     if asked.signature is not None:
         if not kernel:
             raise UsageError(f"--signature needs a kernel: {path.name}::KERNEL.")
-        return dataclasses.replace(request, mode="signature")
+        return replace(request, mode="signature")
     if asked.constexprs:
         raise UsageError("--constexpr goes with --signature: a launch that a script makes brings its own constants.")
     if asked.options:
@@ -82,7 +126,7 @@ def request_from_capture(capture: Capture, asked: RecordingOptions | None = None
             f"{capture!r} holds no source stage, so it cannot be compiled again. Record the script again."
         )
     return RecordRequest.of_options(
-        dataclasses.replace(asked, targets=asked.targets or (str(capture.target),)),
+        replace(asked, targets=asked.targets or (str(capture.target),)),
         mode="text",
         path=capture.launch.kernel.file,
         kernel=capture.name,
@@ -97,4 +141,4 @@ def request_resumed(capture: Capture, after: PassSnapshot, edited: str, asked: R
     """The request to compile on from a snapshot that was edited, from the pass after it."""
     behind = sum(1 for other in capture.passes() if other.stage == after.stage and other.index <= after.index)
     request = request_from_capture(capture, asked)
-    return dataclasses.replace(request, stage=after.stage, text=edited, resume_stage=after.stage, resume_after=behind)
+    return replace(request, stage=after.stage, text=edited, resume_stage=after.stage, resume_after=behind)

@@ -20,7 +20,7 @@ from irscope.record.process.child import Child, Outcome, child_process
 from irscope.record.process.completion import Completion, Keep
 from irscope.record.process.events import EVENTS, RecordingEvent, ScriptEnd
 from irscope.record.process.own_folder import own_folder
-from irscope.record.process.request import RecordRequest, one_for_each_target
+from irscope.record.process.requests import RecordRequest, one_for_each_target
 from irscope.record.triton.native_calls import call_that_ended
 from irscope.store.shelf import StoredCaptures
 
@@ -57,11 +57,6 @@ class Recording:
         """The ends that came before the script's own."""
         return tuple(end for end in self.script_ends if end.stopped)
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether all that was asked for was done; compiles that failed count as done."""
-        return not self.stopped and not self.refusals
-
 
 Progress = Callable[[str], None]
 
@@ -75,8 +70,8 @@ def record_request(
 ) -> Recording:
     """Do a request in a child process, one for each of its targets: the script runs as on a machine that has it.
 
-    `progress` is told what is under way; `echo` gets what the child prints, as it comes. `keep` is given each capture
-    when its compile ends, and again when more is known of it.
+    `progress` gets a text of what is under way; `echo` gets what the child prints, as it comes. `keep` gets each
+    capture when its compile ends, and again when more is known of it.
 
     Raises the error that the child refused with, and RecordingError where it died before it began; of several targets,
     where that happened for each.
@@ -106,7 +101,7 @@ def record_request(
 def _record_one(
     request: RecordRequest, progress: Progress | None, echo: Callable[[str], None] | None, keep: Keep | None
 ) -> Recording:
-    assembly = Assembly.begun_now(request)
+    assembly = Assembly(request)
     completion = Completion(assembly, request, keep)
     with noted_signals() as noted:
         with own_folder() as folder:
@@ -222,7 +217,7 @@ def check_end(
         raise assembly.refusal.as_error()
     elif not assembly.done:
         if not assembly.compiling:
-            if not assembly.count:
+            if not assembly.numbers:
                 tail = "\n".join(output.decode("utf-8", "replace").splitlines()[-_LOG_TAIL_LINES:])
                 raise RecordingError(
                     f"the recording process {outcome} before any kernel was compiled.\n{tail}".rstrip()

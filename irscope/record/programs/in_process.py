@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -17,7 +16,7 @@ from irscope.record.compile.watch import Watch, watch_compiles
 from irscope.record.layouts.steps import LayoutSteps
 from irscope.record.process.assembly import Assembly
 from irscope.record.process.events import Note
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import RecordRequest
 from irscope.record.programs.launch_watch import real_launches
 from irscope.record.programs.worker import describe_environment
 from irscope.record.triton import api as triton_api
@@ -42,7 +41,7 @@ class Recorded(Sequence[Capture]):
         return self._assembly.capture(self._assembly.numbers[index])
 
     def __len__(self) -> int:
-        return self._assembly.count
+        return len(self._assembly.numbers)
 
     def __repr__(self) -> str:
         return f"<Recorded: {', '.join(map(repr, self._assembly.captures())) or 'nothing yet'}>"
@@ -55,8 +54,7 @@ def capture_in_process(plan: PassPlan, snapshots: SnapshotLevel) -> Iterator[Rec
     Nothing sticks: Triton's caches, on disk and in memory, are for the block alone.
     """
     request = RecordRequest(mode="script", plan=plan, snapshots=snapshots)
-    date = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-    assembly = Assembly(request, " ".join(sys.argv), date)
+    assembly = Assembly(request, " ".join(sys.argv))
     triton_api.require_triton()
     target = triton_api.active_target()
     assembly.feed(describe_environment(target, real=True))
@@ -66,7 +64,7 @@ def capture_in_process(plan: PassPlan, snapshots: SnapshotLevel) -> Iterator[Rec
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="irscope-")))
         layout_sink = stack.enter_context(LayoutSteps(assembly.feed, fork=False))
         sink = stack.enter_context(BinarySteps(layout_sink, request))
-        watch = Watch(sink=sink, plan=plan, snapshots=snapshots, assumptions=assumptions_under_way)
+        watch = Watch(sink, request, assumptions=assumptions_under_way)
         stack.enter_context(triton_api.private_cache(folder))
         # What was compiled before is compiled again, and what is compiled here is not found later.
         stack.enter_context(triton_api.fresh_kernels_in_memory())

@@ -13,26 +13,22 @@ import platform
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from irscope import __version__
 from irscope.errors import IrscopeError
 from irscope.model.capture import Target
 from irscope.record.binaries.steps import BinarySteps
-from irscope.record.compile.launches import (
-    describe_traceback,
-    find_kernel,
-    import_file,
-    parse_signature,
-    run_script,
-)
+from irscope.record.compile.launches import describe_traceback, find_kernel, import_file, parse_signature, run_script
 from irscope.record.compile.watch import Watch, watch_compiles
 from irscope.record.layouts.steps import LayoutSteps
 from irscope.record.process.events import Begun, EventSink, Note, ScriptEnd
 from irscope.record.process.parent import serve_parent
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import RecordRequest
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.architectures import check_architecture
-from irscope.record.triton.native_calls import NativeCalls, note_of_restart
+from irscope.record.triton.native_calls import note_of_restart
 from irscope.record.triton.versions import triton_version, untried_note
 from irscope.record.virtual.arguments import assumptions_under_way
 
@@ -85,33 +81,21 @@ def work(request: RecordRequest, sink: EventSink, folder: Path, around: _AroundS
             sink(Note(note))
     layout_steps = LayoutSteps(sink) if request.layouts else contextlib.nullcontext(sink)
     with layout_steps as layout_sink, BinarySteps(layout_sink, request) as watched_sink:
-        watch = Watch(
-            sink=watched_sink,
-            plan=request.plan,
-            snapshots=request.snapshots,
-            llvm_passes=request.llvm_passes,
-            tap=not request.mlir_dump_path,
-            log_path=request.log_path,
-            limit_s=request.limit_s,
-            native=NativeCalls(Path(request.log_path) if request.log_path else None, allowed=not request.ended_in),
-            resume=(request.resume_stage, request.resume_after),
-            constants=dict(request.constants),
-            records=lambda name: not request.kernel or request.kernel == name,
-            assumptions=assumptions_under_way,
-        )
+        watch = Watch(watched_sink, request, assumptions=assumptions_under_way)
         with triton_api.private_cache(folder / "triton"), watch_compiles(watch):
             if request.mode == "script":
-                _script(request, watch, target, real, around)
+                _script(watch, target, real, around)
             elif request.mode == "signature":
-                _signature(request, watch, target)
+                _signature(watch, target)
             else:
-                _text(request, watch, target)
+                _text(watch, target)
 
 
-def _script(request: RecordRequest, watch: Watch, target: Target, real: bool, around: _AroundScript | None) -> None:
+def _script(watch: Watch, target: Target, real: bool, around: _AroundScript | None) -> None:
     from irscope.record.process.descendants import watched_children
     from irscope.record.programs.launch_watch import real_launches, virtual_launches
 
+    request = watch.request
     launches = (
         real_launches(watch.report)
         if real
@@ -135,10 +119,11 @@ def _script(request: RecordRequest, watch: Watch, target: Target, real: bool, ar
         watch.report(ScriptEnd())
 
 
-def _signature(request: RecordRequest, watch: Watch, target: Target) -> None:
+def _signature(watch: Watch, target: Target) -> None:
     from irscope.record.compile.retarget import left_out_of_pointers
     from irscope.record.programs.launch_watch import virtual_launches
 
+    request = watch.request
     path = Path(request.path)
     backend = triton_api.make_backend(target)
     triton_api.check_options(backend, target, dict(request.options))
@@ -158,20 +143,20 @@ def _signature(request: RecordRequest, watch: Watch, target: Target) -> None:
         if lost := left_out_of_pointers(backend, signature, named):
             watch.report(Note(f"Compiled from a signature: {lost}."))
         src = triton_api.ast_source(function, signature, constants, attributes)
-        # A compile that fails is told of as one: nothing is left to do here.
+        # A compile that fails was reported as such.
         with contextlib.suppress(Exception):
             triton_api.compile_function()(src, target=triton_api.gpu_target(target), options=dict(request.options))
 
 
-def _text(request: RecordRequest, watch: Watch, target: Target) -> None:
+def _text(watch: Watch, target: Target) -> None:
     from irscope.record.compile.recompile import compile_text
 
     try:
-        compile_text(request, watch, target)
+        compile_text(watch, target)
     except IrscopeError:
         raise
     except Exception:
-        # Told of as a failed compile.
+        # Reported as a failed compile.
         return
 
 
@@ -180,10 +165,6 @@ def describe_environment(target: Target, gpu: str = "", *, real: bool = False) -
 
     `gpu`: the name of the GPU that runs the launches. `real`: whether there is one.
     """
-    from importlib.metadata import PackageNotFoundError, version
-
-    from irscope import __version__
-
     torch_version = ""
     with contextlib.suppress(PackageNotFoundError):
         torch_version = version("torch")

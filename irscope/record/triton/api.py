@@ -10,6 +10,8 @@ import importlib.util
 import os
 import subprocess
 import sys
+import warnings
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -39,17 +41,13 @@ def require_triton() -> None:
 
 def silence_known_noise() -> None:
     """Suppress the warnings of Triton that say nothing about the kernel."""
-    import warnings
-
     # 3.9 warns once of a default that 3.10 will change.
     warnings.filterwarnings("ignore", message="TRITON_DEFAULT_FP_FUSION is unset")
 
 
 def compile_function() -> Any:
     """`triton.compile`, as it stands now."""
-    from triton.compiler import compiler
-
-    return compiler.compile
+    return compile_owners()[0].compile
 
 
 def compile_owners() -> tuple[Any, ...]:
@@ -296,14 +294,9 @@ def knob(group: str, name: str, value: Any) -> Iterator[None]:
         yield
 
 
-@contextlib.contextmanager
-def private_cache(folder: Path) -> Iterator[None]:
+def private_cache(folder: Path) -> contextlib.AbstractContextManager[None]:
     """Move Triton's cache to a folder until the end of the block: the user's is neither read nor written."""
-    from triton import knobs
-
-    with knobs.cache.scope():
-        knobs.cache.dir = str(folder)
-        yield
+    return knob("cache", "dir", str(folder))
 
 
 def kernel_functions(namespace: Mapping[str, Any]) -> dict[str, Any]:
@@ -319,11 +312,6 @@ def kernel_functions(namespace: Mapping[str, Any]) -> dict[str, Any]:
     return kernels
 
 
-def gluon_kernel(function: Any) -> bool:
-    """Whether a JIT function is written in Gluon."""
-    return bool(function.is_gluon())
-
-
 def ast_source(function: Any, signature: dict[str, str], constants: dict[str, Any], attributes: dict[Any, Any]) -> Any:
     """A kernel of either language as the source that `triton.compile` takes."""
     function.create_binder()
@@ -333,18 +321,14 @@ def ast_source(function: Any, signature: dict[str, str], constants: dict[str, An
 @contextlib.contextmanager
 def fresh_kernels_in_memory() -> Iterator[None]:
     """Give every `@triton.jit` function an empty cache of compiled kernels until the end of the block."""
-    from collections import defaultdict
-
     kernel_class = jit_function_class()
-    fresh: dict[int, Any] = {}
-    kept: list[Any] = []
+    fresh: dict[int, tuple[Any, Any]] = {}
 
     def fresh_cache(function: Any) -> Any:
         if id(function) not in fresh:
-            # Kept alive, so that no other object gets its `id`.
-            kept.append(function)
-            fresh[id(function)] = defaultdict(function.create_binder)
-        return fresh[id(function)]
+            # The function is kept alive, so that no other object gets its `id`.
+            fresh[id(function)] = function, defaultdict(function.create_binder)
+        return fresh[id(function)][1]
 
     def set_own(function: Any, value: Any) -> None:
         vars(function)["device_caches"] = value

@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 import re
 import subprocess
-from pathlib import Path
 
 from irscope.errors import TargetError
 from irscope.model.capture import Target
@@ -31,7 +30,7 @@ def check_architecture(target: Target) -> None:
     taken = _listed_by_ptxas(target) if target.backend == "cuda" else _named_in_libraries(target)
     arch = target.arch.partition(":")[0]
     if not taken or arch in taken or "generic" in arch:
-        # Where nothing could be asked, the compile will tell.
+        # Where the tools name none, the compile itself will fail.
         return
     near = " or ".join(map(str, nearest_targets(target)))
     others = sorted(taken - {known.arch for known in KNOWN_TARGETS}, key=lambda arch: (len(arch), arch))
@@ -58,9 +57,5 @@ def _named_in_libraries(target: Target) -> set[str]:
     folder = triton_api.package_folder()
     # From Triton 3.9 on the code generator is a library of its own, beside the backend.
     libraries = [*folder.glob("backends/amd/lib/libtriton_amd_codegen*"), triton_api.compiler_library()[0]]
-    return _processors(libraries[0])
-
-
-def _processors(library: Path) -> set[str]:
-    with open(library, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+    with open(libraries[0], "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         return {name.decode() for name in _PROCESSOR.findall(data)}

@@ -24,11 +24,7 @@ def install_benchmarks(patches: Patches) -> None:
     import triton.testing as testing
 
     def do_bench(
-        fn: Callable[[], Any],
-        *_: Any,
-        quantiles: Sequence[float] | None = None,
-        return_mode: str = "mean",
-        **__: Any,
+        fn: Callable[[], Any], *_: Any, quantiles: Sequence[float] | None = None, return_mode: str = "mean", **__: Any
     ) -> Any:
         times = call_once(fn, quantiles)
         if isinstance(times, list):

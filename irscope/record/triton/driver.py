@@ -36,6 +36,10 @@ class _DeviceIndex(int):
         return id(self)
 
 
+def _nothing(*_: Any) -> None:
+    """Stands in for methods that select the device, free memory or print: there is nothing to do."""
+
+
 class _VirtualUtils:
     """What Triton asks of a driver's native part."""
 
@@ -62,26 +66,18 @@ class _VirtualUtils:
 
     def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> tuple[Any, Any, int, int, int]:
         """The module, the function, registers, spills and the most threads a block may have."""
-        use = binary_use(binary, name)
-        return name, name, use.registers, use.spills, self._part.threads_per_block
+        return name, name, *binary_use(binary, name), self._part.threads_per_block
 
-    def unload_module(self, module: Any) -> None:
-        """There is none."""
+    unload_module = set_current_device = set_printf_fifo_size = _nothing
 
     def get_current_device(self) -> int:
         return 0
-
-    def set_current_device(self, device: int) -> None:
-        """There is one."""
 
     def get_default_stream(self, device: int) -> int:
         return 0
 
     def is_stream_capturing(self, stream: int) -> bool:
         return False
-
-    def set_printf_fifo_size(self, size: int) -> None:
-        """Nothing prints."""
 
     def cuOccupancyMaxActiveClusters(self, *_: Any) -> int:
         return self._part.multiprocessor_count
@@ -144,12 +140,7 @@ class _VirtualDriver:
     """A driver as `triton.runtime.driver.set_active` takes it."""
 
     def __init__(self, part: DevicePart, target: Any, on_launch: OnLaunch | None, bare_interface: Any) -> None:
-        """Arguments:
-        part: the device whose properties it reports.
-        target: backend, architecture and warp size, as Triton's own target object.
-        on_launch: called at each launch.
-        bare_interface: the device interface for a program that has not imported torch.
-        """
+        """As `install_driver`; `target`: backend, architecture and warp size, as Triton's own target object."""
         self.part = part
         self.on_launch = on_launch
         self.on_arguments: Callable[[Any, Any, tuple[Any, ...]], None] | None = None
@@ -170,8 +161,8 @@ class _VirtualDriver:
     def get_current_device(self) -> int:
         return self._device
 
-    def set_current_device(self, device: int) -> None:
-        """There is one."""
+    # A profiler needs no memory where nothing runs, and no cache has to be cleared.
+    set_current_device = clear_cache = allocate_default_profile_scratch = _nothing
 
     def get_current_stream(self, device: int | None = None) -> int:
         return 0
@@ -201,18 +192,12 @@ class _VirtualDriver:
 
         return torch.empty(self.part.l2_bytes // 4, dtype=torch.int, device="cuda")
 
-    def clear_cache(self, cache: Any) -> None:
-        """There is none."""
-
     def map_python_to_cpp_type(self, ty: str) -> str:
         module = importlib.import_module(f"triton.backends.{_backend_name(self.part)}.driver")
         return module.ty_to_cpp(ty)
 
     def assemble_tensormap_to_arg(self, tensormaps_info: Any, args: Any) -> Any:
         return args
-
-    def allocate_default_profile_scratch(self, size: int, alignment: int, stream: Any) -> None:
-        """A profiler needs no memory where nothing runs."""
 
     @staticmethod
     def is_active() -> bool:
@@ -245,12 +230,9 @@ def install_driver(
 ) -> _VirtualDriver:
     """Make a virtual GPU the one that Triton compiles for, until `patches` are closed.
 
-    Arguments:
-        part: the device whose properties it reports.
-        arch: the architecture to compile for; that of `part`, or a relative of it that has no row of its own.
-        on_launch: called at each launch.
-        bare_interface: the device interface for a program that has not imported torch.
-        patches: where to add the replacements.
+    `part`: the device whose properties it reports. `arch`: the architecture to compile for; that of `part`, or a
+    relative of it that has no row of its own. `bare_interface`: the device interface for a program that has not
+    imported torch.
     """
     from triton.backends import backends
     from triton.compiler.compiler import CompiledKernel

@@ -22,12 +22,8 @@ _LARGEST_GRID = (2**31 - 1, 65535, 65535)
 def check_arguments(source: Any, metadata: Any, arguments: tuple[Any, ...], backend_name: str, is_host: IsHost) -> None:
     """Raise what Triton raises for a pointer argument that the GPU cannot reach.
 
-    Arguments:
-        source: what was compiled, Triton's `ASTSource`; another kind has no signature, and is not checked.
-        metadata: the compiled kernel's metadata.
-        arguments: the launch's arguments, constants included.
-        backend_name: `nvidia` or `amd`.
-        is_host: see `IsHost`.
+    `source`: what was compiled, Triton's `ASTSource`; another kind has no signature, and is not checked. `metadata`:
+    the compiled kernel's. `arguments`: the launch's, constants included. `backend_name`: `nvidia` or `amd`.
     """
     signature = getattr(source, "signature", None)
     if not isinstance(signature, dict):

@@ -34,18 +34,15 @@ def install_cublas(patches: Patches) -> None:
 def profiler_stand_ins(patches: Patches) -> dict[str, Callable[[ModuleType], None]]:
     """Module of proton → what to call with it after its import; `patches` take the replacements."""
     return {
-        "triton.profiler": lambda _: patches.set_known(_libproton(), _profiler_answers()),
+        # A module of C++, whose functions are looked up at each call.
+        "triton.profiler": lambda _: patches.set_known(
+            importlib.import_module("triton._C.libproton").proton, _profiler_answers()
+        ),
         # There is no profile to read: `finalize` wrote none.
         "triton.profiler.viewer": lambda viewer: patches.set_known(
-            viewer,
-            {"parse": lambda *_, **__: (None, []), "print_tree": _nothing, "read": _nothing},
+            viewer, {"parse": lambda *_, **__: (None, []), "print_tree": _nothing, "read": _nothing}
         ),
     }
-
-
-def _libproton() -> Any:
-    # A module of C++, whose functions are looked up at each call.
-    return importlib.import_module("triton._C.libproton").proton
 
 
 def _profiler_answers() -> dict[str, Any]:

@@ -8,17 +8,17 @@ Layout of the file: System V ABI, ELF-64 object file format.
 from __future__ import annotations
 
 import ctypes
+import mmap
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO
 
-_ELF_64_LITTLE_ENDIAN = b"\x7fELF\x02\x01"
+from irscope.errors import ParseError
+from irscope.ir.asm.elf import section_headers
+
 _SYMBOL_TABLE = 2
 _FUNCTION = 2
-_SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
-_CHUNK = 1 << 20
 
 
 class _Place(ctypes.Structure):
@@ -32,12 +32,10 @@ class _Place(ctypes.Structure):
 
 
 def function_addresses(library: Path, names: Sequence[str], exported: str) -> dict[str, int]:
-    """Where functions of a library that this process has loaded stand in memory; those it has not are left out.
+    """The addresses of functions of a library that this process has loaded; without those that the library lacks.
 
-    Args:
-        library: the file that was loaded.
-        names: of the functions, as the linker has them.
-        exported: a function that the library does export, to tell where it was loaded.
+    `library`: the file that was loaded. `names`: the symbols of the functions. `exported`: a function that the library
+    exports, from whose address the base of the library follows.
     """
     loaded = ctypes.CDLL(str(library))
     found = {name: address for name in names if (address := _exported(loaded, name))}
@@ -50,16 +48,16 @@ def function_addresses(library: Path, names: Sequence[str], exported: str) -> di
 
 def function_offsets(library: Path, names: Sequence[str]) -> dict[str, int]:
     """The offsets of functions within a library, from its full symbol table; empty where that was stripped or cut."""
-    with library.open("rb") as file:
-        sections = list(_sections(file))
-        table = next((row for row in sections if row[1] == _SYMBOL_TABLE and row[6] < len(sections)), None)
-        if table is None:
-            return {}
-        _, _, _, _, at, size, link, *_ = table
-        _, _, _, _, strings_at, strings_size, *_ = sections[link]
-        places = _places_of(file, strings_at, strings_size, [f"\0{name}\0".encode() for name in names])
-        symbols = _read(file, at, size)
-    offsets = {name: _offset_of(symbols, place + 1) for name, place in zip(names, places, strict=True) if place >= 0}
+    try:
+        with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            rows, _ = section_headers(data)
+            table = next(row for row in rows if row[1] == _SYMBOL_TABLE and row[6] < len(rows))
+            symbols, strings = (data[row[4] : row[4] + row[5]] for row in (table, rows[table[6]]))
+    except (ParseError, ValueError, StopIteration):
+        # An empty file cannot be mapped.
+        return {}
+    places = {name: strings.find(f"\0{name}\0".encode()) for name in names}
+    offsets = {name: _offset_of(symbols, place + 1) for name, place in places.items() if place >= 0}
     return {name: offset for name, offset in offsets.items() if offset is not None}
 
 
@@ -69,42 +67,10 @@ def _exported(loaded: ctypes.CDLL, name: str) -> int | None:
 
 
 def _base_of(address: int | None) -> int | None:
-    """Where the library that an address belongs to was loaded."""
+    """The address at which the library that holds `address` was loaded; None if that is not known."""
     place = _Place()
     known = address and ctypes.CDLL(None).dladdr(ctypes.c_void_p(address), ctypes.byref(place))
     return place.base if known else None
-
-
-def _sections(file: BinaryIO) -> Iterator[tuple[int, ...]]:
-    header = _read(file, 0, 64)
-    if not header.startswith(_ELF_64_LITTLE_ENDIAN) or len(header) < 64:
-        return
-    (at,) = struct.unpack_from("<Q", header, 0x28)
-    size, count = struct.unpack_from("<HH", header, 0x3A)
-    rows = _read(file, at, size * count)
-    if size < _SECTION.size or len(rows) < size * count:
-        return
-    for number in range(count):
-        yield _SECTION.unpack_from(rows, number * size)
-
-
-def _read(file: BinaryIO, at: int, size: int) -> bytes:
-    file.seek(at)
-    return file.read(size)
-
-
-def _places_of(file: BinaryIO, at: int, size: int, words: list[bytes]) -> list[int]:
-    """Where each word first stands in a part of a file, -1 where it does not."""
-    places = [-1] * len(words)
-    overlap = max(map(len, words))
-    begin = 0
-    while begin < size and -1 in places:
-        chunk = _read(file, at + begin, min(_CHUNK + overlap, size - begin))
-        for number, word in enumerate(words):
-            if places[number] < 0 and (inside := chunk.find(word)) >= 0:
-                places[number] = begin + inside
-        begin += _CHUNK
-    return places
 
 
 def _offset_of(symbols: bytes, name_at: int) -> int | None:

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from irscope.errors import ParseError
 from irscope.ir.asm.cubin import read_cubin
 from irscope.ir.asm.elf import parse_elf
 
 
-@dataclass(frozen=True, slots=True)
-class BinaryUse:
-    """What one kernel needs, as the driver of the real part reports it on loading."""
-
-    registers: int
-    spills: int
-
-
-def binary_use(binary: bytes, name: str) -> BinaryUse:
-    """Registers and spilled words of one kernel of a cubin or an hsaco file.
+def binary_use(binary: bytes, name: str) -> tuple[int, int]:
+    """(registers, spilled words) of one kernel of a cubin or an hsaco file, as the driver reports them on loading.
 
     Source: for hsaco, the AMDGPU code object metadata (`.vgpr_count`, `.vgpr_spill_count`). A binary that cannot be
     read gives the stand-in of 32 registers and no spills; never 0 registers, for scripts divide by that number.
@@ -35,7 +25,7 @@ def binary_use(binary: bytes, name: str) -> BinaryUse:
             kernel = None
         if kernel is not None:
             registers, spills = kernel.registers, (kernel.stack_bytes or 0) // 4
-    return BinaryUse(registers or 32, spills)
+    return registers or 32, spills
 
 
 def _packed_number(binary: bytes, key: bytes) -> int:

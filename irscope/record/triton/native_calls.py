@@ -72,9 +72,8 @@ _FAULTS = tuple(
 class NativeCalls:
     """The functions as a process may call them.
 
-    Args:
-        log: what the process prints goes to this file, beside which the call under way is noted; None for no note.
-        allowed: whether calls are made at all.
+    `log`: the file that the process prints to, beside which the call under way is noted; None for no note. `allowed`:
+    whether calls are made at all.
     """
 
     def __init__(self, log: Path | None = None, *, allowed: bool = True) -> None:

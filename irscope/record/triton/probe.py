@@ -17,17 +17,8 @@ from irscope.target import KNOWN_TARGETS
 
 def probe() -> dict[str, Any]:
     """Versions, supported and refused targets, the GPU, and the tools in the package."""
-    answer: dict[str, Any] = {
-        "error": "",
-        "triton": "",
-        "untried": "",
-        "torch": "",
-        "backends": [],
-        "targets": [],
-        "refused": [],
-        "gpu": "",
-    }
-    answer["tools"] = {}
+    answer: dict[str, Any] = dict.fromkeys(("error", "triton", "untried", "torch", "gpu"), "")
+    answer |= {"backends": [], "targets": [], "refused": [], "tools": {}}
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
         answer["torch"] = importlib.metadata.version("torch")
     try:

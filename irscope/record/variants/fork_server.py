@@ -15,6 +15,7 @@ import os
 import socket
 import sys
 import tempfile
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -25,7 +26,7 @@ from irscope.record.process.child import end_group
 from irscope.record.process.codec import MessageReader, MessageWriter
 from irscope.record.process.events import Refused
 from irscope.record.process.parent import report_work
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import RecordRequest
 from irscope.record.programs.worker import describe_environment, work
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.identity import compiler_fingerprint
@@ -118,12 +119,10 @@ def _serve(control: socket.socket, request: RecordRequest, events: int, log: int
         sys.stdout.flush()
         sys.stderr.flush()
     except BaseException:
-        import traceback
-
         traceback.print_exc()
         sys.stderr.flush()
     finally:
-        # The pipe's end tells that the process is gone, so nothing closes it before that.
+        # The pipe's end shows that the process is gone, so nothing closes it before that.
         os._exit(code)
 
 

@@ -27,19 +27,12 @@ class Session(Protocol):
 
 
 def measure_programs(
-    session: Session,
-    programs: Mapping[str, Capture],
-    *,
-    rounds: int,
-    progress: Callable[[], None] = lambda: None,
+    session: Session, programs: Mapping[str, Capture], *, rounds: int, progress: Callable[[], None] = lambda: None
 ) -> dict[str, _Measured]:
     """Check and time each program once.
 
-    Args:
-        session: the launch they are variants of.
-        programs: `program_of` a capture, and one capture that has it.
-        rounds: how often each is timed, all of them interleaved.
-        progress: called after each check.
+    `session`: the launch they are variants of. `programs`: `program_of` a capture, and one capture that has it.
+    `rounds`: how often each is timed, all of them interleaved. `progress`: called after each check.
 
     Returns what was measured by program; one that faults or hangs has no time.
     """
@@ -49,11 +42,8 @@ def measure_programs(
         progress()
     timed = [program for program, agreement in agreements.items() if agreement.verdict not in _NOT_TIMED]
     times = dict(zip(timed, _times(session, [programs[program] for program in timed], rounds), strict=True))
-    measured: dict[str, _Measured] = {}
-    for program, agreement in agreements.items():
-        timing, ratio = times.get(program, (None, None))
-        measured[program] = (agreement, timing, ratio)
-    return measured
+    found = {program: times.get(program, (None, None)) for program in agreements}
+    return {program: (agreements[program], timing, ratio) for program, (timing, ratio) in found.items()}
 
 
 def _times(

@@ -1,11 +1,11 @@
-"""What a pool of variants asks its warm process for, and its answers."""
+"""The commands of a pool of variants to its warm process, and the answers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from irscope.record.process.events import Refused
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import RecordRequest
 
 
 @dataclass(frozen=True, slots=True)

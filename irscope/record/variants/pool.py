@@ -16,7 +16,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import TypeVar
 
 from irscope.errors import RecordingError
@@ -27,8 +26,7 @@ from irscope.record.process.assembly import Assembly
 from irscope.record.process.child import LONGEST_WAIT_S, MessageStream, Outcome, child_process, end_group
 from irscope.record.process.events import EVENTS, RecordingEvent, Refused
 from irscope.record.process.own_folder import own_folder
-from irscope.record.process.request import RecordRequest
-from irscope.record.process.requests import request_from_capture
+from irscope.record.process.requests import RecordRequest, request_from_capture
 from irscope.record.process.session import Ending, check_end
 from irscope.record.triton.native_calls import call_that_ended
 from irscope.record.variants.messages import ANSWERS, Fork, Forked, Ready, Reap, Reaped
@@ -53,7 +51,6 @@ class _Job:
     assembly: Assembly
     pid: int
     stream: MessageStream[RecordingEvent]
-    log: Path
     started: float
     ending: Ending = "end"
 
@@ -87,9 +84,7 @@ class VariantPool:
             self._held = stack.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._held.close()
 
     @property
@@ -143,10 +138,6 @@ class VariantPool:
         return capture
 
     def _start(self, index: int, request: RecordRequest) -> _Job:
-        if request.mode != "text":
-            raise RecordingError(
-                f"a request of mode {request.mode!r} is not for the pool: it compiles texts of stages."
-            )
         log = Path(tempfile.mkdtemp(dir=self.folder)) / "log"
         request = replace(request, log_path=str(log))
         read_end, write_end = os.pipe()
@@ -160,7 +151,7 @@ class VariantPool:
             raise
         finally:
             os.close(write_end)
-        return _Job(index, request, Assembly.begun_now(request), pid, stream, log, time.monotonic())
+        return _Job(index, request, Assembly(request), pid, stream, time.monotonic())
 
     def _is_over(self, job: _Job) -> bool:
         """Whether a worker is at its end, or out of time."""
@@ -174,9 +165,10 @@ class VariantPool:
 
     def _finish(self, job: _Job) -> Capture:
         outcome = self._end(job)
-        if job.ending == "end" and (call := call_that_ended(job.log, job.pid, outcome.code)):
+        log = Path(job.request.log_path)
+        if job.ending == "end" and (call := call_that_ended(log, job.pid, outcome.code)):
             return self.compile_one(replace(job.request, ended_in=call))
-        output = job.log.read_bytes()
+        output = log.read_bytes()
         check_end(job.assembly, job.ending, outcome, output, self._timeout_s)
         if not (captures := job.assembly.captures()):
             raise RecordingError(f"a worker began no compile.\n{output[-2000:].decode('utf-8', 'replace')}".rstrip())

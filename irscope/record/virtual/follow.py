@@ -63,16 +63,6 @@ class Following:
         self._ask(frozenset({self._note(place.name, answer, place, answer is not default, "")}), place)
         return bool(answer)
 
-    def check(self) -> None:
-        """Record that a comparison, which raises if it fails, was assumed to pass."""
-        place = place_of_reader()
-        self._decide("check", place.text, place.label, self.read_of(True))
-
-    def lost(self, value: Any) -> None:
-        """Record that a stand-in can be followed no further: C code converted it, or it was read as an array."""
-        place = place_of_reader()
-        self._decide("conversion", place.text, place.label, self.read_of(value))
-
     def converted(self, reads: Reads, before: Any, after: Any) -> Reads:
         """The reads of a number after its conversion by `int` or `float`: a value read directly becomes the new one."""
         (read, *others) = reads
@@ -138,34 +128,28 @@ class Following:
             return value
         place = place_of_reader()
         for reads, where in questions:
-            self._undecide("branch", where, reads)
-            self._decide("check", place.text, place.label, reads)
+            self._decided.get(("branch", where.text, where.label), set()).difference_update(reads)
+            self._decide("check", place, reads)
         # Not bool() of the value itself, which is another question.
         return value if bool(plain(value)) is required else required
 
-    def loop(self, reads: Reads) -> None:
-        """Record that stand-ins are the bounds of a loop."""
-        place = place_of_reader()
-        self._decide("loop", place.text, place.label, reads)
+    def decide(self, kind: DecisionKind, reads: Reads) -> None:
+        """Record what stand-ins decide on the innermost line of the program.
 
-    def shape(self, reads: Reads) -> None:
-        """Record that a tensor's shape follows from stand-ins."""
-        place = place_of_reader()
-        self._decide("shape", place.text, place.label, reads)
+        `check`: a comparison, which raises if it fails, was assumed to pass. `conversion`: they can be followed no
+        further, since C code converted them, or they were read as an array. `loop`: its bounds. `shape`: a tensor's.
+        """
+        self._decide(kind, place_of_reader(), reads)
 
     def _ask(self, reads: Reads, place: Place) -> None:
         self._questions.append((reads, place))
         if len(self._questions) > _KEPT_QUESTIONS:
             del self._questions[: _KEPT_QUESTIONS // 2]
             self._dropped += _KEPT_QUESTIONS // 2
-        self._decide("branch", place.text, place.label, reads)
+        self._decide("branch", place, reads)
 
-    def _decide(self, kind: DecisionKind, what: str, place: str, reads: Reads) -> None:
-        self._decided.setdefault((kind, what, place), set()).update(reads)
-
-    def _undecide(self, kind: DecisionKind, place: Place, reads: Reads) -> None:
-        held = self._decided.get((kind, place.text, place.label), set())
-        held.difference_update(reads)
+    def _decide(self, kind: DecisionKind, place: Place, reads: Reads) -> None:
+        self._decided.setdefault((kind, place.text, place.label), set()).update(reads)
 
     # ---- results
 

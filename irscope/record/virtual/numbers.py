@@ -6,6 +6,7 @@ makes plain numbers of them; `plain` converts them for everything but the progra
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -44,25 +45,20 @@ class StandIn:
 
     reads: Reads
 
+    def __reduce__(self) -> Any:
+        number = plain(self)
+        return type(number), (number,)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
 
 class StandInInt(int, StandIn):
     """An integer that stands in for data."""
 
-    def __reduce__(self) -> Any:
-        return int, (int.__int__(self),)
-
-    def __deepcopy__(self, memo: Any) -> StandInInt:
-        return self
-
 
 class StandInFloat(float, StandIn):
     """A float that stands in for data."""
-
-    def __reduce__(self) -> Any:
-        return float, (float.__float__(self),)
-
-    def __deepcopy__(self, memo: Any) -> StandInFloat:
-        return self
 
 
 def plain(value: Any) -> Any:
@@ -144,24 +140,12 @@ def _truth(self: Any) -> bool:
     return bool(plain(self))
 
 
-_ARITHMETIC = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "truediv": operator.truediv,
-    "floordiv": operator.floordiv,
-    "mod": operator.mod,
-    "divmod": divmod,
-    "pow": pow,
-}
-_BITS = {
-    "and": operator.and_,
-    "or": operator.or_,
-    "xor": operator.xor,
-    "lshift": operator.lshift,
-    "rshift": operator.rshift,
-}
-_COMPARED = ("eq", "ne", "lt", "le", "gt", "ge")
+def _operators(names: str) -> dict[str, Any]:
+    return {name: getattr(operator, f"__{name}__") for name in names.split()}
+
+
+_ARITHMETIC = _operators("add sub mul truediv floordiv mod") | {"divmod": divmod, "pow": pow}
+_BITS = _operators("and or xor lshift rshift")
 
 
 def _equip(kind: type, binary: dict[str, Any], unary: dict[str, Any]) -> None:
@@ -170,22 +154,14 @@ def _equip(kind: type, binary: dict[str, Any], unary: dict[str, Any]) -> None:
         setattr(kind, f"__r{name}__", _binary(compute, reflected=True))
     for name, compute in unary.items():
         setattr(kind, f"__{name}__", _unary(compute))
-    for name in _COMPARED:
-        setattr(kind, f"__{name}__", _question(getattr(operator, name)))
+    for name, compute in _operators("eq ne lt le gt ge").items():
+        setattr(kind, f"__{name}__", _question(compute))
     base: Any = kind.__mro__[1]
     kind.__hash__ = base.__hash__  # type: ignore[method-assign, assignment]
     kind.__bool__ = _truth  # type: ignore[attr-defined]
 
 
-_ROUNDED = {
-    "neg": operator.neg,
-    "pos": operator.pos,
-    "abs": abs,
-    "round": round,
-    "floor": operator.methodcaller("__floor__"),
-    "ceil": operator.methodcaller("__ceil__"),
-    "trunc": operator.methodcaller("__trunc__"),
-}
+_ROUNDED = _operators("neg pos abs") | {"round": round, "floor": math.floor, "ceil": math.ceil, "trunc": math.trunc}
 _equip(StandInInt, _ARITHMETIC | _BITS, _ROUNDED | {"invert": operator.invert})
 _equip(StandInFloat, _ARITHMETIC, _ROUNDED)
 # `n.bit_length()`, as `triton.next_power_of_2` and programs of their own use it.

@@ -5,8 +5,8 @@ the program as they are compiled, each at the place of the original:
 
     int(x)             → __irscope__.convert(int, x)
     range(n)           → __irscope__.loop(range, n)
-    assert test        → assert __irscope__.passes(__irscope__.mark(), test)
-    if test: raise …   → if __irscope__.fails(__irscope__.mark(), test): raise …
+    assert test        → assert __irscope__.settle(True, __irscope__.mark(), test)
+    if test: raise …   → if __irscope__.settle(False, __irscope__.mark(), test): raise …
 
 Lines and columns do not change, and Triton reads the file itself. Without a stand-in, each returns what the original
 does.
@@ -71,9 +71,7 @@ def rewrite(source: str | bytes, filename: str) -> ast.Module:
     """A program's syntax tree with the calls inserted; raises SyntaxError as `compile` does."""
     tree = ast.parse(source, filename)
     changed = _Rewriter().visit(tree)
-    at = 0
-    if changed.body and _is_docstring(changed.body[0]):
-        at = 1
+    at = 0 if ast.get_docstring(changed) is None else 1
     while at < len(changed.body) and _is_future(changed.body[at]):
         at += 1
     import_calls = ast.parse(f"from irscope.record.virtual.rewrite import calls as {NAME}").body[0]
@@ -82,10 +80,6 @@ def rewrite(source: str | bytes, filename: str) -> ast.Module:
             node.lineno = node.end_lineno = 1  # type: ignore[attr-defined]
     changed.body.insert(at, import_calls)
     return ast.fix_missing_locations(changed)
-
-
-def _is_docstring(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def _is_future(node: ast.stmt) -> bool:
@@ -107,14 +101,14 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
         self.generic_visit(node)
-        node.test = _settled("passes", node.test)
+        node.test = _settled(True, node.test)
         return node
 
     def visit_If(self, node: ast.If) -> ast.AST:
         ends, ends_else = _ends(node.body), _ends(node.orelse)
         self.generic_visit(node)
         if ends != ends_else:
-            node.test = _settled("fails" if ends else "passes", node.test)
+            node.test = _settled(not ends, node.test)
         return node
 
 
@@ -133,8 +127,9 @@ def _ends(body: list[ast.stmt]) -> bool:
     )
 
 
-def _settled(how: str, test: ast.expr) -> ast.expr:
-    return _call(how, [_call("mark", [], test), test], test)
+def _settled(required: bool, test: ast.expr) -> ast.expr:
+    constant = ast.copy_location(ast.Constant(required), test)
+    return _call("settle", [constant, _call("mark", [], test), test], test)
 
 
 def _call(name: str, arguments: list[ast.expr], at: ast.expr) -> ast.expr:
@@ -164,7 +159,7 @@ class Calls:
         """`range(*bounds)`."""
         if kind is range and (reads := reads_of(bounds)):
             if (following := current_following()) is not None:
-                following.loop(reads)
+                following.decide("loop", reads)
             bounds = plain(bounds)
         return kind(*bounds)
 
@@ -173,15 +168,10 @@ class Calls:
         following = current_following()
         return 0 if following is None else following.mark()
 
-    def passes(self, mark: int, value: Any) -> Any:
-        """After a test that must be true for the program to go on."""
+    def settle(self, required: bool, mark: int, value: Any) -> Any:
+        """After a test, whose outcome must be `required` for the program to go on."""
         following = current_following()
-        return value if following is None else following.settle(mark, _tested(value), True)
-
-    def fails(self, mark: int, value: Any) -> Any:
-        """After a test that must be false for the program to go on."""
-        following = current_following()
-        return value if following is None else following.settle(mark, _tested(value), False)
+        return value if following is None else following.settle(mark, _tested(value), required)
 
 
 calls = Calls()

@@ -103,23 +103,15 @@ class _Drawer:
         return f"<B>loop</B>  ·  {_counted(count, 'instruction')}" + (f"  ·  {text(python)}" if python else "")
 
     def _block(self, graph: Drawing, block: BasicBlock, rows: Sequence[Row]) -> None:
-        style = {
-            "shape": "box",
-            "style": "filled",
-            "color": INK,
-            "fillcolor": PAPER,
-            "margin": "0.06,0.04",
-        }
+        style = {"shape": "box", "style": "filled", "color": INK, "fillcolor": PAPER, "margin": "0.06,0.04"}
         if block.blocks > 1 or block.is_loop:
             style |= {"style": "filled,rounded,dashed", "color": SOFT}
         if any(row.part == "dot" for row in rows):
             style |= {"penwidth": "4"}
         if block.faded:
             style |= {"color": FADED, "fontcolor": SOFT, "fillcolor": PLAIN}
-        first = "\n".join(item.text for item in block.instructions[:40])
-        graph.node(
-            f"{self.prefix}b{block.number}", label=self._label(block, rows), tooltip=plain(first[:1500]), **style
-        )
+        tooltip = plain("\n".join(item.text for item in block.instructions[:40])[:1500])
+        graph.node(f"{self.prefix}b{block.number}", label=self._label(block, rows), tooltip=tooltip, **style)
 
     def _label(self, block: BasicBlock, rows: Sequence[Row]) -> str:
         kind = "loop of " if block.is_loop else ""
@@ -131,7 +123,10 @@ class _Drawer:
         if len(rows) > _MOST_ROWS:
             cells.append(_wide(_small(f"and {sum(row.count for row in rows[_MOST_ROWS:])} more")))
         if self.register:
-            cells += [_wide(_mono(one)) for one in self._naming(block.instructions)]
+            naming = [one.text for one in block.instructions if mentions(one.text, self.register)]
+            cells += [_wide(_mono(one)) for one in naming[:_MOST_ROWS]]
+            if len(naming) > _MOST_ROWS:
+                cells.append(_wide(_mono(f"… {len(naming) - _MOST_ROWS} more")))
         for name in block.calls:
             cells.append(_wide(f"calls {text(name, 60) if name else 'what a register holds'}"))
         if block.ending:
@@ -142,16 +137,11 @@ class _Drawer:
             cells.append(_wide(_small(python)))
         return f'<<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="1" CELLPADDING="1">{"".join(cells)}</TABLE>>'
 
-    def _naming(self, instructions: Iterable[Instruction]) -> list[str]:
-        found = [item.text for item in instructions if mentions(item.text, self.register)]
-        return [*found[:_MOST_ROWS], *([f"… {len(found) - _MOST_ROWS} more"] if len(found) > _MOST_ROWS else [])]
-
     def _python(self, instructions: Iterable[Instruction]) -> str:
         own = dict.fromkeys(self.lines[item.line] for item in instructions if item.line in self.lines)
         if not own:
             return ""
-        shown = ", ".join(ranges(own))
-        return f"line {shown}" if len(own) == 1 else f"lines {shown}"
+        return f"line{'' if len(own) == 1 else 's'} {', '.join(ranges(own))}"
 
     def _jump(self, number: int, jump: Jump) -> None:
         source = f"{self.prefix}b{jump.source}"

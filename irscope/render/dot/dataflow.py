@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from irscope.analysis.flow.dataflow import Dataflow, Edge, Node, Scope
 from irscope.analysis.flow.dataflow_types import base_layout, layout_of, short_layout, short_type
@@ -38,7 +39,7 @@ _LONGEST = 44
 
 
 def render_dataflow(
-    flow: Dataflow, *, title: str, notes: Iterable[str] = (), lines: Mapping[int, str] | None = None
+    flow: Dataflow, *, title: str, notes: Iterable[str] = (), lines: Mapping[int, str] = MappingProxyType({})
 ) -> Drawing:
     """A dataflow as a graph of graphviz.
 
@@ -57,10 +58,25 @@ def render_dataflow(
     for scope in flow.scopes:
         children.setdefault(scope.parent, []).append(scope)
     used = _used(flow)
-    _draw_scope(graph, -1, home, children, used, colors, lines or {})
-    back = {node.number: index for index, node in enumerate(flow.nodes)}
+
+    def draw_scope(graph: Drawing, number: int, depth: int) -> None:
+        for node in home.get(number, ()):
+            _draw_node(graph, node, colors, lines)
+        for scope in children.get(number, ()):
+            if scope.number not in used or depth >= 400:
+                continue
+            # Deep nesting is drawn without frames: dot, and Python, have only so much stack.
+            if not scope.title or depth > 24:
+                draw_scope(graph, scope.number, depth + 1)
+                continue
+            python = f"  ·  line {lines[scope.line]}" if scope.line in lines and not scope.name.startswith("^") else ""
+            label = f"<<B>{text(scope.title, 90)}</B>{text(python)}>"
+            with graph.frame(str(scope.number), label, fillcolor=_FRAME.get(scope.name, FRAME), fontsize="12") as inner:
+                draw_scope(inner, scope.number, depth + 1)
+
+    draw_scope(graph, -1, 0)
     for edge in flow.edges:
-        _draw_edge(graph, edge, back)
+        _draw_edge(graph, edge)
     return graph
 
 
@@ -88,31 +104,6 @@ def _used(flow: Dataflow) -> set[int]:
             used.add(number)
             number = parents.get(number, -1)
     return used
-
-
-def _draw_scope(
-    graph: Drawing,
-    number: int,
-    home: Mapping[int, list[Node]],
-    children: Mapping[int, list[Scope]],
-    used: set[int],
-    colors: Mapping[str, tuple[str, str]],
-    lines: Mapping[int, str],
-    depth: int = 0,
-) -> None:
-    for node in home.get(number, ()):
-        _draw_node(graph, node, colors, lines)
-    for scope in children.get(number, ()):
-        if scope.number not in used:
-            continue
-        # Deep nesting is drawn without frames: dot, and Python, have only so much stack.
-        if not scope.title or depth > 24:
-            _draw_scope(graph, scope.number, home, children, used, colors, lines, depth + 1) if depth < 400 else None
-            continue
-        python = f"  ·  line {lines[scope.line]}" if scope.line in lines and not scope.name.startswith("^") else ""
-        label = f"<<B>{text(scope.title, 90)}</B>{text(python)}>"
-        with graph.frame(str(scope.number), label, fillcolor=_FRAME.get(scope.name, FRAME), fontsize="12") as inner:
-            _draw_scope(inner, scope.number, home, children, used, colors, lines, depth + 1)
 
 
 def _draw_node(graph: Drawing, node: Node, colors: Mapping[str, tuple[str, str]], lines: Mapping[int, str]) -> None:
@@ -153,22 +144,15 @@ def _python(node: Node, lines: Mapping[int, str]) -> str:
     own = list(dict.fromkeys(lines[one.line] for one in (node.members or (node,)) if one.line in lines and one.name))
     if not own:
         return ""
-    shown = ", ".join(own[:3]) + (" …" if len(own) > 3 else "")
-    return f"line {shown}" if len(own) == 1 else f"lines {shown}"
+    return f"line{'' if len(own) == 1 else 's'} {', '.join(own[:3])}" + (" …" if len(own) > 3 else "")
 
 
-def _draw_edge(graph: Drawing, edge: Edge, order: Mapping[int, int]) -> None:
+def _draw_edge(graph: Drawing, edge: Edge) -> None:
     types = [short_type(one) for one in edge.type.split("\n") if one]
     label = "\n".join(dict.fromkeys(types[:3])) + ("\n…" if len(types) > 3 else "")
     style: dict[str, str] = {}
     if edge.carried:
-        style = {
-            "style": "dashed",
-            "color": BACK,
-            "constraint": "false",
-            "fontcolor": BACK,
-            "penwidth": "1.4",
-        }
+        style = {"style": "dashed", "color": BACK, "constraint": "false", "fontcolor": BACK, "penwidth": "1.4"}
         label = f"next iteration\n{label}" if label else "next iteration"
     elif any("x" in one for one in types):
         style = {"penwidth": "1.5"}

@@ -74,13 +74,7 @@ def new_drawing(
         mclimit="0.6",
         **attributes,
     )
-    node_style = {
-        "fontname": FONT,
-        "fontsize": "11",
-        "fontcolor": INK,
-        "color": INK,
-        "fillcolor": PLAIN,
-    }
+    node_style = {"fontname": FONT, "fontsize": "11", "fontcolor": INK, "color": INK, "fillcolor": PLAIN}
     graph.attr("node", style="filled", margin="0.12,0.06", **node_style)
     graph.attr("edge", fontname=FONT, fontsize="9", fontcolor=SOFT, color="#4b5563", arrowsize="0.7")
     return Drawing(graph)

@@ -119,11 +119,8 @@ def _details(schedule: LoopSchedule, result: PipelinedLoop | None, stages: int) 
         texts.append(f"{schedule.stages - stages} more stages are not drawn")
     if result is not None:
         texts.append(_in_flight(result))
-    return [
-        _row(f'<TD ALIGN="LEFT"><FONT POINT-SIZE="10" COLOR="{SOFT}">{line}</FONT></TD>')
-        for one in texts
-        for line in [_wrapped(one)]
-    ]
+    style = f'POINT-SIZE="10" COLOR="{SOFT}"'
+    return [_row(f'<TD ALIGN="LEFT"><FONT {style}>{_wrapped(one)}</FONT></TD>') for one in texts]
 
 
 def _wrapped(value: str, width: int = 130) -> str:

@@ -26,13 +26,13 @@ def render_passes(effects: Sequence[PassEffect], *, title: str, notes: Iterable[
     counts = f"{len(effects)} passes, {changed} changed the IR (green), {total} ms"
     summary = f"{counts}; grey boxes hold passes that changed nothing"
     graph = new_drawing("passes", title, (*notes, summary), rankdir="TB", newrank="true")
-    stages = list(dict.fromkeys(_stage(effect) for effect in effects))
+    stages = list(dict.fromkeys(effect.stage_title for effect in effects))
     heads: list[str] = []
     number = 0
     for column, stage in enumerate(stages):
         with graph.frame(str(column), f"<<B>{text(stage)}</B>>", fillcolor=FRAME, fontsize="14") as inner:
             previous = ""
-            for group in _groups([effect for effect in effects if _stage(effect) == stage]):
+            for group in _groups([effect for effect in effects if effect.stage_title == stage]):
                 name = f"p{number}"
                 number += 1
                 _draw(inner, name, group)
@@ -50,28 +50,20 @@ def render_passes(effects: Sequence[PassEffect], *, title: str, notes: Iterable[
     return graph
 
 
-def _stage(effect: PassEffect) -> str:
-    return effect.snapshot.stage if effect.snapshot.group == "mlir" else f"{effect.snapshot.stage} (LLVM)"
-
-
 def _groups(effects: list[PassEffect]) -> list[list[PassEffect]]:
     """Each pass by itself, but those in a row that changed nothing together."""
     groups: list[list[PassEffect]] = []
     for effect in effects:
-        if groups and _is_idle(effect) and _is_idle(groups[-1][0]):
+        if groups and effect.is_idle and groups[-1][0].is_idle:
             groups[-1].append(effect)
         else:
             groups.append([effect])
     return groups
 
 
-def _is_idle(effect: PassEffect) -> bool:
-    return effect.snapshot.outcome == "ran" and effect.snapshot.changed is False
-
-
 def _draw(graph: Drawing, name: str, group: list[PassEffect]) -> None:
-    if len(group) > 1 or _is_idle(group[0]):
-        names = [_name(effect) for effect in group]
+    if len(group) > 1 or group[0].is_idle:
+        names = [effect.title for effect in group]
         rows = [", ".join(names[start : start + _IN_A_BOX]) for start in range(0, len(names), _IN_A_BOX)]
         label = "<BR/>".join(f'<FONT POINT-SIZE="9" COLOR="{SOFT}">{text(row)}</FONT>' for row in rows)
         graph.node(name, label=f"<{label}>", shape="box", style="filled,rounded", fillcolor=_IDLE, color="#d3d7de")
@@ -91,7 +83,7 @@ def _draw(graph: Drawing, name: str, group: list[PassEffect]) -> None:
         mark = "  not compared"
     time = f"{milliseconds(snapshot.duration_us)} ms" if snapshot.duration_us is not None else ""
     facts = [part for part in (time, *_changes(effect)) if part]
-    rows = [f"<B>{text(_name(effect))}</B>{text(mark)}"]
+    rows = [f"<B>{text(effect.title)}</B>{text(mark)}"]
     if facts:
         rows.append(f'<FONT POINT-SIZE="9">{text("  ·  ".join(facts))}</FONT>')
     largest = ", ".join(f"{operation} {change:+d}" for operation, change in effect.by_operation[:2])
@@ -103,11 +95,6 @@ def _draw(graph: Drawing, name: str, group: list[PassEffect]) -> None:
         tooltip=f"{snapshot.argument} {snapshot.options}".strip() or snapshot.name,
         **style,
     )
-
-
-def _name(effect: PassEffect) -> str:
-    snapshot = effect.snapshot
-    return snapshot.name + (f"#{snapshot.occurrence}" if snapshot.occurrence > 1 else "")
 
 
 def _changes(effect: PassEffect) -> list[str]:

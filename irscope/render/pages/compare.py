@@ -38,7 +38,8 @@ def _comparison(comparison: Comparison) -> str:
     for stage, text_diff in comparison.diffs:
         if not text_diff.is_empty:
             summary = f"{escape(stage)} <small>{escape(text_diff.summary)}</small>"
-            parts.append(f"<details><summary>{summary}</summary>{_side_by_side(text_diff)}</details>")
+            table = f'<table class="diff"><tbody>{"".join(_rows(text_diff))}</tbody></table>'
+            parts.append(f"<details><summary>{summary}</summary>{table}</details>")
     return "\n".join(filter(None, parts))
 
 
@@ -64,10 +65,6 @@ def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) ->
     head = "".join(f"<th>{escape(column)}</th>" for column in columns)
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<h2>{escape(title)}</h2>\n<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def _side_by_side(diff: TextDiff) -> str:
-    return f'<table class="diff"><tbody>{"".join(_rows(diff))}</tbody></table>'
 
 
 def _rows(diff: TextDiff) -> Iterator[str]:

@@ -40,7 +40,7 @@ def facts_of(capture: Capture, costs: Sequence[dict[str, Any]]) -> dict[str, Any
         "grid": launch.grid,
         "autotuning": asdict(launch.autotuning) if launch.autotuning else None,
         "resources": resource_rows(capture),
-        "occupancy": None if occupancy is None else asdict(occupancy) | {"fraction": occupancy.fraction},
+        "occupancy": occupancy and occupancy.as_json(),
         "families": instruction_families(capture),
         "environment": asdict(capture.environment),
         "metadata": list(capture.metadata),

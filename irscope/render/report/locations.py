@@ -2,63 +2,35 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import Any
 
-from irscope.ir.locations.stages import Chain, Frame, TextLocations, read_locations
+from irscope.ir.locations.model import Chain, Frame
+from irscope.ir.locations.stages import capture_locations
 from irscope.model.capture import Capture, stage_named
 
 
-class FrameTable:
-    """Numbers the files, frames and chains of one capture."""
-
-    def __init__(self) -> None:
-        self._files: dict[str, int] = {}
-        self._frames: dict[Frame, int] = {}
-        self._chains: dict[Chain, int] = {}
-
-    def chain(self, chain: Chain) -> int:
-        """The number of a chain."""
-        known = self._chains.get(chain)
-        if known is None:
-            for frame in chain:
-                self._files.setdefault(frame.file, len(self._files))
-                self._frames.setdefault(frame, len(self._frames))
-            known = self._chains[chain] = len(self._chains)
-        return known
-
-    def packed(self) -> dict[str, Any]:
-        """`files`; `frames` as (file, line, column, function, name); `chains` as numbers of frames, innermost first."""
-        return {
-            "files": list(self._files),
-            "frames": [
-                [self._files[frame.file], frame.line, frame.column, frame.function, frame.name]
-                for frame in self._frames
-            ],
-            "chains": [[self._frames[frame] for frame in chain] for chain in self._chains],
-        }
-
-
-def _packed_lines(locations: TextLocations, table: FrameTable) -> list[int]:
-    """The chain of each line, as (chain, lines) again and again; -1 for no chain."""
-    numbers = [table.chain(chain) for chain in locations.chains]
-    runs: list[int] = []
-    for index in locations.by_line:
-        number = numbers[index] if index >= 0 else -1
-        if runs and runs[-2] == number:
-            runs[-1] += 1
-        else:
-            runs += [number, 1]
-    return runs
-
-
 def stage_locations(capture: Capture) -> dict[str, Any]:
-    """The locations of every text stage of a capture: a packed FrameTable, and `stages` with the lines of each."""
-    table = FrameTable()
-    texts = {item.stage: item.data for item in capture.artifacts if isinstance(item.data, str)}
-    stages = {
-        stage: _packed_lines(
-            read_locations(text, stage_named(stage).kind, llir=texts.get("llir"), ptx=texts.get("ptx")), table
-        )
-        for stage, text in texts.items()
+    """The locations of every text stage of a capture.
+
+    `stages`: of each the chain of its lines, as (chain, lines) again and again, -1 for no chain. `files`; `frames` as
+    (file, line, column, function, name); `chains` as numbers of frames, innermost first.
+    """
+    files: dict[str, int] = {}
+    frames: dict[Frame, int] = {}
+    chains: dict[Chain, int] = {}
+    stages: dict[str, list[int]] = {}
+    for stage, text in capture.texts.items():
+        locations = capture_locations(capture, text, stage_named(stage).kind)
+        for frame in (frame for chain in locations.chains for frame in chain):
+            files.setdefault(frame.file, len(files))
+            frames.setdefault(frame, len(frames))
+        numbers = [chains.setdefault(chain, len(chains)) for chain in locations.chains]
+        lines = (numbers[index] if index >= 0 else -1 for index in locations.by_line)
+        stages[stage] = [item for number, run in groupby(lines) for item in (number, sum(1 for _ in run))]
+    return {
+        "stages": stages,
+        "files": list(files),
+        "frames": [[files[one.file], one.line, one.column, one.function, one.name] for one in frames],
+        "chains": [[frames[frame] for frame in chain] for chain in chains],
     }
-    return {"stages": stages, **table.packed()}

@@ -15,9 +15,9 @@ from importlib.resources import files
 
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
-from irscope.render.report.blobs import armored
 from irscope.render.report.payload import Payload
 from irscope.render.report.summary import summary_html
+from irscope.render.report.texts import pack
 
 _POLICY = (
     "default-src 'none'",
@@ -50,7 +50,6 @@ def render_report(captures: Sequence[Capture], *, title: str = "") -> str:
     nonce = base64.b64encode(hashlib.sha256(style.encode()).digest()[:18]).decode()
     scripts = " ".join(f"'{digest}'" for digest in json.loads(_asset("digests.json")).values())
     policy = "; ".join([*_POLICY, f"script-src {scripts} 'wasm-unsafe-eval'", f"style-src 'nonce-{nonce}'"])
-    summaries = "\n".join(summary_html(capture) for capture in captures[:1])
     parts = [
         "<!DOCTYPE html>",
         '<html lang="en">',
@@ -59,15 +58,15 @@ def render_report(captures: Sequence[Capture], *, title: str = "") -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         '<meta name="color-scheme" content="light dark">',
-        f"<title>{escape(_one_line(title))} · irscope</title>",
+        f"<title>{escape(' '.join(title.split()))} · irscope</title>",
         '<link rel="icon" href="data:,">',
         f'<style nonce="{nonce}" id="style">{style}</style>',
         "</head>",
         "<body>",
-        f'<div id="app"><main class="static">{summaries}</main></div>',
+        f'<div id="app"><main class="static">{summary_html(captures[0])}</main></div>',
         f"<noscript><p>{_NO_SCRIPT}</p></noscript>",
-        _data("index", payload.packed_index()),
-        *(_data(f"chunk{number}", chunk) for number, chunk in enumerate(payload.packed_chunks())),
+        _data("index", pack(payload.index)),
+        *(_data(f"chunk{number}", chunk.to_bytes()) for number, chunk in enumerate(payload.chunks)),
         _data("viewer", _asset("viewer.js.deflate")),
         _data("graphs", _asset("graphs.js.deflate")),
         f"<script>{loader}</script>",
@@ -83,8 +82,5 @@ def _asset(name: str) -> bytes:
 
 
 def _data(name: str, data: bytes) -> str:
-    return f'<script type="{_DATA_TYPE}" id="{name}">{armored(data)}</script>'
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    # Base64 has no character that is special to HTML.
+    return f'<script type="{_DATA_TYPE}" id="{name}">{base64.b64encode(data).decode("ascii")}</script>'

@@ -7,12 +7,11 @@ from typing import Any
 
 from irscope import __version__
 from irscope.model.capture import Capture
-from irscope.render.report.blobs import Blobs, pack
 from irscope.render.report.facts import facts_of
 from irscope.render.report.findings import costs_of_layouts
 from irscope.render.report.layouts import packed_layouts
 from irscope.render.report.locations import stage_locations
-from irscope.render.report.texts import TextTable
+from irscope.render.report.texts import Blobs, TextTable
 
 _PAYLOAD_VERSION = 1
 
@@ -23,6 +22,7 @@ class Payload:
     def __init__(self, captures: Sequence[Capture]) -> None:
         self.texts = TextTable()
         self.chunks: list[Blobs] = []
+        """One per capture."""
         self._kernel = ""
         self._twins: dict[tuple[str, str], int] = {}
         rows = [self._capture(capture, number) for number, capture in enumerate(captures)]
@@ -33,25 +33,14 @@ class Payload:
             "texts": self.texts.rows,
         }
 
-    def packed_index(self) -> bytes:
-        """The index, deflated."""
-        return pack(self.index)
-
-    def packed_chunks(self) -> list[bytes]:
-        """The chunks, one per capture."""
-        return [chunk.to_bytes() for chunk in self.chunks]
-
     def _capture(self, capture: Capture, number: int) -> dict[str, Any]:
         blobs = Blobs()
         self.chunks.append(blobs)
         self._kernel = capture.name
         costs = costs_of_layouts(capture)
         row = facts_of(capture, costs)
-        texts = {item.stage: item.data for item in capture.artifacts if isinstance(item.data, str)}
-        first = next(iter(texts), "")
-        last = -1
-        if first:
-            last = self._text(texts[first], number, blobs, "source", [])
+        texts = capture.texts
+        last = self._text(next(iter(texts.values())), number, blobs, "source", []) if texts else -1
         for group in ("mlir", "llvm"):
             self._passes(capture, group, row, number, blobs, last if group == "mlir" else -1)
         for stage in row["stages"]:

@@ -20,7 +20,7 @@ def summary_html(capture: Capture) -> str:
         parts.append(f"<pre>{_text(capture.failure.message)}</pre>")
     parts.append(_table("Compiled", _inputs(capture)))
     parts.append(_table("Resources", _resources(capture)))
-    parts.append(_stage_table(capture))
+    parts.append(_table("Stages", _stages(capture)))
     ran = [item for item in capture.passes() if item.outcome == "ran"]
     changed = sum(1 for item in ran if item.changed)
     parts.append(f"<p>{len(ran)} passes ran, {changed} changed the IR.</p>")
@@ -59,12 +59,7 @@ def _table(title: str, rows: Iterable[tuple[str, object]]) -> str:
     return f"<table><caption>{_text(title)}</caption>{cells}</table>" if cells else ""
 
 
-def _stage_table(capture: Capture) -> str:
-    rows = (
-        (
-            item.stage,
-            f"{len(item.data):,} bytes" if isinstance(item.data, bytes) else f"{item.data.count(chr(10)):,} lines",
-        )
-        for item in capture.artifacts
-    )
-    return _table("Stages", rows)
+def _stages(capture: Capture) -> Iterable[tuple[str, object]]:
+    for item in capture.artifacts:
+        is_text = isinstance(item.data, str)
+        yield item.stage, f"{item.text.count(chr(10)):,} lines" if is_text else f"{len(item.data):,} bytes"

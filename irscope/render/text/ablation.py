@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from irscope.analysis.passes.ablation import COUNT_NAMES, Ablation, SortKey, Variant
 from irscope.render.text.figures import difference as signed
 from irscope.render.text.figures import percent
-from irscope.render.text.tables import display_width, shorten
-from irscope.render.text.terminal import table
+from irscope.render.text.tables import display_width, shorten, table
 
 _TITLES = {
     "instructions": "instructions",
@@ -34,12 +33,7 @@ class Cell:
 
 
 def render_ablation(
-    ablation: Ablation,
-    *,
-    sort: SortKey | None = None,
-    every: bool = False,
-    width: int = 120,
-    color: bool = False,
+    ablation: Ablation, *, sort: SortKey | None = None, every: bool = False, width: int = 120, color: bool = False
 ) -> str:
     """The table. The passes that change nothing are listed below it, or with `every` stand in it too."""
     shown = [variant for variant in ablation.sorted(sort) if every or ablation.changes(variant)]

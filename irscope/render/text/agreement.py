@@ -27,19 +27,8 @@ def render_agreements(
     what that element's own noise allows, above 1 where it is more.
     """
     several = any(count > 1 for _, _, _, count, _ in rows)
-    columns = [
-        "launch",
-        "kernel",
-        "grid",
-        "result",
-        "differing",
-        "max abs",
-        "max rel",
-        "noise",
-        "of noise",
-        "argument",
-        "",
-    ]
+    columns = ["launch", "kernel", "grid", "result", "differing", "max abs", "max rel"]
+    columns += ["noise", "of noise", "argument", ""]
     cells: list[list[object]] = []
     for number, kernel, grid, count, agreement in rows:
         cells.append(

@@ -74,9 +74,9 @@ def bench_json(bench: Bench) -> dict[str, Any]:
         "variants": [
             {
                 "name": row.name,
-                "time": row.timing.as_json() if row.timing is not None else None,
-                "ratio": row.ratio.as_json() if row.ratio is not None else None,
-                "result": row.agreement.as_json() if row.agreement is not None else None,
+                "time": row.timing and row.timing.as_json(),
+                "ratio": row.ratio and row.ratio.as_json(),
+                "result": row.agreement and row.agreement.as_json(),
                 "same_binary": row.same_binary,
                 "bytes_per_s": _per_second(bench.bytes, row.timing),
                 "flops_per_s": _per_second(bench.flops, row.timing),
@@ -91,31 +91,19 @@ def render_bench(bench: Bench, *, width: int | None = None, color: bool = False)
     columns = ["variant", "median", "quartiles", "n", "against the baseline", "result"]
     columns += ["bytes/s", "of copy"] if bench.bytes else []
     columns += ["FLOP/s", "of matmul"] if bench.flops else []
-    rows: list[list[object]] = []
-    for row in bench.rows:
-        rows.append([row.name, *_time_cells(row), _result(row), *_rates(bench, row.timing)])
+    rows = [[row.name, *_time_cells(row), _result(row), *_rates(bench, row.timing)] for row in bench.rows]
     grid = "×".join(map(str, bench.grid)) if bench.grid is not None else "?"
     head = f"{bench.kernel}, launch {bench.launch}, grid {grid}, on {bench.device}\n"
-    details = [
-        f"{row.name}: {row.agreement.detail}"
-        for row in bench.rows
-        if row.agreement is not None and row.agreement.detail
-    ]
-    notes = [*details, *_notes(bench)]
+    notes = [f"{row.name}: {row.agreement.detail}" for row in bench.rows if row.agreement and row.agreement.detail]
+    notes += _notes(bench)
     return head + table(columns, rows, width=width, color=color) + "".join(f"{note}\n" for note in notes)
 
 
 def _time_cells(row: BenchRow) -> list[object]:
     if row.timing is None:
         return ["–", "–", "–", "–"]
-    timing = row.timing
-    ratio = "" if row.ratio is None else row.ratio.text
-    return [
-        f"{_microseconds(timing.median_us)} µs",
-        f"{_microseconds(timing.low_us)} to {_microseconds(timing.high_us)}",
-        timing.count,
-        ratio,
-    ]
+    median, low, high = map(_microseconds, (row.timing.median_us, row.timing.low_us, row.timing.high_us))
+    return [f"{median} µs", f"{low} to {high}", row.timing.count, row.ratio.text if row.ratio else ""]
 
 
 def _microseconds(value: float) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from irscope.analysis.passes.bisected import Bisection, Step
 from irscope.plan import PassPlan
 from irscope.render.text.diff import render_unified
-from irscope.render.text.terminal import table
+from irscope.render.text.tables import table
 
 
 def bisection_text(found: Bisection, *, context: int = 3, width: int = 120, color: bool = False) -> str:

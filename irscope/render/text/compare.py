@@ -9,10 +9,10 @@ from typing import Any
 
 from irscope.analysis.diff.captures import Change, Comparison
 from irscope.analysis.diff.entries import TextDiff
-from irscope.render.text.diff import render_side_by_side, render_unified
+from irscope.analysis.diff.schedule import ScheduleDiff
+from irscope.render.text.diff import render_diff
 from irscope.render.text.figures import difference, milliseconds, resource_title, resource_value
-from irscope.render.text.schedule import render_schedule, schedule_note
-from irscope.render.text.terminal import table, visible
+from irscope.render.text.tables import table, visible
 
 _LARGEST = 6
 _LINES = 12
@@ -40,7 +40,7 @@ def render_comparison(
     parts += _line_table(comparison)
     parts += _pass_table(comparison, width, color)
     if schedule:
-        parts.append(render_schedule(comparison.schedule, width=width, color=color))
+        parts.append(_schedule(comparison.schedule, width=width, color=color))
     if not stat:
         for stage in stages:
             parts.append(_stage_diff(comparison, stage, width, color, side_by_side, context))
@@ -51,19 +51,16 @@ def _header(comparison: Comparison) -> str:
     left, right = comparison.left, comparison.right
     names = [visible(f"{one.id[:8]} {one.name} {one.target}") for one in (left, right)]
     lines = [f"--- {names[0]}", f"+++ {names[1]}"]
-    if comparison.differences:
-        width = max(len(change.name) for change in comparison.differences)
-        lines += [
-            f"  {visible(change.name):<{width}}  {_value(change.left)} → {_value(change.right)}"
-            for change in comparison.differences
-        ]
-    else:
+    width = max((len(change.name) for change in comparison.differences), default=0)
+    for change in comparison.differences:
+        lines.append(f"  {visible(change.name):<{width}}  {_value(change.left)} → {_value(change.right)}")
+    if not comparison.differences:
         lines.append("  nothing that went in differs")
     if comparison.is_empty:
         lines.append("  every stage is the same")
     sass = next((stage.state for stage in comparison.stages if stage.stage == "sass"), "")
     if sass == "same" and comparison.schedule is not None and not comparison.schedule.is_empty:
-        lines.append(f"  sass: {schedule_note(comparison.schedule)}")
+        lines.append(f"  sass: {_schedule_note(comparison.schedule)}")
     return "\n".join(lines) + "\n"
 
 
@@ -75,18 +72,11 @@ def _stage_table(comparison: Comparison, width: int, color: bool) -> str:
     rows: list[list[str]] = []
     for stage in comparison.stages:
         before, after = stage.operations
-        largest = ", ".join(
-            f"{change.name} {change.difference:+.0f}" for change in stage.largest[:_LARGEST] if change.difference
-        )
+        operations = str(before or "") if before == after else f"{before} → {after} ({after - before:+d})"
+        changed = [f"{one.name} {one.difference:+.0f}" for one in stage.largest[:_LARGEST] if one.difference]
         more = len(stage.largest) - _LARGEST
-        operations = (
-            ""
-            if not before and not after
-            else (f"{before}" if before == after else f"{before} → {after} ({after - before:+d})")
-        )
-        rows.append(
-            [stage.stage, stage.state, operations, largest + (f", {more} more" if more > 0 else "") or stage.summary]
-        )
+        changed += [f"{more} more"] if more > 0 else []
+        rows.append([stage.stage, stage.state, operations, ", ".join(changed) or stage.summary])
     return table(["stage", "", "operations", "largest changes"], rows, width=width, color=color)
 
 
@@ -133,17 +123,15 @@ def _pass_table(comparison: Comparison, width: int, color: bool) -> list[str]:
     if not one_sided and (comparison.is_empty or all(row.left_us == row.right_us for row in rows)):
         return []
     both = sorted(
-        (row for row in rows if row not in one_sided),
-        key=lambda row: -abs((row.right_us or 0) - (row.left_us or 0)),
+        (row for row in rows if row not in one_sided), key=lambda row: -abs((row.right_us or 0) - (row.left_us or 0))
     )
     cells = [
         [row.label, _time(row.left_us, row.outcome[0]), "→", _time(row.right_us, row.outcome[1])]
         for row in (one_sided if comparison.is_empty else one_sided + both)[:_PASSES]
     ]
-    if comparison.is_empty:
-        return [table(["passes, ms", "before", "", "after"], cells, width=width, color=color)]
-    totals = [sum(row.left_us or 0 for row in rows), sum(row.right_us or 0 for row in rows)]
-    cells.append([f"all {len(rows)}", milliseconds(totals[0]), "→", milliseconds(totals[1])])
+    if not comparison.is_empty:
+        totals = [sum(row.left_us or 0 for row in rows), sum(row.right_us or 0 for row in rows)]
+        cells.append([f"all {len(rows)}", milliseconds(totals[0]), "→", milliseconds(totals[1])])
     return [table(["passes, ms", "before", "", "after"], cells, width=width, color=color)]
 
 
@@ -157,11 +145,34 @@ def _stage_diff(comparison: Comparison, stage: str, width: int, color: bool, sid
     title = f"diff of {stage}"
     if text_diff is None or text_diff.is_empty:
         return f"{title}: no difference but names and numbers\n" if text_diff is not None else f"{title}: none\n"
-    if side_by_side:
-        body = render_side_by_side(text_diff, width=width, color=color, context=context)
-    else:
-        body = render_unified(text_diff, color=color, context=context)
+    body = render_diff(text_diff, side_by_side=side_by_side, width=width, color=color, context=context)
     return f"{title}: {text_diff.summary}\n{body}"
+
+
+def _schedule_note(schedule: ScheduleDiff) -> str:
+    """One line for where nothing but the schedule differs."""
+    return f"the same instructions; the schedule differs in {len(schedule.changes)}: --schedule shows it"
+
+
+def _schedule(schedule: ScheduleDiff | None, *, width: int, color: bool) -> str:
+    """The instructions whose schedule differs, one row each."""
+    if schedule is None:
+        return "schedule of sass: not on both sides\n"
+    count = len(schedule.changes)
+    unpaired = f"; {schedule.unpaired} instructions are on one side only" if schedule.unpaired else ""
+    title = f"schedule of sass: {count or 'none'} of {schedule.compared} instructions differ{unpaired}"
+    if not count:
+        return f"{title}\n"
+    rows = [
+        [
+            f"{change.left_offset:04x}",
+            f"{change.right_offset:04x}",
+            ", ".join(f"{field.name} {field.left} → {field.right}" for field in change.fields),
+            visible(change.text),
+        ]
+        for change in schedule.changes
+    ]
+    return f"{title}\n" + table(["left", "right", "schedule", "instruction"], rows, width=width, color=color)
 
 
 def comparison_json(comparison: Comparison, stages: Sequence[str]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 
 from irscope.analysis.diff.entries import DiffEntry, DiffOp, TextDiff
 from irscope.analysis.diff.marks import Span
@@ -73,6 +74,13 @@ def render_unified(
     return "\n".join(lines) + "\n"
 
 
+def render_diff(diff: TextDiff, *, side_by_side: bool, width: int = 120, color: bool = False, context: int = 3) -> str:
+    """The diff side by side, or unified."""
+    if side_by_side:
+        return render_side_by_side(diff, width=width, color=color, context=context)
+    return render_unified(diff, color=color, context=context)
+
+
 def _unified_row(diff: TextDiff, row: _DiffRow, painter: _Painter) -> Iterator[str]:
     left = masked(diff.left_lines[row.left]) if row.left >= 0 else ""
     right = masked(diff.right_lines[row.right]) if row.right >= 0 else ""
@@ -88,8 +96,8 @@ def _unified_row(diff: TextDiff, row: _DiffRow, painter: _Painter) -> Iterator[s
         note = f"  // moved {way} line {numbers[row.partner]}"
         yield painter.paint(f"{sign} {text}", "moved") + painter.paint(note, "faint")
     elif painter.color:
-        yield painter.marked(f"- {left}", _shifted(row.left_marks, 2), "removed")
-        yield painter.marked(f"+ {right}", _shifted(row.right_marks, 2), "added")
+        yield painter.marked(left, row.left_marks, "removed", "- ")
+        yield painter.marked(right, row.right_marks, "added", "+ ")
     else:
         yield f"! {_merged(left, right, row.left_marks, row.right_marks)}"
 
@@ -179,9 +187,9 @@ def diff_rows(diff: TextDiff, context: int, rewired: bool, fewest: int = 1) -> I
             head, tail = context if index else 0, context if index < last else 0
             yield from _context(entry, head, tail, fewest)
         elif entry.is_rewired and not rewired:
-            before = diff.entries[index - 1] if index else None
-            if before is None or not before.is_rewired:
-                yield Fold(_rewired_run(diff, index), "that only read an equal value from elsewhere")
+            if not index or not diff.entries[index - 1].is_rewired:
+                run = takewhile(lambda one: one.is_rewired, diff.entries[index:])
+                yield Fold(sum(1 for _ in run), "that only read an equal value from elsewhere")
         elif entry.op == "changed":
             left_marks, right_marks = diff.marks(entry)
             yield _DiffRow("changed", entry.left.start, entry.right.start, left_marks, right_marks)
@@ -191,13 +199,6 @@ def diff_rows(diff: TextDiff, context: int, rewired: bool, fewest: int = 1) -> I
                 yield _DiffRow(entry.op, line, -1, partner=next(partners, -1))
             for line in entry.right:
                 yield _DiffRow(entry.op, -1, line, partner=next(partners, -1))
-
-
-def _rewired_run(diff: TextDiff, index: int) -> int:
-    count = 0
-    while index + count < len(diff.entries) and diff.entries[index + count].is_rewired:
-        count += 1
-    return count
 
 
 def _context(entry: DiffEntry, head: int, tail: int, fewest: int) -> Iterator[_DiffRow | Fold]:
@@ -210,10 +211,6 @@ def _context(entry: DiffEntry, head: int, tail: int, fewest: int) -> Iterator[_D
             yield Fold(hidden, "equal")
 
 
-def _shifted(marks: tuple[Span, ...], by: int) -> tuple[Span, ...]:
-    return tuple((start + by, end + by) for start, end in marks)
-
-
 class _Painter:
     """Puts terminal colours around text, or nothing."""
 
@@ -223,11 +220,11 @@ class _Painter:
     def paint(self, text: str, style: str) -> str:
         return f"{_STYLES[style]}{text}{_RESET}" if self.color and style else text
 
-    def marked(self, text: str, marks: tuple[Span, ...], style: str) -> str:
-        """A text in one style, with some spans reversed."""
+    def marked(self, text: str, marks: tuple[Span, ...], style: str, sign: str = "") -> str:
+        """A text in one style behind its sign, with some spans reversed."""
         if not self.color or not style:
-            return text
-        parts: list[str] = []
+            return sign + text
+        parts = [sign]
         at = 0
         for start, end in marks:
             parts += [text[at:start], _STYLES["mark"], text[start:end], _STYLES["unmark"]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ from irscope.analysis.resources.metrics import family_rank
 from irscope.analysis.source.blocks import function_blocks
 from irscope.analysis.source.map import SourceMap, StageCount, StageMap
 from irscope.ir.locations.model import text_lines
-from irscope.ir.locations.stages import strip_locations
+from irscope.ir.locations.strip import strip_locations
 from irscope.ir.locations.user import is_library
 from irscope.model.capture import Capture, stage_named
 from irscope.render.text.tables import display_width, shorten, visible
@@ -58,30 +59,17 @@ def source_blocks(capture: Capture, found: SourceMap, only: Collection[Line] | N
     blocks: list[Block] = []
     for file, lines in lines_of.items():
         text = texts.get(file, "")
-        rows = text.split("\n")
-        spans = [(line, line) for line in lines] if only is not None else function_blocks(text, lines)
+        rows = dict(enumerate(text.split("\n"), 1))
+        spans = function_blocks(text, lines) if only is None else []
         for first, last in spans or [(line, line) for line in lines]:
-            numbers = range(first, last + 1)
-            blocks.append(
-                Block(
-                    file,
-                    tuple(
-                        _Row(number, rows[number - 1] if number <= len(rows) else "", _counts(found, file, number))
-                        for number in numbers
-                    ),
-                )
-            )
+            counts = {
+                line: found.counts(file, line) if (file, line) in found.places_of_line else ()
+                for line in range(first, last + 1)
+            }
+            blocks.append(Block(file, tuple(_Row(line, rows.get(line, ""), own) for line, own in counts.items())))
     kernel = capture.launch.kernel
-    blocks.sort(key=lambda block: not (block.file == kernel.file and _holds(block, kernel.line)))
+    blocks.sort(key=lambda one: one.file != kernel.file or all(row.line != kernel.line for row in one.rows))
     return blocks
-
-
-def _holds(block: Block, line: int) -> bool:
-    return bool(block.rows) and block.rows[0].line <= line <= block.rows[-1].line
-
-
-def _counts(found: SourceMap, file: str, line: int) -> tuple[StageCount, ...]:
-    return found.counts(file, line) if (file, line) in found.places_of_line else ()
 
 
 def render_table(
@@ -161,14 +149,12 @@ def kinds_text(counts: Sequence[StageCount], limit: int = _KINDS) -> str:
 
 def _footer(found: SourceMap) -> list[str]:
     lines: list[str] = []
-    library = library_lines(found)
-    if library:
+    if library := library_lines(found):
         lines.extend(["", "Triton's own lines, counted above for the line that called them:"])
         for (file, line), stages in library.items():
             counts = ", ".join(f"{stage} {number}" for stage, number in stages.items())
             lines.append(f"  {short_name(file)}:{line}  {counts}")
-    missing = without_location(found)
-    if missing:
+    if missing := without_location(found):
         lines.extend(["", f"without a location: {', '.join(f'{stage} {number}' for stage, number in missing.items())}"])
     return lines
 
@@ -241,7 +227,7 @@ def render_interleaved(
             for number in operations:
                 text = strip_locations(shown[number - 1], kind).strip()
                 note = _note(found, the_map, number)
-                body = highlight_stage(text, kind, color=True) if color else visible(text)
+                body = highlight_stage(text, kind) if color else visible(text)
                 lines.append(f"{number:13}  {body}{_paint(_DIM, note, color)}".rstrip())
     nowhere = [line for line in the_map.operations.lines if not the_map.locations.chain_at(line)]
     if nowhere and only is None:
@@ -286,3 +272,64 @@ def _python(text: str) -> str:
     modules: Any = (lexers, formatters)
     lexer = modules[0].PythonLexer(stripnl=False, ensurenl=False)
     return str(highlight(text, lexer, modules[1].Terminal256Formatter(style="default")))
+
+
+def counts_json(capture: Capture, found: SourceMap, only: Collection[Line] | None = None) -> dict[str, Any]:
+    """For each line of Python that something comes from, the counts at each stage."""
+    rows = [
+        {
+            "file": block.file,
+            "line": row.line,
+            "text": row.text,
+            "stages": {one.stage: _count_json(one) for one in row.counts},
+        }
+        for block in source_blocks(capture, found, only)
+        for row in block.rows
+        if row.counts
+    ]
+    return {
+        "id": capture.id,
+        "kernel": capture.name,
+        "target": str(capture.target),
+        "file": found.kernel_file,
+        "lines": rows,
+        "library": [
+            {"file": file, "line": line, "stages": counts} for (file, line), counts in library_lines(found).items()
+        ],
+        "without_location": without_location(found),
+    }
+
+
+def _count_json(count: StageCount) -> dict[str, Any]:
+    row: dict[str, Any] = {"own": count.own, "called": count.called, "kinds": dict(count.kinds)}
+    return row | ({} if count.live_registers is None else {"live_registers": count.live_registers})
+
+
+def operations_json(
+    found: SourceMap, stage: str, only: Collection[Line] | None = None, pattern: re.Pattern[str] | None = None
+) -> list[dict[str, Any]]:
+    """The operations of one stage, each with its whole chain of calls."""
+    the_map = found.stage(stage)
+    operations = the_map.operations
+    wanted = set(operations.matching(pattern)) if pattern is not None else None
+    rows: list[dict[str, Any]] = []
+    for index, number in enumerate(operations.lines):
+        places = [found.places[place] for place in the_map.places_at(number)]
+        if (wanted is not None and index not in wanted) or (
+            only is not None and not any(frame in only for place in places for frame in place)
+        ):
+            continue
+        row: dict[str, Any] = {
+            "text_line": number,
+            "operation": operations.full_names[operations.names[index]],
+            "kind": operations.kind_names[operations.kinds[index]],
+            "chain": [
+                {"file": frame.file, "line": frame.line, "column": frame.column}
+                for frame in the_map.locations.chain_at(number)
+            ],
+            "python": [[{"file": file, "line": line} for file, line in place] for place in places],
+        }
+        if operations.live:
+            row["live_registers"] = operations.live[index]
+        rows.append(row)
+    return rows

@@ -100,9 +100,7 @@ def _character_width(character: str) -> int:
 
 
 def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    return visible(str(value)).replace("\n", " ").replace("\t", " ")
+    return "" if value is None else visible(str(value)).replace("\n", " ").replace("\t", " ")
 
 
 def _is_numeric(column: Sequence[str]) -> bool:

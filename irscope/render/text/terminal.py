@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import signal
-import sys
 from collections.abc import Mapping
 from typing import TextIO
 
@@ -15,9 +14,7 @@ from pygments.token import Comment, Keyword, Name, Number, String
 from irscope.interruption import Interrupted
 from irscope.model.capture import StageKind
 from irscope.render.highlight.grammars import GRAMMARS, TokenType
-from irscope.render.text.tables import table, visible
-
-__all__ = ["PALETTE", "color_of", "harmless", "highlight", "page", "table", "use_color", "visible"]
+from irscope.render.text.tables import visible
 
 PALETTE: dict[TokenType, int] = {
     Comment: 243,
@@ -58,21 +55,8 @@ def color_of(token: TokenType) -> int | None:
     return None
 
 
-def highlight(text: str, kind: StageKind, *, color: bool | None = None) -> str:
-    """The text of a stage in colours.
-
-    Args:
-        text: what to show.
-        kind: the language it is in; a binary's has no colours.
-        color: whether to colour; None asks `use_color` about stdout.
-
-    Returns the text itself, byte for byte, without colours. With colours, a control character that would
-    reach the terminal is made visible instead.
-    """
-    if color is None:
-        color = use_color(sys.stdout, os.environ)
-    if not color:
-        return text
+def highlight(text: str, kind: StageKind) -> str:
+    """The text of a stage in colours, its control characters made visible; a binary's has no colours."""
     grammar = GRAMMARS[kind]
     starts = [f"\x1b[38;5;{number}m" if number is not None else "" for number in map(color_of, grammar.types)]
 
@@ -98,25 +82,24 @@ def use_color(stream: TextIO, environ: Mapping[str, str]) -> bool:
     return _is_terminal(stream) and environ.get("TERM") != "dumb"
 
 
-def page(text: str, stream: TextIO | None = None, environ: Mapping[str, str] | None = None) -> None:
+def page(text: str, stream: TextIO, environ: Mapping[str, str] | None = None) -> None:
     """Write a text to a stream: as it is, or, where that is a terminal, through a pager and with no control characters.
 
     The pager is `$IRSCOPE_PAGER`, else `$PAGER`, else `less -FRX`; an empty one or `cat` is none, `TERM=dumb` has
     none, and one that cannot be started is passed over. A reader that goes away early (`| head`, `q` in the pager) is
     no error.
     """
-    out: TextIO = sys.stdout if stream is None else stream
     environ = os.environ if environ is None else environ
-    if _is_terminal(out):
+    if _is_terminal(stream):
         text = harmless(text if text.endswith("\n") or not text else f"{text}\n")
         command = _pager(environ)
-        if command and _paged(text, command, out, environ):
+        if command and _paged(text, command, stream, environ):
             return
     try:
-        out.write(text)
-        out.flush()
+        stream.write(text)
+        stream.flush()
     except BrokenPipeError:
-        _hush(out)
+        _hush(stream)
 
 
 def harmless(text: str) -> str:

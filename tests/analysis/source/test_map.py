@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irscope.analysis.source.blocks import function_blocks
-from irscope.analysis.source.map import SourceMap, source_map
+from irscope.analysis.source.map import SourceMap, StageMap, source_map
 from irscope.analysis.source.operations import read_stage_operations
 from irscope.errors import StageNotFound
 from irscope.ir.asm.reader import read_functions
 from irscope.ir.body.counts import operation_counts
-from irscope.ir.locations.stages import Frame
+from irscope.ir.locations.model import Frame
 from irscope.ir.locations.user import is_library, place_of
 from irscope.model.capture import Capture, StageKind, stage_named
 from irscope.render.report.locations import stage_locations
@@ -26,8 +27,14 @@ CUDA, HIP = "cuda:90", "hip:gfx942"
 STORED = [("chains", CUDA), ("chains", HIP), ("product", CUDA), ("product", HIP), ("twice", CUDA)]
 
 
+def lines_at(stage: StageMap, places: Iterable[int]) -> tuple[int, ...]:
+    """The text lines that come from one of some places, 1-based."""
+    count = len(stage.locations.by_line)
+    return tuple(number for number in range(1, count + 1) if not set(stage.places_at(number)).isdisjoint(places))
+
+
 def counterparts(found: SourceMap, stage: str, line: int, other: str) -> tuple[int, ...]:
-    return found.stage(other).lines_at(set(found.stage(stage).places_at(line)))
+    return lines_at(found.stage(other), found.stage(stage).places_at(line))
 
 
 def shown(place: tuple[tuple[str, int], ...]) -> str:
@@ -279,8 +286,8 @@ def check_operations(stage: str, text: str) -> None:
 def test_two_calls_of_a_library_function_share_nothing() -> None:
     found = source_map(stored("twice", CUDA))
     for stage in found.stages:
-        near = set(found.text_lines(stage.stage, found.kernel_file, {52}))
-        far = set(found.text_lines(stage.stage, found.kernel_file, {54}))
+        near = set(lines_at(stage, found.places_of_line[found.kernel_file, 52]))
+        far = set(lines_at(stage, found.places_of_line[found.kernel_file, 54]))
         assert near, stage.stage
         assert far, stage.stage
         assert not near & far, stage.stage
@@ -308,7 +315,7 @@ def test_a_pattern_finds_operations_by_text_name_and_family() -> None:
 
 
 def test_the_map_is_smaller_than_the_locations() -> None:
-    from irscope.ir.locations.stages import strip_locations
+    from irscope.ir.locations.strip import strip_locations
 
     capture = stored("chains", CUDA)
     size = len(json.dumps(stage_locations(capture), separators=(",", ":")))

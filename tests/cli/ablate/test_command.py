@@ -21,7 +21,7 @@ from irscope.errors import DeviceFault
 from irscope.model.capture import Capture
 from irscope.plan import PassPlan
 from irscope.record.gpu import session as gpu_session
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import RecordRequest
 from irscope.store.file import load
 from irscope.store.recent import CaptureStore
 from irscope.store.shelf import StoredCaptures
@@ -30,6 +30,7 @@ from tests.cli.product import KERNELS, ROOT, Run
 pytestmark = pytest.mark.triton
 
 
+@pytest.mark.newest
 def test_each_pass_of_ttgir_in_one_table(irscope: Run, product: Capture) -> None:
     code, out, err = irscope("ablate", "last", "--json", "--jobs", 2)
     assert code == 0

@@ -17,7 +17,7 @@ from irscope.device.measurement import Agreement, Ratio, Timing
 from irscope.model.capture import Capture
 from irscope.plan import PassPlan
 from irscope.record.gpu import session as gpu_session
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import RecordRequest
 from irscope.store.file import save
 from irscope.store.recent import CaptureStore
 from irscope.store.shelf import StoredCaptures
@@ -32,6 +32,7 @@ def found(irscope: Run, *arguments: object) -> dict[str, object]:
     return json.loads(out)
 
 
+@pytest.mark.newest
 @pytest.mark.triton
 def test_the_pass_that_makes_copies_asynchronous(irscope: Run, product: Capture) -> None:
     data = found(irscope, "last", "--stage", "ttgir", "--check", f"{SHOW} ptx | grep -q cp.async")

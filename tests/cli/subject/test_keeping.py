@@ -93,15 +93,17 @@ def test_what_is_imported_is_shown(tmp_path: Path) -> None:
         ("passes", *AXPY),
         ("diff", SOFTMAX, "--disable-pass", "combine"),
         ("ablate", SOFTMAX, "--pass", "combine", "--no-gpu"),
+        ("ablate", *AXPY, "--pass", "combine"),
         ("bisect", SOFTMAX, "--check-regs", "25", "--stage", "ttgir"),
     ],
-    ids=["dump", "passes", "diff", "ablate", "bisect"],
+    ids=["dump", "passes", "diff", "ablate", "ablate-recorded", "bisect"],
 )
 def test_what_is_recorded_is_shown(tmp_path: Path, words: tuple[str | Path, ...]) -> None:
     done = without_home(tmp_path, *words, *(() if SOFTMAX in words else ("--target", "cuda:90")))
     assert done.returncode == 0
     assert done.stdout
     assert done.stderr.count(NOT_KEPT) == 1
+    assert ("is not among the captures that were recorded here" in done.stderr) == (SOFTMAX in words)
 
 
 @pytest.fixture

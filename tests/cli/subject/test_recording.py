@@ -14,7 +14,7 @@ from irscope.cli.subject.recording import recorded, recording_options
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
 from irscope.record.process.codec import MessageReader, frame_of
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import RecordRequest
 
 OTHER = {
     "arguments": ("x", "-y"),
@@ -80,7 +80,7 @@ def test_every_option_arrives(tmp_path: Path) -> None:
 
 
 def test_the_defaults_are_those_of_the_value() -> None:
-    assert asked_by([]) == recording_options({}) == RecordingOptions()
+    assert asked_by([]) == recording_options() == RecordingOptions()
 
 
 def test_they_stand_where_the_command_has_them() -> None:

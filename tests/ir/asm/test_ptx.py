@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irscope.ir.asm.instructions import Label, join_instruction, split_operands
+from irscope.ir.asm.instructions import Instruction, Label, split_operands
 from irscope.ir.asm.opcodes import classify
 from irscope.ir.asm.ptx import parse_ptx
 
@@ -106,7 +106,7 @@ operand = st.sampled_from(["%r1", "{%r1, %r2}", "[%rd1 + 0]", "-1", "desc[UR4][R
 
 @given(st.lists(operand, max_size=6).map(tuple))
 def test_operands_split_as_they_were_joined(operands: tuple[str, ...]) -> None:
-    text = join_instruction("@%p1", "op.b32", operands)
+    text = Instruction("op.b32", operands, "@%p1").text
     assert split_operands(text.removeprefix("@%p1 op.b32")) == operands
 
 

@@ -24,7 +24,7 @@ from irscope.ir.asm.sass import (
 )
 from irscope.ir.asm.sass_reader import parse_sass
 from irscope.ir.locations.model import Frame
-from irscope.ir.locations.stages import read_sass
+from irscope.ir.locations.sass import read_sass
 
 DATA = Path(__file__).parents[2] / "data" / "asm"
 LISTINGS = sorted(path.name for path in DATA.glob("*.nvdisasm.txt"))

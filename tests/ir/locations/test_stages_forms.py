@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from irscope.ir.locations.stages import MAX_FRAMES, Frame, read_locations
+from irscope.ir.locations.model import MAX_FRAMES, Frame
+from irscope.ir.locations.stages import read_locations
 from irscope.model.capture import StageKind
 
 DATA = Path(__file__).parents[2] / "data" / "locations"

@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irscope.ir.locations.stages import TextLocations, filter_lines, lines_selected, read_locations, strip_locations
+from irscope.ir.locations.filter import filter_lines
+from irscope.ir.locations.stages import TextLocations, lines_selected, read_locations
+from irscope.ir.locations.strip import strip_locations
 from irscope.model.capture import StageKind, stage_named
 
 DATA = Path(__file__).parents[2] / "data" / "locations"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import irscope
-from irscope.ir.locations.stages import strip_locations
+from irscope.ir.locations.strip import strip_locations
 from irscope.ir.logs.dump_names import builder_name
 from irscope.model.capture import PassSnapshot
 

@@ -20,7 +20,7 @@ from irscope.ir.asm.resources import parse_ptxas_log, read_resources
 from irscope.ir.asm.sass import format_sass
 from irscope.ir.asm.sass_reader import parse_sass
 from irscope.model.capture import Resources
-from irscope.record.binaries.disassembly import Disassembly, disassemble
+from irscope.record.binaries.disassembly import Disassembly
 
 DATA = Path(__file__).parents[2] / "data" / "asm"
 CUBIN = (DATA / "softmax_90.cubin").read_bytes()
@@ -88,7 +88,7 @@ def test_a_missing_program_is_no_crash(tool: Path | None) -> None:
     running = Disassembly(CUBIN, tool)
     assert running.done()
     assert running.result() is None
-    assert disassemble(CUBIN, tool) is None
+    assert Disassembly(CUBIN, tool).result() is None
 
 
 def test_closing_ends_the_processes_and_removes_their_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from irscope.model.capture import Artifact, Capture, Failure, Target
 from irscope.plan import PassPlan
 from irscope.record.gpu.script import ScriptCheck, check_script_on_device
 from irscope.record.gpu.session import DeviceSession, device_session
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import RecordRequest
 
 FAKE = Path(__file__).parents[1] / "device" / "fake_child.py"
 REQUEST = RecordRequest(mode="script", path="kernels.py")
@@ -165,7 +165,9 @@ def checked(interpreter: str, monkeypatch: pytest.MonkeyPatch, scenario: str) ->
 def test_a_script_that_is_well(interpreter: str, monkeypatch: pytest.MonkeyPatch, starts) -> None:
     found = checked(interpreter, monkeypatch, "")
     assert found.passes
-    assert [(row.launch, row.count, row.kernel, row.grid) for row in found.launches] == [(1, 1, "kernel", (3, 2, 1))]
+    assert [(row.where.launch, row.where.count, row.where.kernel, row.where.grid) for row in found.launches] == [
+        (1, 1, "kernel", (3, 2, 1))
+    ]
     assert [capture.name for capture in found.captures] == ["kernel"]
     assert starts() == [{"kind": "CheckScript", "launch": None}]
 
@@ -197,7 +199,12 @@ def test_a_script_that_is_not(
     found = checked(interpreter, monkeypatch, scenario)
     assert not found.passes
     (row,) = found.launches
-    assert (row.kernel, row.agreement.verdict, row.agreement.detail, found.ended) == ("kernel", verdict, detail, ended)
+    assert (row.where.kernel, row.agreement.verdict, row.agreement.detail, found.ended) == (
+        "kernel",
+        verdict,
+        detail,
+        ended,
+    )
     if scenario == "script-fails":
         assert found.script_end is not None
         assert found.script_end.message == "AssertionError: wrong"

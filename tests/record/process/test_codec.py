@@ -13,17 +13,21 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import pytest
 
 from irscope.errors import RecordingError
+from irscope.model.capture import PassSnapshot
 from irscope.record.gpu.messages import COMMANDS, DEVICE_EVENTS
+from irscope.record.layouts.messages import Message, Question
 from irscope.record.process.child import MessageStream
 from irscope.record.process.codec import MessageError, MessageReader, MessageWriter, frame_of
 from irscope.record.process.events import EVENTS, Note, PassEnded, ScriptEnd, SourceRead
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import RecordRequest
 from irscope.record.process.session import record_request
 from irscope.record.variants import messages as pool_messages
 from tests.record.telling_child import telling_child
 
 MESSAGES = tuple(
-    dict.fromkeys((*DEVICE_EVENTS, *COMMANDS, *pool_messages.COMMANDS, *pool_messages.ANSWERS, RecordRequest))
+    dict.fromkeys(
+        (*DEVICE_EVENTS, *COMMANDS, *pool_messages.COMMANDS, *pool_messages.ANSWERS, Question, Message, RecordRequest)
+    )
 )
 SAMPLES: dict[Any, Any] = {
     bool: True,
@@ -151,7 +155,7 @@ def test_a_stream_ends_where_its_writer_does() -> None:
     sink = MessageWriter(write_end)
     assert stream.read(0) == []
     sink(ScriptEnd(3, "it failed"))
-    sink(PassEnded(0, 1, "ttir", "cse", 1, data="module {}"))
+    sink(PassEnded(0, PassSnapshot(1, "ttir", "cse", 1), data="module {}"))
     assert [type(event) for event in stream.read(1)] == [ScriptEnd, PassEnded]
     os.close(write_end)
     assert stream.read(1) == []

@@ -21,7 +21,7 @@ from irscope.__main__ import run as run_irscope
 from irscope.cli.subject.keeping import kept_captures
 from irscope.errors import CaptureNotFound
 from irscope.model.capture import Capture
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import RecordRequest
 from irscope.record.process.session import Recording, record_request
 from irscope.store import file as store
 from irscope.store import recent, shelf

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("triton", reason="it records, and Triton is not installed")
 pytestmark = [pytest.mark.triton, pytest.mark.newest]
 
-from irscope.record.process.request import RecordRequest  # noqa: E402
+from irscope.record.process.requests import RecordRequest  # noqa: E402
 from irscope.record.process.session import record_request  # noqa: E402
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "children.py"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from irscope.record.process.assembler_errors import assembler_message, unreadable_llvm
-from irscope.record.process.diagnosis import told
+from irscope.record.process.diagnosis import with_diagnostics
 
 PTX = """//
 .visible .entry k()
@@ -45,7 +45,7 @@ PTX = """//
     ],
 )
 def test_the_telling_lines_come_first(diagnostics: str, telling: str) -> None:
-    message = told("PassManager::run failed", diagnostics)
+    message = with_diagnostics("PassManager::run failed", diagnostics)
     assert message.endswith("PassManager::run failed")
     assert telling in message
     assert telling or message == "PassManager::run failed"
@@ -53,7 +53,9 @@ def test_the_telling_lines_come_first(diagnostics: str, telling: str) -> None:
 
 
 def test_an_assertion_comes_before_the_errors_that_follow_from_it() -> None:
-    message = told("no", "k.py:1:1: error: first\npython: /a/B.cpp:2: f(): Assertion `x' failed.\nLLVM ERROR: last")
+    message = with_diagnostics(
+        "no", "k.py:1:1: error: first\npython: /a/B.cpp:2: f(): Assertion `x' failed.\nLLVM ERROR: last"
+    )
     assert message.splitlines() == [
         "Assertion `x' failed (B.cpp:2, f)",
         "k.py:1:1: error: first",

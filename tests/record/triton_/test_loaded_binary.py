@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from irscope.record.triton.loaded_binary import BinaryUse, binary_use
+from irscope.record.triton.loaded_binary import binary_use
 from tests.record.binaries.test_disassembly import usage_of
 
 
@@ -30,19 +30,19 @@ def test_against_the_vendors_tools(target: str, block: int, tmp_path: Path) -> N
             src, target=triton_api.gpu_target(Target.parse(target)), options={"num_warps": 1}
         )
     binary = kernel.asm["cubin" if "cubin" in kernel.asm else "hsaco"]
-    use = binary_use(binary, kernel.name)
+    registers, spills = binary_use(binary, kernel.name)
     if "cubin" in kernel.asm:
         path = tmp_path / "sample.cubin"
         path.write_bytes(binary)
         command = [triton_api.nvidia_tools()["cuobjdump"], "-res-usage", path]
         expected = usage_of(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-        assert (use.registers, use.spills * 4) == (expected["REG"], expected["STACK"])
-        assert (use.spills > 0) == (block == 64)
+        assert (registers, spills * 4) == (expected["REG"], expected["STACK"])
+        assert (spills > 0) == (block == 64)
     else:
         found = dict(re.findall(r"\.(vgpr_count|vgpr_spill_count): +(\d+)", kernel.asm["amdgcn"]))
-        assert (use.registers, use.spills) == (int(found["vgpr_count"]), int(found["vgpr_spill_count"]))
+        assert (registers, spills) == (int(found["vgpr_count"]), int(found["vgpr_spill_count"]))
 
 
 @pytest.mark.parametrize("data", [b"", b"\x7fELF", b"\x7fELF\x02\x01" + bytes(200), b".vgpr_count"])
 def test_what_cannot_be_read_gives_stand_ins(data: bytes) -> None:
-    assert binary_use(data, "kernel") == BinaryUse(32, 0)
+    assert binary_use(data, "kernel") == (32, 0)

@@ -12,8 +12,7 @@ from unittest.mock import ANY
 import pytest
 
 from irscope.model.capture import Capture
-from irscope.record.process.request import RecordRequest
-from irscope.record.process.requests import request_from_capture
+from irscope.record.process.requests import RecordRequest, request_from_capture
 from irscope.record.process.session import Recording, record_request
 from irscope.record.triton.native_calls import SWITCH, calls_were_tried, note_of_restart
 from irscope.record.variants.pool import VariantPool

@@ -34,7 +34,7 @@ def test_a_newer_one_is_said_not_to_be_tried(version: str, monkeypatch: pytest.M
 def test_ci_runs_under_the_versions_that_were_tried() -> None:
     script = (ROOT / ".ci" / "run").read_text("utf-8")
     (newest,) = re.findall(r"install triton==(\S+)", script)
-    (others,) = re.findall(r"for version in ([\d. ]+);", script)
+    (others,) = re.findall(r'^versions="([\d. ]+)"', script, re.MULTILINE)
     assert (*others.split(), newest) == TRIED_VERSIONS
 
 

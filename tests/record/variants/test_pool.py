@@ -15,7 +15,7 @@ import irscope
 from irscope.errors import RecordingError, TargetError
 from irscope.model.capture import Capture, Environment
 from irscope.plan import PassPlan
-from irscope.record.process.request import RecordRequest
+from irscope.record.process.requests import RecordRequest
 from irscope.record.process.session import record_request
 from irscope.record.variants import store as variant_store
 from irscope.record.variants.pool import VariantPool, variant_request

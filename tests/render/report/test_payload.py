@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from irscope.ir.locations.stages import read_locations
 from irscope.model.capture import Capture
 from irscope.render.report.payload import Payload
-from irscope.render.report.texts import difference
+from irscope.render.report.texts import difference, pack
 from tests.report_browser.captures import failed, hostile, softmax, without_a_pass
 
 CAPTURES = [softmax(), without_a_pass(), failed(), hostile()]
@@ -45,8 +45,8 @@ class Reader:
     """Reads a payload the way the page does."""
 
     def __init__(self, payload: Payload) -> None:
-        self.index: dict[str, Any] = unpack(payload.packed_index())
-        self.chunks = payload.packed_chunks()
+        self.index: dict[str, Any] = unpack(pack(payload.index))
+        self.chunks = [chunk.to_bytes() for chunk in payload.chunks]
 
     def blob(self, chunk: int, place: list[int]) -> Any:
         return unpack(self.chunks[chunk][place[0] : place[0] + place[1]])

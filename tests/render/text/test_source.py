@@ -7,8 +7,14 @@ import re
 import pytest
 
 from irscope.analysis.source.map import source_map
-from irscope.render.text.source import kinds_text, render_interleaved, render_table, source_blocks
-from irscope.render.text.source_json import counts_json, operations_json
+from irscope.render.text.source import (
+    counts_json,
+    kinds_text,
+    operations_json,
+    render_interleaved,
+    render_table,
+    source_blocks,
+)
 from tests.analysis.recorded import stored, without_sources
 
 KERNEL = "kernels/locations.py"

@@ -29,16 +29,14 @@ class Terminal(io.StringIO):
 @pytest.mark.parametrize("path", sorted(DATA.iterdir()), ids=lambda path: path.name)
 def test_colours_are_all_that_is_added(path: Path) -> None:
     text, kind = path.read_text(), stage_named(path.suffix[1:]).kind
-    colored = highlight(text, kind, color=True)
+    colored = highlight(text, kind)
     assert COLOR.sub("", colored) == text
     assert colored != text
-    assert highlight(text, kind, color=False) == text
 
 
 @given(st.text(max_size=60), st.sampled_from(KINDS))
 def test_no_text_brings_control_characters_of_its_own(text: str, kind: StageKind) -> None:
-    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", COLOR.sub("", highlight(text, kind, color=True)))
-    assert highlight(text, kind, color=False) == text
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", COLOR.sub("", highlight(text, kind)))
 
 
 def test_an_escape_is_shown_and_not_obeyed() -> None:

@@ -37,13 +37,7 @@ class _StandInArray(np.ndarray):
 
 
 def stand_in_array(shape: tuple[int, ...], dtype: Any, large: bool) -> Any:
-    """An array of stand-ins.
-
-    Arguments:
-        shape: its shape.
-        dtype: its NumPy type.
-        large: whether to use no memory; the array can then not be written to.
-    """
+    """An array of stand-ins; a `large` one uses no memory, and cannot be written to."""
     if large:
         return np.broadcast_to(np.zeros((), dtype), shape).view(_StandInArray)
     return np.zeros(shape, dtype).view(_StandInArray)

@@ -37,28 +37,21 @@ _FULL = frozenset(
 """Run in float32. Source: as above."""
 
 
-class Autocast:
-    """Casts the arguments of a mode's functions as autocast would."""
+def install_autocast(mode: VirtualCuda) -> None:
+    """Wrap the handlers that a mode has so far in the casts of autocast."""
+    for functions, cast in ((_LOWER, _lowered), (_FULL, _in_full)):
+        for func in functions:
+            mode.handlers[func] = _before(cast, mode.handlers.get(func, mode.call))
 
-    def __init__(self, mode: VirtualCuda) -> None:
-        self._mode = mode
 
-    def install(self) -> None:
-        """Wrap the existing handlers in the casts."""
-        for functions, cast in ((_LOWER, self._lower), (_FULL, self._full)):
-            for func in functions:
-                inner = self._mode.handlers.get(func, self._mode.call)
-                self._mode.handlers[func] = _before(cast, inner)
+def _lowered(value: torch.Tensor) -> torch.Tensor:
+    if value.is_meta and value.is_floating_point() and value.dtype is not torch.float64:
+        return value.to(torch.get_autocast_dtype("cuda"))
+    return value
 
-    def _lower(self, value: torch.Tensor) -> torch.Tensor:
-        if value.is_meta and value.is_floating_point() and value.dtype is not torch.float64:
-            return value.to(torch.get_autocast_dtype("cuda"))
-        return value
 
-    def _full(self, value: torch.Tensor) -> torch.Tensor:
-        if value.is_meta and value.dtype in (torch.float16, torch.bfloat16):
-            return value.to(torch.float32)
-        return value
+def _in_full(value: torch.Tensor) -> torch.Tensor:
+    return value.to(torch.float32) if value.is_meta and value.dtype in (torch.float16, torch.bfloat16) else value
 
 
 def _before(cast: Any, inner: Any) -> Any:

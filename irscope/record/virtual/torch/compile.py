@@ -12,7 +12,7 @@ import functools
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -22,17 +22,15 @@ from torch.utils import _pytree
 from irscope.record.process.own_folder import parent_of_temporaries
 from irscope.record.triton.patches import Patches, environment_variable
 from irscope.record.virtual.torch.memory import CUDA
-from irscope.record.virtual.torch.mode import VirtualCuda
 
 
 class Compiler:
     """Stands in for `torch.compile` on a virtual GPU."""
 
-    def __init__(self, mode: VirtualCuda) -> None:
-        self._mode = mode
+    def __init__(self) -> None:
         self._written = ExitStack()
-        """The folder that TorchInductor writes to, once there is one."""
-        self._has_folder = False
+        """Removes the folder that TorchInductor writes to."""
+        self._folder = ""
 
     def install(self, patches: Patches) -> None:
         """Replace `torch.compile`, and `compile` of modules, until `patches` are closed."""
@@ -110,7 +108,8 @@ class Compiler:
             rest = iter(tensors)
             filled = [next(rest) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
             state, args, kwargs = _pytree.tree_unflatten(filled, layout)
-            with _parameters(module, state):
+            own = nullcontext() if module is None else torch.nn.utils.stateless._reparametrize_module(module, state)
+            with own:
                 flat, shape = _pytree.tree_flatten(model(*args, **kwargs))
             results[:] = [shape]
             return tuple(flat)
@@ -118,7 +117,7 @@ class Compiler:
         self._write_elsewhere()
         shapes = [(leaf.shape, leaf.stride(), leaf.dtype) for leaf in leaves if isinstance(leaf, torch.Tensor)]
         try:
-            with _without(self._mode), torch.no_grad():
+            with _without_modes(), torch.no_grad():
                 run = _inductor(traced, shapes)
         except Exception:  # a graph break, a kernel of the script's own, an operator that TorchInductor does not know
             return None
@@ -126,14 +125,13 @@ class Compiler:
 
     def _write_elsewhere(self) -> None:
         """Let TorchInductor write to a folder of ours: nothing made for a virtual GPU belongs in the user's cache."""
-        if self._has_folder:
+        if self._folder:
             return
-        self._has_folder = True
         folder = tempfile.TemporaryDirectory(
             prefix="irscope-inductor-", dir=parent_of_temporaries(), ignore_cleanup_errors=True
         )
-        path = self._written.enter_context(folder)
-        self._written.enter_context(environment_variable("TORCHINDUCTOR_CACHE_DIR", path))
+        self._folder = self._written.enter_context(folder)
+        self._written.enter_context(environment_variable("TORCHINDUCTOR_CACHE_DIR", self._folder))
 
 
 def _inductor(traced: Any, shapes: list[tuple[Any, Any, torch.dtype]]) -> Any:
@@ -169,17 +167,7 @@ def _empty_strided(size: Any, stride: Any, dtype: torch.dtype) -> torch.Tensor:
 
 
 @contextmanager
-def _parameters(module: torch.nn.Module | None, state: dict[str, Any]) -> Iterator[None]:
-    """Let a module compute with other parameters."""
-    if module is None:
-        yield
-        return
-    with torch.nn.utils.stateless._reparametrize_module(module, state):
-        yield
-
-
-@contextmanager
-def _without(mode: VirtualCuda) -> Iterator[None]:
+def _without_modes() -> Iterator[None]:
     """Switch the function modes off: fake tensors of the device are not virtual ones."""
     held = [_pop_mode() for _ in range(torch._C._len_torch_function_stack())]
     try:

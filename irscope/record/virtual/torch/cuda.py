@@ -13,12 +13,16 @@ import torch
 from irscope.device.parts import DevicePart
 from irscope.record.triton.patches import Patches
 from irscope.record.virtual.torch.memory import CUDA, META, Memory
-from irscope.record.virtual.torch.moves import type_names
+from irscope.record.virtual.torch.moves import LEGACY_TYPES
 from irscope.record.virtual.torch.random import install_random
 from irscope.record.virtual.torch.streams import Event, Graph, Nothing, Stream
 
 _CUDA_VERSION = "12.8"
 _HIP_VERSION = "6.4.43482"
+
+# Functions of both `torch.cuda` and `torch.accelerator`: bytes of memory, and what has no effect.
+_AMOUNTS = "memory_allocated max_memory_allocated memory_reserved max_memory_reserved"
+_QUIET = "synchronize set_stream empty_cache reset_peak_memory_stats reset_accumulated_memory_stats"
 
 
 class _DeviceProperties(SimpleNamespace):
@@ -61,24 +65,29 @@ def install_cuda(part: DevicePart, memory: Memory, patches: Patches) -> None:
     properties = _properties_of(part)
     stream = Stream()
     answers: dict[str, Any] = {
-        "is_available": _always(True),
-        "is_initialized": _always(True),
-        "_is_compiled": _always(True),
+        **_constants(True, "is_available is_initialized _is_compiled"),
+        **_constants(False, "can_device_access_peer is_current_stream_capturing"),
+        **_constants(1, "device_count"),
+        **_constants(0, "current_device _exchange_device _maybe_exchange_device utilization get_sync_debug_mode"),
+        **_constants(0, f"{_AMOUNTS} memory_cached max_memory_cached"),
+        **_constants(
+            None,
+            f"{_QUIET} init _lazy_init _lazy_call ipc_collect set_device reset_max_memory_allocated "
+            "reset_max_memory_cached set_per_process_memory_fraction set_sync_debug_mode _sleep _set_stream_by_id "
+            "_check_capability",
+        ),
+        **_constants(stream, "current_stream default_stream get_stream_from_external"),
+        **dict.fromkeys(("Stream", "ExternalStream"), Stream),
+        **dict.fromkeys(("graph", "stream", "StreamContext"), Nothing),
+        **dict.fromkeys(("device", "device_of", "_DeviceGuard"), _Device),
+        "Event": Event,
+        "CUDAGraph": Graph,
         "is_bf16_supported": lambda *_, **__: part.backend == "hip" or part.capability >= (8, 0),
         "is_tf32_supported": lambda: part.backend == "cuda" and part.capability >= (8, 0),
-        "device_count": _always(1),
-        "current_device": _always(0),
-        "_exchange_device": _always(0),
-        "_maybe_exchange_device": _always(0),
         "get_device_capability": _always(part.capability),
         "get_device_name": _always(part.name),
         "get_device_properties": _always(properties),
         "get_arch_list": lambda: [part.arch if part.backend == "hip" else f"sm_{part.arch}"],
-        "can_device_access_peer": _always(False),
-        "current_stream": _always(stream),
-        "default_stream": _always(stream),
-        "get_stream_from_external": _always(stream),
-        "is_current_stream_capturing": _always(False),
         "mem_get_info": _always((part.memory_bytes, part.memory_bytes)),
         "memory_stats": lambda *_: Counter(),
         "memory_summary": _always(""),
@@ -86,30 +95,8 @@ def install_cuda(part: DevicePart, memory: Memory, patches: Patches) -> None:
         "graph_pool_handle": _always((0, 0)),
         "make_graphed_callables": lambda callables, *_, **__: callables,
         "cudart": lambda: SimpleNamespace(cudaProfilerStart=_always(0), cudaProfilerStop=_always(0)),
-        "Stream": Stream,
-        "ExternalStream": Stream,
-        "Event": Event,
-        "CUDAGraph": Graph,
-        "graph": Nothing,
-        "stream": Nothing,
-        "StreamContext": Nothing,
-        "device": _Device,
-        "device_of": _Device,
-        "_DeviceGuard": _Device,
         "clock_rate": lambda *_: part.clock_khz // 1000,
-        "utilization": _always(0),
-        "get_sync_debug_mode": _always(0),
     }
-    quiet = (
-        "init _lazy_init _lazy_call synchronize ipc_collect empty_cache set_device set_stream reset_peak_memory_stats "
-        "reset_max_memory_allocated reset_max_memory_cached reset_accumulated_memory_stats "
-        "set_per_process_memory_fraction set_sync_debug_mode _sleep _set_stream_by_id _check_capability"
-    )
-    answers.update({name: _always(None) for name in quiet.split()})
-    amounts = (
-        "memory_allocated max_memory_allocated memory_reserved max_memory_reserved memory_cached max_memory_cached"
-    )
-    answers.update({name: _always(0) for name in amounts.split()})
     for module in (cuda, cuda.memory, cuda.graphs, cuda.streams):
         patches.set_known(module, answers)
     install_random(patches)
@@ -118,14 +105,9 @@ def install_cuda(part: DevicePart, memory: Memory, patches: Patches) -> None:
     patches.set(torch._C, "_cuda_getCurrentRawStream", _always(0))
     patches.set(torch, "Stream", Stream)
     patches.set(torch, "Event", Event)
-    patches.set_known(
-        cuda.nvtx,
-        {name: _always(0) for name in ("range_push", "range_pop", "range_start", "range_end")}
-        | {"mark": _always(None), "range": Nothing},
-    )
-    patches.set_known(
-        cuda.profiler, {"start": _always(0), "stop": _always(0), "init": _always(None), "profile": Nothing}
-    )
+    ranges = _constants(0, "range_push range_pop range_start range_end")
+    patches.set_known(cuda.nvtx, {**ranges, "mark": _always(None), "range": Nothing})
+    patches.set_known(cuda.profiler, {**_constants(0, "start stop"), "init": _always(None), "profile": Nothing})
     patches.set_known(torch.backends.cuda, {"is_built": _always(True)})
     patches.set_known(torch.backends.cudnn, {"is_available": _always(True), "version": _always(91002)})
     _install_accelerator(part, stream, patches)
@@ -143,6 +125,11 @@ def _always(value: Any) -> Callable[..., Any]:
     return answer
 
 
+def _constants(value: Any, names: str) -> dict[str, Any]:
+    """Functions that return `value`, by their names."""
+    return {name: _always(value) for name in names.split()}
+
+
 class _Device(Nothing):
     """Stands in for `torch.cuda.device`: the only one is current."""
 
@@ -157,31 +144,23 @@ def _install_accelerator(part: DevicePart, stream: Stream, patches: Patches) -> 
     accelerator = getattr(torch, "accelerator", None)
     if accelerator is None:
         return
-    device = torch.device("cuda")
     answers = {
-        "is_available": _always(True),
-        "device_count": _always(1),
-        "current_accelerator": _always(device),
-        "current_device_index": _always(0),
-        "current_device_idx": _always(0),
+        **_constants(True, "is_available"),
+        **_constants(1, "device_count"),
+        **_constants(0, f"{_AMOUNTS} current_device_index current_device_idx"),
+        **_constants(None, f"{_QUIET} set_device_index set_device_idx"),
+        "current_accelerator": _always(torch.device("cuda")),
         "current_stream": _always(stream),
         "memory_stats": lambda *_: Counter(),
         "get_memory_info": _always((part.memory_bytes, part.memory_bytes)),
         "device_index": _Device,
     }
-    quiet = (
-        "synchronize set_device_index set_device_idx set_stream empty_cache reset_peak_memory_stats "
-        "reset_accumulated_memory_stats"
-    )
-    answers.update({name: _always(None) for name in quiet.split()})
-    amounts = "memory_allocated max_memory_allocated memory_reserved max_memory_reserved"
-    answers.update({name: _always(0) for name in amounts.split()})
     patches.set_known(accelerator, answers)
 
 
 def _install_types(patches: Patches) -> None:
     """The legacy types such as `torch.cuda.FloatTensor`."""
-    for name, dtype in type_names().items():
+    for name, dtype in LEGACY_TYPES.items():
         patches.set(torch.cuda, name, _legacy_type(name, dtype))
     patches.set(torch, "set_default_tensor_type", _default_tensor_type(torch.set_default_tensor_type))
 
@@ -205,7 +184,7 @@ def _default_tensor_type(original: Any) -> Any:
         if "cuda." not in name:
             original(kind)
             return
-        torch.set_default_dtype(type_names()[name.rpartition(".")[2]])
+        torch.set_default_dtype(LEGACY_TYPES[name.rpartition(".")[2]])
         torch.set_default_device(CUDA)
 
     return set_default_tensor_type

@@ -17,7 +17,7 @@ from irscope.record.virtual.numbers import StandIn, plain
 from irscope.record.virtual.torch import shapes as virtual_shapes
 from irscope.record.virtual.torch.memory import CUDA, META, Memory
 from irscope.record.virtual.torch.nested import tensors_in
-from irscope.record.virtual.torch.shadow import Shadows
+from irscope.record.virtual.torch.shadow import Call, Shadows
 
 _Handler = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 
@@ -95,7 +95,7 @@ class VirtualCuda(TorchFunctionMode):
             self._each(result, lambda tensor: self.memory.mark(tensor, reported))
         elif self.memory.marks and virtual:
             self._inherit_device(result, virtual)
-        self._shadows.learn(func, args, kwargs, tensors, versions, result, drawn=bool(numbers))
+        self._shadows.learn(Call(func, args, kwargs, tensors, result, bool(numbers)), versions)
         virtual_shapes.carry_sizes(virtual, numbers, result)
         return result
 

@@ -13,19 +13,19 @@ from irscope.record.virtual.torch.mode import VirtualCuda
 
 T = torch.Tensor
 
-_TYPE_NAMES = {
-    torch.float32: "FloatTensor",
-    torch.float64: "DoubleTensor",
-    torch.float16: "HalfTensor",
-    torch.bfloat16: "BFloat16Tensor",
-    torch.uint8: "ByteTensor",
-    torch.int8: "CharTensor",
-    torch.int16: "ShortTensor",
-    torch.int32: "IntTensor",
-    torch.int64: "LongTensor",
-    torch.bool: "BoolTensor",
+LEGACY_TYPES = {
+    "FloatTensor": torch.float32,
+    "DoubleTensor": torch.float64,
+    "HalfTensor": torch.float16,
+    "BFloat16Tensor": torch.bfloat16,
+    "ByteTensor": torch.uint8,
+    "CharTensor": torch.int8,
+    "ShortTensor": torch.int16,
+    "IntTensor": torch.int32,
+    "LongTensor": torch.int64,
+    "BoolTensor": torch.bool,
 }
-_DTYPES = {name: dtype for dtype, name in _TYPE_NAMES.items()}
+_TYPE_NAMES = {dtype: name for name, dtype in LEGACY_TYPES.items()}
 
 
 class _Upload(torch.autograd.Function):
@@ -60,8 +60,8 @@ class Moves:
         handlers[T.data_ptr] = self.data_ptr
         handlers[T.get_device] = handlers[torch.get_device] = self.get_device
         handlers[T.to] = self.to
-        handlers[T.cuda] = self.cuda
-        handlers[T.cpu] = self.cpu
+        handlers[T.cuda] = lambda func, args, kwargs: self._moved(args[0], CUDA, kwargs)
+        handlers[T.cpu] = lambda func, args, kwargs: self._moved(args[0], CPU, kwargs)
         handlers[T.type] = self.type
         handlers[T.copy_] = self.copy_
         handlers[T.data.__set__] = self.set_data
@@ -99,13 +99,8 @@ class Moves:
         copy = kwargs.get("copy", rest[1] if len(rest) > 1 else False)
         return self._move(tensor, device, tensor.dtype if dtype is None else dtype, copy, kwargs.get("memory_format"))
 
-    def cuda(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """`tensor.cuda()`."""
-        return self._move(args[0], CUDA, args[0].dtype, False, kwargs.get("memory_format"))
-
-    def cpu(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """`tensor.cpu()`."""
-        return self._move(args[0], CPU, args[0].dtype, False, kwargs.get("memory_format"))
+    def _moved(self, tensor: torch.Tensor, device: torch.device, kwargs: dict[str, Any]) -> Any:
+        return self._move(tensor, device, tensor.dtype, False, kwargs.get("memory_format"))
 
     def _move(self, tensor: torch.Tensor, device: Any, dtype: torch.dtype, copy: bool, memory_format: Any) -> Any:
         options: dict[str, Any] = {} if memory_format is None else {"memory_format": memory_format}
@@ -156,7 +151,7 @@ class Moves:
             return f"torch.cuda.{_TYPE_NAMES.get(tensor.dtype, 'Tensor')}"
         name = kind if isinstance(kind, str) else getattr(kind, "__name__", "")
         device = CUDA if "cuda." in f"{getattr(kind, '__module__', '')}.{name}" else None
-        dtype = kind if isinstance(kind, torch.dtype) else _DTYPES.get(name.rpartition(".")[2])
+        dtype = kind if isinstance(kind, torch.dtype) else LEGACY_TYPES.get(name.rpartition(".")[2])
         if dtype is None:
             return func(*args, **kwargs)
         return self._move(tensor, device, dtype, False, None)
@@ -186,8 +181,3 @@ class Moves:
         if self._memory.is_pinned(args[0]):
             return args[0]
         return self._memory.pin(self._mode.call(T.clone, (args[0],), {}))
-
-
-def type_names() -> dict[str, torch.dtype]:
-    """The legacy tensor types by name: `FloatTensor` and the like."""
-    return dict(_DTYPES)

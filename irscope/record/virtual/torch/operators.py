@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -50,9 +51,7 @@ class Operators:
 
         def on_meta(*args: Any, **kwargs: Any) -> Any:
             # Not a call of the operator, which the mode would send back here: a redispatch skips modes.
-            if mode.is_on:
-                return overload.redispatch(keys, *args, **kwargs)
-            with mode:
+            with nullcontext() if mode.is_on else mode:
                 return overload.redispatch(keys, *args, **kwargs)
 
         namespace = overload.namespace

@@ -84,9 +84,7 @@ class Reads:
         if func in (T.item, T.tolist):
             return following.read(value)
         # Python's own C code requires a plain number.
-        if func is T.__bool__:
-            return following.question(value)
-        following.lost(value)
+        following.decide("conversion", following.read_of(value))
         return value
 
     def text(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
@@ -114,7 +112,7 @@ class Reads:
             return func(*args, **kwargs)
         found = virtual_memory.known(tensor)
         if (found is None or found.drawn) and (following := current_following()) is not None:
-            following.lost([])
+            following.decide("conversion", following.read_of([]))
         if found is not None:
             return func(found.values.clone(), *args[1:], **kwargs)
         from irscope.record.virtual.torch.array import stand_in_array

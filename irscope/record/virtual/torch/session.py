@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -14,7 +15,7 @@ from irscope.device.parts import DevicePart
 from irscope.record.triton.patches import Patches
 from irscope.record.virtual.follow import current_following
 from irscope.record.virtual.torch import memory as virtual_memory
-from irscope.record.virtual.torch.autocast import Autocast
+from irscope.record.virtual.torch.autocast import install_autocast
 from irscope.record.virtual.torch.backward import follow_backward
 from irscope.record.virtual.torch.compile import Compiler
 from irscope.record.virtual.torch.cuda import install_cuda
@@ -36,11 +37,12 @@ class TorchSession:
         self.mode = mode = VirtualCuda()
         self._patches = patches
         operators = Operators(mode)
-        for handlers in (Moves(mode), Reads(mode), Autocast(mode)):
-            handlers.install()
+        Moves(mode).install()
+        Reads(mode).install()
+        install_autocast(mode)
         mode.on_operator = operators.register
         install_cuda(part, mode.memory, patches)
-        Compiler(mode).install(patches)
+        Compiler().install(patches)
         follow_backward(mode, patches, _lose_gradients)
         self._follow_threads()
         self._spare_dynamo()
@@ -84,10 +86,7 @@ class TorchSession:
         mode = self.mode
 
         def run_in_mode(thread: threading.Thread) -> None:
-            if mode.is_on:
-                run(thread)
-                return
-            with mode:
+            with nullcontext() if mode.is_on else mode:
                 run(thread)
 
         self._patches.set(threading.Thread, "run", run_in_mode)
@@ -150,7 +149,7 @@ class TorchSession:
             if None not in shapes and shapes[0] != shapes[1]:
                 raise AssertionError(f"The values for attribute 'shape' do not match: {shapes[0]} != {shapes[1]}.")
             if (following := current_following()) is not None:
-                following.check()
+                following.decide("check", following.read_of(True))
 
         self._patches.set(torch.testing, "assert_close", assert_close)
 

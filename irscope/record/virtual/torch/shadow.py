@@ -7,6 +7,7 @@ that cannot be computed again become unknown.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -31,16 +32,8 @@ CONSTANT = _GIVEN | frozenset(
 """Factories whose values follow from their arguments, or are random integers as good as any others."""
 _RANDOM = frozenset({torch.randint, torch.randperm, torch.randint_like})
 _UNWRITTEN = frozenset(
-    {
-        torch.empty_like,
-        torch.rand_like,
-        torch.randn_like,
-        T.new_empty,
-        T.new_empty_strided,
-        T.new,
-        T.resize,
-        T.resize_as,
-    }
+    {torch.empty_like, torch.rand_like, torch.randn_like}
+    | {T.new, T.new_empty, T.new_empty_strided, T.resize, T.resize_as}
 )
 """Their results are uninitialised memory, or numbers of the GPU's own generator."""
 _PLACES_ONLY = frozenset({T.requires_grad_, T.share_memory_, T.retain_grad, T.register_hook, T.backward})
@@ -50,6 +43,20 @@ _NORMALISATIONS = frozenset({F.batch_norm, F.instance_norm, torch.batch_norm, to
 _OVERWRITES = frozenset({T.zero_, T.fill_, T.copy_, torch.zero_, torch.fill_})
 """They overwrite all of their first argument."""
 _OPERAND_ELEMENTS = 4 * virtual_memory.KNOWN_ELEMENTS
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of torch that has run on tensors without data."""
+
+    func: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    tensors: list[torch.Tensor]
+    """Its operands."""
+    result: Any
+    drawn: bool = False
+    """Whether a number among its arguments is a stand-in."""
 
 
 class Shadows:
@@ -62,22 +69,12 @@ class Shadows:
         """The version counters before a call, for `learn`."""
         return [_version(tensor) for tensor in virtual]
 
-    def learn(
-        self,
-        func: Any,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        tensors: list[torch.Tensor],
-        versions: list[int | None],
-        result: Any,
-        *,
-        drawn: bool = False,
-    ) -> None:
+    def learn(self, call: Call, versions: list[int | None]) -> None:
         """Compute the results of a call, and what it wrote, if its operands are known.
 
-        `tensors`: its operands. `versions`: those of the operands without data, before the call. `drawn`: whether a
-        number among its arguments is a stand-in.
+        `versions`: those of the operands without data, before the call.
         """
+        func, args, result = call.func, call.args, call.result
         if func in _PLACES_ONLY or _is_of_a_library(func):
             return
         if func is T.__deepcopy__:
@@ -85,58 +82,49 @@ class Shadows:
             if found is not None:
                 virtual_memory.know(result, found.values, drawn=found.drawn)
             return
-        virtual = [tensor for tensor in tensors if tensor.is_meta]
+        virtual = [tensor for tensor in call.tensors if tensor.is_meta]
         written = [one for one, before in zip(virtual, versions, strict=True) if _version(one) != before]
-        written += _named_as_written(func, args, kwargs)
+        written += _named_as_written(call)
         if written:
-            self._learn_write(func, args, kwargs, tensors, written, result, drawn)
+            self._learn_write(call, written)
             return
         if func in CONSTANT:
-            self._learn_constant(func, args, kwargs, result, drawn)
+            self._learn_constant(call)
             return
         if func in _UNWRITTEN or not virtual:
             return
-        known = _all_known(tensors)
+        known = _all_known(call.tensors)
         if func in _NORMALISATIONS and not known:
             for tensor in virtual[1:]:
                 virtual_memory.lose(tensor)
         if known and (fresh := _fresh(result, virtual)) and all(map(_is_small, fresh)):
-            self._replay(func, args, kwargs, tensors, result, fresh, drawn)
+            self._replay(call, call.tensors, fresh)
 
-    def _learn_constant(
-        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, drawn: bool
-    ) -> None:
+    def _learn_constant(self, call: Call) -> None:
+        func, result = call.func, call.result
         if not isinstance(result, T) or not result.is_meta or not _is_small(result):
             return
-        options = {**_values(kwargs), "device": CPU}
+        options = {**_values(call.kwargs), "device": CPU}
         if func in _RANDOM:
             options["generator"] = self._seeded
-        args = tuple(_values(args))
+        args = tuple(_values(call.args))
         try:
             with torch.inference_mode(False), torch.no_grad():
                 values = func(*args, **options)
         except Exception:  # for example `torch.tensor` of a tensor whose values are not known
             return
-        operands = [virtual_memory.known(item) for item in tensors_in((*args, *kwargs.values()))]
-        drawn = drawn or func in _RANDOM or any(operand is not None and operand.drawn for operand in operands)
+        operands = [virtual_memory.known(item) for item in tensors_in((*args, *call.kwargs.values()))]
+        drawn = call.drawn or func in _RANDOM or any(operand is not None and operand.drawn for operand in operands)
         _attach([result], [values], drawn)
 
-    def _learn_write(
-        self,
-        func: Any,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        tensors: list[torch.Tensor],
-        written: list[torch.Tensor],
-        result: Any,
-        drawn: bool,
-    ) -> None:
+    def _learn_write(self, call: Call, written: list[torch.Tensor]) -> None:
+        tensors = call.tensors
         if any(not tensor.is_meta for tensor in written):
             return
         # Unknown so far, and not read here: as all of it is written, it becomes known.
         regained = [
             tensor
-            for tensor in _overwritten(func, args, kwargs)
+            for tensor in _overwritten(call)
             if virtual_memory.covers(tensor)
             and not virtual_memory.is_known(tensor)
             and sum(_shares(tensor, other) for other in tensors) == 1
@@ -149,29 +137,21 @@ class Shadows:
             for tensor in written:
                 virtual_memory.lose(tensor)
             return
-        fresh = _fresh(result, [tensor for tensor in tensors if tensor.is_meta])
-        if not self._replay(func, args, kwargs, rest, result, fresh, drawn, written):
+        fresh = _fresh(call.result, [tensor for tensor in tensors if tensor.is_meta])
+        if not self._replay(call, rest, fresh, written):
             for tensor in written:
                 virtual_memory.lose(tensor)
 
     def _replay(
-        self,
-        func: Any,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        tensors: list[torch.Tensor],
-        result: Any,
-        fresh: list[torch.Tensor],
-        drawn: bool,
-        written: Sequence[torch.Tensor] = (),
+        self, call: Call, tensors: list[torch.Tensor], fresh: list[torch.Tensor], written: Sequence[torch.Tensor] = ()
     ) -> bool:
         """Repeat a call on values; returns whether it succeeded."""
-        drawn = drawn or any(found is not None and found.drawn for found in map(virtual_memory.known, tensors))
+        drawn = call.drawn or any(found is not None and found.drawn for found in map(virtual_memory.known, tensors))
         generator = torch.default_generator
         state = generator.get_state()
         try:
             with torch.inference_mode(False), torch.no_grad():
-                values = func(*_values(args), **_values(kwargs))
+                values = call.func(*_values(call.args), **_values(call.kwargs))
         except Exception:  # whatever it is, this computation is not the script's
             return False
         finally:
@@ -183,7 +163,7 @@ class Shadows:
         if drawn:
             for tensor in written:
                 virtual_memory.doubt(tensor)
-        flat = tensors_in(result)
+        flat = tensors_in(call.result)
         computed = tensors_in(values)
         if len(flat) == len(computed):
             pairs = [(one, value) for one, value in zip(flat, computed, strict=True) if any(one is f for f in fresh)]
@@ -250,29 +230,27 @@ def _version(tensor: torch.Tensor) -> int | None:
     return None if tensor.is_inference() else tensor._version
 
 
-def _named_as_written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
+def _named_as_written(call: Call) -> list[torch.Tensor]:
     """The tensors that a function writes by its name, as version counters may not: `out`, `add_`, `_foreach_mul_`."""
-    found = tensors_in(kwargs.get("out"))
-    name = getattr(func, "__name__", "")
+    found = tensors_in(call.kwargs.get("out"))
+    name = getattr(call.func, "__name__", "")
     if name == "__setitem__" or (name.startswith("__i") and name[3:-2] in _IN_PLACE):
-        return [*found, *tensors_in(args[:1])]
+        return [*found, *tensors_in(call.args[:1])]
     if name.endswith("_") and not name.endswith("__"):
         # Optimisers pass several lists to one function, and write to most.
-        return [*found, *tensors_in(args if name.startswith("_") else args[:1])]
+        return [*found, *tensors_in(call.args if name.startswith("_") else call.args[:1])]
     return found
 
 
-def _overwritten(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
+def _overwritten(call: Call) -> list[torch.Tensor]:
     """The tensors that a function overwrites completely."""
-    found = tensors_in(kwargs.get("out"))
-    if func in _OVERWRITES:
-        return [*found, *tensors_in(args[:1])]
-    if func is T.__setitem__ and isinstance(args[0], T):
-        places = args[1] if isinstance(args[1], tuple) else (args[1],)
-        if all(place is Ellipsis or place == slice(None) for place in places if not isinstance(place, T)) and not any(
-            isinstance(place, T) for place in places
-        ):
-            return [*found, args[0]]
+    found = tensors_in(call.kwargs.get("out"))
+    if call.func in _OVERWRITES:
+        return [*found, *tensors_in(call.args[:1])]
+    if call.func is T.__setitem__ and isinstance(call.args[0], T):
+        places = call.args[1] if isinstance(call.args[1], tuple) else (call.args[1],)
+        if all(not isinstance(place, T) and (place is Ellipsis or place == slice(None)) for place in places):
+            return [*found, call.args[0]]
     return found
 
 

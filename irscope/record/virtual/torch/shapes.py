@@ -53,7 +53,7 @@ def set_sizes(tensor: torch.Tensor, sizes: Sizes, *, decides: bool) -> torch.Ten
     """Mark sizes of a tensor as stand-ins. `decides`: whether a stand-in becomes a shape here."""
     tensor.__dict__[_SIZES] = sizes
     if decides and (following := current_following()) is not None:
-        following.shape(frozenset().union(*sizes.values()))
+        following.decide("shape", frozenset().union(*sizes.values()))
     return tensor
 
 

@@ -9,6 +9,10 @@ _ELAPSED_MS = 100.0
 """The time between any two events: long, so that a script that repeats for some time is soon done."""
 
 
+def _nothing(*_: Any, **__: Any) -> None:
+    """Stands in for methods that wait, capture, free or print: there is nothing to do."""
+
+
 class Stream(AbstractContextManager["Stream"]):
     """Stands in for a stream of the device, the default one included."""
 
@@ -30,26 +34,16 @@ class Stream(AbstractContextManager["Stream"]):
     def priority_range() -> tuple[int, int]:
         return 0, -5
 
-    def wait_stream(self, stream: Any) -> None:
-        """Nothing to wait for."""
-
-    def wait_event(self, event: Any) -> None:
-        """Nothing to wait for."""
+    wait_stream = wait_event = synchronize = __exit__ = _nothing
 
     def record_event(self, event: Event | None = None) -> Event:
         return event if event is not None else Event()
-
-    def synchronize(self) -> None:
-        """Nothing to wait for."""
 
     def query(self) -> bool:
         return True
 
     def is_capturing(self) -> bool:
         return False
-
-    def __exit__(self, *_: object) -> None:
-        return None
 
 
 class Event:
@@ -59,14 +53,7 @@ class Event:
         self.enable_timing = enable_timing
         self.cuda_event = 0
 
-    def record(self, stream: Any = None) -> None:
-        """Nothing to record."""
-
-    def wait(self, stream: Any = None) -> None:
-        """Nothing to wait for."""
-
-    def synchronize(self) -> None:
-        """Nothing to wait for."""
+    record = wait = synchronize = _nothing
 
     def query(self) -> bool:
         return True
@@ -79,32 +66,10 @@ class Event:
 class Graph:
     """Stands in for a CUDA graph: the captured Python code has run already, and a replay has nothing to do."""
 
-    def __init__(self, *_: Any, **__: Any) -> None:
-        """Takes what the real one takes."""
-
-    def capture_begin(self, *_: Any, **__: Any) -> None:
-        """Nothing to capture."""
-
-    def capture_end(self) -> None:
-        """Nothing was captured."""
-
-    def instantiate(self) -> None:
-        """Nothing to instantiate."""
-
-    def replay(self) -> None:
-        """Nothing to replay."""
-
-    def reset(self) -> None:
-        """Nothing to free."""
+    __init__ = capture_begin = capture_end = instantiate = replay = reset = enable_debug_mode = debug_dump = _nothing
 
     def pool(self) -> tuple[int, int]:
         return 0, 0
-
-    def enable_debug_mode(self) -> None:
-        """Nothing to debug."""
-
-    def debug_dump(self, *_: Any) -> None:
-        """Nothing to dump."""
 
 
 class Nothing(AbstractContextManager[Any]):
@@ -116,8 +81,7 @@ class Nothing(AbstractContextManager[Any]):
     def __enter__(self) -> Any:
         return self._first
 
-    def __exit__(self, *_: object) -> None:
-        return None
+    __exit__ = _nothing
 
 
 class BareInterface:
@@ -125,10 +89,7 @@ class BareInterface:
 
     Event = Event
     Stream = Stream
-
-    @staticmethod
-    def synchronize(device: Any = None) -> None:
-        """Nothing to wait for."""
+    synchronize = staticmethod(_nothing)
 
     @staticmethod
     def current_device() -> int:

@@ -66,19 +66,13 @@ def _plain_or(module: _Later, name: str, answer: Callable[..., Any]) -> Callable
     return function
 
 
-def _same(value: Any) -> Any:
-    return value
-
-
+_SAME = (
+    "expect_true guard_or_false guard_or_true guard_int guard_size_oblivious guarding_hint_or_throw "
+    "statically_known_true"
+)
 _FOR_NUMBERS: dict[str, Callable[..., Any]] = {
-    "expect_true": _same,
-    "guard_or_false": _same,
-    "guard_or_true": _same,
-    "guard_int": _same,
-    "guard_size_oblivious": _same,
-    "guarding_hint_or_throw": _same,
+    **dict.fromkeys(_SAME.split(), lambda value: value),
     "has_guarding_hint": lambda value: True,
-    "statically_known_true": _same,
     "is_nested_int": lambda value: False,
     "sym_and": lambda *values: reduce(operator.and_, values),
     "sym_or": lambda *values: reduce(operator.or_, values),

@@ -1,6 +1,6 @@
 // Builds the viewer into ../assets: the loader and the style sheet as they are, the two scripts that the loader runs
-// deflated, the digests that the page's policy allows, and the licences of what is in them. `--out FOLDER` builds
-// elsewhere.
+// deflated, the digests that the page's policy allows, and the licences of what is in them; and tested.mjs for the tests.
+// `--out FOLDER` builds elsewhere.
 import { build } from "esbuild";
 import { deflateSync } from "fflate";
 import { createHash } from "node:crypto";
@@ -22,6 +22,14 @@ const scripts = await build({
   target: "es2022",
   charset: "utf8",
   legalComments: "none",
+});
+await build({
+  ...common,
+  entryPoints: ["src/tested.ts"],
+  format: "esm",
+  outfile: "tested.mjs",
+  outdir: undefined,
+  write: true,
 });
 const styles = await build({ ...common, entryPoints: { viewer: "src/viewer.css" } });
 

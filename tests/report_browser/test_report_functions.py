@@ -1,0 +1,167 @@
+"""The viewer's functions against the analysis: Node runs `frontend/tested.mjs`, which its sources build."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from irscope.analysis.diff.marks import word_marks
+from irscope.analysis.diff.texts import TextDiff, diff_texts
+from irscope.ir.body.counts import operation_counts
+from irscope.ir.body.reader import read_body
+from irscope.model.capture import Capture, StageKind, stage_named
+from tests.analysis.diff.test_reorder import BLOCK, LLVM, PTX, moved, shuffled
+from tests.analysis.mutations import changeable, changed
+from tests.ir.mlir.test_reader import LOOP, SCOPES
+from tests.ir.renaming import WAYS, renamed
+from tests.report_browser.captures import hostile, softmax
+
+TESTED = Path(__file__).parents[2] / "irscope" / "render" / "report" / "frontend" / "tested.mjs"
+DATA = Path(__file__).parents[1] / "data"
+pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
+
+# Calls a function of the viewer on each row that comes in.
+CALL = """
+import { readFileSync } from "node:fs";
+const [file, name] = process.argv.slice(1);
+const module = await import(file);
+const rows = JSON.parse(readFileSync(0, "utf-8"));
+const plain = (_, value) => value instanceof Map ? [...value] : value;
+console.log(JSON.stringify(rows.map(row => module[name](...row)), plain));
+"""
+
+
+def called(name: str, rows: list[Any]) -> list[Any]:
+    """What a function of the viewer answers to each row of arguments."""
+    call = ["node", "--input-type=module", "-e", CALL, TESTED.as_uri(), name]
+    answer = subprocess.run(call, input=json.dumps(rows), capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stderr
+    return json.loads(answer.stdout)
+
+
+def pairs_of(capture: Capture) -> list[tuple[str, str, str]]:
+    """The texts before and after every pass that changed something, and the language of both."""
+    found: list[tuple[str, str, str]] = []
+    for item in capture.snapshots:
+        before, after = capture.text_before(item), capture.text_after(item)
+        if before and after and before != after:
+            found.append((before, after, "mlir"))
+    return found
+
+
+def cases() -> list[tuple[str, str, str]]:
+    """Every change of the sample's passes, its stages with other warps, and texts that no reader expects."""
+    one, other, evil = softmax(), softmax(8), hostile()
+    stages = [
+        (one.text(stage), other.text(stage), stage_named(stage).kind)
+        for stage in one.stages
+        if not stage_named(stage).is_binary
+    ]
+    odd = [(evil.text("source"), evil.text("ttgir"), "mlir"), (evil.text("ptx"), "", "ptx"), ("", "", "llvm")]
+    text = one.text("ttgir")
+    cut = [(text, text[: len(text) // 2], "mlir"), (text[len(text) // 3 :], text, "mlir"), (text, text, "binary")]
+    names = [(text, renamed(text, way), "mlir") for text in (text, SCOPES) for way in WAYS]
+    orders = [(text, shuffled(text, seed), "mlir") for seed, text in enumerate((one.text("ttir"), text, BLOCK))]
+    orders += [(BLOCK, moved(BLOCK, *pair), "mlir") for pair in ((6, 8), (9, 10), (5, 12))]
+    orders += [(PTX, moved(PTX, 6, 7), "ptx"), (PTX, moved(PTX, 10, 11), "ptx"), (LLVM, moved(LLVM, 4, 7), "llvm")]
+    others = [*assembly(), *odd, *cut, *names, *orders]
+    return [*pairs_of(one), *stages, *others, (one.text("ptx"), one.text("llir"), "llvm")]
+
+
+def assembly() -> list[tuple[str, str, str]]:
+    """Two kernels of each physical assembly against each other, and each with a few registers changed."""
+    found: list[tuple[str, str, str]] = []
+    for kind, names in (
+        ("amdgcn", ("softmax_gfx1100.amdgcn", "matmul_gfx942.amdgcn", "add_gfx1201.amdgcn")),
+        ("sass", ("softmax_90.nvdisasm.txt", "add_120.nvdisasm.txt", "add_75.nvdisasm.txt")),
+    ):
+        texts = [(DATA / "asm" / name).read_text() for name in names]
+        found += [(one, other, kind) for one, other in zip(texts, [*texts[1:], texts[0]], strict=True)]
+        for text in texts:
+            rng, lines = random.Random(7), changeable(text.split("\n"), cast(StageKind, kind))
+            changes = [changed(text, cast(StageKind, kind), rng, lines, []) for _ in range(12)]
+            found += [(text, change.text, kind) for change in changes if change is not None]
+        unknown = [re.sub(r"\b(?:v_add\w*|LDC|FADD)", "NEWOP" if kind == "sass" else "x_new", text) for text in texts]
+        found += [(one, other, kind) for one, other in zip(texts, unknown, strict=True)]
+    return found
+
+
+def diffs_of(rows: list[tuple[str, str, str]]) -> list[TextDiff]:
+    return [diff_texts(one, other, cast(StageKind, kind)) for one, other, kind in rows]
+
+
+def test_the_page_compares_as_the_analysis_does() -> None:
+    rows = cases()
+    found = called("diffTexts", [[one.split("\n"), other.split("\n"), kind] for one, other, kind in rows])
+    for row, diff, read in zip(rows, diffs_of(rows), found, strict=True):
+        assert (read["summary"], read["fallback"]) == (diff.summary, diff.fallback), row
+        assert tuple(read["left"]) == diff.left_lines
+        assert tuple(read["right"]) == diff.right_lines
+        assert tuple(read["leftNumbers"]) == diff.left_numbers
+        assert tuple(read["rightNumbers"]) == diff.right_numbers
+        assert [tuple(item.values()) for item in read["entries"]] == [
+            (
+                item.op,
+                item.left.start,
+                len(item.left),
+                item.right.start,
+                len(item.right),
+                item.is_rewired,
+                item.partner.start if item.partner else -1,
+            )
+            for item in diff.entries
+        ]
+
+
+def test_the_page_counts_operations_as_the_analysis_does() -> None:
+    texts = [(one, kind) for one, _, kind in cases()]
+    rows = [[one.split("\n"), kind] for one, kind in texts]
+    for (text, kind), found in zip(texts, called("countsOf", rows), strict=True):
+        assert dict(found) == operation_counts(text, cast(StageKind, kind))
+
+
+def test_the_page_marks_the_words_that_the_analysis_marks() -> None:
+    pairs: list[tuple[str, str]] = []
+    for diff in diffs_of(pairs_of(softmax())):
+        changed = [item for item in diff.entries if item.op == "changed"][:60]
+        pairs += [(diff.left_lines[item.left[0]], diff.right_lines[item.right[0]]) for item in changed]
+    pairs = [pair for pair in pairs if max(map(len, pair)) < 2000]
+    assert len(pairs) > 50
+    for pair, marks in zip(pairs, called("wordMarks", pairs), strict=True):
+        assert [[tuple(span) for span in side] for side in marks] == [list(side) for side in word_marks(*pair)], pair
+
+
+def test_the_page_finds_values_by_their_scopes() -> None:
+    body = read_body(SCOPES, "mlir", frozenset({"locations"}))
+    rows, expected = list[list[Any]](), list[dict[str, Any]]()
+    for line, values in enumerate(body.values):
+        for value in dict.fromkeys(values):
+            rows.append([SCOPES.split("\n"), body.names[value], "mlir", body.numbers[line]])
+            definer = body.definers[value]
+            uses = [body.numbers[other] for other, used in enumerate(body.uses) if value in used]
+            definitions = [body.numbers[definer]] if definer >= 0 else []
+            expected.append({"name": body.names[value], "definitions": definitions, "uses": uses})
+    assert called("valueIn", rows) == expected
+
+
+def test_the_page_s_graphs_do_not_change_with_names() -> None:
+    texts = [softmax().text("ttgir"), LOOP]
+    rows = [[text.split("\n"), "mlir", True] for one in texts for text in (one, *(renamed(one, way) for way in WAYS))]
+    graphs = called("graphOf", rows)
+    for at in range(0, len(graphs), 3):
+        shapes = [
+            (
+                [(node["line"], node["group"], node["style"]) for node in graph["nodes"]],
+                [(edge["from"], edge["to"]) for edge in graph["edges"]],
+            )
+            for graph in graphs[at : at + 3]
+        ]
+        assert shapes[0][1]
+        assert shapes[0] == shapes[1] == shapes[2]
