@@ -78,6 +78,11 @@ class MemoryMap:
         """Bytes of one CTA's allocation, with the padding inside it."""
         return (self.padded(self.offsets - 1) + 1) * self.element_bits // 8
 
+    @property
+    def padding_bytes(self) -> int:
+        """Bytes of one CTA's allocation that hold nothing."""
+        return self.size_bytes - self.offsets * self.element_bits // 8
+
     def padded(self, offset: int) -> int:
         """The offset with padding, in elements: each padding comes once after every whole interval.
 
@@ -88,6 +93,13 @@ class MemoryMap:
     def byte(self, offset: int) -> int:
         """The first byte of the element at an offset, with padding."""
         return self.padded(offset) * self.element_bits // 8
+
+    def place(self, element: int) -> tuple[int, int]:
+        """(CTA, first byte) of an element, by its row-major index; raises UsageError if it lies nowhere."""
+        place = self.places[element]
+        if place < 0:
+            raise UsageError(f"element {element} lies nowhere in this layout.")
+        return place // self.offsets, self.byte(place % self.offsets)
 
     def bank(self, offset: int) -> int:
         """The bank of the first byte of the element at an offset."""

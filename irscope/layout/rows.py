@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from irscope.ir.locations.user import chain_texts, line_text
-from irscope.ir.mlir.encoding import Encoding, Value, read_aliases, read_encoding, resolve_aliases
+from irscope.ir.mlir.encoding import Dictionary, Encoding, Padding, Value, read_aliases, read_encoding, resolve_aliases
 from irscope.ir.mlir.types import LayoutType
 from irscope.ir.mlir.uses import ModuleUses, OperationUse, read_uses
 from irscope.model.layout import LayoutRow, LayoutUse
@@ -97,16 +97,18 @@ def encoding_rank(encoding: Encoding) -> int:
         return rank if isinstance(rank, int) and not isinstance(rank, bool) else 2
     if encoding.space == "tensor":
         return 2
-    inner = encoding["partitionLayout"]
-    if isinstance(inner, Encoding):
-        return encoding_rank(inner)
-    for name in ("order", "shape"):
+    for name in ("partitionLayout", "parent"):
+        if isinstance(inner := encoding[name], Encoding):
+            return max(encoding_rank(inner) - (encoding.kind == "slice"), 0)
+    for name in ("order", "shape", "warpsPerCTA"):
         if isinstance(value := encoding[name], tuple):
             return len(value)
-    for name in ("offset", "register"):
-        vectors = encoding[name]
-        if isinstance(vectors, tuple) and vectors and isinstance(vectors[0], tuple):
-            return len(vectors[0])
+    places = encoding["ctaLayout"]
+    for name in ("offset", "register", "lane", "warp", "block"):
+        # {warp = [[0, 1], [1, 0]]}
+        vectors = places[name] if isinstance(places, Dictionary) else encoding[name]
+        if isinstance(vectors, tuple) and vectors and isinstance(vector := vectors[0], tuple):
+            return len(vector)
     return 0
 
 
@@ -136,6 +138,8 @@ def _value_text(value: Value) -> str:
     """A parameter's value as TTGIR writes it."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, tuple):
+    if isinstance(value, Dictionary):
+        return f"{{{', '.join(f'{name} = {_value_text(inner)}' for name, inner in value.items)}}}"
+    if isinstance(value, tuple) and not isinstance(value, Padding):
         return f"[{', '.join(_value_text(item) for item in value)}]"
     return str(value)

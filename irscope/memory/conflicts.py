@@ -1,7 +1,8 @@
 """Shared-memory accesses: how wide they can be, their wavefronts, and the fewest wavefronts possible.
 
 Model: a wavefront serves every bank once, with one word of four bytes; lanes that read the same word share it. A warp's
-access of 8 or 16 bytes per lane is served in parts of consecutive lanes, each part as wide as all banks.
+access of 8 or 16 bytes per lane is served in parts (`irscope.memory.lane_groups`). `ldmatrix` and `stmatrix` move one
+matrix of eight rows of 16 bytes at a time, wherever its rows lie.
 Sources: "CUDA C++ Best Practices Guide", section "Shared Memory and Memory Banks"; "Nsight Compute" documentation,
 "wavefronts"; AMD "CDNA3 Instruction Set Architecture", chapter "Data Share Operations", for 64-lane waves.
 """
@@ -16,8 +17,13 @@ from irscope.errors import UsageError
 from irscope.layout.linear import eliminate, solve, span
 from irscope.layout.memory_map import BANK_BYTES, MemoryMap
 from irscope.layout.thread_map import ThreadMap
+from irscope.memory.lane_groups import lane_groups
+from irscope.target import Target
 
 _WIDEST_BITS = 128
+_ROW_BITS = 128
+"""A row of a matrix that ldmatrix, stmatrix, wgmma or tcgen05 moves."""
+_NVIDIA = Target("cuda", "", 32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +53,25 @@ class _SharedAccess:
         return self.wavefronts - self.minimum_wavefronts
 
 
-def shared_access(registers: ThreadMap, memory: MemoryMap, *, matrices: bool = False) -> _SharedAccess:
+def shared_access(
+    registers: ThreadMap,
+    memory: MemoryMap,
+    *,
+    packed: Sequence[int] | None = None,
+    store: bool = False,
+    target: Target = _NVIDIA,
+    widest_bits: int = _WIDEST_BITS,
+) -> _SharedAccess:
     """Count the wavefronts of moving a tensor between registers and shared memory, for one warp.
 
     Args:
         registers: the layout in registers.
         memory: the layout in shared memory, of the same shape, or of the allocation that the tensor is a part of: the
             offset of the part shifts all its banks alike.
-        matrices: whether ldmatrix or stmatrix is used: four bytes per lane, at best one 8×8 matrix per wavefront.
+        packed: of ldmatrix or stmatrix, one of `matrix_choices`: the registers that 32 bits of a matrix hold.
+        store: whether it is a store.
+        target: whose banks and groups of lanes.
+        widest_bits: bits per lane of the widest instruction that is used.
 
     Raises UsageError if the shapes differ.
     """
@@ -66,47 +83,100 @@ def shared_access(registers: ThreadMap, memory: MemoryMap, *, matrices: bool = F
         )
     register_images = _images(registers, memory, "register")
     lane_images = _images(registers, memory, "lane")
-    widest = 4 * 8 if matrices else _WIDEST_BITS
-    held = [*lane_images, *_images(registers, memory, "warp"), *_images(registers, memory, "block")]
-    vector_bits, others = _vector(register_images, held, memory, widest)
-    element_bytes = memory.element_bits / 8
-    vector = 1 << vector_bits
     # Lanes with copies of an element store nothing, and load the same word.
     lanes = span(lane_images)
-    together = max(int(memory.banks * BANK_BYTES // max(vector * element_bytes, BANK_BYTES)), 1)
-    groups = [lanes[at : at + together] for at in range(0, len(lanes), together)]
+    if packed is not None:
+        vector, others = span(packed), [image for image in register_images if image and image not in packed]
+        bits_a_lane, banks, groups = 32, memory.banks, (tuple(range(len(lanes))),)
+    else:
+        held = [*lane_images, *_images(registers, memory, "warp"), *_images(registers, memory, "block")]
+        vector_bits, others = _vector(register_images, held, memory, widest_bits)
+        # One element of each word.
+        vector = list(range(0, 1 << vector_bits, max(32 // memory.element_bits, 1)))
+        bits_a_lane = memory.element_bits << vector_bits
+        banks, groups = lane_groups(target, bits_a_lane, len(lanes), store=store)
     instructions = span(others)
     # A linear map meets the banks alike at every instruction, except for padding: some stand for all.
     sample = instructions[:: max(len(instructions) // 32, 1)]
     wavefronts = minimum = 0
     for base in sample:
         for group in groups:
-            words = {word for lane in group for word in _words(memory, base ^ lane, vector)}
-            wavefronts += max(Counter(word % memory.banks for word in words).values(), default=0)
-            minimum += -(-len(words) // memory.banks)
+            words = {word for lane in group for one in vector for word in _words(memory, base ^ lanes[lane] ^ one)}
+            wavefronts += max(Counter(word % banks for word in words).values(), default=0)
+            minimum += -(-len(words) // banks)
     scale = len(instructions) / len(sample)
     return _SharedAccess(
-        int(vector * memory.element_bits),
-        len(instructions),
-        round(wavefronts * scale),
-        round(minimum * scale),
-        memory.banks,
-        matrices,
+        bits_a_lane, len(instructions), round(wavefronts * scale), round(minimum * scale), banks, packed is not None
     )
+
+
+def first_request(
+    registers: ThreadMap, memory: MemoryMap, *, store: bool = False, target: Target = _NVIDIA
+) -> frozenset[int]:
+    """The elements, by row-major index, that the first lanes of warp 0 access together, in their first access."""
+    register_images, lane_images = (_images(registers, memory, name) for name in ("register", "lane"))
+    held = [*lane_images, *_images(registers, memory, "warp"), *_images(registers, memory, "block")]
+    vector_bits, _ = _vector(register_images, held, memory, _WIDEST_BITS)
+    lanes = span(lane_images)
+    _, groups = lane_groups(target, memory.element_bits << vector_bits, len(lanes), store=store)
+    offsets = (lanes[lane] + step for lane in groups[0] for step in range(1 << vector_bits))
+    return frozenset(memory.elements[offset] for offset in offsets)
+
+
+def matrix_choices(registers: ThreadMap, memory: MemoryMap) -> tuple[tuple[int, ...], ...]:
+    """How ldmatrix or stmatrix can move a tensor: the offsets of the registers that share 32 bits; empty if it cannot.
+
+    A matrix is eight rows of 16 bytes. As it stands, its rows lie along the upper three bits of the lane, so there is
+    one choice. Transposed, they lie along the lower two and a bit of the register, of which Triton 3.9 takes the one
+    with the fewest conflicts, and before 3.9 the first.
+    Source: Triton's third_party/nvidia/lib/TritonNVIDIAGPUToLLVM/Utility.cpp, `lowerLdStMatrix`.
+    """
+    row = _ROW_BITS // memory.element_bits
+    inside = [1 << bit for bit in range(row.bit_length() - 1)]
+    lanes, held = _images(registers, memory, "lane"), _images(registers, memory, "register")
+    if memory.padding or len(lanes) != 5:
+        return ()
+    packed = len(inside) - 2
+    if lanes[:2] == inside[packed:] and set(inside[:packed]) <= set(held) and not any(lane % row for lane in lanes[2:]):
+        return (tuple(inside[:packed]),)
+    if memory.element_bits == 16 and lanes[2:] == inside and not any(lane % row for lane in lanes[:2]):
+        return tuple((image,) for image in held if image and image % row == 0)
+    return ()
+
+
+def core_matrix_ways(memory: MemoryMap) -> float | None:
+    """How often wgmma or tcgen05 meets a bank in a core matrix: eight rows of 16 bytes, along either dimension.
+
+    1.0 without conflicts. None if no 16 bytes lie together. Source: "PTX ISA", wgmma and tcgen05, "Core matrices".
+    """
+    pivots, _ = eliminate(memory.layout.flat_vectors("offset"))
+    rank, row = len(memory.shape), _ROW_BITS // memory.element_bits
+
+    def images(dimension: int, count: int) -> list[int]:
+        steps = [1 << bit for bit in range(count.bit_length() - 1) if 1 << bit < memory.shape[dimension]]
+        flat = [memory.layout.flatten(tuple(step if at == dimension else 0 for at in range(rank))) for step in steps]
+        return [_image(pivots, element) for element in flat]
+
+    for fast, slow in ((rank - 1, rank - 2), (rank - 2, rank - 1)):
+        inside, rows = images(fast, row), images(slow, 8)
+        if inside == [1 << bit for bit in range(row.bit_length() - 1)]:
+            words = {word for base in span(rows) for one in range(row) for word in _words(memory, base ^ one)}
+            return max(Counter(word % memory.banks for word in words).values()) / max(-(-len(words) // memory.banks), 1)
+    return None
 
 
 def _images(registers: ThreadMap, memory: MemoryMap, name: str) -> list[int]:
     """The offset, in elements without padding, of each basis vector of an input."""
     pivots, _ = eliminate(memory.layout.flat_vectors("offset"))
-    images: list[int] = []
-    for vector in registers.layout.vectors(name):
-        element = memory.layout.flatten(vector)
-        try:
-            images.append(solve(pivots, element))
-        except UsageError:
-            # It is in another CTA's memory, and does not touch this CTA's banks.
-            images.append(0)
-    return images
+    return [_image(pivots, memory.layout.flatten(vector)) for vector in registers.layout.vectors(name)]
+
+
+def _image(pivots: dict[int, tuple[int, int]], element: int) -> int:
+    """The offset of an element; 0 for one in another CTA's memory, which does not touch this CTA's banks."""
+    try:
+        return solve(pivots, element)
+    except UsageError:
+        return 0
 
 
 def _vector(images: Sequence[int], held: Sequence[int], memory: MemoryMap, widest_bits: int) -> tuple[int, list[int]]:
@@ -128,7 +198,8 @@ def _vector(images: Sequence[int], held: Sequence[int], memory: MemoryMap, wides
     return bits, rest
 
 
-def _words(memory: MemoryMap, offset: int, count: int) -> Iterable[int]:
+def _words(memory: MemoryMap, offset: int) -> Iterable[int]:
+    """The words of one element."""
     first = memory.byte(offset) // BANK_BYTES
-    last = (memory.byte(offset) + max(count * memory.element_bits // 8, 1) - 1) // BANK_BYTES
+    last = (memory.byte(offset) + max(memory.element_bits // 8, 1) - 1) // BANK_BYTES
     return range(first, last + 1)

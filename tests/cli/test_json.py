@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 
 from irscope.cli import COMMANDS
+from irscope.cli.layout import memory as layout_memory
+from irscope.cli.layout.fitting import Attempt
 from irscope.cli.output.destination import JSON_VERSION
 from irscope.device.measurement import Agreement, Ratio, Timing
 from irscope.model.assumption import Assumption, Decision
@@ -23,6 +25,7 @@ from irscope.model.capture import Artifact, Autotuning, Capture, Environment, Pa
 from irscope.model.failure import Failure
 from irscope.record.gpu import script as gpu_script
 from irscope.record.gpu import session as gpu_session
+from irscope.record.layouts import questions as layout_questions
 from irscope.record.layouts import verify as layout_check
 from irscope.record.process.requests import RecordRequest
 from irscope.store.file import load, save
@@ -32,6 +35,7 @@ from tests.analysis.recorded import stored
 from tests.cli.json_reference import Reference, read_reference
 from tests.cli.product import KERNELS, ROOT, Run
 from tests.ir.logs.test_cache import variant
+from tests.memory.cases import too_large
 
 DATA = ROOT / "tests" / "data"
 FLASH = DATA / "layouts" / "flash_attention-cuda-90.irscope"
@@ -194,12 +198,20 @@ def _layouts(reference: Reference, irscope: Run, tmp_path: Path, monkeypatch: py
         check(reference, irscope, "layout", "layout", capture)
         check(reference, irscope, "layout --costs", "layout", capture, "--costs")
     assert all("map" in row for row in check(reference, irscope, "layout", "layout", FLASH, "-l", "#mma"))
+    monkeypatch.setattr(layout_questions, "bank_conflicts", lambda pairs, *_: (1,) * len(pairs))
+    for pair in (("#mma1", "#blocked@128x64"), ("#blocked@128x64", "#shared"), ("#shared", "#shared")):
+        rows = check(reference, irscope, "layout", "layout", FLASH, "--compare", *pair)
+        assert [row["comparison"]["with"] for row in rows] == [name.partition("@")[0] for name in pair[::-1]]
     verified = [
         layout_check.Verified("#mma", (16, 16), 256, (((0, 1), "lane 0", "lane 1"),)),
         layout_check.Verified("#tmem", (128,), 0),
     ]
     monkeypatch.setattr(layout_check, "verify_layouts", lambda found: verified)
     check(reference, irscope, "layout --verify", "layout", FLASH, "--verify", code=1)
+    save(too_large(), large := tmp_path / "large.irscope")
+    tried = [Attempt("num_stages=2", 65536, 64, fits=False, problem="too many")]
+    monkeypatch.setattr(layout_memory, "attempts", lambda *asked: tried)
+    check(reference, irscope, "layout --memory", "layout", large, "--memory", code=1)
 
 
 def _graphs_and_source(reference: Reference, irscope: Run, tmp_path: Path) -> None:

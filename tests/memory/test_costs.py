@@ -55,7 +55,7 @@ def test_waves_of_64_lanes() -> None:
 
 def test_flash_attentions_loads_are_whole() -> None:
     costs = costs_of(capture("flash_attention-cuda-90"))
-    copies = [cost for cost in costs if cost.operation == "ttg.async_copy_global_to_local"]
+    copies = [cost for cost in costs if cost.kind == "global" and cost.operation == "ttg.async_copy_global_to_local"]
     assert copies
     assert all(set(cost.figures["assembly_bits"]) == {"128"} for cost in copies)
     assert all(cost.excess == 0 and not cost.hint for cost in copies)

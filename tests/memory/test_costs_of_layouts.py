@@ -10,7 +10,7 @@ from irscope.errors import UsageError
 from irscope.layout.conversions import Moves, moved_share, what_moves
 from irscope.layout.memory_map import MemoryMap
 from irscope.layout.thread_map import ThreadMap
-from irscope.memory.conflicts import shared_access
+from irscope.memory.conflicts import matrix_choices, shared_access
 from irscope.model.linear_layout import LinearLayout
 
 
@@ -50,7 +50,8 @@ def test_a_column_of_words_meets_one_bank() -> None:
 def test_matrices_are_counted_by_eight_rows() -> None:
     fragment = threads_of([[0, 1], [8, 0], [0, 8]], [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], shape=(16, 16))
     narrow = MemoryMap.of(LinearLayout.of({"offset": [*across(1, 4), *down(1, 4)], "block": []}, (16, 16)), 16)
-    access = shared_access(fragment, narrow, matrices=True)
+    (choice,) = matrix_choices(fragment, narrow)
+    access = shared_access(fragment, narrow, packed=choice)
     assert (access.instructions, access.minimum_wavefronts) == (4, 4)
     assert access.ways == 2  # eight rows of 32 bytes: two meet in a bank
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from irscope.cli import app, options
+from irscope.cli.layout.arguments import LayoutCommand
 from irscope.cli.output.destination import colored, emit, emit_json, emit_page, width, write_output
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of
@@ -19,6 +20,7 @@ from irscope.model.recording_options import RecordingOptions
 
 if TYPE_CHECKING:
     from irscope.layout.described import DescribedLayout
+    from irscope.render.layout.figure import Figure
 
 _CHOOSE = "Which layouts"
 _TEXT = "A layout as text"
@@ -26,7 +28,7 @@ _SHOW = "Output"
 _FORMATS = ("terminal", "svg", "png", "html", "json")
 
 
-@app.command(rich_help_panel="Inspect")
+@app.command(rich_help_panel="Inspect", cls=LayoutCommand)
 @recorded(without=("num_stages", "enable_only", "plan", "snapshots", "llvm"))
 def layout(
     subject: Annotated[
@@ -61,17 +63,27 @@ def layout(
         typer.Option("--after", metavar="PASS[#N]", help="Layouts as a pass left them.", rich_help_panel=_CHOOSE),
     ] = None,
     compare: Annotated[
-        tuple[str, str] | None,
+        list[str] | None,
         typer.Option(
             "--compare",
-            metavar="A B",
-            help="Two layouts of one shape, with the elements that move marked.",
+            metavar="A [B]",
+            help="Two layouts of one shape: what moves from A to B, or A's accesses of B and their bank conflicts. "
+            "With one, the first is the encoding that is given.",
             rich_help_panel=_CHOOSE,
         ),
     ] = None,
     shape: Annotated[
         str | None,
         typer.Option("--shape", metavar="128x64", help="Of a layout that is given as text.", rich_help_panel=_TEXT),
+    ] = None,
+    threads_per_warp: Annotated[
+        int | None,
+        typer.Option(
+            "--threads-per-warp",
+            metavar="32|64",
+            help="Of a layout that is given as text. Default: as its text says, which the target need not have.",
+            rich_help_panel=_TEXT,
+        ),
     ] = None,
     dtype: Annotated[
         str, typer.Option("--dtype", help="Its element type: f16, f32, i8, …", rich_help_panel=_TEXT)
@@ -84,6 +96,14 @@ def layout(
         bool,
         typer.Option(
             "--costs", help="Rank global and shared accesses and conversions by what they waste.", rich_help_panel=_SHOW
+        ),
+    ] = False,
+    memory: Annotated[
+        bool,
+        typer.Option(
+            "--memory",
+            help="Shared and tensor memory over time: who holds what, and the peak.",
+            rich_help_panel=_SHOW,
         ),
     ] = False,
     callers: Annotated[
@@ -119,33 +139,43 @@ def layout(
 
     With nothing chosen it lists every layout of the kernel.
     """
-    from irscope.cli.layout.subject import given_layout, layouts_of_capture, layouts_of_file
+    from irscope.cli.layout.memory import show_memory
+    from irscope.cli.layout.subject import Typed, given_layouts, layouts_of_capture, layouts_of_file
     from irscope.layout.choose import choose_layouts
 
     form = _format(form, output, as_json)
     names = [*(layouts or ()), *(compare or ())]
     paint = colored(color) and output is None
     capture: Capture | None = None
-    if subject is not None and subject.startswith("#"):
-        if compare is not None:
-            raise UsageError("--compare needs a kernel: a file or a capture.")
-        found = chosen = [given_layout(subject, shape, dtype, from_file, asked)]
+    as_text = (subject or "").startswith("#") or (subject is None and shape is not None and compare is not None)
+    if compare is not None and len(compare) + ((subject or "").startswith("#")) != 2:
+        raise UsageError("--compare needs two layouts: '#A' '#B' of a kernel, or another one than the encoding given.")
+    if as_text:
+        if asked.arguments:
+            raise UsageError(f"{asked.arguments[0]!r} is one encoding too many: --compare takes another one.")
+        texts = [*([subject] if subject is not None else []), *(compare or ())]
+        found = chosen = given_layouts(texts, Typed(shape, dtype, threads_per_warp, from_file), asked)
     else:
-        if shape is not None:
+        if shape is not None or threads_per_warp is not None:
             raise UsageError(
-                "--shape goes with a layout that is given as text: irscope layout '#ttg.blocked<{…}>' --shape 128x64."
+                f"{'--shape' if shape is not None else '--threads-per-warp'} goes with a layout that is given as text: "
+                "irscope layout '#ttg.blocked<{…}>' --shape 128x64."
             )
         if from_file is not None:
             found = layouts_of_file(from_file, asked.targets)
         else:
             capture = _one(captures_of(subject, asked), subject)
+            if memory:
+                return show_memory(capture, form, output, paint, subject, asked)
             found = layouts_of_capture(capture, after)
         chosen = choose_layouts(found, names=names, value=value, operation=operation, line=line)
+    if memory:
+        raise UsageError("--memory needs a kernel: a file or a capture.")
     if verify:
         return _verify(chosen, as_json, output)
     if costs:
         return _show_costs(capture, as_json, output, paint, callers)
-    picked = bool(names or value or operation or line is not None or (subject or "").startswith("#"))
+    picked = bool(names or value or operation or line is not None or as_text)
     if not picked and form in ("terminal", "json"):
         return _show_table(found, form, output, paint, callers)
     return _show_pictures(chosen, form, color_by, compare is not None, output, paint)
@@ -204,32 +234,37 @@ def _show_pictures(
     output: Path | None,
     paint: bool,
 ) -> int:
+    from irscope.cli.layout.conflict_counts import compilers_ways
     from irscope.layout.described import as_json
-    from irscope.render.layout.figure import make_figure
+    from irscope.memory.between import between_as_json
 
+    pair = (chosen[-2], chosen[-1]) if compared else None
+    ways = compilers_ways(*pair) if pair is not None else None
     if form == "json":
-        emit_json([as_json(item) for item in chosen], output)
+        rows = [as_json(item) for item in chosen]
+        if pair is not None:
+            for row, (first, second) in zip(rows[-2:], (pair, pair[::-1]), strict=True):
+                row["comparison"] = between_as_json(first, second, ways)
+        emit_json(rows, output)
         return 0
     if form == "html":
         from irscope.render.pages.layout import render_html
 
-        emit_page(render_html(chosen, compared=compared), output)
+        emit_page(render_html(pair or chosen, compared=compared, compiler_ways=ways), output)
         return 0
-    if compared:
-        first, second = chosen[-2:]
-        figures = [make_figure(first, color_by, second), make_figure(second, color_by, first)]
-    else:
-        figures = [make_figure(item, color_by) for item in chosen]
+    figures = _figures(chosen, pair, color_by, ways)
     if form == "terminal":
-        from irscope.render.layout.terminal import render_terminal
+        from irscope.render.layout.terminal import render_beside, render_terminal
 
-        emit(
-            "\n".join(render_terminal(figure, width=width(), color=paint) for figure in figures), output, painted=paint
-        )
+        if compared:
+            text = render_beside(figures, width=width(), color=paint)
+        else:
+            text = "\n".join(render_terminal(figure, width=width(), color=paint) for figure in figures)
+        emit(text, output, painted=paint)
         return 0
     from irscope.render.layout.svg import render_svg
 
-    svg = render_svg(figures)
+    svg = render_svg(figures, beside=compared)
     if form == "svg":
         emit_page(svg, output)
         return 0
@@ -240,6 +275,22 @@ def _show_pictures(
     write_output(output, render_png(svg))
     say(f"wrote {output}")
     return 0
+
+
+def _figures(
+    chosen: list[DescribedLayout],
+    pair: tuple[DescribedLayout, DescribedLayout] | None,
+    color_by: str | None,
+    ways: int | None,
+) -> list[Figure]:
+    from irscope.render.layout.comparison import make_pair
+    from irscope.render.layout.figure import make_figure
+    from irscope.render.layout.lines import make_lines_figure
+
+    if pair is not None:
+        return list(make_pair(*pair, color_by, ways))
+    both = [(make_figure(item, color_by), make_lines_figure(item)) for item in chosen]
+    return [figure for figures in both for figure in figures if figure is not None]
 
 
 def _verify(found: list[DescribedLayout], as_json: bool, output: Path | None) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from irscope.layout.described import DescribedLayout
+from irscope.layout.rows import query_type, type_of_row
 from irscope.memory.costs import Cost
 from irscope.model.capture import Target
 
@@ -20,6 +22,19 @@ def with_compilers_count(costs: Sequence[Cost], target: Target, num_warps: int) 
     pairs = list(dict.fromkeys(cost.pair for cost in costs if cost.pair is not None))
     counts = dict(zip(pairs, bank_conflicts(pairs, target, num_warps), strict=True)) if pairs else {}
     return [_with_count(cost, counts.get(cost.pair) if cost.pair is not None else None) for cost in costs]
+
+
+def compilers_ways(first: DescribedLayout, second: DescribedLayout) -> int | None:
+    """The compiler's conflicts, plus one, of accesses from one layout to the other; None if it can't be asked."""
+    from irscope.record.layouts.questions import bank_conflicts
+
+    registers = next((item for item in (first, second) if item.threads is not None), None)
+    shared = next((item for item in (first, second) if item.memory is not None), None)
+    if registers is None or shared is None or registers.threads is None or first.shape != second.shape:
+        return None
+    pair = (type_of_row(registers.row), query_type(shared.row.encoding, shared.shape, registers.row.elements[0]))
+    (count,) = bank_conflicts([pair], registers.target, registers.threads.warps)
+    return None if count is None else count + 1
 
 
 def _with_count(cost: Cost, conflicts: int | None) -> Cost:

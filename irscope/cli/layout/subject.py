@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from irscope.errors import UsageError
@@ -15,25 +16,57 @@ from irscope.model.recording_options import RecordingOptions
 _TARGET = re.compile(r'ttg\.target = "([^"]+)"')
 
 
-def given_layout(
-    text: str, shape: str | None, dtype: str, file: Path | None, asked: RecordingOptions
-) -> DescribedLayout:
-    """A layout given as text, with the aliases of a TTGIR file if there is one."""
-    from irscope.ir.mlir.encoding import read_aliases, resolve_aliases
-    from irscope.record.layouts.questions import ask_layout
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """What the command line says of layouts that are given as text."""
 
-    if shape is None:
+    shape: str | None
+    dtype: str
+    threads_per_warp: int | None
+    file: Path | None
+    """A TTGIR file with the aliases that they use."""
+
+
+def given_layouts(texts: Sequence[str], typed: Typed, asked: RecordingOptions) -> list[DescribedLayout]:
+    """Layouts given as text: one, or two that are compared, which are named `#A` and `#B` if they are no aliases."""
+    from irscope.ir.mlir.encoding import parse_encoding, read_aliases, resolve_aliases
+    from irscope.layout.typed import target_of
+    from irscope.record.layouts.questions import ask_layout
+    from irscope.record.layouts.server import LayoutServer
+
+    if typed.shape is None:
         raise UsageError("a layout that is given as text needs a shape: --shape 128x64.")
-    parts = shape.lower().replace("×", "x").split("x")
-    if not all(part.isdecimal() for part in parts):
-        raise UsageError(f"--shape {shape!r} is no shape: write sizes with x between them, such as 128x64.")
-    if file is not None:
-        text = resolve_aliases(text, read_aliases(_read(file)))
-    target = Target.parse(asked.targets[0] if asked.targets else "cuda:90")
+    parts = typed.shape.lower().replace("×", "x").split("x")
+    if not all(part.isdecimal() and len(part) < 10 for part in parts):
+        raise UsageError(f"--shape {typed.shape!r} is no shape: write sizes with x between them, such as 128x64.")
+    aliases = read_aliases(_read(typed.file)) if typed.file is not None else {}
+    whole = [resolve_aliases(text.strip(), aliases) for text in texts]
+    target = Target.parse(asked.targets[0]) if asked.targets else target_of([parse_encoding(text) for text in whole])
     options = dict(asked.options)
-    warps, ctas = options.get("num_warps"), options.get("num_ctas", 1)
-    row = ask_layout(text, tuple(map(int, parts)), warps, target, dtype, num_ctas=ctas)
-    return DescribedLayout(row, target)
+    found: list[DescribedLayout] = []
+    with LayoutServer(fork=False) as server:
+        for name, text, resolved in zip("AB", texts, whole, strict=False):
+            row = ask_layout(
+                resolved,
+                tuple(map(int, parts)),
+                _number(options, "num_warps"),
+                target,
+                typed.dtype,
+                num_ctas=_number(options, "num_ctas"),
+                threads_per_warp=typed.threads_per_warp,
+                server=server,
+            )
+            alias = text.strip() if text.strip() in aliases else (f"#{name}" if len(texts) > 1 else "")
+            found.append(DescribedLayout(replace(row, alias=alias), target))
+    return found
+
+
+def _number(options: Mapping[str, object], name: str) -> int | None:
+    """A number of warps or CTAs that was asked for; raises UsageError if it is none."""
+    value = options.get(name)
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+        raise UsageError(f"--{name.replace('_', '-')} {value!r} is no number.")
+    return value
 
 
 def layouts_of_file(file: Path, targets: Sequence[str]) -> list[DescribedLayout]:

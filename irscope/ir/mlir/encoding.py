@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, Union
+from typing import Literal, NamedTuple, Union
 
 from irscope.errors import ParseError
 from irscope.ir.mlir.alias_table import AliasTable, definitions
@@ -14,8 +14,29 @@ from irscope.ir.mlir.tokens import closing, split_commas
 _Space = Literal["registers", "shared", "tensor", "unknown"]
 """The memory that holds the elements."""
 
-Value = Union[int, bool, str, "Encoding", tuple["Value", ...], tuple[tuple[str, "Value"], ...]]
-"""The value of a parameter: a number, a word, an encoding, or a list of these."""
+
+class Padding(NamedTuple):
+    """What `padded_shared` adds: after each interval of elements, so many that hold nothing."""
+
+    interval: int
+    length: int
+
+    def __str__(self) -> str:
+        return f"{self.interval}:+{self.length}"
+
+
+@dataclass(frozen=True, slots=True)
+class Dictionary:
+    """Named values as a parameter: `{warp = [[0, 1], [1, 0]]}`."""
+
+    items: tuple[tuple[str, Value], ...]
+
+    def __getitem__(self, name: str) -> Value | None:
+        return next((value for key, value in self.items if key == name), None)
+
+
+Value = Union[int, bool, str, "Encoding", Padding, Dictionary, tuple["Value", ...]]
+"""The value of a parameter: a number, a word, an encoding, a padding, a dictionary, or a list of these."""
 
 _KINDS: dict[_Space, str] = {
     "registers": "blocked slice nvidia_mma dot_op linear generic_linear amd_mfma amd_wmma",
@@ -23,6 +44,9 @@ _KINDS: dict[_Space, str] = {
     "tensor": "tensor_memory_encoding tensor_memory_scales_encoding",
 }
 _SPACES: dict[str, _Space] = {kind: space for space, kinds in _KINDS.items() for kind in kinds.split()}
+
+KINDS = tuple(_SPACES)
+"""The kinds of layouts that irscope knows the memory of."""
 
 _DEEPEST = 32
 """Levels of nesting; no compiler prints more."""
@@ -32,7 +56,9 @@ _OF_DIALECT = re.compile(r"#[A-Za-z_][\w$]*\.[\w$.]")
 # #blocked1   #ttg.blocked   #ttg.slice
 _NAME = re.compile(r"#[A-Za-z_][\w$.]*")
 # 512   -12   0 : i32   512:+16, an interval and its padding   sizePerThread   "text"
-_PLAIN = re.compile(r'(?P<number>-?\d+)(?: : \w+|:\+(?P<padding>\w+))?|[A-Za-z_]\w*|"[^"]*"')
+_PLAIN = re.compile(r'(?P<number>-?\d+)(?: : \w+|\s*:\s*\+\s*(?P<padding>\w+))?|[A-Za-z_]\w*|"[^"]*"')
+# sizePerThread = [1, 4]
+_NAMED = re.compile(r"([A-Za-z_]\w*)\s*=\s*(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +166,8 @@ def _items(text: str, depth: int) -> tuple[tuple[str, Value], ...]:
             else:
                 items.append(("", _value(part[:end], depth)))
             part = part[end:].strip()
-        name, equals, value = part.partition(" = ")
-        if equals:
-            items.append((name, _value(value, depth)))
+        if (named := _NAMED.fullmatch(part)) is not None:
+            items.append((named[1], _value(named[2], depth)))
         elif part:
             items.append(("", _value(part, depth)))
     return tuple(items)
@@ -154,7 +179,7 @@ def _value(text: str, depth: int) -> Value:
     if text[:1] == "#":
         return _encoding(text, depth + 1)
     if text[:1] == "{":
-        return _items(_inside(text), depth + 1)
+        return Dictionary(_items(_inside(text), depth + 1))
     if text[:1] == "[":
         return tuple(_value(part, depth + 1) for part in filter(None, split_commas(_inside(text))))
     match = _PLAIN.fullmatch(text)
@@ -163,7 +188,7 @@ def _value(text: str, depth: int) -> Value:
     if match["number"] is None:
         return text == "true" if text in ("true", "false") else text.strip('"')
     number = _number(match["number"])
-    return (number, _number(match["padding"])) if match["padding"] else number
+    return Padding(number, _number(match["padding"])) if match["padding"] else number
 
 
 def _number(digits: str) -> int:

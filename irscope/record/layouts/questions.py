@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from irscope.errors import MissingTool, UsageError
-from irscope.ir.mlir.encoding import parse_encoding
+from irscope.ir.mlir.encoding import Encoding
+from irscope.ir.mlir.types import element_bits
+from irscope.layout.computed import computed_map
 from irscope.layout.rows import encoding_rank, layout_rows, module_numbers, type_of_row
+from irscope.layout.typed import blocks_of, lanes_of, parse_typed, warps_of
 from irscope.model.capture import Target
 from irscope.model.layout import LayoutRefusal, LayoutRow
 from irscope.record.layouts.messages import Module
@@ -54,71 +59,100 @@ def ask_layout(
     target: Target,
     dtype: str = "f16",
     *,
-    num_ctas: int = 1,
-    interpreter: str | None = None,
+    num_ctas: int | None = None,
+    threads_per_warp: int | None = None,
+    server: LayoutServer | None = None,
 ) -> LayoutRow:
-    """The row of one layout that is given as text.
+    """The row of one layout that is given as text, always with its map.
 
     Args:
         encoding_text: such as `#ttg.blocked<{…}>`.
         shape: of the tensor, powers of two.
-        num_warps: per CTA; None for as many as the encoding says.
+        num_warps: per CTA; None for as many as the encoding says, or 4.
         target: what it is for.
         dtype: MLIR's name of the element type, or Triton's (`fp16`).
-        num_ctas: per cluster.
-        interpreter: the Python whose Triton is asked; None for this one.
+        num_ctas: per cluster; None for as many as the encoding says.
+        threads_per_warp: None for as many as the encoding says, which may be others than the target has.
+        server: the compiler's process, if it is kept for several questions; None for one of its own.
 
-    Raises ParseError if the text is not an encoding, UsageError if the compiler does not take it together with the
-    shape, MissingTool if there is no Triton.
+    Raises ParseError if the text is not an encoding, UsageError if it does not fit the shape or the numbers or the
+    compiler does not take it, MissingTool if only another Triton than the installed one, or none, has its map.
     """
-    encoding = parse_encoding(encoding_text)
-    sizes = "×".join(map(str, shape))
-    if any(size < 1 or size & (size - 1) for size in shape):
-        raise UsageError(f"the shape {sizes} has a size that is not a power of two: layouts have only such sizes.")
+    encoding = parse_typed(encoding_text, shape)
     own = shape
     if encoding.space in ("shared", "tensor") and (rank := encoding_rank(encoding)):
         own = shape[-rank:]
     row = LayoutRow("", encoding.text, own, (_ELEMENTS.get(dtype, dtype),))
-    with LayoutServer(fork=False, interpreter=interpreter) as server:
-        module = Module.of(target, num_warps or 4, num_ctas)
-        (answer,) = server.wait(server.ask(module, types=[type_of_row(row)])).answered_types()
-    row = replace(row, answer=answer)
-    code = answer.code if isinstance(answer, LayoutRefusal) else ""
-    if code == "no-triton":
-        raise MissingTool(
-            "Triton is not installed here, and a layout that is given as text is asked of it: "
+    if not element_bits(row.elements[0]):
+        raise UsageError(f"--dtype {dtype!r} is no element type: write f16, bf16, f32, i8, f8E4M3FN, ….")
+    warps = _fitting(encoding, "warps", warps_of(encoding), num_warps, "--num-warps", 64)
+    ctas = _fitting(encoding, "CTAs", blocks_of(encoding), num_ctas, "--num-ctas", 16)
+    lanes = _fitting(encoding, "threads per warp", lanes_of(encoding), threads_per_warp, "--threads-per-warp", 128)
+    module = Module(str(target), lanes or target.warp_size, warps or 4, ctas or 1)
+    with _kept(server) as process:
+        (answer,) = process.wait(process.ask(module, types=[type_of_row(row)])).answered_types()
+    if isinstance(answer, LayoutRefusal):
+        if answer.code == "no-triton" and (computed := computed_map(encoding, own)) is not None:
+            return replace(row, answer=computed)
+        raise _refused(answer, row, module)
+    return replace(row, answer=answer)
+
+
+def _fitting(encoding: Encoding, what: str, own: int | None, asked: int | None, option: str, most: int) -> int | None:
+    """The number of threads, warps or CTAs that a layout is for; raises UsageError if another one was asked for."""
+    if own is not None and asked is not None and own != asked:
+        raise UsageError(f"{encoding.text} is for {own} {what}, not for {asked}: write {option} {own}.")
+    number = own if own is not None else asked
+    if number is not None and (not 0 < number <= most or number & (number - 1)):
+        raise UsageError(f"{encoding.text}: {number} {what} can't be: a power of two up to {most} can.")
+    return number
+
+
+# python: …/LinearLayout.cpp:250: void …: Assertion `…' failed.   LLVM ERROR: Illegal shared layout
+_LAST_WORDS = re.compile(r"Assertion [`'\"](?P<assertion>.+)[`'\"] failed|LLVM ERROR: (?P<error>.+)")
+
+
+def _refused(answer: LayoutRefusal, row: LayoutRow, module: Module) -> UsageError | MissingTool:
+    if answer.code == "no-triton":
+        return MissingTool(
+            f"Triton is not installed here, and the map of {row.encoding} is known to the compiler alone: "
             "pip install 'irscope[triton]' (on Linux; a Triton that came with PyTorch will do too)."
         )
-    if code in ("unknown-encoding", "unreadable", "crash"):
-        raise UsageError(
-            f"the compiler does not take {encoding.text} for a {sizes} {row.elements[0]} with {num_warps or 4} warps "
-            f"on {target}: {row.reason.rstrip('.')}. "
-            f"The ranks, the warps and the threads of a warp ({target.warp_size}) must fit."
-        )
-    _check_threads(row, num_warps, target)
-    return row
+    said = answer.message.rstrip(": .")
+    last = _LAST_WORDS.search(said)
+    if answer.code == "unsupported" or (answer.code == "unasked" and last is None):
+        return MissingTool(f"{row.encoding}: {said}.")
+    if last is not None:
+        said = f"it asserts {last['assertion']}" if last["assertion"] else f"it ends with {last['error']!r}"
+    sizes = "×".join(map(str, row.shape))
+    return UsageError(
+        f"the compiler does not take {row.encoding} for a {sizes} {row.elements[0]} with {module.num_warps} warps "
+        f"of {module.warp_size} threads on {module.target}: {said}."
+    )
 
 
-def bank_conflicts(pairs: Sequence[tuple[str, str]], target: Target, num_warps: int = 4) -> tuple[int | None, ...]:
+def bank_conflicts(
+    pairs: Sequence[tuple[str, str]], target: Target, num_warps: int = 4, *, server: LayoutServer | None = None
+) -> tuple[int | None, ...]:
     """The compiler's count of bank conflicts for each (type in registers, type in shared memory).
 
     It is the number of accesses per wavefront above one, for plain loads and stores; None if the compiler can't be
-    asked.
+    asked: it does not survive padded layouts, nor waves of 64 threads in 3.8 and later (earlier ones count too many).
     """
-    with LayoutServer(fork=False) as server:
-        job = server.wait(server.ask(Module.of(target, num_warps), pairs=pairs))
-    return job.conflicts or (None,) * len(pairs)
+    asked = [pair for pair in pairs if target.backend == "cuda" and "padded_shared" not in pair[1]]
+    if not asked:
+        return (None,) * len(pairs)
+    with _kept(server) as process:
+        job = process.wait(process.ask(Module.of(target, num_warps), pairs=asked))
+    counts = dict(zip(asked, job.conflicts, strict=False))
+    return tuple(counts.get(pair) for pair in pairs)
 
 
-def _check_threads(row: LayoutRow, num_warps: int | None, target: Target) -> None:
-    """The compiler accepts any number of warps and lanes; the user expects those that were asked for."""
-    layout = row.map.layout if row.map is not None else None
-    if layout is None or "lane" not in layout.in_dims:
+@contextmanager
+def _kept(server: LayoutServer | None) -> Iterator[LayoutServer]:
+    """The process that is kept, or one for this question."""
+    if server is not None:
+        yield server
         return
-    lanes, warps = layout.in_size("lane"), layout.in_size("warp")
-    if lanes != target.warp_size:
-        raise UsageError(
-            f"{row.encoding} is for {lanes} threads per warp; {target} has {target.warp_size}. Choose another --target."
-        )
-    if num_warps is not None and warps != num_warps:
-        raise UsageError(f"{row.encoding} is for {warps} warps, not for {num_warps}: write --num-warps {warps}.")
+    with LayoutServer(fork=False) as own:
+        yield own

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Literal, Protocol, get_args
 
 from irscope.errors import UsageError, did_you_mean
-from irscope.layout.conversions import Moves
 from irscope.layout.described import DescribedLayout
 from irscope.layout.linear import Preimage
 from irscope.layout.memory_map import BANK_BYTES, MemoryMap
 from irscope.layout.thread_map import ThreadMap
 from irscope.model.linear_layout import LinearLayout
-from irscope.render.layout.plane import Plane, Run, axes_of, make_runs, plane_of, sizes_of, unit_worth_showing
+from irscope.render.layout.plane import MAX_RUNS, Plane, Run, axes_of, make_runs, plane_of, sizes_of, unit_worth_showing
 from irscope.render.text.figures import percent
 
 _ColorBy = Literal["warp", "lane", "register", "bank", "vector"]
@@ -52,51 +51,70 @@ class Figure:
     """What a mark on a run means; or an empty string if none is marked."""
 
 
+class Marks(Protocol):
+    """Which elements are framed, and what the frame means."""
+
+    @property
+    def text(self) -> str:
+        """What the frame means."""
+        ...
+
+    def __getitem__(self, element: int) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The part of the plane that two figures show alike, and what they frame in it."""
+
+    rows: int
+    columns: int
+    marks: Marks | None = None
+    most_runs: int = MAX_RUNS // 3
+    """Half of a page has room for fewer cells."""
+
+
 def make_figure(
-    described: DescribedLayout, color_by: str | None = None, other: DescribedLayout | None = None
+    described: DescribedLayout, color_by: str | None = None, window: Window | None = None, facts: Sequence[str] = ()
 ) -> Figure:
     """The figure of a layout.
 
     Args:
         described: the layout.
         color_by: `warp`, `lane`, `register`, `bank` or `vector`; None for the one that shows most.
-        other: a layout of the same shape: elements that another thread holds there are marked as moved.
+        window: what is shown and framed; None for the unit that repeats.
+        facts: more lines for under the title.
 
-    Raises UsageError if the colouring does not fit the layout, or the shapes differ.
+    Raises UsageError if the colouring does not fit the layout.
     """
     color_by = _checked_color(described, color_by)
-    facts = [described.parameters] if described.parameters else []
+    lines = [*([described.parameters] if described.parameters else []), *thread_facts(described)]
+    lines += [*memory_facts(described), *facts]
     if described.threads is not None:
-        facts += thread_facts(described)
-        marks = None
-        if other is not None:
-            moves = _moves(described, other)
-            share = {0.0: "none", 1.0: "all"}.get(moves.share) or percent(moves.share)
-            facts.append(f"{share} of the elements have another thread in {other.name}")
-            # The fewer are marked: frames around nearly everything would show nothing.
-            moved = moves.share <= 0.5
-            holder = "another" if moved else "the same"
-            if 0 < moves.share < 1:
-                marks = _Marks(moves, moved, f"framed: {holder} thread holds it in {other.name}")
-        return _of_registers(described.threads, described.title, facts, color_by, marks)
+        return _of_registers(described, described.threads, lines, color_by, window)
     if described.memory is not None:
-        return _of_shared_memory(described.memory, described.title, [*facts, *memory_facts(described)])
+        return _of_shared_memory(described, described.memory, lines, window)
     if described.layout is not None and described.encoding.space == "tensor":
-        return _of_tensor_memory(described.layout, described.title, facts)
-    return Figure(described.title, tuple(facts), color_by=color_by, missing=described.row.reason or "no map")
+        return _of_tensor_memory(described.layout, described.title, lines)
+    return Figure(described.title, tuple(lines), color_by=color_by, missing=described.row.reason or "no map")
 
 
-@dataclass(frozen=True, slots=True)
-class _Marks:
-    """Which elements are framed, and what the frame means."""
+def unit_of(described: DescribedLayout) -> Plane:
+    """The plane of a layout in registers or in shared memory, and the unit of it that repeats.
 
-    moves: Moves
-    moved: bool
-    """Whether the elements that moved are framed, or the others."""
-    text: str
-
-    def __getitem__(self, element: int) -> bool:
-        return self.moves[element] is self.moved
+    Raises UsageError for other layouts.
+    """
+    if (threads := described.threads) is not None:
+        layout = threads.layout
+        others = [vector for name in ("lane", "warp", "block") for vector in layout.vectors(name)]
+        return plane_of(threads.shape, layout.vectors("register"), others)
+    if (memory := described.memory) is None:
+        raise UsageError(f"{described.name} has no map of registers or of shared memory.")
+    vectors = memory.layout.vectors("offset")
+    # Dimension bits that only offset bits of whole lines of banks decide.
+    line_bits = max(memory.banks * BANK_BYTES * 8 // memory.element_bits, 1).bit_length() - 1
+    beyond = () if memory.padding else vectors[line_bits:]
+    inner = (*vectors[: len(vectors) - len(beyond)], *memory.layout.vectors("block"))
+    return replace(plane_of(memory.shape, beyond, inner), each="in the same banks of other lines")
 
 
 def _checked_color(described: DescribedLayout, color_by: str | None) -> str:
@@ -122,11 +140,15 @@ def thread_facts(described: DescribedLayout) -> list[str]:
     warps = _counted(threads.warps, "wave" if described.target.backend == "hip" else "warp")
     sizes = f"{_counted(threads.registers, 'element')} per thread × {threads.lanes} lanes × {warps}{blocks}"
     copies = threads.replication
-    if copies.total == 1:
-        return [f"{sizes}; every element once"]
-    return [
-        f"{sizes}; each element {copies.total} times ({copies}): {percent(copies.wasted)} of the registers hold copies"
-    ]
+    once = "every element once"
+    if copies.total > 1:
+        once = f"each element {copies.total} times ({copies}): {percent(copies.wasted)} of the registers hold copies"
+    other = (
+        f"; {described.target} has {described.target.warp_size}" if threads.lanes != described.target.warp_size else ""
+    )
+    note = described.row.map.note if described.row.map is not None else ""
+    lanes = f"for {threads.lanes} threads per warp{other}"
+    return [f"{sizes}; {once}", *([lanes] if other else []), *([note] if note else [])]
 
 
 def memory_facts(described: DescribedLayout) -> list[str]:
@@ -135,7 +157,9 @@ def memory_facts(described: DescribedLayout) -> list[str]:
     if memory is None or answer is None:
         return []
     buffers = f" per buffer, {described.row.buffers} buffers" if described.row.buffers > 1 else ""
-    text = f"{memory.size_bytes} bytes{buffers}; {memory.element_bits}-bit elements; {memory.banks} banks of 4 bytes"
+    padding = f", {memory.padding_bytes} of them padding" if memory.padding else ""
+    sizes = f"{memory.size_bytes} bytes{padding}{buffers}"
+    text = f"{sizes}; {memory.element_bits}-bit elements; {memory.banks} banks of 4 bytes"
     return [text, *([answer.note] if answer.note else [])]
 
 
@@ -143,21 +167,18 @@ def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _moves(first: DescribedLayout, second: DescribedLayout) -> Moves:
-    if first.threads is None or second.threads is None or first.shape != second.shape:
-        raise UsageError(
-            f"{first.name} ({first.shape_text}) and {second.name} ({second.shape_text}) can't be compared: "
-            "choose two layouts in registers of one shape."
-        )
-    return Moves(first.threads, second.threads)
+def _plane(described_unit: Plane, window: Window | None) -> Plane:
+    if window is None:
+        return unit_worth_showing(described_unit)
+    whole = described_unit.rows <= window.rows and described_unit.columns <= window.columns
+    return replace(described_unit, rows=window.rows, columns=window.columns, repeats=whole)
 
 
-def _of_registers(threads: ThreadMap, title: str, facts: Sequence[str], color_by: str, marks: _Marks | None) -> Figure:
-    layout = threads.layout
-    others = [vector for name in ("lane", "warp", "block") for vector in layout.vectors(name)]
-    plane = unit_worth_showing(plane_of(threads.shape, layout.vectors("register"), others))
-    if marks is not None:
-        plane = Plane(plane.all_rows, plane.all_columns, plane.all_rows, plane.all_columns, False)
+def _of_registers(
+    described: DescribedLayout, threads: ThreadMap, facts: Sequence[str], color_by: str, window: Window | None
+) -> Figure:
+    plane = _plane(unit_of(described), window)
+    marks = window.marks if window is not None else None
     places = threads.first_owners
     register_bits = threads.registers.bit_length() - 1
     copies = threads.replication.threads * threads.replication.registers
@@ -167,12 +188,16 @@ def _of_registers(threads: ThreadMap, title: str, facts: Sequence[str], color_by
         a, b = places[left], places[right]
         if marks is not None and marks[left] != marks[right]:
             return False
+        if a < 0 or b < 0:
+            return a == b
         if b != a + 1 or a >> register_bits != b >> register_bits:
             return False
         return color_by != "register" and (color_by != "vector" or a // vector == b // vector)
 
     def make(row: int, column: int, element: int, length: int) -> Run:
-        owner = threads.owner(places[element])
+        if (place := places[element]) < 0:
+            return Run(row, column, length, "–", "", 0)
+        owner = threads.owner(place)
         block = f"C{owner.block} " if threads.blocks > 1 else ""
         warp = f"w{owner.warp} " if color_by != "warp" and threads.warps > 1 else ""
         colors = {
@@ -185,7 +210,7 @@ def _of_registers(threads: ThreadMap, title: str, facts: Sequence[str], color_by
         return Run(row, column, length, label, detail, colors[color_by], marks is not None and marks[element])
 
     figure = Figure(
-        title,
+        described.title,
         tuple(facts),
         color_by=color_by,
         # Of registers and vectors only those of the unit that is shown have a colour.
@@ -195,21 +220,26 @@ def _of_registers(threads: ThreadMap, title: str, facts: Sequence[str], color_by
         vertical=len(threads.shape) > 1 and threads.contiguous(len(threads.shape) - 2) > threads.contiguous(),
         mark_text=marks.text if marks is not None else "",
     )
-    return _figure(figure, threads.shape, plane, joined, make)
+    return _figure(figure, threads.shape, plane, joined, make, window)
 
 
-def _of_shared_memory(memory: MemoryMap, title: str, facts: Sequence[str]) -> Figure:
+def _of_shared_memory(
+    described: DescribedLayout, memory: MemoryMap, facts: Sequence[str], window: Window | None
+) -> Figure:
     places = memory.places
     widest = max(_WIDEST_BITS // memory.element_bits, 1)
-    vectors = memory.layout.vectors("offset")
-    # The unit that repeats: dimension bits that only offset bits of whole lines of banks decide.
-    line_bits = max(memory.banks * BANK_BYTES * 8 // memory.element_bits, 1).bit_length() - 1
-    beyond = () if memory.padding else vectors[line_bits:]
-    others = (*vectors[: len(vectors) - len(beyond)], *memory.layout.vectors("block"))
-    plane = replace(unit_worth_showing(plane_of(memory.shape, beyond, others)), each="in the same banks of other lines")
+    plane = _plane(unit_of(described), window)
+    marks = window.marks if window is not None else None
 
     def joined(left: int, right: int) -> bool:
-        return places[right] == places[left] + 1 and places[right] % widest != 0
+        if marks is not None and marks[left] != marks[right]:
+            return False
+        a, b = places[left], places[right]
+        if a < 0 or b < 0:
+            return a == b
+        # Padding parts what is beside each other without it.
+        near = memory.padded(b % memory.offsets) == memory.padded(a % memory.offsets) + 1
+        return b == a + 1 and b % widest != 0 and near
 
     def make(row: int, column: int, element: int, length: int) -> Run:
         place = places[element]
@@ -217,18 +247,19 @@ def _of_shared_memory(memory: MemoryMap, title: str, facts: Sequence[str]) -> Fi
             return Run(row, column, length, "–", "", 0)
         byte, bank = memory.byte(place % memory.offsets), memory.bank(place % memory.offsets)
         last = (byte + length * memory.element_bits // 8 - 1) // BANK_BYTES % memory.banks
-        return Run(row, column, length, f"{byte}", _range("b", bank, last), bank)
+        return Run(row, column, length, f"{byte}", _range("b", bank, last), bank, marks is not None and marks[element])
 
     figure = Figure(
-        title,
+        described.title,
         tuple(facts),
         color_by="bank",
         colors=memory.banks,
         cell_text="byte in shared memory",
         detail_text="b: banks",
         vertical=plane.all_rows > 1 and places[plane.all_columns] == places[0] + 1,
+        mark_text=marks.text if marks is not None else "",
     )
-    return _figure(figure, memory.shape, plane, joined, make)
+    return _figure(figure, memory.shape, plane, joined, make, window)
 
 
 def _of_tensor_memory(layout: LinearLayout, title: str, facts: Sequence[str]) -> Figure:
@@ -261,9 +292,11 @@ def _figure(
     plane: Plane,
     joined: Callable[[int, int], bool],
     make: Callable[[int, int, int, int], Run],
+    window: Window | None = None,
 ) -> Figure:
     """The figure with its runs, its axes and, if it has none, its legend."""
-    plane, runs = make_runs(plane, figure.vertical, joined, make)
+    most = window.most_runs if window is not None else MAX_RUNS
+    plane, runs = make_runs(plane, figure.vertical, joined, make, most)
     row_axis, column_axis, fixed = axes_of(shape)
     colors = figure.colors or max((run.color for run in runs), default=0) + 1
     # Of a scale of colours, eight steps are named.

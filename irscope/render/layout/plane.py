@@ -26,6 +26,8 @@ class Run:
     color: int
     """Index into the colours of the figure."""
     marked: bool = False
+    empty: bool = False
+    """Whether it is memory that holds no element: padding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,11 @@ def unit_worth_showing(plane: Plane) -> Plane:
 
 
 def make_runs(
-    plane: Plane, vertical: bool, joined: Callable[[int, int], bool], make: Callable[[int, int, int, int], Run]
+    plane: Plane,
+    vertical: bool,
+    joined: Callable[[int, int], bool],
+    make: Callable[[int, int, int, int], Run],
+    most: int = MAX_RUNS,
 ) -> tuple[Plane, tuple[Run, ...]]:
     """The runs of a plane, cut to a window if there are too many.
 
@@ -94,6 +100,7 @@ def make_runs(
         vertical: whether runs go down.
         joined: whether an element (by row-major index) is in one run with the next one, to the right or below.
         make: the run at (row, column), of a first element and a length.
+        most: the most runs that are shown.
     """
     rows, columns = plane.rows, plane.columns
     while rows * columns > _MOST_ELEMENTS:
@@ -111,9 +118,9 @@ def make_runs(
                 row, column = (start, line) if vertical else (line, start)
                 runs.append(make(row, column, base + start * step, at - start))
                 start = at
-            if len(runs) > MAX_RUNS:
+            if len(runs) > most:
                 break
-        if len(runs) <= MAX_RUNS:
+        if len(runs) <= most:
             cut = (rows, columns) != (plane.rows, plane.columns)
             return replace(plane, rows=rows, columns=columns, repeats=plane.repeats and not cut), tuple(runs)
         rows, columns = (rows // 2, columns) if rows >= columns else (rows, columns // 2)

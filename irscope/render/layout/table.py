@@ -40,7 +40,8 @@ def _row(item: DescribedLayout) -> list[Any]:
         copies = "–" if replication.total == 1 else str(replication)
         wasted = "–" if replication.total == 1 else percent(replication.wasted)
     elif memory is not None:
-        held = f"{memory.size_bytes} B shared"
+        padding = f", {memory.padding_bytes} B padding" if memory.padding else ""
+        held = f"{memory.size_bytes} B shared{padding}"
     elif item.encoding.space == "tensor":
         held = "tensor memory"
     return [

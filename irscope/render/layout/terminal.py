@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from itertools import zip_longest
+
 from irscope.render.layout.colors import Rgb, fills, luminance
 from irscope.render.layout.figure import Figure
 from irscope.render.layout.plane import Run
 from irscope.render.text.tables import shorten, visible
 
 _RESET = "\x1b[0m"
+# \x1b[30;48;2;86;180;233m
+_COLOR = re.compile(r"\x1b\[[\d;]*m")
 _MAX_LINES = 128
 """Rows of elements that are printed."""
 
 
-def render_terminal(figure: Figure, *, width: int = 100, color: bool = False) -> str:
+def render_terminal(figure: Figure, *, width: int = 100, color: bool = False, scale: int = 1) -> str:
     """The figure as lines of text.
 
     Args:
         figure: what to show.
         width: columns of the terminal.
         color: whether to use 24-bit colours; without them every label names what its colour stands for.
+        scale: the least columns of the terminal for an element.
     """
     lines = [visible(figure.title), *(f"  {visible(fact)}" for fact in figure.facts)]
     if figure.missing:
@@ -32,9 +39,8 @@ def render_terminal(figure: Figure, *, width: int = 100, color: bool = False) ->
         notes.append(figure.mark_text.replace("framed", "*"))
     lines += [f"  {'; '.join(notes)}", ""]
     names = {run: _name(figure, run, color) for run in figure.runs}
-    longest = max((len(name) for name in names.values()), default=1)
+    cell = max(_cell(figure, color), scale)
     shortest = min((1 if figure.vertical else run.length for run in figure.runs), default=1)
-    cell = max(-(-(longest + 1) // shortest), 1)
     room = max(width - 6, cell * shortest)
     columns = figure.columns
     while columns * cell > room and columns > shortest and columns % 2 == 0:
@@ -44,6 +50,31 @@ def render_terminal(figure: Figure, *, width: int = 100, color: bool = False) ->
     return "\n".join(lines) + "\n"
 
 
+def render_beside(figures: Sequence[Figure], *, width: int = 100, color: bool = False) -> str:
+    """Two figures of one size: beside each other if their lines fit, or else below one another, at the same scale."""
+    scale = max((_cell(figure, color) for figure in figures), default=1)
+    half = [render_terminal(figure, width=width // 2 - 1, color=color, scale=scale).splitlines() for figure in figures]
+    if any(_length(line) > width // 2 - 1 for lines in half for line in lines):
+        return "\n".join(render_terminal(figure, width=width, color=color, scale=scale) for figure in figures)
+    # The grids begin in one line.
+    heads = [lines.index("") for lines in half]
+    half = [lines[:at] + [""] * (max(heads) - at) + lines[at:] for lines, at in zip(half, heads, strict=True)]
+    rows = zip_longest(*half, fillvalue="")
+    return "".join(f"{left}{' ' * (width // 2 - _length(left))}{right}".rstrip() + "\n" for left, right in rows)
+
+
+def _length(line: str) -> int:
+    """The columns that a line takes, without colours."""
+    return len(_COLOR.sub("", line))
+
+
+def _cell(figure: Figure, color: bool) -> int:
+    """Columns of the terminal for an element, with room for every label."""
+    longest = max((len(_name(figure, run, color)) for run in figure.runs), default=1)
+    shortest = min((1 if figure.vertical else run.length for run in figure.runs), default=1)
+    return max(-(-(longest + 1) // shortest), 1)
+
+
 def _name(figure: Figure, run: Run, color: bool) -> str:
     # Without colours the label names what the colour stands for.
     own = (
@@ -51,7 +82,7 @@ def _name(figure: Figure, run: Run, color: bool) -> str:
         if not color and figure.color_by in ("warp", "vector") and "w" not in run.label
         else ""
     )
-    detail = f" {run.detail}" if figure.color_by in ("bank", "register") else ""
+    detail = f" {run.detail}" if run.detail else ""
     return f"{own}{run.label}{detail}{'*' if run.marked else ''}"
 
 

@@ -149,7 +149,7 @@ def kinds_text(counts: Sequence[StageCount], limit: int = _KINDS) -> str:
 
 def _footer(found: SourceMap) -> list[str]:
     lines: list[str] = []
-    if library := library_lines(found):
+    if library := _library_lines(found):
         lines.extend(["", "Triton's own lines, counted above for the line that called them:"])
         for (file, line), stages in library.items():
             counts = ", ".join(f"{stage} {number}" for stage, number in stages.items())
@@ -159,7 +159,7 @@ def _footer(found: SourceMap) -> list[str]:
     return lines
 
 
-def library_lines(found: SourceMap) -> dict[Line, dict[str, int]]:
+def _library_lines(found: SourceMap) -> dict[Line, dict[str, int]]:
     """The lines of Triton's library that operations stand on, with their number at each stage."""
     rows: dict[Line, dict[str, int]] = {}
     for stage in found.stages:
@@ -294,7 +294,7 @@ def counts_json(capture: Capture, found: SourceMap, only: Collection[Line] | Non
         "file": found.kernel_file,
         "lines": rows,
         "library": [
-            {"file": file, "line": line, "stages": counts} for (file, line), counts in library_lines(found).items()
+            {"file": file, "line": line, "stages": counts} for (file, line), counts in _library_lines(found).items()
         ],
         "without_location": without_location(found),
     }

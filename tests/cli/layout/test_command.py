@@ -82,7 +82,11 @@ def test_the_page(tmp_path: Path) -> None:
         ([FLASH, "--layout", "#mma", "--format", "png"], "a PNG is written to a file"),
         ([FLASH, "--compare", "#mma@128x128", "#blocked@128x1"], "can't be compared"),
         ([FLASH, "--shape", "64x64"], "--shape goes with a layout that is given as text"),
-        (["#ttg.blocked<{}>", "--compare", "#a", "#b"], "--compare needs a kernel"),
+        (["#ttg.blocked<{}>", "--compare", "#a", "#b"], "--compare needs two layouts"),
+        (["#ttg.blocked<{}>", "#ttg.linear<{}>", "--shape", "64"], "'#ttg.linear<{}>' is one encoding too many"),
+        ([FLASH, "--compare", "#mma"], "--compare needs two layouts"),
+        ([FLASH, "--threads-per-warp", "64"], "--threads-per-warp goes with a layout that is given as text"),
+        (["#ttg.blocked<{order = [0]}>", "--shape", "64"], "sizePerThread, threadsPerWarp, warpsPerCTA are missing"),
         (["#ttg.blocked<{}>"], "needs a shape: --shape 128x64"),
         (["#ttg.blocked<{}>", "--shape", "64xtwo"], "is no shape"),
         (["#ttg.blocked<{}>", "--shape", "²x4"], "is no shape"),
@@ -98,3 +102,86 @@ def test_a_layout_given_as_text(capsys: pytest.CaptureFixture[str]) -> None:
     text = "#ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>"
     assert run(["layout", text, "--shape", "128x64", "--num-warps", "4", "--target", "cuda:90", "--dtype", "f16"]) == 0
     assert "w3 t31" in capsys.readouterr().out
+
+
+BLOCKED = "#ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [8, 4], warpsPerCTA = [4, 1], order = [1, 0]}>"
+WIDE = BLOCKED.replace("[8, 4]", "[8, 8]")
+SWIZZLED = "#ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [1, 0]}>"
+PADDED = "#ttg.padded_shared<[64:+8] {order = [1, 0], shape = [64, 64]}>"
+MMA = "#ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [2, 2], instrShape = [16, 8]}>"
+MFMA = "#ttg.amd_mfma<{version = 3, warpsPerCTA = [2, 2], instrShape = [32, 32, 8], isTransposed = false}>"
+
+
+@pytest.mark.triton
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        (
+            [BLOCKED, MMA],
+            "to #B: moves across warps: 87.5 % of the registers are filled by other threads, 8192 bytes in all",
+        ),
+        ([BLOCKED, BLOCKED], "moves nothing: no exchange"),
+        ([BLOCKED, SWIZZLED], "2-way bank conflicts (as the compiler counts)"),
+        ([PADDED, BLOCKED], "2-way bank conflicts (irscope's model; the compiler was not asked)"),
+        ([PADDED, SWIZZLED], "of the elements lie at another byte (9200 and 8192 bytes)"),
+        ([MFMA, WIDE], "moves across"),
+    ],
+)
+def test_two_typed_layouts(texts: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in ([texts[0], "--compare", texts[1]], ["--compare", *texts]):
+        assert run(["layout", "--shape", "64x64", *arguments]) == 0
+        shown = capsys.readouterr().out
+        assert "#A · " in shown
+        assert "#B · " in shown
+        assert said in shown
+    assert run(["layout", texts[0], "--compare", texts[1], "--shape", "64x64", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["comparison"]["with"] for row in rows] == ["#B", "#A"]
+    assert said.removeprefix("to #B: ") in rows[0]["comparison"]["summary"]
+
+
+@pytest.mark.triton
+def test_the_pictures_of_two_typed_layouts(tmp_path: Path) -> None:
+    for name in ("pair.svg", "pair.html"):
+        assert run(["layout", BLOCKED, "--compare", SWIZZLED, "--shape", "64x64", "-o", str(tmp_path / name)]) == 0
+        text = (tmp_path / name).read_text("utf-8").replace("\\u00b7", "·")
+        assert "#A · blocked" in text
+        assert "#B · swizzled shared" in text
+        assert "2-way bank conflicts" in text
+
+
+@pytest.mark.triton
+@pytest.mark.parametrize(
+    ("arguments", "lanes", "target"),
+    [
+        ([WIDE, "--target", "cuda:90"], 64, "cuda:90"),
+        ([WIDE, "--target", "cuda:90", "--threads-per-warp", "64"], 64, "cuda:90"),
+        ([WIDE], 64, "hip:gfx942"),
+        ([MFMA], 64, "hip:gfx942"),
+        ([MMA], 32, "cuda:80"),
+    ],
+)
+def test_another_warp_size(arguments: list[str], lanes: int, target: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["layout", *arguments, "--shape", "64x64", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["threads"]["lanes"], row["target"]) == (lanes, target)
+    assert run(["layout", *arguments, "--shape", "64x64"]) == 0
+    assert ("for 64 threads per warp; cuda:90 has 32" in capsys.readouterr().out) == (target == "cuda:90")
+
+
+@pytest.mark.triton
+def test_padding_is_printed_and_drawn(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["layout", PADDED, "--shape", "64x64"]) == 0
+    shown = capsys.readouterr().out
+    for part in ("[64:+8], order = [1, 0]", "9200 bytes, 1008 of them padding", "pad 16 B", "as it lies in memory"):
+        assert part in shown
+
+
+@pytest.mark.parametrize("end", [20, 40, 60, 80, len(BLOCKED) - 1])
+def test_a_text_that_is_cut_off_is_an_error(end: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["layout", BLOCKED[:end], "--shape", "64x64"]) in (1, 2)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert BLOCKED[:end].strip() in said.err
+    assert "is missing at its end" in said.err
+    assert said.err.count("\n") == 1

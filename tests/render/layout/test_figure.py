@@ -174,16 +174,6 @@ def test_text_on_every_filling_is_readable(count: int, dark: bool) -> None:
         assert (light + 0.05) / (low + 0.05) >= 4.5, hexadecimal(fill)
 
 
-def test_compared_layouts_mark_the_fewer() -> None:
-    figure = make_figure(MMA, None, BLOCKED)
-    assert figure.mark_text == "framed: the same thread holds it in #blocked"
-    marked = sum(run.length for run in figure.runs if run.marked)
-    assert 0 < marked < 0.5 * figure.rows * figure.columns
-    assert make_figure(MMA, None, MMA).mark_text == ""
-    with pytest.raises(UsageError, match="can't be compared"):
-        make_figure(MMA, None, LONG)
-
-
 def test_terminal_names_what_the_colour_would_say() -> None:
     plain = render_terminal(make_figure(MMA), width=120)
     assert "\x1b" not in plain

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from irscope.render.pages.layout import render_html
+from tests.memory.test_between import PADDED, REGISTERS, described
 from tests.render.layout.test_figure import ALL, BLOCKED, MMA
 
 CHROMIUM = next(
@@ -245,3 +246,38 @@ def test_other_layouts_and_comparison(page: Page) -> None:
     page.goto(page.address + "#layout=6&lead=2")
     page.mouse("tensor", 0, 0)
     assert "element (2, 0, 0)" in page.text("details")
+
+
+def test_both_pictures_of_a_comparison_stand_beside_each_other_at_one_scale(tab: Page, tmp_path: Path) -> None:
+    file = tmp_path / "pair.html"
+    file.write_text(render_html([described(REGISTERS[0]), described(PADDED)], compared=True), "utf-8")
+    tab.goto(file.as_uri())
+    left, right = (
+        tab.ask(
+            f"(() => {{ const b = document.getElementById('{name}').getBoundingClientRect(); return [b.x, b.y]; }})()"
+        )
+        for name in ("tensor", "second")
+    )
+    assert left[1] == right[1]
+    assert left[0] < right[0]
+    grids = tab.ask("['tensor', 'second'].map((id) => document.getElementById(id).dataset.grid)")
+    assert grids[0] == grids[1]
+    assert "bank conflicts" in tab.text("comparison")
+    assert "framed: what the first lanes of warp 0 access together" in tab.text("comparison")
+    tab.mouse("second", 9, 1)
+    assert "element (1, 9)" in tab.text("details")
+    assert tab.problems == []
+
+
+def test_padding_holds_nothing(tab: Page, tmp_path: Path) -> None:
+    file = tmp_path / "padded.html"
+    item = described(PADDED)
+    file.write_text(render_html([item]), "utf-8")
+    tab.goto(file.as_uri())
+    assert item.memory is not None
+    # [64:+8] of f16: the second line of 64 elements begins with 8 of padding.
+    tab.mouse("hardware", 8, 1)
+    assert f"byte {item.memory.byte(64)}, bank 4 → (1, 0)" in tab.text("details")
+    tab.mouse("hardware", 7, 1)
+    assert "Point at a cell" in tab.text("details")
+    assert tab.problems == []

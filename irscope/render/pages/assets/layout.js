@@ -19,9 +19,17 @@
     const size = shape.reduce((a, b) => a * b, 1);
     const owners = Array.from({ length: size }, () => []);
     places.forEach((element, place) => owners[element].push(place));
-    return { ...raw, inputs, shape, flat, bits, places, owners, size };
+    const layout = { ...raw, inputs, shape, flat, bits, places, owners, size };
+    return { ...layout, slots: slotsOf(layout) };
   }
-  const layouts = data.layouts.map((raw) => (raw.bases ? read(raw) : raw));
+  // In shared memory: the place at each element of memory, -1 where padding is; one CTA after another.
+  function slotsOf(layout) {
+    if (kindOf(layout) !== "offset") return null;
+    const offsets = layout.inputs[0].size, whole = padded(layout, offsets - 1) + 1;
+    const slots = new Array(whole * (layout.places.length / offsets)).fill(-1);
+    layout.places.forEach((_, place) => { slots[Math.floor(place / offsets) * whole + padded(layout, place % offsets)] = place; });
+    return slots;
+  }
   const current = () => layouts[state.layout];
 
   function split(layout, place) {
@@ -45,25 +53,25 @@
   const thread = (parts) => `${parts.block ?? 0}/${parts.warp ?? 0}/${parts.lane ?? 0}`;
 
   // Bytes of an offset, padding counted, as irscope.layout.memory_map has it.
-  function byteOf(layout, offset) {
-    const padded = offset + (layout.padding || []).reduce((sum, [interval, pad]) => sum + Math.floor(offset / interval) * pad, 0);
-    return (padded * layout.element_bits) / 8;
-  }
+  const padded = (layout, offset) => offset + (layout.padding || []).reduce((sum, [interval, pad]) => sum + Math.floor(offset / interval) * pad, 0);
+  const byteOf = (layout, offset) => (padded(layout, offset) * layout.element_bits) / 8;
   const bankOf = (layout, offset) => Math.floor(byteOf(layout, offset) / 4) % layout.banks;
 
   function colorings(layout) {
     if (isRegisters(layout)) return ["warp", "lane", "register", "vector"];
     return kindOf(layout) === "offset" ? ["bank", "line"] : ["row", "column"];
   }
+  // The colouring of a layout: the chosen one, or if that is for another memory, its own first one.
+  const colorOf = (layout) => (colorings(layout).includes(state.color) ? state.color : colorings(layout)[0]);
   function colorValue(layout, place) {
-    const parts = split(layout, place);
+    const parts = split(layout, place), color = colorOf(layout);
     const line = layout.banks * 4;
-    switch (state.color) {
+    switch (color) {
       case "warp": return [parts.warp + parts.block * sizeOf(layout, "warp"), sizeOf(layout, "warp") * sizeOf(layout, "block")];
       case "vector": return [Math.floor(parts.register / layout.vector), Math.max(sizeOf(layout, "register") / layout.vector, 1)];
       case "bank": return [bankOf(layout, parts.offset), layout.banks];
       case "line": return [Math.floor(byteOf(layout, parts.offset) / line), Math.max(Math.ceil(byteOf(layout, sizeOf(layout, "offset")) / line), 1)];
-      default: return [parts[state.color], sizeOf(layout, state.color)];
+      default: return [parts[color], sizeOf(layout, color)];
     }
   }
   const sizeOf = (layout, name) => layout.inputs.find((input) => input.name === name)?.size ?? 1;
@@ -86,6 +94,7 @@
   const ink = (rgb) => (luminance(rgb) > 0.179 ? "#000000" : "#ffffff");
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
+  const layouts = data.layouts.map((raw) => (raw.bases ? read(raw) : raw));
   let kept = false, waiting = false, pointed = "";
 
   // Selections: which elements and which places are meant.
@@ -108,15 +117,26 @@
     }
     return chosen;
   }
-  function movedElements() {
+  // The elements that differ, or of an access those of its first lanes; and what a frame means.
+  function difference() {
     const a = current(), b = layouts[state.other];
-    const moved = new Set();
-    if (!b?.bases || !isRegisters(a) || !isRegisters(b) || a.shape.join() !== b.shape.join()) return moved;
-    for (let element = 0; element < a.size; element += 1) {
-      const there = new Set(b.owners[element].map((place) => thread(split(b, place))));
-      if (!a.owners[element].some((place) => there.has(thread(split(a, place))))) moved.add(element);
+    const found = new Set();
+    if (!b?.bases) return null;
+    if (isRegisters(a) !== isRegisters(b)) {
+      const shown = data.request && state.layout + state.other === 1;
+      return { elements: new Set(shown ? data.request : []), text: shown ? "framed: what the first lanes of warp 0 access together" : "" };
     }
-    return moved;
+    for (let element = 0; element < a.size; element += 1) {
+      if (isRegisters(a)) {
+        const there = new Set(b.owners[element].map((place) => thread(split(b, place))));
+        if (!a.owners[element].some((place) => there.has(thread(split(a, place))))) found.add(element);
+      } else if (placeText(a, a.owners[element][0]) !== placeText(b, b.owners[element][0])) found.add(element);
+    }
+    const what = isRegisters(a) ? "have another thread" : "lie at another place";
+    // The fewer are framed: frames around nearly everything say nothing.
+    const most = 2 * found.size > a.size, other = isRegisters(a) ? "another thread holds it" : "it lies elsewhere";
+    const text = `${found.size} of ${a.size} elements ${what} in ${b.name}; framed: ${most ? (isRegisters(a) ? "the same thread holds it" : "it lies at the same place") : other} there`;
+    return { elements: found, most, text };
   }
 
   // Grids
@@ -137,17 +157,58 @@
     }
     if (kindOf(layout) === "offset") {
       const line = Math.max((layout.banks * 32) / layout.element_bits, 1);
-      const columns = Math.min(line, layout.places.length);
-      return { rows: Math.ceil(layout.places.length / columns), columns, place: (row, column) => row * columns + column };
+      const columns = Math.min(line, layout.slots.length);
+      return { rows: Math.ceil(layout.slots.length / columns), columns, place: (row, column) => layout.slots[row * columns + column] };
     }
     const columns = sizeOf(layout, "column");
     return { rows: layout.places.length / columns, columns, place: (row, column) => row * columns + column };
   }
-  function paint(id, grid, placeAt, colorAt, labelAt, isMarked, isFramed) {
+  const PADDING = "padding";
+  function hatch(draw, x, y, width, height) {
+    draw.save();
+    draw.beginPath();
+    draw.rect(x, y, width, height);
+    draw.clip();
+    draw.strokeStyle = style("--faint");
+    draw.lineWidth = 1;
+    draw.beginPath();
+    for (let at = x - height; at < x + width; at += 5) { draw.moveTo(at, y + height); draw.lineTo(at + height, y); }
+    draw.stroke();
+    draw.restore();
+  }
+  // Whether two neighbours are in one register run of a thread, or in one access of memory: they share a label.
+  function joined(layout, a, b) {
+    if (b !== a + 1) return false;
+    if (isRegisters(layout)) return Math.floor(a / sizeOf(layout, "register")) === Math.floor(b / sizeOf(layout, "register"));
+    if (kindOf(layout) !== "offset") return false;
+    const { offset } = split(layout, b);
+    return offset % Math.max(128 / layout.element_bits, 1) !== 0 && padded(layout, offset) === padded(layout, offset - 1) + 1;
+  }
+  // The cells of the tensor from one on, to the right, that share its label.
+  function runAt(tensor, isStart, row, column) {
+    let end = column + 1;
+    while (end < tensor.columns && !isStart(row, end)) end += 1;
+    return end - column;
+  }
+  const CHARACTER = 6.1;
+  // Pixels of an element for which labels fit.
+  function cellFor(tensor, ownerAt, layout) {
+    const lengths = [], longest = [];
+    const isStart = (row, column) => !joined(layout, ownerAt(row, column - 1), ownerAt(row, column));
+    for (let column = 0; column < tensor.columns; ) {
+      const length = runAt(tensor, isStart, 0, column);
+      lengths.push(length);
+      longest.push(label(layout, layout.places.length - 1, length).length);
+      column += length;
+    }
+    const cell = Math.ceil((Math.max(...longest) * CHARACTER + 6) / Math.min(...lengths));
+    return cell * tensor.columns * (window.devicePixelRatio || 1) < 16000 ? cell : 0;
+  }
+  function paint(id, grid, placeAt, colorAt, labelAt, isMarked, isFramed, isStart = null, least = 0) {
     const canvas = at(id), ratio = window.devicePixelRatio || 1, margin = 44;
     const room = Math.max(canvas.parentElement.clientWidth - margin - 4, 200);
-    const cell = Math.max(Math.min(Math.floor(room / grid.columns), 44), 4);
-    const high = cell >= 30 ? 24 : Math.max(Math.min(cell, 20), 5);
+    const cell = Math.max(Math.min(Math.floor(room / grid.columns), 44), 4, least);
+    const high = cell >= 30 ? 24 : least ? 20 : Math.max(Math.min(cell, 20), 5);
     const width = margin + grid.columns * cell + 2, height = 20 + grid.rows * high + 2;
     canvas.width = width * ratio;
     canvas.height = height * ratio;
@@ -158,22 +219,25 @@
     draw.font = "10px ui-monospace, 'DejaVu Sans Mono', monospace";
     draw.textBaseline = "middle";
     const any = state.selected !== null || state.bit >= 0, few = state.selected !== null;
+    const texts = [], frames = [];
     let first = Infinity;
     for (let row = 0; row < grid.rows; row += 1) {
       for (let column = 0; column < grid.columns; column += 1) {
         const rgb = colorAt(row, column);
         if (!rgb) continue;
         const x = margin + column * cell, y = 20 + row * high, on = isMarked(row, column);
+        if (rgb === PADDING) {
+          hatch(draw, x, y, cell, high);
+          continue;
+        }
         draw.globalAlpha = any && !on ? 0.35 : 1;
         draw.fillStyle = css(rgb);
         // A gap where the next cell, to the right or below, does not go on where this one ends.
-        const place = placeAt(row, column), apart = (other) => (cell > 8 && cell >= 30) || other !== place + 1;
-        draw.fillRect(x, y, cell - (apart(placeAt(row, column + 1)) ? 1 : 0), high - (apart(placeAt(row + 1, column)) ? 1 : 0));
-        if (cell >= 30) {
-          draw.fillStyle = any && !on ? style("--faint") : ink(rgb);
-          draw.textAlign = "center";
-          draw.fillText(labelAt(row, column), x + cell / 2, y + high / 2, cell - 3);
-        }
+        const place = placeAt(row, column), apart = (other) => cell >= 30 || other !== place + 1;
+        const ends = isStart ? column + 1 === grid.columns || isStart(row, column + 1) : apart(placeAt(row, column + 1));
+        draw.fillRect(x, y, cell - (ends ? 1 : 0), high - (apart(placeAt(row + 1, column)) ? 1 : 0));
+        const [text, length] = cell >= 30 || least ? labelAt(row, column) : ["", 0];
+        if (text.length * CHARACTER < 1.5 * cell * length) texts.push([text, any && !on ? style("--faint") : ink(rgb), x + (cell * length) / 2, y + high / 2, cell * length - 3]);
         draw.globalAlpha = 1;
         if (any && on && few) {
           draw.strokeStyle = style("--ink");
@@ -181,12 +245,21 @@
           draw.strokeRect(x - 1, y - 1, cell + 1, high + 1);
           first = Math.min(first, y);
         }
-        if (isFramed?.(row, column)) {
-          draw.strokeStyle = style("--ink");
-          draw.lineWidth = 1.5;
-          draw.strokeRect(x + 1.5, y + 1.5, cell - 4, high - 4);
+        if (isFramed?.(row, column) && (column === 0 || isStart(row, column) || !isFramed(row, column - 1))) {
+          frames.push([x + 1.5, y + 1.5, cell * runAt(grid, isStart, row, column) - 4, high - 4]);
         }
       }
+    }
+    // In two colours: one of them stands out from any filling.
+    for (const [color, line] of [["--paper", 3.5], ["--ink", 1.5]]) {
+      draw.strokeStyle = style(color);
+      draw.lineWidth = line;
+      frames.forEach((box) => draw.strokeRect(...box));
+    }
+    draw.textAlign = "center";
+    for (const [text, color, x, y, width] of texts) {
+      draw.fillStyle = color;
+      draw.fillText(text, x, y, width);
     }
     draw.fillStyle = style("--faint");
     draw.textAlign = "right";
@@ -200,9 +273,12 @@
       holder.scrollTop = Math.max(first - holder.clientHeight / 2, 0);
     }
   }
-  function label(layout, place) {
+  function label(layout, place, length = 1) {
     const parts = split(layout, place);
-    if (isRegisters(layout)) return state.color === "lane" ? `r${parts.register}` : `t${parts.lane}`;
+    if (isRegisters(layout)) {
+      const warp = colorOf(layout) !== "warp" && sizeOf(layout, "warp") > 1 ? `w${parts.warp} ` : "";
+      return `${parts.block ? `C${parts.block} ` : ""}${warp}t${parts.lane} r${parts.register}${length > 1 ? `–${parts.register + length - 1}` : ""}`;
+    }
     return kindOf(layout) === "offset" ? String(byteOf(layout, parts.offset)) : `${parts.row},${parts.column}`;
   }
   function bitElements(layout) {
@@ -217,37 +293,52 @@
     const layout = current();
     const stepping = bitElements(layout);
     const chosen = stepping && !state.selected ? stepping : marked();
-    const moved = movedElements();
-    // The fewer are framed: frames around nearly everything say nothing.
-    const mostMove = 2 * moved.size > layout.size;
-    const framed = state.other < 0 ? null : (element) => moved.has(element) !== mostMove;
-    const tensor = plane(layout), hard = hardware(layout);
-    const tint = (place) => (place === undefined ? null : fill(...colorValue(layout, place)));
-    tensor.rowName = (row) => String(layout.shape.length > 1 ? row : row * tensor.columns);
-    paint("tensor", tensor,
-      (row, column) => (column < tensor.columns && row < tensor.rows ? layout.owners[tensor.element(row, column)]?.[0] : -1),
-      (row, column) => tint(layout.owners[tensor.element(row, column)]?.[0]),
-      (row, column) => label(layout, layout.owners[tensor.element(row, column)][0]),
-      (row, column) => chosen.elements.has(tensor.element(row, column)),
-      framed && ((row, column) => framed(tensor.element(row, column))));
+    const differs = difference(), other = layouts[state.other];
+    const framed = differs && ((element) => differs.elements.has(element) !== Boolean(differs.most));
+    const hard = hardware(layout);
+    const tint = (of, place) => (place === undefined ? null : fill(...colorValue(of, place)));
+    at("beside").hidden = !differs;
+    document.querySelector("main").classList.toggle("pair", Boolean(differs));
+    if (differs) at("second-title").textContent = `tensor in ${other.name}`;
+    const both = (differs ? [["tensor", layout], ["second", other]] : [["tensor", layout]]).map(([id, of]) => {
+      const tensor = plane(of);
+      tensor.rowName = (row) => String(of.shape.length > 1 ? row : row * tensor.columns);
+      return { id, of, tensor, owner: (row, column) => of.owners[tensor.element(row, column)]?.[0] };
+    });
+    const least = Math.max(...both.map(({ of, tensor, owner }) => cellFor(tensor, owner, of)));
+    for (const { id, of, tensor, owner } of both) {
+      const isFramed = framed && ((row, column) => framed(tensor.element(row, column)));
+      const isStart = (row, column) =>
+        column === 0 || !joined(of, owner(row, column - 1), owner(row, column)) || (isFramed && isFramed(row, column - 1) !== isFramed(row, column));
+      paint(id, tensor,
+        (row, column) => (column < tensor.columns && row < tensor.rows ? owner(row, column) : -1),
+        (row, column) => tint(of, owner(row, column)),
+        (row, column) => {
+          if (owner(row, column) === undefined || !isStart(row, column)) return ["", 0];
+          const length = runAt(tensor, isStart, row, column);
+          return [label(of, owner(row, column), length), length];
+        },
+        (row, column) => chosen.elements.has(tensor.element(row, column)), isFramed, isStart, least);
+    }
     hard.rowName = (row) => {
+      if (kindOf(layout) === "offset") return String((row * hard.columns * layout.element_bits) / 8);
       const parts = split(layout, hard.place(row, 0));
-      if (isRegisters(layout)) return `${parts.block ? `C${parts.block}` : ""}w${parts.warp}t${parts.lane}`;
-      return kindOf(layout) === "offset" ? String(byteOf(layout, parts.offset)) : String(parts.row);
+      return isRegisters(layout) ? `${parts.block ? `C${parts.block}` : ""}w${parts.warp}t${parts.lane}` : String(parts.row);
     };
+    const placed = (row, column) => layout.places[hard.place(row, column)];
     paint("hardware", hard,
-      (row, column) => (column < hard.columns && row < hard.rows ? layout.places[hard.place(row, column)] : -1),
-      (row, column) => (hard.place(row, column) < layout.places.length ? tint(hard.place(row, column)) : null),
-      (row, column) => coordinates(layout, layout.places[hard.place(row, column)]).join(","),
+      (row, column) => (column < hard.columns && row < hard.rows ? placed(row, column) ?? -1 : -1),
+      (row, column) => (hard.place(row, column) === -1 ? PADDING : placed(row, column) === undefined ? null : tint(layout, hard.place(row, column))),
+      (row, column) => [coordinates(layout, placed(row, column)).join(","), 1],
       (row, column) => chosen.places.has(hard.place(row, column)), null);
-    at("comparison").textContent = state.other < 0 ? "" :
-      `${moved.size} of ${layout.size} elements have another thread in ${layouts[state.other].name}; framed: ${mostMove ? "the same thread holds it" : "another thread holds it"} there`;
-    details(layout, moved);
+    const said = differs && data.facts && state.layout + state.other === 1 ? data.facts[state.layout] : [];
+    at("comparison").textContent = differs ? [...said, differs.text].filter(Boolean).join("\n") : "";
+    details(layout, differs);
     steps(layout);
   }
 
   // Words
-  function details(layout, moved) {
+  function details(layout, differs) {
     const one = state.selected, lines = [];
     if (!one) lines.push("Point at a cell of either grid, or choose below. Click to keep it.");
     else if (one.element !== undefined) {
@@ -258,7 +349,7 @@
       if (places.length) lines.push("", sumText(layout, places[0]));
       const other = layouts[state.other];
       if (other?.bases && other.size === layout.size) {
-        lines.push("", `in ${other.name}${moved.has(one.element) ? " (moves)" : ""}:`);
+        lines.push("", `in ${other.name}${isRegisters(layout) && isRegisters(other) && differs?.elements.has(one.element) ? " (moves)" : ""}:`);
         other.owners[one.element].slice(0, 16).forEach((place) => lines.push(`  ${placeText(other, place)}`));
       }
     } else {
@@ -355,7 +446,7 @@
     const names = colorings(layout);
     if (!names.includes(state.color)) state.color = names[0] === "warp" && sizeOf(layout, "warp") * sizeOf(layout, "block") === 1 ? "lane" : names[0];
     options(at("color"), names.map((name) => [name, name]), state.color);
-    const others = layouts.map((item, i) => [i, item]).filter(([i, item]) => i !== index && item.bases && isRegisters(item) && item.shape.join() === layout.shape.join());
+    const others = layouts.map((item, i) => [i, item]).filter(([i, item]) => i !== index && item.bases && kindOf(item) !== "column" && kindOf(layout) !== "column" && item.shape.join() === layout.shape.join());
     options(at("other"), [[-1, "nothing"], ...others.map(([i, item]) => [i, item.name])], others.some(([i]) => i === state.other) ? state.other : -1);
     state.other = Number(at("other").value);
     at("leading").replaceChildren(...layout.shape.slice(0, -2).map((size, i) => {
@@ -438,19 +529,19 @@
   function meant(id, event) {
     const cell = cellAt(id, event), layout = current();
     if (!cell) return null;
-    if (id === "tensor") {
+    if (id !== "hardware") {
       const value = grids[id].element(...cell);
       return value < layout.size ? { element: value } : null;
     }
     const place = grids[id].place(...cell);
-    if (place >= layout.places.length) return null;
+    if (!(place >= 0 && place < layout.places.length)) return null;
     // A single register of one thread; with Shift its whole thread, with Alt its whole warp.
     const parts = split(layout, place);
     if (isRegisters(layout) && event.altKey) return { warp: parts.warp, block: parts.block };
     if (isRegisters(layout) && event.shiftKey) return { lane: parts.lane, warp: parts.warp, block: parts.block };
     return parts;
   }
-  for (const id of ["tensor", "hardware"]) {
+  for (const id of ["tensor", "second", "hardware"]) {
     at(id).addEventListener("mousemove", (event) => { if (!kept) { pointed = id; state.selected = meant(id, event); update(); } });
     at(id).addEventListener("mouseleave", () => { if (!kept) { state.selected = null; update(); } });
     at(id).addEventListener("click", (event) => {
@@ -459,6 +550,11 @@
       kept = state.selected !== null && !kept;
       update();
     });
+  }
+  // The two pictures of a comparison show the same part.
+  const [left, right] = ["tensor", "second"].map((id) => at(id).parentElement);
+  for (const [from, to] of [[left, right], [right, left]]) {
+    from.addEventListener("scroll", () => { to.scrollLeft = from.scrollLeft; to.scrollTop = from.scrollTop; });
   }
   at("layout").addEventListener("change", () => { state.selected = null; kept = false; state.bit = -1; state.lead = []; choose(Number(at("layout").value)); update(); });
   at("other").addEventListener("change", () => { state.other = Number(at("other").value); update(); });

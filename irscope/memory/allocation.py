@@ -1,0 +1,356 @@
+"""Shared and tensor memory over time: each buffer's place, size, owner and live interval, and the peak.
+
+Offsets are the compiler's, from the IR after it allocated; sizes are those it wrote, or follow from the type. Sources:
+Triton's lib/Analysis/Allocation.cpp, TritonGPUAttrDefs.td (padded layouts), lib/Dialect/TritonNvidiaGPU (columns).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Literal
+
+from irscope.device.limits import CUDA_LIMITS, HIP_LIMITS
+from irscope.ir.locations.stages import read_locations
+from irscope.ir.locations.user import chain_texts, line_text, place_of
+from irscope.ir.mlir.encoding import Encoding, read_encoding
+from irscope.ir.mlir.reader import MlirModule, Operation, parse_mlir
+from irscope.ir.mlir.types import LayoutType, read_types
+from irscope.memory.liveness import Liveness
+from irscope.model.capture import Capture
+from irscope.target import Target
+
+__all__ = ["Allocation", "Buffer", "Step", "allocations_of", "shared_text"]
+
+# allocation.offset = 128 : i32      allocation.offset = [0 : i32, 4096 : i32]
+_OFFSET = re.compile(r"\ballocation\.offset = (\d{1,9}|\[[\d :,i]*\])")
+_SIZE = re.compile(r"\ballocation\.size = (\d{1,9})\b")
+_COLUMN = re.compile(r"\btensor_memory_col_offset = (\d{1,9})\b")
+_ROW = re.compile(r"\btensor_memory_row_offset = (\d{1,9})\b")
+# ttg.shared = 98304 : i32      ttg.tensor_memory_size = 128 : i32
+_TOTAL = {
+    "shared": re.compile(r"\bttg\.shared = (\d{1,9})\b"),
+    "tensor": re.compile(r"\bttg\.tensor_memory_size = (\d{1,9})\b"),
+}
+# tt.call @helper(%x)      tt.call @"helper__(1,)cconstexpr_64_"(%x)
+_CALLEE = re.compile(r'@("[^"]*"|[\w$.]+)')
+_COLUMN_BITS = 32
+"""A column of tensor memory is 32 bits wide in each of its 128 lanes. Source: "PTX ISA", Tensor Memory."""
+_TENSOR_ROWS = 128
+
+_Space = Literal["shared", "tensor"]
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """One piece of memory that an operation owns for a while."""
+
+    kind: Literal["buffer", "barrier", "scratch", "call", "warps"]
+    """`scratch` is an operation's own; `call` what a called function needs; `warps` the states of specialised warps."""
+    owner: str
+    """The operation: `ttg.local_alloc`, `ttg.convert_layout`, `tt.reduce`."""
+    value: str
+    """Its result; empty for scratch."""
+    what: str
+    """`3·128×64×f16`, the type of a buffer; or what a scratch is of."""
+    line: int
+    """In the text, 1-based."""
+    place: str
+    """`file:line` of the Python source, or an empty string."""
+    chain: tuple[str, ...]
+    """`file:line` of every frame, innermost first."""
+    offset: int
+    """Bytes (shared memory) or columns (tensor memory)."""
+    size: int
+    start: int
+    """The first operation at which it is live, in program order."""
+    end: int
+    """The one behind the last."""
+    is_exact: bool = True
+    """Whether the size is known; otherwise it is the most that fits."""
+    padding: int = 0
+    """Bytes within it that hold nothing."""
+    row: int = 0
+    """The first of its rows in tensor memory."""
+
+    @property
+    def stop(self) -> int:
+        """The offset behind it."""
+        return self.offset + self.size
+
+    def is_live(self, step: int) -> bool:
+        """Whether it is live at an operation."""
+        return self.start <= step < self.end
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operation in program order."""
+
+    number: int
+    operation: str
+    line: int
+    """In the text, 1-based."""
+    place: str
+    """`file:line` of the Python source, or an empty string."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """One memory of a kernel over time."""
+
+    space: _Space
+    total: int
+    """What the kernel asks for, as the compiler wrote it, in bytes or columns."""
+    limit: int | None
+    """What a block can have on the target; None if it is not known."""
+    buffers: tuple[Buffer, ...]
+    """In the order of the program."""
+    steps: tuple[Step, ...]
+    loops: tuple[tuple[int, int], ...]
+    """The half-open interval of each loop, in program order."""
+
+    @property
+    def unit(self) -> str:
+        """`bytes` or `columns`."""
+        return "bytes" if self.space == "shared" else "columns"
+
+    def live_at(self, step: int) -> tuple[Buffer, ...]:
+        """The buffers live at an operation, by offset."""
+        return tuple(sorted((one for one in self.buffers if one.is_live(step)), key=lambda one: one.offset))
+
+    @property
+    def peak(self) -> int:
+        """The first operation at which most is held."""
+        starts = sorted({0, *(one.start for one in self.buffers)})
+        return max(starts, key=lambda step: (covered(self.live_at(step)), -step))
+
+    @property
+    def held_at_peak(self) -> int:
+        """Bytes or columns held at the peak; what is missing to the total are gaps."""
+        return covered(self.live_at(self.peak))
+
+    @property
+    def peak_step(self) -> Step:
+        """The operation of the peak."""
+        return self.steps[self.peak]
+
+
+def covered(buffers: Iterable[Buffer]) -> int:
+    """The bytes or columns that some buffers take together; buffers in other rows of a column count once."""
+    total = end = 0
+    for one in sorted(buffers, key=lambda one: one.offset):
+        total += max(one.stop - max(one.offset, end), 0)
+        end = max(end, one.stop)
+    return total
+
+
+def shared_text(capture: Capture) -> str | None:
+    """The IR after shared and tensor memory were allocated; None if the capture does not hold it."""
+    names = ("allocate_shared_memory", "allocate_tensor_memory")
+    passes = [one for one in capture.passes() if one.name.startswith(names) and one.outcome == "ran"]
+    return capture.text_after(passes[-1]) if passes else None
+
+
+def allocations_of(capture: Capture) -> tuple[Allocation, ...]:
+    """Shared memory over time, and tensor memory if the kernel has any; empty if the capture does not hold that IR."""
+    text = shared_text(capture)
+    if text is None:
+        return ()
+    reader = _Reader(text, capture.target)
+    found = (reader.allocation(space) for space in ("shared", "tensor"))
+    return tuple(one for one in found if one is not None)
+
+
+class _Reader:
+    def __init__(self, text: str, target: Target) -> None:
+        self.module: MlirModule = parse_mlir(text)
+        self.kernel = self.module.kernel
+        self.target = target
+        self._attributes = next((one.text for one in self.module.operations), "")
+        self._locations = read_locations(text, "mlir")
+        own = self._locations.chain_at(self.kernel.first_line) if self.kernel is not None else ()
+        self._file = own[0].file if own else ""
+        self._needs: dict[str, tuple[int, bool]] = {}
+        """Function → what it needs, and whether that is exact."""
+        self._functions = {
+            match[1]: one
+            for one in self.module.walk()
+            if one.name == "tt.func" and (match := _CALLEE.search(one.text)) is not None
+        }
+
+    def allocation(self, space: _Space) -> Allocation | None:
+        total = _TOTAL[space].search(self._attributes)
+        if self.kernel is None or total is None or (space == "tensor" and not int(total[1])):
+            return None
+        live = Liveness(self.kernel)
+        buffers = list(self._buffers(self.kernel, live, space))
+        buffers = _sized(buffers, int(total[1]))
+        steps = sorted((self._step(live.number_of(one), one) for one in self.kernel.walk()), key=lambda one: one.number)
+        return Allocation(
+            space,
+            int(total[1]),
+            _limit(self.target, space),
+            tuple(sorted(buffers, key=lambda one: (one.start, one.offset))),
+            tuple(_filled(steps, live.steps)),
+            tuple(live.loops()),
+        )
+
+    def _step(self, number: int, operation: Operation) -> Step:
+        return Step(number, operation.name, operation.first_line, self._place(operation)[0])
+
+    def _place(self, operation: Operation) -> tuple[str, tuple[str, ...]]:
+        chain = self._locations.chain_at(operation.first_line)
+        return line_text(place_of(chain, self._file)), chain_texts(chain)
+
+    def _buffers(self, function: Operation, live: Liveness, space: _Space) -> Iterator[Buffer]:
+        pattern = _OFFSET if space == "shared" else _COLUMN
+        for operation in function.walk():
+            own = f"{operation.text} {operation.closing}"
+            written = pattern.search(own)
+            if written is None:
+                continue
+            offsets = [int(part.split(":")[0]) for part in written[1].strip("[]").split(",")]
+            place, chain = self._place(operation)
+            kinds = read_types(operation.types)
+            row = _ROW.search(own)
+            common = Buffer(
+                "buffer", operation.name, "", "", operation.first_line, place, chain, 0, 0, 0, 0,
+                row=int(row[1]) if row is not None else 0,
+            )  # fmt: skip
+            if operation.name in ("ttg.local_alloc", "ttng.tmem_alloc"):
+                yield from self._explicit(common, operation, kinds[-1], offsets, live)
+                continue
+            size = _SIZE.search(own)
+            start = live.number_of(operation)
+            found = replace(
+                common,
+                kind="scratch",
+                what=_scratch(operation.name, kinds),
+                offset=offsets[0],
+                size=int(size[1]) if size is not None else 0,
+                is_exact=size is not None,
+                start=start,
+                end=start + 1,
+            )
+            if operation is function:
+                found = replace(found, kind="warps", what="states of specialised warps", start=0, end=live.steps)
+            elif operation.name == "tt.call":
+                callee, bytes_needed, is_exact = self._need(operation)
+                found = replace(found, kind="call", what=callee, size=bytes_needed, is_exact=is_exact)
+            yield found
+
+    def _explicit(
+        self, common: Buffer, operation: Operation, kind: LayoutType, offsets: Sequence[int], live: Liveness
+    ) -> Iterator[Buffer]:
+        value = operation.results[0]
+        start, end = live.buffer_interval(value)
+        encoding = read_encoding(self.module.resolve(kind.encoding))
+        size, padding = (_bytes if operation.name == "ttg.local_alloc" else _columns)(kind, encoding)
+        barrier = kind.element == "i64" and size <= 8 * prod(kind.shape) and prod(kind.shape[1:]) == 1
+        for offset in offsets:
+            yield replace(
+                common,
+                kind="barrier" if barrier else "buffer",
+                value=value.name,
+                what="×".join([*map(str, kind.shape), kind.element]),
+                offset=offset,
+                size=size // len(offsets),
+                padding=padding // len(offsets),
+                start=start,
+                end=end,
+            )
+
+    def _need(self, call: Operation) -> tuple[str, int, bool]:
+        """The name of a called function, its shared memory with that of what it calls, and whether that is exact."""
+        match = _CALLEE.search(call.text)
+        name = match[1] if match is not None else ""
+        if name not in self._needs:
+            # Until it is known, for a function that calls itself, which no compiler makes.
+            self._needs[name] = 0, False
+            function = self._functions.get(name)
+            inner = list(self._buffers(function, Liveness(function), "shared")) if function is not None else []
+            self._needs[name] = max((one.stop for one in inner), default=0), all(one.is_exact for one in inner)
+        return name.strip('"'), *self._needs[name]
+
+
+def _filled(steps: Sequence[Step], count: int) -> list[Step]:
+    """A step for each number: those of operations that are not printed are the next one's."""
+    found: list[Step] = []
+    for step in steps:
+        found += [replace(step, number=number) for number in range(len(found), step.number + 1)]
+    return found[:count]
+
+
+def _scratch(name: str, kinds: Sequence[LayoutType]) -> str:
+    if name == "ttg.warp_specialize":
+        return "captures"
+    return " → ".join(dict.fromkeys(map(str, (kinds[0], kinds[-1])))).replace("x", "×") if kinds else ""
+
+
+def _sized(buffers: list[Buffer], total: int) -> list[Buffer]:
+    """Buffers with a size for each: the most that fits below what lives at the same time, where none is written.
+
+    That one is exact if nothing else reaches the total.
+    """
+    result: list[Buffer] = []
+    for one in buffers:
+        if not one.is_exact:
+            above = [
+                other.offset
+                for other in buffers
+                if other is not one and other.offset > one.offset and other.start < one.end and one.start < other.end
+            ]
+            one = replace(one, size=min(above, default=total) - one.offset)
+        result.append(one)
+    reaching = [one for one in result if one.stop == total]
+    return [replace(one, is_exact=True) if reaching == [one] else one for one in result]
+
+
+def _bytes(kind: LayoutType, encoding: Encoding) -> tuple[int, int]:
+    """(bytes of an allocation in one CTA, bytes of padding among them)."""
+    elements = prod(kind.allocated or kind.shape) // _ctas(encoding)
+    if encoding["fp4Padded"] is True:
+        elements *= 2
+    padding = sum((elements - 1) // interval * pad for interval, pad in _pairs(encoding) if interval)
+    return (elements + padding) * kind.element_bits // 8, padding * kind.element_bits // 8
+
+
+def _pairs(encoding: Encoding) -> Iterator[tuple[int, int]]:
+    """The (interval, padding) of a padded layout, of one inside a partitioned layout too."""
+    inner = encoding["partitionLayout"]
+    own = inner if isinstance(inner, Encoding) else encoding
+    if own.kind != "padded_shared":
+        return
+    for pair in own.parameters[0][1] if own.parameters and isinstance(own.parameters[0][1], tuple) else ():
+        if isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], int) and isinstance(pair[1], int):
+            yield pair[0], pair[1]
+
+
+def _ctas(encoding: Encoding) -> int:
+    """The CTAs that a shared tensor is split over."""
+    vectors = encoding["CGALayout"] or encoding["block"] or ()
+    split = [one for one in vectors if isinstance(one, tuple) and any(one)] if isinstance(vectors, tuple) else []
+    return 1 << len(split)
+
+
+def _columns(kind: LayoutType, encoding: Encoding) -> tuple[int, int]:
+    """(columns of an allocation in tensor memory, 0 of padding)."""
+    rows, columns = encoding["blockM"], encoding["blockN"]
+    shape = kind.allocated or kind.shape
+    if not isinstance(rows, int) or not isinstance(columns, int):
+        # Scales: four bytes of each of 128 rows fill a column.
+        return max(prod(shape) * kind.element_bits // (_TENSOR_ROWS * _COLUMN_BITS // 4) // 4, 1), 0
+    stride = encoding["colStride"]
+    bits = kind.element_bits * (stride if isinstance(stride, int) else 1)
+    blocks = prod(shape) // _ctas(encoding) // max(rows * columns, 1)
+    return max(blocks * columns * bits // _COLUMN_BITS, 1), 0
+
+
+def _limit(target: Target, space: _Space) -> int | None:
+    limits = (CUDA_LIMITS if target.backend == "cuda" else HIP_LIMITS).get(target.arch)
+    if limits is None:
+        return None
+    return limits.shared_bytes_per_block if space == "shared" else getattr(limits, "tensor_memory_columns", None)

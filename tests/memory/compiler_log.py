@@ -1,0 +1,64 @@
+"""The compiler's own log of its allocation of shared memory: `python -m tests.memory.compiler_log FILE TARGET`."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+# -- 3 8192 0 interval 188 189
+_BUFFER = re.compile(r"^-- \d+ (\d+) (\d+) interval (\d+) (\d+)$", re.MULTILINE)
+_END = "Dump shared memory allocation size"
+FOR_EVER = 2**64 - 1
+
+Row = tuple[int, int, int, int]
+"""Size, offset, first and last step of a buffer."""
+
+
+def logged_buffers(text: str, target: str, folder: Path) -> list[list[Row]]:
+    """The buffers of each function that has any, callees first, as the pass logs them when it runs on a text."""
+    file = folder / "logged.ttgir"
+    file.write_text(text, "utf-8")
+    environment = os.environ | {
+        "TRITON_ENABLE_LLVM_DEBUG": "1",
+        "TRITON_LLVM_DEBUG_ONLY": "allocation-shared-memory",
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+    }
+    command = [sys.executable, "-m", "tests.memory.compiler_log", str(file), target]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    functions = [part.split("Dump bufferRange")[-1] for part in done.stderr.split(_END)[:-1]]
+    found = [sorted(_row(match) for match in _BUFFER.finditer(part)) for part in functions]
+    return [rows for rows in found if rows]
+
+
+def _row(match: re.Match[str]) -> Row:
+    size, offset, start, end = (int(part) for part in match.groups())
+    return size, offset, start, end
+
+
+def _run(file: str, target: str) -> None:
+    from triton._C.libtriton import amd, ir, nvidia
+
+    context = ir.context()
+    for load in (ir.load_dialects, nvidia.load_dialects, amd.load_dialects):
+        load(context)
+    module = ir.parse_mlir_module(file, context)
+    module.context = context
+    passes = ir.pass_manager(context)
+    backend, _, arch = target.partition(":")
+    if backend == "cuda":
+        nvidia.passes.ttgpuir.add_allocate_shared_memory_nv(passes, int(arch), 90)
+    else:
+        try:
+            amd.passes.ttgpuir.add_allocate_shared_memory(passes, arch)
+        except TypeError:
+            # Before 3.8 it takes no architecture, and before that it was not AMD's own.
+            amd.passes.ttgpuir.add_allocate_shared_memory(passes)
+    passes.enable_debug()
+    passes.run(module, "allocate")
+
+
+if __name__ == "__main__":
+    _run(*sys.argv[1:])
