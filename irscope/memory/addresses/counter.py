@@ -113,8 +113,7 @@ class Counter:
         real = self.width_of(execution.operation) // bits
         if not real:
             return possible, possible
-        tokens = execution.addresses.tokens
-        if tokens is not None and tokens.size > 1:
+        if not execution.addresses.is_rigid:
             # The compiler knew more of the addresses than can be seen here.
             return min(real, threads.registers), possible
         return widest_vector(*given, real, aligned=False), possible

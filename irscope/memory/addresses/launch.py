@@ -291,8 +291,7 @@ def _differs(execution: Execution) -> bool:
         return True
     if execution.mask is not None and _varies(execution.mask):
         return True
-    tokens = execution.addresses.tokens
-    return _varies(execution.addresses) and tokens is not None and tokens.size > 1
+    return _varies(execution.addresses) and not execution.addresses.is_rigid
 
 
 def _varies(number: Number) -> bool:

@@ -197,7 +197,7 @@ class _Loop:
         mask, addresses = execution.mask, execution.addresses
         if self.source in execution.sources or (mask is not None and self.source in mask.sources):
             return True
-        return addresses.tokens is not None and addresses.tokens.size > 1 and self.source in addresses.sources
+        return self.source in addresses.sources and not addresses.is_rigid
 
     def _at(self, growths: Sequence[Number | None], index: Number) -> list[Held]:
         """The carried values at the beginning of a turn."""

@@ -68,6 +68,11 @@ class Number:
         return int(self.known.flat[0]) if self.tokens is None and self.known.size == 1 else None
 
     @property
+    def is_rigid(self) -> bool:
+        """Whether all elements have one unknown part: their distances are known."""
+        return self.tokens is None or bool((self.tokens == self.tokens.flat[0]).all())
+
+    @property
     def bounds(self) -> tuple[int, int]:
         """The least and the greatest value of an element."""
         return int(self.known.min()) + self.low, int(self.known.max()) + self.high
