@@ -15,7 +15,7 @@ from typing import Literal
 from irscope.device.limits import CUDA_LIMITS, HIP_LIMITS
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.locations.user import chain_texts, line_text, place_of
-from irscope.ir.mlir.encoding import Encoding, read_encoding
+from irscope.ir.mlir.encoding import Encoding, Padding, read_encoding
 from irscope.ir.mlir.reader import MlirModule, Operation, parse_mlir
 from irscope.ir.mlir.types import LayoutType, read_types
 from irscope.memory.liveness import Liveness
@@ -318,15 +318,12 @@ def _bytes(kind: LayoutType, encoding: Encoding) -> tuple[int, int]:
     return (elements + padding) * kind.element_bits // 8, padding * kind.element_bits // 8
 
 
-def _pairs(encoding: Encoding) -> Iterator[tuple[int, int]]:
-    """The (interval, padding) of a padded layout, of one inside a partitioned layout too."""
+def _pairs(encoding: Encoding) -> Iterator[Padding]:
+    """The intervals and padding of a padded layout, of one inside a partitioned layout too."""
     inner = encoding["partitionLayout"]
     own = inner if isinstance(inner, Encoding) else encoding
-    if own.kind != "padded_shared":
-        return
-    for pair in own.parameters[0][1] if own.parameters and isinstance(own.parameters[0][1], tuple) else ():
-        if isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], int) and isinstance(pair[1], int):
-            yield pair[0], pair[1]
+    if own.kind == "padded_shared" and own.parameters and isinstance(own.parameters[0][1], tuple):
+        yield from (pair for pair in own.parameters[0][1] if isinstance(pair, Padding))
 
 
 def _ctas(encoding: Encoding) -> int:

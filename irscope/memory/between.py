@@ -34,8 +34,7 @@ class Conversion:
             return f"moves {'nothing' if self.moves == 'nothing' else 'across registers of each thread'}: no exchange"
         how = "exchanged by lanes" if self.moves == "lanes" else "through shared memory"
         return (
-            f"moves across {self.moves}: {_percent(self.moved_share)} of the registers are filled by other threads, "
-            f"{self.bytes} bytes in all; "
+            f"moves across {self.moves}: other threads fill {_percent(self.moved_share)} of the registers; "
             f"{self.wavefronts} wavefronts per warp at least, {how}"
         )
 
@@ -68,8 +67,9 @@ class Access:
             counted = "as the compiler counts"
         else:
             counted = f"irscope's model; the compiler counts {self.compiler_ways}-way"
+        accesses = f"{self.instructions} {'stores' if self.store else 'loads'}"
         return (
-            f"{conflicts} ({counted}): {self.instructions} {'stores' if self.store else 'loads'} of {self.bits_a_lane} bits per lane, "
+            f"{conflicts} ({counted}): {accesses} of {self.bits_a_lane} bits per lane, "
             f"{self.wavefronts} wavefronts per warp (least {self.minimum_wavefronts}, {self.banks} banks)"
         )
 

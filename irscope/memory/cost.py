@@ -34,5 +34,7 @@ class Cost:
     """The types in registers and in shared memory whose bank conflicts the compiler can count; or None."""
     chain: tuple[str, ...] = ()
     """`file:line` of every frame, innermost first."""
+    by_operation: bool = False
+    """Whether the instructions are the operation's own; otherwise those of all operations on its line of Python."""
     access: Access | None = None
     """What it asks of global memory; None for shared memory and conversions."""

@@ -60,7 +60,23 @@ class _CostReader:
         names = tuple(item.name for item in used)
         named = tuple(value.name for value in use.results or use.operands[:1])
         place, chain = line_text(self.uses.place_of(use)), chain_texts(self.uses.chain_of(use))
-        return Cost(kind, use.name, use.line, place, names, named, 0, use.loops, "", chain=chain)
+        return Cost(
+            kind,
+            use.name,
+            use.line,
+            place,
+            names,
+            named,
+            0,
+            use.loops,
+            "",
+            chain=chain,
+            by_operation=self.machine.by_operation,
+        )
+
+    @property
+    def _shared_line(self) -> str:
+        return "" if self.machine.by_operation else " on this line"
 
     # Conversions
 
@@ -86,10 +102,11 @@ class _CostReader:
 
     def _what_is_done(self, use: OperationUse) -> str:
         counts = Counter[str]()
-        for (action, _), number in self.machine.at(self.uses.chain_of(use)).items():
+        for (action, _), number in self.machine.at(use.line).items():
             if action in _OF_CONVERSIONS:
                 counts[action] += number
-        parts = [f"{number} {action}{'s' * (number > 1)} on this line" for action, number in sorted(counts.items())]
+        shared = self._shared_line
+        parts = [f"{number} {action}{'s' * (number > 1)}{shared}" for action, number in sorted(counts.items())]
         return ", ".join(filter(None, [self._scratch.get(use.line), *parts]))
 
     def _why(self, use: OperationUse) -> str:

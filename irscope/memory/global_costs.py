@@ -103,8 +103,7 @@ class _Rows:
         """Bits per lane → the number of instructions of an operation in the assembly. The one use of the join."""
         from irscope.memory.addresses.accesses import ACCESSES
 
-        chain = self.uses.locations.chain_at(operation.first_line)
-        found = self.machine.widths(chain, _ACTIONS[ACCESSES[operation.name]])
+        found = self.machine.widths(operation.first_line, _ACTIONS[ACCESSES[operation.name]])
         return Counter({width: number for width, number in found.items() if width})
 
     def row(self, access: Access, operation: Operation, loops: int) -> Cost:
@@ -126,6 +125,7 @@ class _Rows:
             {"assembly_bits": {str(width): number for width, number in sorted(widths.items())}},
             chain=chain_texts(chain),
             access=access,
+            by_operation=self.machine.by_operation,
         )
 
     def _narrow(self, access: Access, operation: Operation, widths: Mapping[int, int]) -> str:
@@ -133,9 +133,8 @@ class _Rows:
         if not access.bits_a_lane or not self.machine.text_stage:
             return ""
         if not widths:
-            return (
-                f"the {self.machine.text_stage} has no such access at this line" if access.launch.executions[1] else ""
-            )
+            where = "" if self.machine.by_operation else " at this line"
+            return f"the {self.machine.text_stage} has no such access{where}" if access.launch.units[1] else ""
         if access.bits_a_lane >= access.possible_bits:
             return ""
         real = ", ".join(f"{number} of {width} bits" for width, number in sorted(widths.items()))

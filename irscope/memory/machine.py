@@ -1,17 +1,18 @@
-"""The memory instructions of the assembly per place in the kernel: accesses and their widths, shuffles, barriers."""
+"""The memory instructions of the assembly per operation: accesses and their widths, shuffles, barriers."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeVar
 
 from irscope.ir.locations.stages import Chain, read_locations
 from irscope.model.capture import Capture
 
-Key = tuple[tuple[str, int, int], ...]
+_Places = tuple[tuple[str, int, int], ...]
+_Origin = TypeVar("_Origin", int, _Places)
 Action = Literal[
     "global load", "global store", "async copy", "shared load", "shared store", "matrix load", "matrix store",
     "shuffle", "barrier", "bulk copy", "atomic",
@@ -45,34 +46,31 @@ _AMDGCN: tuple[tuple[str, Action], ...] = (
 
 @dataclass(frozen=True)
 class Machine:
-    """The memory instructions of an assembly text, by the chain of Python frames they come from."""
+    """The memory instructions of an assembly text, by the operation of the TTGIR that they are from."""
 
-    actions: dict[Key, Counter[tuple[Action, int]]] = field(default_factory=dict[Key, "Counter[tuple[Action, int]]"])
-    """Chain → number of instructions of each (action, bits per lane); 0 bits if it has no width."""
+    actions: dict[int, Counter[tuple[Action, int]]] = field(default_factory=dict[int, "Counter[tuple[Action, int]]"])
+    """Line of the TTGIR → number of instructions of each (action, bits per lane); 0 bits if it has no width."""
     text_stage: str = ""
     """`ptx` or `amdgcn`; or an empty string if the capture has neither."""
+    by_operation: bool = False
+    """Whether they are the operation's own; otherwise all operations of one chain of Python frames have the same."""
 
-    def at(self, chain: Chain) -> Counter[tuple[Action, int]]:
-        """The instructions at a chain."""
-        return self.actions.get(_key_of(chain), Counter())
+    def at(self, line: int) -> Counter[tuple[Action, int]]:
+        """The instructions of the operation that begins on a line of the TTGIR, 1-based."""
+        return self.actions.get(line, Counter())
 
-    def widths(self, chain: Chain, actions: Iterable[Action]) -> Counter[int]:
-        """Bits per lane → number of instructions, of some actions at a chain."""
+    def widths(self, line: int, actions: Iterable[Action]) -> Counter[int]:
+        """Bits per lane → number of instructions, of some actions of an operation."""
         wanted = set(actions)
         result: Counter[int] = Counter()
-        for (action, bits), number in self.at(chain).items():
+        for (action, bits), number in self.at(line).items():
             if action in wanted:
                 result[bits] += number
         return result
 
-    def count(self, chain: Chain, *actions: Action) -> int:
-        """Number of instructions of some actions at a chain."""
-        return sum(self.widths(chain, actions).values())
-
-
-def _key_of(chain: Chain) -> Key:
-    """A chain's places, without the names that only some texts have."""
-    return tuple((frame.file, frame.line, frame.column) for frame in chain)
+    def count(self, line: int, *actions: Action) -> int:
+        """Number of instructions of some actions of an operation."""
+        return sum(self.widths(line, actions).values())
 
 
 def read_machine(capture: Capture) -> Machine:
@@ -81,18 +79,32 @@ def read_machine(capture: Capture) -> Machine:
     stage = next((name for name in ("ptx", "amdgcn") if name in texts), "")
     if not stage:
         return Machine()
-    text = texts[stage]
-    locations = read_locations(text, "ptx" if stage == "ptx" else "amdgcn", llir=texts.get("llir"))
-    actions: dict[Key, Counter[tuple[Action, int]]] = {}
-    keys = [_key_of(chain) for chain in locations.chains]
-    for number, line in enumerate(text.split("\n")[: len(locations.by_line)]):
-        index = locations.by_line[number]
-        if index < 0 or (match := _OPCODE.match(line)) is None:
-            continue
-        found = read_action(match[1], match[2], stage)
-        if found is not None:
-            actions.setdefault(keys[index], Counter())[found] += 1
-    return Machine(actions, stage)
+    own = next((row.by_line for row in capture.operations if row.stage == stage and row.runs), ())
+    if own:
+        return Machine(_counted(texts[stage], stage, own), stage, by_operation=True)
+    locations = read_locations(texts[stage], "ptx" if stage == "ptx" else "amdgcn", llir=texts.get("llir"))
+    keys = [_places_of(chain) for chain in locations.chains]
+    found = _counted(texts[stage], stage, [keys[index] if index >= 0 else () for index in locations.by_line])
+    operations = read_locations(texts.get("ttgir", ""), "mlir")
+    places = [_places_of(chain) for chain in operations.chains]
+    at = {line: places[index] for line, index in enumerate(operations.by_line, 1) if index >= 0}
+    return Machine({line: found[place] for line, place in at.items() if place in found}, stage)
+
+
+def _places_of(chain: Chain) -> _Places:
+    """A chain's places, without the names that only some texts have."""
+    return tuple((frame.file, frame.line, frame.column) for frame in chain)
+
+
+def _counted(text: str, stage: str, origins: Sequence[_Origin]) -> dict[_Origin, Counter[tuple[Action, int]]]:
+    """The instructions of each origin; `origins` has that of every line, and an empty one for none."""
+    found: dict[_Origin, Counter[tuple[Action, int]]] = {}
+    for line, origin in zip(text.split("\n"), origins, strict=False):
+        match = _OPCODE.match(line) if origin else None
+        action = read_action(match[1], match[2], stage) if match is not None else None
+        if action is not None:
+            found.setdefault(origin, Counter())[action] += 1
+    return found
 
 
 def read_action(opcode: str, operands: str, stage: str) -> tuple[Action, int] | None:

@@ -84,7 +84,7 @@ class _Reader:
     # What the assembly has for an operation: the one place that joins them.
 
     def _instructions(self, use: OperationUse) -> Counter[tuple[Action, int]]:
-        return self.machine.at(self.uses.chain_of(use))
+        return self.machine.at(use.line)
 
     def _widths(self, use: OperationUse, *actions: Action) -> Counter[int]:
         found = Counter[int]()
@@ -94,14 +94,13 @@ class _Reader:
         return found
 
     def _done(self, use: OperationUse) -> str:
-        """The shuffles and shared accesses of its line, in words."""
+        """The shuffles and shared accesses of the operation or its line, in words."""
         counts = Counter[str]()
         for (action, _), number in self._instructions(use).items():
             if action in ("shuffle", "shared load", "shared store"):
                 counts[action] += number
-        return ", ".join(
-            f"{number} {action}{'s' * (number > 1)} on this line" for action, number in sorted(counts.items())
-        )
+        shared = "" if self.machine.by_operation else " on this line"
+        return ", ".join(f"{number} {action}{'s' * (number > 1)}{shared}" for action, number in sorted(counts.items()))
 
     def _described(self, kind: LayoutType) -> DescribedLayout | None:
         encoding = read_encoding(resolve_aliases(kind.encoding, self._aliases))
@@ -139,6 +138,7 @@ class _Reader:
             figures or {},
             pair,
             chain_texts(self.uses.chain_of(use)),
+            self.machine.by_operation,
         )
 
     # Loads, stores and copies by the lanes

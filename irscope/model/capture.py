@@ -13,6 +13,7 @@ from irscope.model.assumption import Assumption, notes_of
 from irscope.model.failure import Failure
 from irscope.model.launch_record import LaunchRecord
 from irscope.model.layout import LayoutRow
+from irscope.model.operation_lines import OperationLines
 from irscope.plan import PassPlan
 from irscope.target import Target
 
@@ -278,6 +279,8 @@ class Capture:
     snapshots: tuple[PassSnapshot, ...] = ()
     layouts: tuple[LayoutRow, ...] = ()
     """The layouts of the TTGIR, with the compiler's own map of each."""
+    operations: tuple[OperationLines, ...] = ()
+    """Which operation of the TTGIR the lines of the assembly are from; empty where nobody asked yet."""
     resources: Resources = field(default_factory=Resources)
     environment: Environment = field(default_factory=Environment)
     status: CaptureStatus = "ok"
@@ -374,8 +377,7 @@ class Capture:
 
     def text_after(self, snapshot: PassSnapshot) -> str | None:
         """The IR as a pass left it; None where that was left out."""
-        is_own = snapshot.text is not None or snapshot.text_left_out
-        return snapshot.text if is_own else self.text_before(snapshot)
+        return snapshot.text if snapshot.text is not None or snapshot.text_left_out else self.text_before(snapshot)
 
     def _text_before_passes(self) -> str | None:
         """What the first pass found: the front end's IR, or that of the file it began with."""
@@ -394,7 +396,5 @@ class Capture:
     def __repr__(self) -> str:
         plan = f", plan={str(self.plan)!r}" if self.plan else ""
         failed = f", {self.failure.verdict}" if self.failure else ""
-        return (
-            f"<Capture {self.id[:8]} {self.name} {self.target}{plan}: {' '.join(self.stages)}; "
-            f"{len(self.snapshots)} passes{failed}>"
-        )
+        made = f"{' '.join(self.stages)}; {len(self.snapshots)} passes{failed}"
+        return f"<Capture {self.id[:8]} {self.name} {self.target}{plan}: {made}>"

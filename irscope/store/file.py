@@ -22,7 +22,7 @@ from irscope.model.capture import Artifact, Capture, Launch, PassSnapshot, Sourc
 from irscope.model.layout_json import layout_from_json, layout_to_json
 from irscope.model.plain import tupled
 from irscope.plan import PassPlan
-from irscope.store.schema import SCHEMA_VERSION, Manifest, Members, checked_manifest
+from irscope.store.schema import SCHEMA_VERSION, Manifest, Members, check_operations, checked_manifest
 from irscope.store.schema import read_manifest as stored_manifest
 
 SUFFIX = ".irscope"
@@ -75,6 +75,7 @@ def to_bytes(capture: Capture) -> bytes:
         "metadata": dict(capture.metadata),
         "notes": list(capture.notes),
         "layouts": [layout_to_json(row) for row in capture.layouts],
+        "operations": [asdict(row) for row in capture.operations],
         "artifacts": [
             {
                 "stage": item.stage,
@@ -177,20 +178,21 @@ def _opened(file: IO[bytes], size: int, name: str) -> Generator[Members]:
 
 def _capture(members: Members, manifest: Manifest) -> Capture:
     backend, _, arch = manifest.target.partition(":")
+    artifacts = tuple(
+        Artifact(item.stage, members.read(item.member) if item.binary else members.text(item.member), item.duration_us)
+        for item in manifest.artifacts
+    )
+    check_operations(manifest.operations, {item.stage: item.data for item in artifacts if isinstance(item.data, str)})
     return Capture(
         launch=_with_tuples(manifest.launch),
         target=Target(backend, arch, manifest.warp_size),
         plan=PassPlan.parse(manifest.plan),
-        artifacts=tuple(
-            Artifact(
-                item.stage, members.read(item.member) if item.binary else members.text(item.member), item.duration_us
-            )
-            for item in manifest.artifacts
-        ),
+        artifacts=artifacts,
         snapshots=tuple(
             item if item.text is None else replace(item, text=members.text(item.text)) for item in manifest.snapshots
         ),
         layouts=tuple(map(layout_from_json, manifest.layouts)),
+        operations=manifest.operations,
         resources=manifest.resources,
         environment=manifest.environment,
         status=manifest.status,

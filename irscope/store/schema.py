@@ -26,9 +26,18 @@ from irscope.model.capture import (
     stage_named,
 )
 from irscope.model.layout import LayoutUse
+from irscope.model.operation_lines import OperationLines
 from irscope.model.plain import is_storable
 
-__all__ = ["SCHEMA_VERSION", "Manifest", "Members", "checked_manifest", "converted", "read_manifest"]
+__all__ = [
+    "SCHEMA_VERSION",
+    "Manifest",
+    "Members",
+    "check_operations",
+    "checked_manifest",
+    "converted",
+    "read_manifest",
+]
 
 SCHEMA_VERSION = 1
 _MANIFEST = "capture.json"
@@ -111,6 +120,7 @@ class Manifest:
     environment: Environment = field(default_factory=Environment)
     metadata: dict[str, Any] | None = None
     layouts: tuple[dict[str, Any], ...] = ()
+    operations: tuple[OperationLines, ...] = ()
     sources: tuple[_StoredSource, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -224,7 +234,22 @@ def checked_manifest(data: Mapping[str, Any]) -> Manifest:
                 raise CaptureFormatError(f"its {name} has {key} = {value!r}.")
     for row in manifest.layouts:
         converted(row, _StoredLayout)
+    for row in manifest.operations:
+        _check_stage(row.stage, backend)
+    _check_once((row.stage for row in manifest.operations), "stage of operations")
     return manifest
+
+
+def check_operations(rows: Iterable[OperationLines], texts: Mapping[str, str]) -> None:
+    """Raise CaptureFormatError for operations of other lines than a stage has, or that the TTGIR does not have.
+
+    `texts`: the text of each stage that has one.
+    """
+    operations = texts.get("ttgir", "").count("\n") + 1
+    for row in rows:
+        lines = texts.get(row.stage, "").count("\n") + 1
+        if row.runs and (sum(count for _, count in row.runs) != lines or any(at > operations for at, _ in row.runs)):
+            raise CaptureFormatError(f"its operations are not of the {lines:,} lines that its {row.stage!r} has.")
 
 
 def _check_stage(name: str, backend: str) -> None:

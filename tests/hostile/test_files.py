@@ -71,6 +71,13 @@ def zipped(members: dict[str, bytes], twice: str = "") -> bytes:
         (("snapshots", 0, "group"), "gcc", "group"),
         (("layouts", 0, "shape"), ["x"], "shape"),
         (("layouts", 0, "operations"), [{"lines": "all"}], "lines"),
+        (("operations",), [{"stage": "ptx", "runs": [[5, 3]]}], "'ptx'"),
+        (("operations",), [{"stage": "ptx", "runs": [[0, 1 << 52]]}], "'ptx'"),
+        (("operations",), [{"stage": "ptx", "runs": [[1 << 30, 3]]}], "'ptx'"),
+        (("operations",), [{"stage": "ptx", "runs": [[5, -3]]}], "operations.runs"),
+        (("operations",), [{"stage": "ptx", "runs": [[5, 3, 1]]}], "operations[0].runs"),
+        (("operations",), [{"stage": "nope", "runs": []}], "nope"),
+        (("operations",), [{"stage": "ptx"}, {"stage": "ptx"}], "'ptx' occurs twice"),
         (("notes",), [1], "notes"),
         (("schema",), 99, "schema version 99"),
     ],
@@ -78,6 +85,14 @@ def zipped(members: dict[str, bytes], twice: str = "") -> bytes:
 def test_a_value_of_another_kind_is_named(path: tuple[Any, ...], value: Any, named: str) -> None:
     with pytest.raises(CaptureFormatError, match=re.escape(named)):
         from_bytes(changed(path, value))
+
+
+def test_an_operation_that_the_ttgir_does_not_have_is_refused() -> None:
+    capture = softmax()
+    lines, operations = capture.text("ptx").count("\n") + 1, capture.text("ttgir").count("\n") + 1
+    assert from_bytes(changed(("operations",), [{"stage": "ptx", "runs": [[operations, lines]]}])).operations
+    with pytest.raises(CaptureFormatError, match="'ptx'"):
+        from_bytes(changed(("operations",), [{"stage": "ptx", "runs": [[operations + 1, lines]]}]))
 
 
 def test_what_unpacks_to_far_more_than_it_is_is_not_unpacked() -> None:

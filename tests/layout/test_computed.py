@@ -30,8 +30,7 @@ COMPUTED = [case for case in (*CASES, *OTHERS) if computed_map(read_encoding(cas
 
 @pytest.mark.triton
 def test_they_are_the_compilers() -> None:
-    from irscope.record.layouts.protocol import Module
-
+    from irscope.record.layouts.messages import Module
     from irscope.record.layouts.server import LayoutServer
 
     triton = pytest.importorskip("triton")

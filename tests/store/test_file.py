@@ -26,6 +26,7 @@ from irscope.model.capture import (
     SourceFile,
     Target,
 )
+from irscope.model.operation_lines import OperationLines
 from irscope.plan import PassPlan
 from irscope.store.file import from_bytes, load, save, to_bytes
 from irscope.store.recent import CaptureStore
@@ -99,7 +100,13 @@ def capture(name: str = "matmul", text: str = "module {}") -> Capture:
     )
 
 
-@given(captures)
+def with_operations(one: Capture) -> Capture:
+    lines = [item.data.count("\n") + 1 for item in one.artifacts if item.stage == "ptx" and isinstance(item.data, str)]
+    rows = [OperationLines.of("ptx", [1, *[0] * (count - 1)]) for count in lines]
+    return replace(one, operations=(*rows, OperationLines("sass", reason="the code is another")))
+
+
+@given(captures | captures.map(with_operations))
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 def test_a_capture_comes_back_as_it_was(one: Capture) -> None:
     data = to_bytes(one)

@@ -212,12 +212,13 @@ def _show_table(found: list[DescribedLayout], form: str, output: Path | None, pa
 def _show_costs(capture: Capture | None, as_json: bool, output: Path | None, paint: bool, callers: bool) -> int:
     from irscope.cli.layout.conflict_counts import with_compilers_count
     from irscope.cli.layout.subject import with_layouts
+    from irscope.cli.subject.operations import with_operations
     from irscope.memory import costs
     from irscope.render.layout.table import cost_table
 
     if capture is None:
         raise UsageError("--costs needs a kernel: a file or a capture.")
-    found = costs.costs_of(with_layouts(capture))
+    found = costs.costs_of(with_operations(with_layouts(capture)))
     found = with_compilers_count(found, capture.target, capture.launch.option("num_warps", 4))
     if as_json:
         emit_json(costs.as_json(found), output)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Container
 from irscope.ir.locations.amdgcn import read_amdgcn
 from irscope.ir.locations.llvm import read_llvm
 from irscope.ir.locations.mlir import read_mlir
-from irscope.ir.locations.model import Chain, Frame, TextLocations
+from irscope.ir.locations.model import Chain, ChainTable, Frame, TextLocations
 from irscope.ir.locations.ptx import read_ptx
 from irscope.ir.locations.sass import read_sass
 from irscope.model.capture import Capture, StageKind
@@ -45,8 +45,21 @@ def read_locations(text: str, kind: StageKind, *, llir: str | None = None, ptx: 
 
 
 def capture_locations(capture: Capture, text: str, kind: StageKind) -> TextLocations:
-    """The locations of one of a capture's texts; those of assembly are completed from the earlier stages."""
-    return read_locations(text, kind, llir=capture.texts.get("llir"), ptx=capture.texts.get("ptx"))
+    """The locations of one of a capture's texts.
+
+    Those of assembly are of the operations in the TTGIR where the capture holds these: SASS has no columns, and before
+    Triton 3.8 no callers. Otherwise they are completed from the earlier stages.
+    """
+    stated = read_locations(text, kind, llir=capture.texts.get("llir"), ptx=capture.texts.get("ptx"))
+    operations = next((row.by_line for row in capture.operations if row.stage == kind and row.runs), ())
+    if not operations:
+        return stated
+    ttgir = read_mlir(capture.text("ttgir"))
+    table = ChainTable()
+    numbers = {operation: table.add(ttgir.chain_at(operation)) for operation in dict.fromkeys(operations)}
+    own = [*map(table.add, stated.chains), -1]
+    lines = zip(stated.by_line, operations, strict=False)
+    return table.locations(numbers[operation] if operation else own[index] for index, operation in lines)
 
 
 def lines_selected(locations: TextLocations, in_file: Callable[[str], bool], lines: Container[int]) -> set[int]:

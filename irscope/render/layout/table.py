@@ -114,6 +114,8 @@ def cost_table(costs: Iterable[Cost], *, width: int | None = None, color: bool =
         "ideal: if each instruction's distinct bytes were packed; least: if those of a warp were. Sums of the launch.",
         *_assumptions(rows),
     ]
+    if not all(cost.by_operation for cost in rows):
+        lines.append("Instructions are those of an operation's line of Python: operations on one line have the same.")
     return "\n".join(lines) + "\n"
 
 

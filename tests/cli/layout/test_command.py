@@ -118,7 +118,7 @@ MFMA = "#ttg.amd_mfma<{version = 3, warpsPerCTA = [2, 2], instrShape = [32, 32, 
     [
         (
             [BLOCKED, MMA],
-            "to #B: moves across warps: 87.5 % of the registers are filled by other threads, 8192 bytes in all",
+            "to #B: moves across warps: other threads fill 87.5 % of the registers",
         ),
         ([BLOCKED, BLOCKED], "moves nothing: no exchange"),
         ([BLOCKED, SWIZZLED], "2-way bank conflicts (as the compiler counts)"),

@@ -38,7 +38,10 @@ def test_a_kernel_that_does_not_fit(subject: str, capsys: pytest.CaptureFixture[
     assert "<svg" in (tmp_path / "m.html").read_text("utf-8")
 
 
+BLOCKED = "#ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [4, 8], warpsPerCTA = [2, 2], order = [1, 0]}>"
+
+
 def test_what_has_no_such_ir_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["layout", FLASH, "--memory"]) == 2
     assert "does not hold the IR after shared memory was allocated" in capsys.readouterr().err
-    assert run(["layout", "#ttg.blocked<{}>", "--shape", "8", "--memory"]) == 2
+    assert run(["layout", BLOCKED, "--shape", "16x64", "--memory"]) == 2

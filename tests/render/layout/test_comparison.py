@@ -76,9 +76,9 @@ def test_one_svg_holds_both_at_one_scale() -> None:
 
 def test_the_terminal_puts_them_beside_each_other_if_it_is_wide() -> None:
     pair = make_pair(described(REGISTERS[0], (8, 16)), described(REGISTERS[2], (8, 16)))
-    wide = render_beside(pair, width=260).splitlines()
+    wide = render_beside(pair, width=280).splitlines()
     assert wide[0].count(" · ") == 2
-    assert max(map(len, wide)) <= 260
+    assert max(map(len, wide)) <= 280
     narrow = render_beside(pair, width=80).splitlines()
     assert narrow[0].count(" · ") == 1
     assert len(narrow) > len(wide)

@@ -99,8 +99,7 @@ def test_computed_cases() -> None:
 
 @pytest.mark.triton
 def test_every_case() -> None:
-    from irscope.record.layouts.protocol import Module
-
+    from irscope.record.layouts.messages import Module
     from irscope.record.layouts.server import LayoutServer
 
     pytest.importorskip("triton", reason="the layouts are the compiler's, and Triton is not installed")

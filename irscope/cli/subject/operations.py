@@ -1,0 +1,48 @@
+"""Adds to a capture which operation of its TTGIR each instruction is from, where it can be found out here."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from irscope.cli.output.talk import say
+from irscope.cli.subject.captures import run_request
+from irscope.cli.subject.keeping import tell_not_kept
+from irscope.errors import IrscopeError
+from irscope.model.capture import Capture
+from irscope.store.recent import CaptureStore
+
+
+def with_operations(capture: Capture) -> Capture:
+    """A capture with the operations of its instructions; its TTGIR is compiled again for that once, and this is kept.
+
+    Only where the same Triton is, and of a capture that was recorded here: of any other nothing is compiled unasked.
+    """
+    from irscope.record.compile.operations import STAGES_OF_OPERATIONS, find_operations
+    from irscope.record.triton.versions import triton_version
+
+    missing = {stage for stage in STAGES_OF_OPERATIONS if stage in capture.stages}
+    missing -= {row.stage for row in capture.operations}
+    if not missing or "ttgir" not in capture.stages:
+        return capture
+    if capture.environment.triton_version != triton_version() or not _is_stored(capture):
+        return capture
+    try:
+        full = replace(capture, operations=find_operations(capture, run_request))
+    except IrscopeError as error:
+        say(f"Which operation each instruction is from could not be found out: {error}")
+        return capture
+    for reason in dict.fromkeys(row.reason for row in full.operations if row.reason):
+        say(f"Which operation each instruction is from is not known: {reason}.")
+    try:
+        CaptureStore().update(full)
+    except OSError as error:
+        tell_not_kept(error)
+    return full
+
+
+def _is_stored(capture: Capture) -> bool:
+    """Whether the store holds this very TTGIR: a capture's id tells its source alone."""
+    try:
+        return CaptureStore().load(capture.id).text("ttgir") == capture.text("ttgir")
+    except IrscopeError:
+        return False
