@@ -64,7 +64,7 @@ def look(interpreter: str) -> list[Finding]:
         *_triton(interpreter),
         _found(shutil.which("dot"), Finding("dot", "missing", "not found (graphviz draws graphs)", install_dot)),
         _store(),
-        *map(_package, ("typer", "pygments", "rich", "graphviz", "msgspec")),
+        *map(_package, ("typer", "pygments", "rich", "graphviz", "msgspec", "numpy")),
     ]
 
 

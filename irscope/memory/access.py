@@ -1,114 +1,113 @@
-"""Global loads and stores: how wide a layout allows them to be, and the sectors and lines that a warp touches.
-
-Model: elements along the fastest dimension are contiguous in memory, each row begins at a line of its own, and one
-access is at most 16 bytes per lane. Sources: "CUDA C++ Best Practices Guide", section "Coalesced Access to Global
-Memory" (32-byte transactions); "Nsight Compute" documentation, "sectors" (32 bytes) and "cache lines" (128 bytes); AMD
-"CDNA3 Instruction Set Architecture", chapter "Flat Memory Instructions" (dwordx4).
-"""
+"""Access: what one operation does to global memory, counted from its addresses."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import prod
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Literal
 
-from irscope.layout.linear import combined, eliminate
-from irscope.layout.thread_map import ThreadMap
+__all__ = ["MOST", "Access", "Certainty", "Span", "Traffic"]
 
-_SECTOR_BYTES = 32
-_LINE_BYTES = 128
-_WIDEST_BITS = 128
+Span = tuple[int, int]
+"""The least and the most that it can be; equal where it is known."""
+Certainty = Literal["exact", "range", "sampled"]
+
+MOST = 1 << 62
+"""The most that is counted; it stands for a number without a bound."""
 
 
 @dataclass(frozen=True, slots=True)
-class _GlobalAccess:
-    """The cost of a global load or store for one warp, as far as the layout decides it."""
+class Traffic:
+    """What one operation asks of memory, in all warps of one or more programs."""
 
-    bits_a_lane: int
-    """Bits per lane of one access."""
-    instructions: int
-    """Accesses per warp."""
-    sectors: int
-    """32-byte sectors, summed over the accesses."""
-    minimum_sectors: int
-    """Sectors that the warp's distinct bytes fill."""
-    lines: int
-    """128-byte lines, summed over the accesses."""
-    minimum_lines: int
+    executions: Span = (0, 0)
+    """How often a program comes to the operation; summed where several programs are counted."""
+    instructions: Span = (0, 0)
+    """Instructions of warps, those with all lanes masked off included."""
+    bytes: Span = (0, 0)
+    """Bytes that the lanes ask for."""
+    masked_lanes: Span = (0, 0)
+    """Lanes that a mask turns off, summed over the instructions; lanes with copies of others are not among them."""
+    units: Span = (0, 0)
+    """Distinct units of memory (on NVIDIA sectors of 32 bytes) of each instruction, summed."""
+    ideal_units: Span = (0, 0)
+    """The units that the distinct bytes of each instruction would fill, summed: Nsight Compute's ideal sectors."""
+    least_units: Span = (0, 0)
+    """The units that the distinct bytes of all instructions of a warp would fill, at each execution."""
+    lines: Span = (0, 0)
+    """Distinct cache lines of each instruction, summed."""
+    distinct_bytes: Span = (0, 0)
+    """Distinct bytes that a program touches at each execution."""
+
+    def often(self, times: Span) -> Traffic:
+        """The traffic of so many executions."""
+        return Traffic(*((min(low * times[0], MOST), min(high * times[1], MOST)) for low, high in self._spans()))
+
+    def scaled(self, factor: float) -> Traffic:
+        """The traffic of all executions, of which a sample's is known."""
+        return Traffic(*((round(low * factor), min(round(high * factor), MOST)) for low, high in self._spans()))
+
+    @staticmethod
+    def unknown() -> Traffic:
+        """The traffic of what is not known at all."""
+        return Traffic(*((0, MOST) for _ in fields(Traffic)))
 
     @property
-    def excess(self) -> int:
-        """Sectors above the minimum."""
-        return self.sectors - self.minimum_sectors
+    def is_known(self) -> bool:
+        """Whether no figure is a range."""
+        return all(low == high for low, high in self._spans())
+
+    def _spans(self) -> Iterable[Span]:
+        return (getattr(self, field.name) for field in fields(self))
+
+    @staticmethod
+    def sum(parts: Iterable[Traffic]) -> Traffic:
+        """All parts together."""
+        columns = zip(*(part._spans() for part in parts), strict=True)
+        spans = [tuple(min(sum(side), MOST) for side in zip(*column, strict=True)) for column in columns]
+        return Traffic(*spans) if spans else Traffic()  # pyright: ignore[reportArgumentType]
 
 
-def fastest_dimension(threads: ThreadMap) -> int:
-    """The dimension along which a thread, then a warp, holds the longest run: the compiler coalesces along it."""
-    rank = len(threads.shape)
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One operation that accesses global memory."""
 
-    def along(dimension: int) -> tuple[int, int, int]:
-        lanes = [vector for vector in threads.layout.vectors("lane") if vector[dimension]]
-        first = [i for i, vector in enumerate(threads.layout.vectors("lane")) if vector[dimension]]
-        return threads.contiguous(dimension), -min(first, default=99), len(lanes)
+    operation: str
+    """`tt.load`."""
+    line: int
+    """In the TTGIR text, 1-based."""
+    action: Literal["load", "store", "atomic", "copy"]
+    """A `copy` goes from global to shared memory, past the registers."""
+    argument: str
+    """The argument that it points into; an empty string if that is not known."""
+    bits_a_lane: int
+    """Bits of one lane's part of an instruction; 0 for a block of a tensor descriptor, which has no lanes."""
+    possible_bits: int
+    """What that could be with the addresses and the mask that the first program has."""
+    strides: tuple[int | None, ...]
+    """Bytes between neighbours along each dimension of the pointers; None where they differ or are unknown."""
+    unit_bytes: int
+    """Size of the units counted: on NVIDIA 32, a sector; on AMD that of a cache line."""
+    line_bytes: int
+    each: Traffic
+    """Of one execution: the first one that was evaluated."""
+    first: Traffic
+    """Of the launch's first program, in all its executions."""
+    inner: Traffic
+    """Of a program in the middle of the grid."""
+    last: Traffic
+    launch: Traffic
+    """Of all programs."""
+    certainty: Certainty
+    """Whether the launch's traffic is exact, lies between two figures, or was scaled up from a sample."""
+    basis: str
+    """How the launch's traffic is known: `no program differs`, `32 of 1024 programs`, …"""
+    assumed: tuple[str, ...] = ()
+    """What was assumed or is unknown, of arguments, data and operations."""
 
-    return max(range(rank), key=lambda dimension: (along(dimension), dimension)) if rank else 0
-
-
-def global_access(
-    threads: ThreadMap, element_bits: int, *, contiguity: int | None = None, dimension: int | None = None
-) -> _GlobalAccess:
-    """Count the accesses, sectors and lines of one warp's global load or store.
-
-    Args:
-        threads: the layout of the tensor of pointers.
-        element_bits: bits of the elements they point to.
-        contiguity: elements that the compiler found to be contiguous and aligned; None for as many as the layout has.
-        dimension: the fastest one in memory; None for `fastest_dimension`.
-    """
-    fastest = fastest_dimension(threads) if dimension is None else dimension
-    run = min(threads.contiguous(fastest), contiguity or 1 << 30, max(_WIDEST_BITS // max(element_bits, 1), 1))
-    stride = prod(threads.shape[fastest + 1 :])
-    extent = threads.shape[fastest] if threads.shape else 1
-    sectors = lines = 0
-    all_sectors: set[tuple[int, int]] = set()
-    all_lines: set[tuple[int, int]] = set()
-    register_bits = threads.registers.bit_length() - 1
-    element_bytes = max(element_bits, 8) // 8
-    starts = _starts(threads, run)
-    bases = threads.layout.flat_bases()
-    for register in starts:
-        touched: set[tuple[int, int]] = set()
-        for lane in range(threads.lanes):
-            element = combined(bases, lane << register_bits | register)
-            at = element // stride % extent
-            row = element - at * stride
-            first, last = at * element_bytes, (at + run) * element_bytes - 1
-            touched.update((row, sector) for sector in range(first // _SECTOR_BYTES, last // _SECTOR_BYTES + 1))
-        touched_lines = {(row, sector * _SECTOR_BYTES // _LINE_BYTES) for row, sector in touched}
-        sectors += len(touched)
-        lines += len(touched_lines)
-        all_sectors |= touched
-        all_lines |= touched_lines
-    return _GlobalAccess(
-        run * element_bits,
-        len(starts),
-        sectors,
-        _least(threads, element_bytes, _SECTOR_BYTES, len(all_sectors)),
-        lines,
-        _least(threads, element_bytes, _LINE_BYTES, len(all_lines)),
-    )
-
-
-def _least(threads: ThreadMap, element_bytes: int, unit: int, touched: int) -> int:
-    """The units that a warp's distinct elements would fill if packed; at most as many as it touches."""
-    columns = (*threads.layout.flat_vectors("register"), *threads.layout.flat_vectors("lane"))
-    distinct = 1 << len(eliminate(columns)[0])
-    return min(-(-distinct * element_bytes // unit), touched)
-
-
-def _starts(threads: ThreadMap, run: int) -> list[int]:
-    """The first register of each access of a thread; registers that hold copies are accessed once."""
-    bases = threads.layout.flat_bases()
-    starts: dict[int, int] = {}
-    for register in range(0, threads.registers, run):
-        starts.setdefault(combined(bases, register), register)
-    return list(starts.values())
+    @property
+    def mark(self) -> str:
+        """The certainty in words, with how it is known."""
+        if self.certainty == "exact":
+            return "exact"
+        return f"{'between these bounds' if self.certainty == 'range' else 'sampled'}: {self.basis}"

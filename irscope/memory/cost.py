@@ -1,16 +1,18 @@
-"""Cost: what one operation costs because of its layouts."""
+"""Cost: what one operation costs because of its layouts or its addresses."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from irscope.memory.access import Access
+
 __all__ = ["Cost"]
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The cost of one operation because of its layouts."""
+    """The cost of one operation because of its layouts or its addresses."""
 
     kind: Literal["global", "shared", "conversion"]
     operation: str
@@ -34,3 +36,5 @@ class Cost:
     """`file:line` of every frame, innermost first."""
     by_operation: bool = False
     """Whether the instructions are the operation's own; otherwise those of all operations on its line of Python."""
+    access: Access | None = None
+    """What it asks of global memory; None for shared memory and conversions."""

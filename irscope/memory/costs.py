@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Literal
 
 from irscope.ir.locations.user import chain_texts, line_text
 from irscope.ir.mlir.encoding import read_aliases, read_encoding, resolve_aliases
-from irscope.ir.mlir.types import LayoutType, element_bits
+from irscope.ir.mlir.types import LayoutType
 from irscope.ir.mlir.uses import ModuleUses, OperationUse, read_uses
 from irscope.layout.conversions import moved_share, what_moves
 from irscope.layout.described import DescribedLayout
 from irscope.layout.rows import own_shape
-from irscope.layout.thread_map import ThreadMap
-from irscope.memory.access import fastest_dimension, global_access
-from irscope.memory.alignment import unaligned_arguments
 from irscope.memory.between import conversion_wavefronts
 from irscope.memory.cost import Cost
+from irscope.memory.global_costs import global_costs
 from irscope.memory.machine import Machine, read_machine
 from irscope.memory.shared_costs import scratch_of, shared_costs
-from irscope.memory.strides import strides_of
 from irscope.model.capture import Capture
 
-_LOADS = ("tt.load", "amdg.buffer_load", "amdgpu.buffer_load", "ttg.async_copy_global_to_local")
-_STORES = ("tt.store", "amdg.buffer_store", "amdgpu.buffer_store")
 _OF_CONVERSIONS = ("shuffle", "shared load", "shared store", "matrix load", "matrix store")
 
 
@@ -33,7 +28,12 @@ def costs_of(capture: Capture) -> list[Cost]:
     """Every cost of a capture's TTGIR, the worst first: by `excess`, which counts more inside loops."""
     text = next((item.data for item in capture.artifacts if item.stage == "ttgir" and isinstance(item.data, str)), "")
     reader = _CostReader(capture, text, read_uses(text), read_machine(capture))
-    costs = [*reader.costs(), *shared_costs(capture, text, reader.uses, reader.machine)]
+    uses, machine = reader.uses, reader.machine
+    costs = [
+        *global_costs(capture, text, uses, machine),
+        *reader.costs(),
+        *shared_costs(capture, text, uses, machine),
+    ]
     return sorted(costs, key=lambda cost: (-(cost.excess << min(4 * cost.loops, 16)), -cost.loops, cost.line))
 
 
@@ -49,8 +49,6 @@ class _CostReader:
 
     def costs(self) -> Iterator[Cost]:
         for use in self.uses.operations:
-            if use.name in _LOADS or use.name in _STORES:
-                yield from self._global(use)
             if use.name == "ttg.convert_layout" and len(use.types) == 2:
                 yield from self._conversion(use)
 
@@ -58,7 +56,7 @@ class _CostReader:
         encoding = read_encoding(resolve_aliases(kind.encoding, self.aliases))
         return self._layouts.get((encoding.text, own_shape(encoding, kind)[0]))
 
-    def _cost(self, kind: Literal["global", "conversion"], use: OperationUse, used: Sequence[DescribedLayout]) -> Cost:
+    def _cost(self, kind: Literal["conversion"], use: OperationUse, used: Sequence[DescribedLayout]) -> Cost:
         names = tuple(item.name for item in used)
         named = tuple(value.name for value in use.results or use.operands[:1])
         place, chain = line_text(self.uses.place_of(use)), chain_texts(self.uses.chain_of(use))
@@ -76,64 +74,9 @@ class _CostReader:
             by_operation=self.machine.by_operation,
         )
 
-    # Global memory
-
-    def _global(self, use: OperationUse) -> Iterator[Cost]:
-        kind = next((item for item in use.types if item.pointee), None)
-        described = self._described(kind or use.types[0])
-        if described is None or described.threads is None:
-            return
-        bits = element_bits(kind.pointee) if kind is not None else use.types[0].element_bits
-        if not bits:
-            return
-        # Addresses that are contiguous along another dimension than the layout's fastest one cost more.
-        steps = strides_of(self.uses, use.operands[0]) if use.operands else ()
-        along = steps.index(1) if steps.count(1) == 1 else None
-        possible = global_access(described.threads, bits, dimension=along)
-        actions = ("global store",) if use.name in _STORES else ("global load", "async copy")
-        widths = self.machine.widths(use.line, actions)
-        real = min((width for width in widths if width), default=0)
-        access = possible
-        if 0 < real < possible.bits_a_lane:
-            access = global_access(described.threads, bits, contiguity=max(real // bits, 1), dimension=along)
-        text = (
-            f"{access.bits_a_lane} bits per lane, {access.instructions} per warp, {access.sectors} sectors of 32 bytes "
-            f"(least {access.minimum_sectors}), {access.lines} lines (least {access.minimum_lines})"
-        )
-        yield replace(
-            self._cost("global", use, [described]),
-            excess=access.excess,
-            summary=text,
-            hint=self._narrow(use, possible.bits_a_lane, widths) or _against_the_grain(described.threads, along),
-            figures={**asdict(access), "layout_bits_a_lane": possible.bits_a_lane, "assembly_bits": _by_width(widths)},
-        )
-
     @property
     def _shared_line(self) -> str:
         return "" if self.machine.by_operation else " on this line"
-
-    def _narrow(self, use: OperationUse, possible: int, widths: Counter[int]) -> str:
-        narrow = {width: number for width, number in widths.items() if 0 < width < possible}
-        if self.machine.text_stage and not widths:
-            return f"the {self.machine.text_stage} has no such access{self._shared_line}"
-        if not narrow:
-            return ""
-        return f"{self._has(narrow)}, the layout allows {possible}; {self._cause(use)}"
-
-    def _has(self, widths: Mapping[int, int]) -> str:
-        real = ", ".join(f"{number} of {width} bits" for width, number in sorted(widths.items()))
-        return f"the {self.machine.text_stage} has {real}"
-
-    def _cause(self, use: OperationUse) -> str:
-        unknown = unaligned_arguments(self.uses, use.operands[0]) if use.operands else ()
-        if unknown:
-            are = "is" if len(unknown) == 1 else "are"
-            return f"likely because {', '.join(unknown)} {are} not known to be divisible by 16"
-        if len(use.operands) > 1:
-            return (
-                f"likely because the mask {use.operands[1].name} is not known to be the same for neighbouring elements"
-            )
-        return "likely because the offsets are not known to be contiguous"
 
     # Conversions
 
@@ -177,17 +120,6 @@ class _CostReader:
         origin = f"{made.name} makes {use.types[0].encoding}" if made is not None else ""
         wanted = f"{', '.join(names[:3])} want{'s' if len(names) == 1 else ''} {use.types[1].encoding}" if names else ""
         return "; ".join(filter(None, [wanted, origin]))
-
-
-def _by_width(widths: Counter[int]) -> dict[str, int]:
-    return {str(width): number for width, number in sorted(widths.items())}
-
-
-def _against_the_grain(threads: ThreadMap, along: int | None) -> str:
-    fastest = fastest_dimension(threads)
-    if along is None or along == fastest:
-        return ""
-    return f"the addresses are contiguous along dim {along}, the layout goes along dim {fastest} first"
 
 
 def as_json(costs: Iterable[Cost]) -> list[dict[str, Any]]:

@@ -23,9 +23,7 @@ from irscope.analysis.source.map import source_map
 from irscope.ir.mlir.pointer_uses import read_pointer_uses
 from irscope.ir.mlir.uses import read_uses
 from irscope.layout.rows import layout_rows
-from irscope.memory.alignment import unaligned_arguments
 from irscope.memory.costs import costs_of
-from irscope.memory.strides import strides_of
 from irscope.model.capture import Artifact, Capture, stage_named
 from irscope.model.layout_json import layout_to_json
 from irscope.store.file import load
@@ -168,7 +166,6 @@ def masked(value: Any) -> Any:
 def text_tables(text: str) -> dict[str, Any]:
     """What is read from one module, names masked; rows are told apart by lines."""
     uses = read_uses(text)
-    order = {argument.name: number for number, argument in enumerate(uses.divisibility)}
     graph = read_dataflow(text)
     drawn = structured(graph)
     pointers = read_pointer_uses(text)
@@ -177,9 +174,6 @@ def text_tables(text: str) -> dict[str, Any]:
         "uses": [(use.line, use.name, use.types, use.loops, uses.users.get(use.results[0]) if use.results else ())
                  for use in uses.operations],
         "values": list(uses.values.values()),
-        "strides": [strides_of(uses, value) for value in uses.values],
-        "alignment": [[order[name] for name in unaligned_arguments(uses, use.operands[0])]
-                      for use in uses.operations if use.operands],
         "schedules": masked([[one.line, one.operations] for one in map(_plain, read_schedules(text))]),
         "pipelined": masked([_fields(one) for one in read_pipelined(text)]),
         "nodes": [[node.number, node.name, node.region, node.line, node.role, node.type, masked(node.detail)]

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from irscope.analysis.source.map import source_map
-from irscope.ir.mlir.reader import Value
-from irscope.ir.mlir.uses import read_uses
 from irscope.layout.rows import layout_rows
 from irscope.memory.costs import costs_of
 from irscope.memory.machine import read_action
-from irscope.memory.strides import strides_of
-from irscope.model.capture import Artifact, Capture
+from irscope.model.capture import Capture
 from irscope.store.file import load
 
 DATA = Path(__file__).parent.parent / "data" / "layouts"
@@ -47,8 +43,9 @@ def test_waves_of_64_lanes() -> None:
     costs = costs_of(capture("matmul-hip-gfx942"))
     store = next(cost for cost in costs if cost.operation == "amdg.buffer_store")
     # Four rows of an mfma lie in four registers: 8 bytes a lane, half a sector each.
-    assert store.figures["bits_a_lane"] == 64
-    assert store.figures["sectors"] == 2 * store.figures["minimum_sectors"]
+    assert store.access is not None
+    assert store.access.bits_a_lane == 64
+    assert (store.access.unit_bytes, store.access.line_bytes) == (128, 128)
     assert store.figures["assembly_bits"] == {"64": 16}
     shared = [cost for cost in costs if cost.kind == "shared"]
     assert shared
@@ -65,29 +62,6 @@ def test_flash_attentions_loads_are_whole() -> None:
     operands = [cost for cost in costs if cost.kind == "conversion" and cost.figures["moves"] == "nothing"]
     assert operands
     assert all("warp_group_dot" in cost.hint for cost in operands)
-
-
-def test_a_narrow_load_is_pointed_out_with_its_likely_cause() -> None:
-    whole = capture("flash_attention-cuda-90")
-    # The same kernel as if one stride were not known to be divisible by 16, and its copies were four bytes wide.
-    ttgir = whole.text("ttgir").replace("%stride_kn: i32 {tt.divisibility = 16 : i32}", "%stride_kn: i32")
-    ptx = whole.text("ptx").replace("0x10", "0x4")
-    artifacts = tuple(
-        Artifact(item.stage, {"ttgir": ttgir, "ptx": ptx}.get(item.stage, item.data)) for item in whole.artifacts
-    )
-    costs = costs_of(replace(whole, artifacts=artifacts))
-    copies = [cost for cost in costs if cost.kind == "global" and cost.operation == "ttg.async_copy_global_to_local"]
-    assert all(cost.figures["bits_a_lane"] == 32 and cost.excess > 0 for cost in copies)
-    hints = [cost.hint for cost in copies]
-    assert any("%stride_kn" in hint and "not known to be divisible by 16" in hint for hint in hints)
-    assert any("the mask" in hint for hint in hints)
-
-
-def test_strides_tell_the_fast_dimension() -> None:
-    uses = read_uses(capture("flash_attention-cuda-90").text("ttgir"))
-    load_ = next(use for use in uses.operations if use.name == "tt.load")
-    assert strides_of(uses, load_.operands[0]) == (None, 1)
-    assert strides_of(uses, Value("%nothing", -1)) == ()
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ STANDARD_OUTPUT = Path("-")
 WIDE = 200
 """Columns for a table that is not for a terminal."""
 
-JSON_VERSION = 1
+JSON_VERSION = 2
 """The version of the JSON that commands print, docs/json.md; greater where a key lost or changed its meaning."""
 
 _OTHER_FORMS = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -12,8 +11,6 @@ from irscope.ir.mlir.reader import Block, MlirModule, Operation, Value, parse_ml
 from irscope.ir.mlir.tokens import parameters_of
 from irscope.ir.mlir.types import LayoutType, read_types, written_result_types
 
-# tt.divisibility = 16 : i32
-_DIVISIBILITY = re.compile(r"tt\.divisibility = (\d{1,9})")
 _LOOPS = ("scf.for", "scf.while")
 
 
@@ -48,10 +45,6 @@ class ModuleUses:
     users: dict[Value, tuple[int, ...]] = field(default_factory=dict[Value, tuple[int, ...]])
     """Value → indices of the operations that read it."""
     locations: TextLocations = field(default_factory=TextLocations)
-    first_values: dict[Value, Value] = field(default_factory=dict[Value, Value])
-    """Argument of a loop → its value in the first iteration."""
-    divisibility: dict[Value, int] = field(default_factory=dict[Value, int])
-    """Argument of a kernel → its known divisor; 1 if none is known."""
 
     def chain_of(self, use: OperationUse) -> Chain:
         """The Python frames that an operation comes from."""
@@ -59,9 +52,13 @@ class ModuleUses:
 
     def place_of(self, use: OperationUse) -> Place:
         """The lines of the user's code that an operation comes from, innermost first."""
+        return self.place_at(use.line)
+
+    def place_at(self, line: int) -> Place:
+        """The lines of the user's code that a line of the text comes from, innermost first."""
         kernel = self.module.kernel
         own = self.locations.chain_at(kernel.first_line) if kernel is not None else ()
-        return place_of(self.chain_of(use), own[0].file if own else "")
+        return place_of(self.locations.chain_at(line), own[0].file if own else "")
 
     def maker_of(self, value: Value) -> Operation | None:
         """The operation whose result a value is; None for the argument of a block."""
@@ -74,9 +71,7 @@ def read_uses(text: str) -> ModuleUses:
     module = parse_mlir(text)
     operations: list[OperationUse] = []
     values: dict[Value, LayoutType] = {}
-    first_values: dict[Value, Value] = {}
-    for operation, loops in _with_loops(module):
-        first_values.update(operation.carried)
+    for operation, loops in with_loops(module):
         if "<" in operation.text or "<" in operation.closing:
             kinds = _result_types(operation)
             use = _read_operation(operation, tuple(kind for kind in kinds if kind is not None), loops)
@@ -100,12 +95,10 @@ def read_uses(text: str) -> ModuleUses:
         values,
         {value: tuple(rows) for value, rows in users.items()},
         read_locations(text, "mlir"),
-        first_values,
-        dict(_divisibility(module.kernel)) if module.kernel is not None else {},
     )
 
 
-def _with_loops(module: MlirModule) -> Iterator[tuple[Operation, int]]:
+def with_loops(module: MlirModule) -> Iterator[tuple[Operation, int]]:
     """Every operation with the number of loops around it, in preorder."""
     waiting = [(operation, 0) for operation in reversed(module.operations)]
     while waiting:
@@ -133,13 +126,6 @@ def _result_types(operation: Operation) -> list[LayoutType | None]:
     text = f"{operation.text}\n{operation.closing}"
     written = written_result_types(operation.name, text, len(operation.results))
     return [next(iter(read_types(kind)), None) for kind in written]
-
-
-def _divisibility(function: Operation) -> Iterator[tuple[Value, int]]:
-    for argument, kind, attributes in function.parameters:
-        if kind.startswith(("!tt.ptr<", "i")):
-            known = _DIVISIBILITY.search(attributes)
-            yield argument, int(known[1]) if known else 1
 
 
 def _argument_types(block: Block) -> Iterator[tuple[Value, LayoutType]]:

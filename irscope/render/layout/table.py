@@ -110,8 +110,19 @@ def cost_table(costs: Iterable[Cost], *, width: int | None = None, color: bool =
             lines.append(f"{'':13}{' < '.join(_place(frame, '') for frame in cost.chain)}")
     lines += [
         "",
-        "above least: 32-byte sectors (global) or wavefronts (shared, conversions) of one warp, each time it runs.",
+        "above least: sectors or lines (global) or wavefronts (shared, conversions) of one warp, each time it runs.",
+        "ideal: if each instruction's distinct bytes were packed; least: if those of a warp were. Sums of the launch.",
+        *_assumptions(rows),
     ]
     if not all(cost.by_operation for cost in rows):
         lines.append("Instructions are those of an operation's line of Python: operations on one line have the same.")
     return "\n".join(lines) + "\n"
+
+
+def _assumptions(costs: Iterable[Cost]) -> list[str]:
+    """What the figures of global memory assume, with the lines of the TTGIR that do."""
+    lines: dict[str, list[int]] = {}
+    for cost in costs:
+        for text in cost.access.assumed if cost.access is not None else ():
+            lines.setdefault(text, []).append(cost.line)
+    return [f"assumed, line {', '.join(map(str, sorted(where)))}: {text}." for text, where in lines.items()]

@@ -1,0 +1,178 @@
+"""The parameters of a kernel as its first launch gave them; what is not known of them is said."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from irscope.ir.mlir.model import Operation, Value
+from irscope.ir.mlir.tokens import split_commas
+from irscope.ir.mlir.types import element_bits
+from irscope.memory.addresses.descriptors import Descriptor, block_type
+from irscope.memory.addresses.held import Held, Opaque
+from irscope.memory.addresses.kinds import kind_of
+from irscope.memory.addresses.numbers import Number, Source, add, atom, constant
+from irscope.model.capture import Launch
+from irscope.model.launch_record import Argument
+
+__all__ = ["Arguments", "known_divisor", "read_arguments"]
+
+_STORAGE_BYTES = 512
+"""What the beginning of a storage is a multiple of, as torch's allocators give it."""
+
+# tt.divisibility = 16 : i32
+_DIVISIBILITY = re.compile(r"tt\.divisibility = (\d{1,9})")
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """The parameters of a kernel, and what was assumed of them."""
+
+    held: dict[Value, Held]
+    assumed: dict[str, str]
+    """Name → what was assumed: said with the accesses that depend on it."""
+    is_recorded: bool = True
+    """Whether it is known what the launch was given."""
+    stand_ins: tuple[str, ...] = ()
+    """What a virtual GPU took some of it to be."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Parameter:
+    value: Value
+    kind: str
+    divisor: int
+
+
+def known_divisor(attributes: str) -> int:
+    """What the compiler was told to divide a parameter; 1 if nothing."""
+    match = _DIVISIBILITY.search(attributes)
+    return int(match[1]) if match else 1
+
+
+def read_arguments(kernel: Operation, launch: Launch) -> Arguments:
+    """The parameters of a kernel, from the record of its launch as far as there is one."""
+    parameters = [_Parameter(value, kind, known_divisor(attributes)) for value, kind, attributes in kernel.parameters]
+    found = Arguments({}, {}, launch.record is not None, tuple(dict.fromkeys(_stand_ins(launch))))
+    for name, row, own in _paired(parameters, launch):
+        is_block = len(own) > 1 or "tensordesc" in own[0].kind
+        if own[0].kind.startswith("!tt.ptr<") and not is_block:
+            found.held[own[0].value] = _pointer(name, row, own[0].divisor, found.assumed)
+        elif is_block:
+            _describe(name, row, own, found)
+        else:
+            found.held[own[0].value] = _scalar(name, row, own[0], found.assumed)
+    return found
+
+
+def _paired(
+    parameters: Sequence[_Parameter], launch: Launch
+) -> Iterator[tuple[str, Argument | None, Sequence[_Parameter]]]:
+    """(name, record, its parameters in the IR) of each argument, in order: a descriptor has several parameters.
+
+    Without a record of each where the parameters do not fit the signature.
+    """
+    rows = [row for name, kind in launch.signature for row in _elements(name, kind)]
+    descriptors = sum(_is_descriptor(kind) for _, kind in rows)
+    each = (len(parameters) - len(rows)) // descriptors + 1 if descriptors else 1
+    sizes = [each if _is_descriptor(kind) else 1 for _, kind in rows]
+    starts = [sum(sizes[:number]) for number in range(len(sizes))]
+    fits = sum(sizes) == len(parameters) and all(
+        _is_descriptor(kind) or kind.startswith("*") == parameters[at].kind.startswith("!tt.ptr<")
+        for (_, kind), at in zip(rows, starts, strict=True)
+    )
+    if not fits:
+        yield from ((parameter.value.name.lstrip("%"), None, [parameter]) for parameter in parameters)
+        return
+    for (name, _), at, size in zip(rows, starts, sizes, strict=True):
+        yield name, launch.record.argument(name) if launch.record is not None else None, parameters[at : at + size]
+
+
+def _elements(name: str, kind: str) -> list[tuple[str, str]]:
+    """(path, type) of an argument, or of each element of a tuple, but for constants."""
+    if kind.startswith("(") and kind.endswith(")"):
+        # ('i32', 'constexpr', '*fp32')
+        parts = [part.strip("'\" ") for part in split_commas(kind[1:-1]) if part]
+        return [row for number, part in enumerate(parts) for row in _elements(f"{name}[{number}]", part)]
+    return [] if kind == "constexpr" else [(name, kind)]
+
+
+def _is_descriptor(kind: str) -> bool:
+    return kind.startswith("tensordesc")
+
+
+def _stand_ins(launch: Launch) -> Iterator[str]:
+    for assumption in launch.assumptions:
+        for decision in assumption.decided:
+            if decision.kind in ("argument", "grid") and not assumption.given:
+                what = f"argument {decision.what}" if decision.kind == "argument" else "the grid"
+                yield f"{what} comes from a stand-in: {assumption.name} was taken to be {assumption.value}"
+
+
+def _pointer(name: str, row: Argument | None, divisor: int, assumed: dict[str, str]) -> Number:
+    """An address: the tokens say which argument, the known part where it lies beside a multiple of their step."""
+    source = Source("argument", name)
+    aligned = row.alignment_bytes if row is not None else None
+    if not aligned:
+        # What is divisible by 16 is, as a rule, a whole allocation.
+        step = _STORAGE_BYTES if divisor >= 16 else divisor
+        assumed[name] = f"{name} is taken to begin at a multiple of {step} bytes"
+        return replace(atom(source, 64, step), argument=name)
+    if aligned >= _STORAGE_BYTES:
+        return replace(atom(source, 64, _STORAGE_BYTES), argument=name)
+    size = element_bits(_TYPES.get(row.dtype if row else "", row.dtype if row else "")) // 8
+    offset = (row.storage_offset or 0) * size if row is not None else 0
+    if offset & -offset == aligned:
+        assumed[name] = f"the storage of {name} begins at a multiple of {_STORAGE_BYTES} bytes"
+        begin = add(atom(source, 64, _STORAGE_BYTES), constant(offset % _STORAGE_BYTES, 64))
+        return replace(begin, argument=name)
+    # An odd multiple of its alignment.
+    assumed[name] = f"{name} begins at an odd multiple of {aligned} bytes, of which no more is known"
+    return replace(add(atom(source, 64, 2 * aligned), constant(aligned, 64)), argument=name)
+
+
+_TYPES = {
+    "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "int64": "i64", "int32": "i32",
+    "int16": "i16", "int8": "i8", "uint8": "i8", "uint16": "i16", "uint32": "i32", "uint64": "i64", "bool": "i8",
+    "float8_e4m3fn": "f8", "float8_e5m2": "f8", "float8_e4m3fnuz": "f8", "float8_e5m2fnuz": "f8",
+}  # fmt: skip
+"""Element type as torch names it → as MLIR does."""
+
+
+def _scalar(name: str, row: Argument | None, parameter: _Parameter, assumed: dict[str, str]) -> Held:
+    kind = kind_of(parameter.kind)
+    source = Source("argument", name)
+    if not kind.bits:
+        return Opaque(kind, source, 0)
+    if row is not None and isinstance(row.value, int):
+        return constant(-int(row.value) if kind.bits == 1 else int(row.value), kind.bits)
+    assumed[name] = f"{name} has no value" + (f"; it is a multiple of {parameter.divisor}" * (parameter.divisor > 1))
+    return atom(source, kind.bits, parameter.divisor)
+
+
+def _describe(name: str, row: Argument | None, own: Sequence[_Parameter], found: Arguments) -> None:
+    """A descriptor that the launch was given, and the parameters of its shape and strides that follow it."""
+    rank = len(row.shape) if row is not None else 0
+    base = _pointer(name, row, 16, found.assumed)
+    sizes = list(row.shape) if row is not None else []
+    strides = list(row.strides) if row is not None else []
+    numbers: list[int] = [*sizes, *strides]
+    position = 0
+    for parameter in own[1:]:
+        bits = kind_of(parameter.kind).bits
+        if bits in (32, 64) and numbers:
+            found.held[parameter.value] = constant(numbers[position % len(numbers)], bits)
+            position += 1
+        elif bits == 1:
+            # How elements out of bounds are filled, and how float32 is rounded: no address depends on it.
+            found.held[parameter.value] = atom(Source("argument", name), 1, 1, -1, 0)
+    if "tensordesc" not in own[0].kind:
+        found.held[own[0].value] = base
+        return
+    if row is None or not rank or len(strides) != rank:
+        return
+    element = block_type(own[0].kind)[1] // 8
+    found.held[own[0].value] = Descriptor(
+        base, tuple(constant(size, 64) for size in sizes), tuple(constant(stride * element, 64) for stride in strides)
+    )

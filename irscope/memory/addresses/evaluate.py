@@ -1,0 +1,379 @@
+"""Evaluates a kernel for one program, or for many that are alike, and lists the accesses it executes."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from irscope.ir.mlir.model import Block, MlirModule, Operation, Region, Value
+from irscope.memory.addresses.accesses import ACCESSES, Execution, described
+from irscope.memory.addresses.descriptors import Descriptor, made_descriptor, tensormap
+from irscope.memory.addresses.held import LOST, Held, Opaque, Place, Programs, kind_of_held, made_number
+from irscope.memory.addresses.kinds import Kind, kinds_of_results
+from irscope.memory.addresses.loops import run_loop
+from irscope.memory.addresses.numbers import FAR, Number, Source, mixed, select
+from irscope.memory.addresses.reductions import reduced, scanned
+from irscope.memory.addresses.rules import RULES, attribute
+
+__all__ = ["Evaluation", "evaluate"]
+
+_MOST_WORK = 60_000
+"""Operations of one evaluation; a thousand elements count as one more."""
+_DEEPEST = 24
+"""Calls and branches within one another."""
+_MOST_TURNS = 256
+"""Turns of an `scf.while` that are evaluated."""
+
+# num_warps(4)
+_WARPS = re.compile(r"num_warps\((\d{1,3})\)")
+# "ttg.num-warps" = 4 : i32
+_MODULE_WARPS = re.compile(r'"ttg\.num-warps" = (\d{1,3})\b')
+# tt.get_program_id x : i32      "tt.get_program_id"() <{axis = 0 : i32}>
+_PROGRAM_AXIS = re.compile(r"tt\.get_(?:program_id|num_programs) ([xyz])\b")
+# tt.call @helper__i32(%a, %b) : …
+_SYMBOL = re.compile(r'@([\w$.]+|"[^"\n]{1,400}")')
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What one evaluation found."""
+
+    executions: tuple[Execution, ...]
+    notes: tuple[str, ...] = ()
+    """Why it is incomplete; empty if it is not."""
+    is_ended: bool = False
+    """Whether it was ended before the kernel's end."""
+    work: int = 0
+    """How many operations it evaluated."""
+    unread: tuple[tuple[int, str], ...] = ()
+    """(line, why) of accesses that were reached, but whose addresses could not be read."""
+
+
+class _TooMuch(Exception):
+    """A bound of the evaluation's work is reached."""
+
+
+def evaluate(module: MlirModule, arguments: Mapping[Value, Held], programs: Programs) -> Evaluation:
+    """Evaluate a module's kernel.
+
+    Args:
+        module: a TTGIR module.
+        arguments: its parameters; one that is not among them is unknown.
+        programs: which programs.
+
+    Never raises for what the module holds: what cannot be evaluated is unknown.
+    """
+    kernel = module.kernel
+    if kernel is None or not kernel.regions:
+        return Evaluation(())
+    runner = _Runner(module, dict(arguments), programs)
+    warps = next((int(match[1]) for one in module.operations if (match := _MODULE_WARPS.search(one.text))), 4)
+    ended = False
+    with np.errstate(all="ignore"):
+        try:
+            given = [runner.value(value) for block in kernel.regions[0].blocks[:1] for value in block.arguments]
+            runner.function(kernel, given, Place(warps=warps))
+        except (_TooMuch, RecursionError) as end:
+            runner.note(str(end))
+            ended = True
+    return Evaluation(tuple(runner.executions), tuple(runner.notes), ended, runner.work, tuple(runner.unread.items()))
+
+
+class _Runner:
+    def __init__(self, module: MlirModule, held: dict[Value, Held], programs: Programs) -> None:
+        self.executions: list[Execution] = []
+        self.notes: dict[str, None] = {}
+        self.unread: dict[int, str] = {}
+        self._programs = programs
+        self._held = held
+        self._functions: dict[str, Operation] = {}
+        self.work = self._fresh = 0
+        for one in module.walk():
+            if one.name in ("tt.func", "func.func") and (match := _SYMBOL.search(one.text)):
+                self._functions[match[1]] = one
+
+    # What loops ask for
+
+    def fresh(self) -> int:
+        self._fresh += 1
+        return self._fresh
+
+    def note(self, text: str) -> None:
+        self.notes[text] = None
+
+    def value(self, value: Value) -> Held:
+        held = self._held.get(value)
+        return held if held is not None else Opaque(Kind((), ""), LOST, self.fresh())
+
+    def number(self, value: Value) -> Number:
+        """A value as a number; raises ValueError if it cannot be one."""
+        held = self.value(value)
+        if isinstance(held, Opaque):
+            held = self._held[value] = made_number(held)
+        if not isinstance(held, Number):
+            raise ValueError(f"{value.name} is no number")
+        return held
+
+    def body(self, operation: Operation, given: Sequence[Held], place: Place) -> list[Held]:
+        block = operation.regions[0].blocks[0]
+        self._give(block.arguments, given)
+        return self._ended(self._block(block, place))
+
+    # Blocks
+
+    def function(self, function: Operation, given: Sequence[Held], place: Place) -> list[Held]:
+        """Run a function; returns what it returns."""
+        blocks = function.regions[0].blocks if function.regions else ()
+        if not blocks:
+            return []
+        self._give(blocks[0].arguments, given)
+        return self._from(blocks[0], {block.label: block for block in blocks}, place)
+
+    def _from(self, block: Block, blocks: Mapping[str, Block], place: Place) -> list[Held]:
+        """Run the blocks of a function from one on; returns the operands of its return."""
+        while True:
+            end = self._block(block, place)
+            if end is None or not end.successors:
+                return self._ended(end)
+            targets = [blocks[label] for label in end.successors if label in blocks]
+            values = list(end.operands)
+            condition = self.number(values.pop(0)) if end.name == "cf.cond_br" else None
+            for target in targets:
+                self._give(target.arguments, [self.value(values.pop(0)) for _ in target.arguments if values])
+            if not targets:
+                return []
+            if condition is None or condition.value is not None:
+                block = targets[-1 if condition is not None and not condition.value else 0]
+                continue
+            perhaps = self._perhaps(place, condition.sources)
+            found = [self._from(target, blocks, perhaps) for target in targets]
+            return [Opaque(kind_of_held(one), next(iter(condition.sources), LOST), self.fresh()) for one in found[0]]
+
+    def _block(self, block: Block, place: Place) -> Operation | None:
+        """Run the operations of a block; returns its last one."""
+        operation = None
+        for operation in block.operations:
+            self.work += 1
+            if self.work > _MOST_WORK:
+                raise _TooMuch(f"the evaluation ended after {_MOST_WORK} operations")
+            try:
+                self._run(operation, place)
+            except (ValueError, IndexError, KeyError, TypeError, OverflowError, AttributeError, MemoryError):
+                # What another version writes, or a damaged text: its results are unknown.
+                self._lose(operation)
+        return operation
+
+    def _run(self, operation: Operation, place: Place) -> None:
+        rule, name = RULES.get(operation.name), operation.name
+        if rule is not None:
+            kind = kinds_of_results(operation)[0]
+            if not kind.bits:
+                return self._lose(operation)
+            found = rule(operation, [self.number(value) for value in operation.operands], kind)
+            self.work += found.known.size >> 10
+            self._held[operation.results[0]] = found
+        elif name in ACCESSES:
+            self._access(operation, place)
+        elif name in _CONTROL:
+            _CONTROL[name](self, operation, place)
+        elif operation.regions:
+            self._regions(operation, place)
+        else:
+            self._lose(operation)
+        return None
+
+    def _lose(self, operation: Operation, source: Source | None = None) -> None:
+        """Leave the results of an operation unknown."""
+        if operation.results:
+            source = source or Source("operation", f"{operation.name}, line {operation.first_line}")
+            for result, kind in zip(operation.results, kinds_of_results(operation), strict=True):
+                self._held[result] = Opaque(kind, source, self.fresh())
+
+    def _give(self, values: Sequence[Value], held: Sequence[Held]) -> None:
+        self._held.update(zip(values, held, strict=False))
+
+    def _ended(self, end: Operation | None) -> list[Held]:
+        return [self.value(value) for value in end.operands] if end is not None else []
+
+    def _perhaps(self, place: Place, sources: frozenset[Source]) -> Place:
+        if place.depth >= _DEEPEST:
+            raise _TooMuch(f"calls and branches more than {_DEEPEST} deep were not evaluated")
+        place = place.often((0, 1), sources)
+        return replace(place, depth=place.depth + 1)
+
+    # Operations
+
+    def _access(self, operation: Operation, place: Place) -> None:
+        source = Source("data", f"data of {operation.name}, line {operation.first_line}")
+        self._lose(operation, source)
+        try:
+            found = described(operation, self.number, self._held)
+        except (ValueError, IndexError, KeyError, TypeError, AttributeError) as error:
+            self.unread[operation.first_line] = str(error)
+            return
+        self.work += found.addresses.known.size >> 8
+        self.executions.append(
+            Execution(
+                operation, found.addresses, found.mask, found.element_bits, place.times, place.share, place.sources,
+                place.warps, found.is_box,
+            )
+        )  # fmt: skip
+        if found.loaded is None or not found.loaded.bits:
+            return
+        # Elements of one address have one value.
+        tokens = mixed(("load", self.fresh()), (found.addresses,))
+        low, high = (-1, 0) if found.loaded.bits == 1 else (-FAR, FAR)
+        data = Number(np.zeros(tokens.shape, np.int64), found.addresses.shape, found.loaded.bits, tokens, 1, low, high,
+                      frozenset({source}))  # fmt: skip
+        if found.mask is not None and found.other is not None:
+            data = select(found.mask, data, found.other)
+        self._held[operation.results[0]] = data
+
+    def run_if(self, operation: Operation, place: Place) -> None:
+        condition = self.number(operation.operands[0])
+        regions = operation.regions
+        if condition.value is not None:
+            taken = regions[0] if condition.value else next(iter(regions[1:]), None)
+            self._give(operation.results, self._region(taken, place))
+            return
+        perhaps = self._perhaps(place, condition.sources)
+        found = [self._region(region, perhaps) for region in regions]
+        self._lose(operation, next(iter(condition.sources), LOST))
+        for number, result in enumerate(operation.results):
+            sides = [side[number] for side in found if number < len(side)]
+            if (chosen := _either(condition, sides)) is not None:
+                self._held[result] = chosen
+
+    def _region(self, region: Region | None, place: Place) -> list[Held]:
+        """Run a region of one block; returns what it yields."""
+        return self._ended(self._block(region.blocks[0], place)) if region is not None and region.blocks else []
+
+    def _regions(self, operation: Operation, place: Place) -> None:
+        """Run every region of an operation once; what its blocks are given are its operands."""
+        self._lose(operation)
+        given = [self.value(value) for value in operation.operands]
+        for block in (block for region in operation.regions for block in region.blocks[:1]):
+            if len(block.arguments) == len(given):
+                self._give(block.arguments, given)
+            warps = _WARPS.search(block.header)
+            self._block(block, replace(place, warps=int(warps[1])) if warps else place)
+
+    def run_call(self, operation: Operation, place: Place) -> None:
+        match = _SYMBOL.search(operation.text)
+        callee = self._functions.get(match[1]) if match else None
+        self._lose(operation)
+        if callee is None:
+            return
+        if place.depth >= _DEEPEST:
+            raise _TooMuch(f"calls and branches more than {_DEEPEST} deep were not evaluated")
+        given = [self.value(value) for value in operation.operands]
+        self._give(operation.results, self.function(callee, given, replace(place, depth=place.depth + 1)))
+
+    def run_reduce(self, operation: Operation, place: Place) -> None:
+        parts = [self.number(value) for value in operation.operands]
+        axis = attribute(operation, "axis")
+
+        def combine(both: Sequence[Number]) -> list[Number]:
+            block = operation.regions[0].blocks[0]
+            self._give(block.arguments, both)
+            end = self._block(block, place)
+            return [self.number(value) for value in end.operands] if end is not None else []
+
+        if operation.name == "tt.scan":
+            self._give(operation.results, scanned(parts, axis, "reverse = true" in operation.text, combine))
+        else:
+            self._give(operation.results, reduced(parts, axis, combine))
+
+    def run_program_id(self, operation: Operation, _: Place) -> None:
+        self._held[operation.results[0]] = self._programs.index(_axis(operation))
+
+    def run_num_programs(self, operation: Operation, _: Place) -> None:
+        self._held[operation.results[0]] = self._programs.total(_axis(operation))
+
+    def run_split(self, operation: Operation, _: Place) -> None:
+        whole = self.number(operation.operands[0]).full()
+        for number, result in enumerate(operation.results):
+            self._held[result] = whole.shaped(lambda array: array[..., number], whole.shape[:-1])  # noqa: B023
+
+    def run_descriptor(self, operation: Operation, _: Place) -> None:
+        self._lose(operation)
+        made = made_descriptor(operation, self.number, self._held)
+        if made is not None:
+            self._held[operation.results[0]] = made
+
+    def run_tensormap(self, operation: Operation, _: Place) -> None:
+        # It is written to the memory of its first operand, which the descriptor is made of.
+        self._held[operation.operands[0]] = tensormap(operation, self.number)
+
+    def run_for(self, operation: Operation, place: Place) -> None:
+        self._lose(operation)
+        self._give(operation.results, run_loop(self, operation, place))
+
+    def run_while(self, operation: Operation, place: Place) -> None:
+        before, after = (region.blocks[0] for region in operation.regions[:2])
+        carried = [self.value(value) for value in operation.operands]
+        unknown = Source("data", f"the number of turns of the scf.while of line {operation.first_line}")
+        executions = len(self.executions)
+        for _ in range(_MOST_TURNS):
+            self._give(before.arguments, carried)
+            condition, *handed = self._ended(self._block(before, place)) or [Opaque(Kind((), ""), LOST, 0)]
+            holds = condition.value if isinstance(condition, Number) else None
+            if holds == 0:
+                self._give(operation.results, handed)
+                return
+            if holds is None:
+                break
+            self._give(after.arguments, handed)
+            carried = self._ended(self._block(after, place))
+        # One turn stands for all, whose number is not known.
+        del self.executions[executions:]
+        self._give(before.arguments, [Opaque(kind_of_held(value), unknown, self.fresh()) for value in carried])
+        place = place.often((0, FAR), frozenset({unknown}))
+        _, *handed = self._ended(self._block(before, place)) or [LOST]
+        self._give(after.arguments, [one for one in handed if not isinstance(one, Source)])
+        self._block(after, place)
+        self._lose(operation, unknown)
+
+
+def _either(condition: Number, sides: Sequence[Held]) -> Held | None:
+    """What one of two branches gives; None if that is not computed."""
+    if len(sides) != 2:
+        return None
+    one, other = sides
+    if isinstance(one, Descriptor) or isinstance(other, Descriptor):
+        return one if one == other else None
+    if not isinstance(one, Number) or not isinstance(other, Number) or one.shape != other.shape:
+        return None
+    rank = len(one.shape)
+    chosen = condition.shaped(lambda array: array.reshape((1,) * rank), (1,) * rank)
+    return replace(select(chosen, one, other), shape=one.shape)
+
+
+def _axis(operation: Operation) -> int:
+    match = _PROGRAM_AXIS.search(operation.text)
+    return "xyz".index(match[1]) if match else attribute(operation, "axis")
+
+
+_CONTROL: dict[str, Callable[[_Runner, Operation, Place], None]] = {
+    "scf.for": _Runner.run_for,
+    "scf.while": _Runner.run_while,
+    "scf.if": _Runner.run_if,
+    "tt.call": _Runner.run_call,
+    "func.call": _Runner.run_call,
+    "tt.reduce": _Runner.run_reduce,
+    "tt.scan": _Runner.run_reduce,
+    "tt.get_program_id": _Runner.run_program_id,
+    "tt.get_num_programs": _Runner.run_num_programs,
+    "tt.split": _Runner.run_split,
+    "tt.make_tensor_descriptor": _Runner.run_descriptor,
+    "ttng.reinterpret_tensor_descriptor": _Runner.run_descriptor,
+    "ttng.tensormap_create": _Runner.run_tensormap,
+}
+"""Operations that are run by what they do to control, programs or descriptors."""

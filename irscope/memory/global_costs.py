@@ -1,0 +1,221 @@
+"""The costs of global memory: what each access asks for, from its addresses, and why its instructions are narrow.
+
+Lines: NVIDIA's L1 cache has lines of 128 bytes in sectors of 32 ("Nsight Compute" documentation, "Memory Tables").
+AMD's vector L1 has lines of 64 bytes on CDNA 2 and of 128 on CDNA 3 ("AMD CDNA 2" and "AMD CDNA 3" white papers), and
+of 128 on RDNA ("RDNA Architecture" white paper): there the unit that is counted is the line.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from irscope.ir.locations.user import chain_texts, line_text
+from irscope.ir.mlir.encoding import read_aliases, read_encoding, resolve_aliases
+from irscope.ir.mlir.model import Operation
+from irscope.ir.mlir.types import read_types
+from irscope.ir.mlir.uses import ModuleUses, with_loops
+from irscope.layout.described import DescribedLayout
+from irscope.layout.rows import own_shape
+from irscope.layout.thread_map import ThreadMap
+from irscope.memory.access import MOST, Access, Span
+from irscope.memory.cost import Cost
+from irscope.memory.machine import Action, Machine
+from irscope.model.capture import Capture
+from irscope.target import Target
+
+if TYPE_CHECKING:
+    from irscope.memory.addresses.narrow import Limits
+
+__all__ = ["global_costs"]
+
+_SECTOR_BYTES = 32
+_LINE_BYTES = 128
+_LINE_BYTES_OF = {"gfx90a": 64, "gfx908": 64}
+_ACTIONS: dict[str, tuple[Action, ...]] = {
+    "load": ("global load", "async copy"),
+    "copy": ("async copy", "global load"),
+    "store": ("global store",),
+    "atomic": ("atomic",),
+}
+"""The instructions that each kind of access becomes."""
+
+
+def global_costs(capture: Capture, text: str, uses: ModuleUses, machine: Machine) -> Iterator[Cost]:
+    """A row for each access to global memory of a capture's TTGIR, in the order of the text."""
+    # numpy, which only this needs, takes a tenth of a second to import.
+    from irscope.memory.addresses.accesses import ACCESSES
+    from irscope.memory.addresses.arguments import read_arguments
+    from irscope.memory.addresses.counter import Hardware
+    from irscope.memory.addresses.launch import accesses_of
+
+    kernel = uses.module.kernel
+    operations = {one.first_line: (one, loops) for one, loops in with_loops(uses.module) if one.name in ACCESSES}
+    if kernel is None or not operations:
+        return
+    rows = _Rows(capture, text, uses, machine)
+    arguments = read_arguments(kernel, capture.launch)
+    hardware = Hardware(*_units(capture.target), capture.target.warp_size)
+    width_of = rows.width_of
+    for access in accesses_of(uses.module, arguments, capture.launch.grid, hardware, rows.threads_of, width_of):
+        yield rows.row(access, *operations[access.line])
+
+
+def _units(target: Target) -> tuple[int, int]:
+    """Bytes of the unit that is counted, and of a cache line."""
+    if target.backend == "cuda":
+        return _SECTOR_BYTES, _LINE_BYTES
+    line = _LINE_BYTES_OF.get(str(target.arch), _LINE_BYTES)
+    return line, line
+
+
+class _Rows:
+    def __init__(self, capture: Capture, text: str, uses: ModuleUses, machine: Machine) -> None:
+        self.uses = uses
+        self.machine = machine
+        self.warps = int(capture.launch.option("num_warps", 4) or 4)
+        self._aliases = read_aliases(text)
+        self._limits: Limits | None = None
+        rows = (DescribedLayout(row, capture.target) for row in capture.layouts)
+        self._layouts = {(item.encoding.text, item.shape): item for item in rows}
+
+    def layout_of(self, operation: Operation) -> DescribedLayout | None:
+        """The layout of an operation's pointers or offsets, or of its values."""
+        kinds = read_types(operation.text.partition(" = ")[2] if operation.results else operation.text)
+        kinds.sort(key=lambda kind: not kind.pointee)
+        for kind in kinds:
+            encoding = read_encoding(resolve_aliases(kind.encoding, self._aliases))
+            found = self._layouts.get((encoding.text, own_shape(encoding, kind)[0]))
+            if kind.form == "tensor" and found is not None and found.threads is not None:
+                return found
+        return None
+
+    def threads_of(self, operation: Operation) -> ThreadMap | None:
+        described = self.layout_of(operation)
+        return described.threads if described is not None else None
+
+    def width_of(self, operation: Operation) -> int:
+        """Bits per lane of an operation's instructions; 0 if the assembly does not say."""
+        return max(self._widths(operation), default=0)
+
+    def _widths(self, operation: Operation) -> Counter[int]:
+        """Bits per lane → the number of instructions of an operation in the assembly. The one use of the join."""
+        from irscope.memory.addresses.accesses import ACCESSES
+
+        found = self.machine.widths(operation.first_line, _ACTIONS[ACCESSES[operation.name]])
+        return Counter({width: number for width, number in found.items() if width})
+
+    def row(self, access: Access, operation: Operation, loops: int) -> Cost:
+        described = self.layout_of(operation)
+        widths = self._widths(operation)
+        named = tuple(value.name for value in operation.results or operation.operands[:1])
+        chain = self.uses.locations.chain_at(access.line)
+        return Cost(
+            "global",
+            access.operation,
+            access.line,
+            line_text(self.uses.place_at(access.line)),
+            (described.name,) if described is not None else (),
+            named,
+            _excess(access, self.warps),
+            loops,
+            _summary(access),
+            "; ".join(filter(None, (self._narrow(access, operation, widths), _pattern(access, described)))),
+            {"assembly_bits": {str(width): number for width, number in sorted(widths.items())}},
+            chain=chain_texts(chain),
+            access=access,
+            by_operation=self.machine.by_operation,
+        )
+
+    def _narrow(self, access: Access, operation: Operation, widths: Mapping[int, int]) -> str:
+        """Where the assembly has narrower instructions than the addresses allow, and because of which arguments."""
+        if not access.bits_a_lane or not self.machine.text_stage:
+            return ""
+        if not widths:
+            where = "" if self.machine.by_operation else " at this line"
+            return f"the {self.machine.text_stage} has no such access{where}" if access.launch.units[1] else ""
+        if access.bits_a_lane >= access.possible_bits:
+            return ""
+        real = ", ".join(f"{number} of {width} bits" for width, number in sorted(widths.items()))
+        allowed = f"the {self.machine.text_stage} has {real}, these addresses allow {access.possible_bits}"
+        return f"{allowed}; {self._cause(access, operation)}"
+
+    def _cause(self, access: Access, operation: Operation) -> str:
+        from irscope.memory.addresses.narrow import Limits
+
+        if self._limits is None:
+            self._limits = Limits(self.uses.module)
+        threads = self.threads_of(operation)
+        found = self._limits.arguments(operation, threads, access.possible_bits) if threads else ()
+        if found:
+            are = "is" if len(found) == 1 else "are"
+            return f"because {', '.join(found)} {are} not known to be divisible by 16"
+        return "the compiler does not know that the addresses are contiguous, or the mask equal, so far"
+
+
+def _excess(access: Access, warps: int) -> int:
+    """The units of one warp, each time it comes there, that are surely more than its distinct bytes fill."""
+    total = access.launch
+    executions = total.executions[0] or 1
+    return -(-max(total.units[0] - total.least_units[1], 0) // (executions * warps))
+
+
+def _summary(access: Access) -> str:
+    total = access.launch
+    if not total.executions[1]:
+        return "is never executed in this launch"
+    if total.units[1] >= MOST and not total.units[0] and not access.bits_a_lane:
+        return f"it is not known what it asks for: {access.basis}"
+    unit = "sectors" if access.unit_bytes == _SECTOR_BYTES else f"lines of {access.unit_bytes} bytes"
+    width = f"{access.bits_a_lane} bits a lane" if access.bits_a_lane else "a block, asked for by one thread"
+    endless = total.executions[1] >= MOST
+    shown = access.each if endless else total
+    parts = [
+        f"{width}: {_text(shown.units)} {unit} (ideal {_text(shown.ideal_units)}, least {_text(shown.least_units)})"
+    ]
+    if access.line_bytes != access.unit_bytes:
+        parts.append(f"{_text(shown.lines)} lines")
+    if shown.masked_lanes[1]:
+        parts.append(f"{_text(shown.masked_lanes)} {'lanes masked off' if access.bits_a_lane else 'out of bounds'}")
+    if endless:
+        return f"{', '.join(parts)}; each time, it is not known how often"
+    return f"{', '.join(parts)}; {access.mark}"
+
+
+def _text(span: Span) -> str:
+    low, high = span
+    if low == high:
+        return str(low)
+    return f"at least {low}" if high >= MOST else f"{low}–{high}"
+
+
+def _pattern(access: Access, described: DescribedLayout | None) -> str:
+    """What about the addresses costs more than the least."""
+    total = access.launch
+    if not total.executions[1] or total.units[0] <= total.least_units[0] or not described or not described.threads:
+        return ""
+    if 2 * total.distinct_bytes[1] <= total.bytes[0]:
+        return f"each byte is asked for {total.bytes[0] / total.distinct_bytes[1]:.3g} times by a program"
+    size = max(access.possible_bits // 8, 1)
+    along = _fastest_dimension(described.threads)
+    near = [
+        axis for axis, stride in enumerate(access.strides) if stride is not None and 0 < abs(stride) < _SECTOR_BYTES
+    ]
+    if near and along not in near:
+        return f"the addresses are contiguous along dim {near[-1]}, the layout goes along dim {along} first"
+    stride = access.strides[along] if along < len(access.strides) else None
+    if stride is None or abs(stride) <= size:
+        return ""
+    return f"neighbours along dim {along} are {abs(stride)} bytes apart"
+
+
+def _fastest_dimension(threads: ThreadMap) -> int:
+    """The dimension along which a thread, then a warp, holds the longest run."""
+    lanes = threads.layout.vectors("lane")
+
+    def along(dimension: int) -> tuple[int, int, int, int]:
+        own = [number for number, vector in enumerate(lanes) if vector[dimension]]
+        return threads.contiguous(dimension), -min(own, default=99), len(own), dimension
+
+    return max(range(len(threads.shape)), key=along) if threads.shape else 0
