@@ -30,6 +30,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     elif gpu and not _has_gpu():
         for item in gpu:
             item.add_marker(pytest.mark.skip(reason="this machine has no GPU that torch can use"))
+    # The longest begin first, so that no worker is left with one of them at the end.
+    items.sort(key=lambda item: "test_every_command_runs" not in item.name)
     if any(item.get_closest_marker("triton") for item in items) and not _has_triton():
         for item in items:
             if item.get_closest_marker("triton"):

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import irscope
+from irscope.store.recent import CaptureStore
 from tests import reference
 from tests.test_borders import MODULES
 
@@ -57,11 +58,12 @@ def test_the_readme_has_no_links_that_a_package_index_breaks() -> None:
 @pytest.mark.triton
 @pytest.mark.newest
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_command_runs(page: Path, tmp_path: Path) -> None:
+def test_every_command_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch", reason="the examples import torch")
     if not commands(page):
         return
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "IRSCOPE_HOME": str(tmp_path / "home")}
+    monkeypatch.setenv("IRSCOPE_HOME", str(tmp_path / "home"))
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
     # A check of `bisect` calls irscope by its name.
     env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     (tmp_path / "examples").symlink_to(ROOT / "examples")
@@ -79,6 +81,8 @@ def test_every_command_runs(page: Path, tmp_path: Path) -> None:
     product = f"{ROOT / 'tests' / 'record' / 'kernels' / 'no_torch.py'}::tile_product"
     record = ("dump", product, "--signature", "*fp16:16, *fp16:16, *fp32:16, i32:16, 64")
     assert run(*record, "--stage", "ttgir", "--loc", "-o", str(tmp_path / "kernel.ttgir")).returncode == 0
+    store = CaptureStore()
+    (recorded,) = store.paths()
     coalesced = run("dump", "last", "--after", "coalesce", "--loc")
     (tmp_path / "coalesced.mlir").write_text(coalesced.stdout)
     for command in commands(page):
@@ -87,7 +91,7 @@ def test_every_command_runs(page: Path, tmp_path: Path) -> None:
             continue
         if "last" in words or "--disable-pass" in words:
             # Each stands for itself: `last` is the matmul, whatever the command before recorded.
-            run(*record)
+            store.mark_last(recorded)
         if "%acc" in words:
             words[words.index("%acc")] = "%accumulator_42"
         answer = run(*words)

@@ -322,6 +322,7 @@ def test_passes_times_stand_side_by_side(irscope: Callable[..., Answer], recorde
     assert re.search(r"^all \d+ +[\d.]+ +→ +[\d.]+$", out, re.MULTILINE)
 
 
+@pytest.mark.newest
 def test_another_kernel_and_another_interpreter(irscope: Callable[..., Answer], tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="the script imports torch")
     small = KERNELS / "small.py"

@@ -60,6 +60,7 @@ def test_buffers_are_the_compilers(kernel: str, target: str, tmp_path: Path) -> 
     assert all(one.place.endswith(".py:" + one.place.rpartition(":")[2]) for one in shared.buffers)
 
 
+@pytest.mark.newest
 @pytest.mark.triton
 @pytest.mark.parametrize("case", [attention_case(64, True, 128, 64, 4, 3), tma_case(128, 128, 64, 4, 3, 2)])
 def test_examples_in_tensor_memory(case) -> None:

@@ -20,7 +20,7 @@ from irscope.memory.access import Traffic
 from irscope.memory.costs import costs_of
 from irscope.model.capture import Capture
 
-pytestmark = [pytest.mark.triton, pytest.mark.slow]
+pytestmark = [pytest.mark.triton, pytest.mark.newest, pytest.mark.slow]
 pytest.importorskip("triton")
 pytest.importorskip("torch")
 accessing = pytest.importorskip("tests.memory.addresses.accessing")

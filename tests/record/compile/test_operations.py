@@ -16,7 +16,7 @@ from irscope.memory.machine import Machine, read_machine
 from irscope.model.capture import Artifact, Capture
 from irscope.record.compile.operations import find_operations
 
-pytestmark = pytest.mark.triton
+pytestmark = [pytest.mark.triton, pytest.mark.newest]
 
 KERNELS = Path(__file__).parents[1] / "kernels" / "same_line.py"
 
