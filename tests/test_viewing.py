@@ -23,12 +23,12 @@ sys.meta_path.insert(0, Blocked())
 NO_TRITON = BLOCK.format(blocked=("triton", "torch"))
 # Its Python lacks these.
 ON_MACOS = NO_TRITON + "import os\ndel os.sched_getaffinity, os.waitid\n"
-# As on Windows, as far as a module of ours could tell: the standard library's own choices are made before.
+# As on Windows, as far as a module of ours could tell: the standard library and numpy have chosen before.
 NO_POSIX = BLOCK.format(
     blocked=("triton", "torch", "fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "syslog", "readline")
 ) + (
     """
-import os, signal, socket, subprocess, tempfile, threading, multiprocessing, random, platform
+import os, signal, socket, subprocess, tempfile, threading, multiprocessing, random, platform, numpy
 for module, names in (
     (os, "fork forkpty killpg setsid setpgid getuid geteuid getgid getpgid waitid sched_getaffinity mkfifo chown uname "
          "register_at_fork WNOHANG P_PID posix_spawn wait openpty"),

@@ -21,7 +21,8 @@ CAPTURE, OTHER = str(_LAYOUTS / "matmul-cuda-80.irscope"), str(_LAYOUTS / "matmu
 _DUMP = ROOT / "tests" / "data" / "dumps" / "3.6.0.cuda90.stderr.xz"
 _SCRIPT = str(ROOT / "examples" / "softmax.py")
 _KERNEL = (str(ROOT / "examples" / "vector_add.py::add_kernel"), "--signature", "*fp32,*fp32,*fp32,i32")
-_ENCODING = "#ttg.blocked<{sizePerThread = [4], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>"
+_COMPUTED = "#ttg.blocked<{sizePerThread = [4], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>"
+_COMPILERS = "#ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [2, 2], instrShape = [16, 8]}>"
 
 READS: tuple[tuple[str, ...], ...] = (
     ("--help",),
@@ -36,6 +37,7 @@ READS: tuple[tuple[str, ...], ...] = (
     ("source", CAPTURE),
     ("layout", CAPTURE),
     ("layout", CAPTURE, "--costs"),
+    ("layout", _COMPUTED, "--shape", "1024"),
     ("graph", CAPTURE, "--stage", "ttgir", "-o", "graph.gv"),
     ("report", CAPTURE, "-o", "report.html"),
     ("import", "dump.log", "-o", "imported.irscope"),
@@ -47,7 +49,7 @@ RECORDS: tuple[tuple[str, ...], ...] = (
     ("passes", _SCRIPT),
     ("diff", CAPTURE, "--disable-pass", "coalesce"),
     ("source", _SCRIPT),
-    ("layout", _ENCODING, "--shape", "1024"),
+    ("layout", _COMPILERS, "--shape", "64x64"),
     ("graph", _SCRIPT, "--stage", "ttgir"),
     ("report", _SCRIPT, "-o", "script.html"),
     ("ablate", CAPTURE),

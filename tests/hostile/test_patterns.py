@@ -32,8 +32,13 @@ def faults(pattern: Pattern, length: int = _LENGTH) -> Iterator[str]:
         for run in runs:
             if _time(run, text) < _SUSPECT_S:
                 continue
-            long_s, short_s = (min(_time(run, one) for _ in range(3)) for one in (text, short))
-            if long_s > _SUSPECT_S and long_s > _MOST * short_s:
+            long_s = short_s = 0.0
+            # What else runs on the machine slows single matches down: a suspicion is tried again.
+            for rounds in (3, 30):
+                long_s, short_s = (min(_time(run, one) for _ in range(rounds)) for one in (text, short))
+                if long_s <= max(_SUSPECT_S, _MOST * short_s):
+                    break
+            else:
                 yield f"{pattern.place}: {text[:60]!r}: {short_s:.4f} s, 4 times as long {long_s:.4f} s"
 
 

@@ -138,6 +138,10 @@ class VariantPool:
         return capture
 
     def _start(self, index: int, request: RecordRequest) -> _Job:
+        if request.mode != "text":
+            raise RecordingError(
+                f"a request of mode {request.mode!r} is not for the pool: it compiles texts of stages."
+            )
         log = Path(tempfile.mkdtemp(dir=self.folder)) / "log"
         request = replace(request, log_path=str(log))
         read_end, write_end = os.pipe()

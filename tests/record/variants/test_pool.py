@@ -98,7 +98,7 @@ def run_stages(request, *given):
 {code}
     return real(request, *given)
 recompile._run_stages = run_stages
-sys.argv = ["zygote", sys.argv[3]]
+sys.argv = ["zygote", sys.argv[-1]]
 runpy.run_module("irscope.record.variants.fork_server", run_name="__main__")
 """
     )
