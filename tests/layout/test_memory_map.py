@@ -76,7 +76,7 @@ def test_partitions_are_said_to_be_dropped() -> None:
 def test_several_ctas_hold_a_part_each(split: list[int]) -> None:
     text = f"#ttg.swizzled_shared<{{vec = 8, perPhase = 1, maxPhase = 8, order = [1, 0], CGALayout = [{split}]}}>"
     if VERSION < (3, 7) and split == [0, 1]:
-        with pytest.raises(UsageError, match="does not take .* it ends with"):
+        with pytest.raises(UsageError, match=r"does not take .* it ends with"):
             described(text, (64, 64), "cuda:90", "f16", 2)
         return
     memory = described(text, (64, 64), "cuda:90", "f16", 2).memory
