@@ -91,7 +91,7 @@ class _CostReader:
         size_bytes = destination.threads.size * bits // 8
         text = f"moves {'nothing' if moves == 'nothing' else f'across {moves}'}"
         if share:
-            text += f", {share:.0%} of {size_bytes} bytes change threads"
+            text += f": other threads fill {share:.0%} of the registers"
         yield replace(
             self._cost("conversion", use, [source, destination]),
             excess=conversion_wavefronts(destination.threads, bits, moves),
