@@ -158,10 +158,13 @@ def _settled(number: Number) -> Number:
 
 def fits(number: Number, bits: int) -> bool:
     """Whether no element can leave the signed integers of some bits; taken so where nothing bounds it."""
-    if number.tokens is None or number.low <= -FAR or number.high >= FAR:
+    if number.tokens is None:
         return True
     least, most = number.bounds
-    return -(1 << (bits - 1)) <= least and most < 1 << (bits - 1)
+    half = 1 << (bits - 1)
+    # A bound that the type cannot hold means that the number wrapped, wherever the other bound is.
+    below = number.low <= -FAR or -half <= least < half
+    return below and (number.high >= FAR or -half <= most < half)
 
 
 def add(one: Number, other: Number, sign: int = 1) -> Number:
