@@ -13,6 +13,18 @@ _BUFFER = re.compile(r"^-- \d+ (\d+) (\d+) interval (\d+) (\d+)$", re.MULTILINE)
 _END = "Dump shared memory allocation size"
 FOR_EVER = 2**64 - 1
 
+CASES = [
+    ("product", "cuda:90"),
+    ("product", "hip:gfx950"),
+    ("specialised", "cuda:100"),
+    ("sums", "hip:gfx942"),
+    ("gathered", "cuda:80"),
+    ("calling", "cuda:90"),
+    ("branching", "cuda:100"),
+    ("branching", "cuda:120"),
+]
+"""The kernels, and what each is compiled for, whose allocation is compared with the log."""
+
 Row = tuple[int, int, int, int]
 """Size, offset, first and last step of a buffer."""
 

@@ -11,18 +11,8 @@ import irscope
 from irscope.memory.allocation import Allocation, allocations_of, shared_text
 from irscope.model.capture import Capture, Kernel, Launch, PassSnapshot, Target
 from tests.examples.compile_cases import EXAMPLES, attention_case, tma_case
-from tests.memory.compiler_log import FOR_EVER, Row, logged_buffers
+from tests.memory.compiler_log import CASES, FOR_EVER, Row, logged_buffers
 from tests.memory.kernels import compiled
-
-CASES = [
-    ("product", "cuda:90"),
-    ("product", "hip:gfx950"),
-    ("specialised", "cuda:100"),
-    ("sums", "hip:gfx942"),
-    ("gathered", "cuda:80"),
-    ("calling", "cuda:90"),
-    ("branching", "cuda:100"),
-]
 
 
 def rows_of(allocation: Allocation) -> list[Row]:

@@ -9,19 +9,8 @@ import pytest
 from irscope.ir.mlir.reader import Operation, parse_mlir
 from irscope.memory.allocation import shared_text
 from irscope.memory.liveness import Liveness
-from tests.memory.compiler_log import FOR_EVER, logged_buffers
+from tests.memory.compiler_log import CASES, FOR_EVER, logged_buffers
 from tests.memory.kernels import compiled
-
-CASES = [
-    ("product", "cuda:90"),
-    ("product", "hip:gfx950"),
-    ("specialised", "cuda:100"),
-    ("sums", "hip:gfx942"),
-    ("gathered", "cuda:80"),
-    ("calling", "cuda:90"),
-    ("branching", "cuda:100"),
-    ("branching", "cuda:120"),
-]
 
 
 def intervals(function: Operation) -> list[tuple[int, int]]:

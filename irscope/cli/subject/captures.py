@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from irscope.cli.output.talk import echo, progress, say
 from irscope.cli.subject.endings import note_incomplete, nothing_recorded, tell_end, tell_refusals
-from irscope.cli.subject.keeping import kept_captures, tell_not_kept, was_recorded_here
+from irscope.cli.subject.keeping import kept_captures, update_stored, was_recorded_here
 from irscope.errors import IrscopeError, RecordingError, StageNotFound, UsageError, did_you_mean
 from irscope.interruption import Interrupted
 from irscope.model.capture import Artifact, Capture, PassSnapshot
@@ -74,10 +74,7 @@ def with_sass(capture: Capture) -> Capture:
     place = capture.stages.index("cubin") + 1
     full = replace(capture, artifacts=(*capture.artifacts[:place], Artifact("sass", text), *capture.artifacts[place:]))
     # Read often, made once.
-    try:
-        CaptureStore().update(full)
-    except OSError as error:
-        tell_not_kept(error)
+    update_stored(full)
     return full
 
 

@@ -77,6 +77,14 @@ def was_recorded_here(capture: Capture) -> bool:
     return capture.id in _recorded or CaptureStore().path_of(capture).is_file()
 
 
+def update_stored(capture: Capture) -> None:
+    """Write a capture of the store again, of which more is known; if that fails, a message says so."""
+    try:
+        CaptureStore().update(capture)
+    except OSError as error:
+        tell_not_kept(error)
+
+
 def tell_not_kept(error: OSError) -> None:
     """Print why something could not be stored, once per process for each cause in a store."""
     cause, folder = str(error.strerror or error), error.filename or ""

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import run_request
-from irscope.cli.subject.keeping import tell_not_kept
+from irscope.cli.subject.keeping import update_stored
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
 from irscope.store.recent import CaptureStore
@@ -33,10 +33,7 @@ def with_operations(capture: Capture) -> Capture:
         return capture
     for reason in dict.fromkeys(row.reason for row in full.operations if row.reason):
         say(f"Which operation each instruction is from is not known: {reason}.")
-    try:
-        CaptureStore().update(full)
-    except OSError as error:
-        tell_not_kept(error)
+    update_stored(full)
     return full
 
 

@@ -125,7 +125,7 @@ def test_lines_that_llvm_counts_on_within_assembly_are_the_statements() -> None:
 	call.uni 	assertfail;
 	ret;
 }
-	.file	1 "/tmp/ttgir"
+	.file	1 "/kernels/ttgir"
 	.file	2 "k.py"
 """
     operations = read_operation_lines(ptx, "ptx")

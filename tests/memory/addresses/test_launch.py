@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -21,9 +22,9 @@ from irscope.memory.costs import costs_of
 from irscope.model.capture import Capture
 
 pytestmark = [pytest.mark.triton, pytest.mark.newest, pytest.mark.slow]
-pytest.importorskip("triton")
-pytest.importorskip("torch")
-accessing = pytest.importorskip("tests.memory.addresses.accessing")
+pytest.importorskip("triton", reason="the kernels are compiled, and Triton is not installed")
+pytest.importorskip("torch", reason="the launches are made with torch")
+accessing = importlib.import_module("tests.memory.addresses.accessing")
 
 FIGURES = ("units", "lines", "bytes", "ideal_units", "instructions", "masked_lanes", "executions")
 
