@@ -13,7 +13,6 @@ from irscope.cli import app, options
 from irscope.cli.output.destination import write_output
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of, failure_text
-from irscope.cli.subject.operations import with_operations
 from irscope.cli.subject.recording import recorded
 from irscope.errors import UsageError
 from irscope.model.recording_options import RecordingOptions
@@ -63,8 +62,6 @@ def report(
     from irscope.render.report.page import render_report
 
     captures = StoredCaptures(file for subject in subjects or ["last"] for file in captures_of(subject, asked).files)
-    if len(captures) == 1:
-        captures.files[0].put(with_operations(captures[0]), None)
     page = render_report(captures, title=title).encode("utf-8", "surrogateescape")
     write_output(output, page)
     count = "1 capture" if len(captures) == 1 else f"{len(captures)} captures"

@@ -33,6 +33,8 @@ __all__ = ["accesses_of"]
 _SAMPLE_WORK = 24_000
 """Operations that the evaluation of programs one by one may take."""
 _LEAST_SAMPLE, _MOST_SAMPLE = 4, 256
+_CERTAINTIES: tuple[Certainty, ...] = ("range", "sampled", "exact")
+"""The least certain first."""
 _MOST_PARTS = 32
 """Into how many parts the programs are divided whose accesses begin at different places within a line."""
 
@@ -223,7 +225,7 @@ class _Launch:
             said.append("the layout has no map")
         if line in self._sampled():
             said += [note for found in self.evaluations for note in found.notes]
-        none = Traffic()
+        programs = [self._judged(line, found.get(line), "") for found in (first, inner, last)]
         return Access(
             operation=operation.name,
             line=line,
@@ -234,10 +236,11 @@ class _Launch:
             strides=shape.strides,
             unit_bytes=self.counter.hardware.unit_bytes,
             line_bytes=self.counter.hardware.line_bytes,
-            each=self.counter.each.get(line, none),
-            first=first.get(line, none),
-            inner=inner.get(line, none),
-            last=last.get(line, none),
+            each=self._judged(line, self.counter.each.get(line), "").traffic,
+            first=programs[0].traffic,
+            inner=programs[1].traffic,
+            last=programs[2].traffic,
+            programs=next(one for one in _CERTAINTIES if any(program.certainty == one for program in programs)),
             launch=total.traffic,
             certainty=total.certainty,
             basis=total.basis,

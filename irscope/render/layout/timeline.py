@@ -249,4 +249,4 @@ def _letters(columns: int) -> int:
 
 def _text(text: str) -> str:
     """A text of a capture as XML may hold it."""
-    return escape(visible(text))
+    return escape(visible(text).replace("\ufffe", "�").replace("\uffff", "�"))
