@@ -176,7 +176,8 @@ class _Reader:
         self._locations = read_locations(text, "mlir")
         own = self._locations.chain_at(self.kernel.first_line) if self.kernel is not None else ()
         self._file = own[0].file if own else ""
-        owners = {one.name for one in self.module.walk() if "allocation." in one.text or "_col_offset" in one.text}
+        written = [(one.name, f"{one.text} {one.closing}") for one in self.module.walk()]
+        owners = {name for name, own in written if _OFFSET.search(own) or _COLUMN.search(own)}
         self._ttgir_lines = paired_lines(text, capture.texts.get("ttgir", ""), owners)
         self._needs: dict[str, tuple[int, bool]] = {}
         """Function → what it needs, and whether that is exact."""

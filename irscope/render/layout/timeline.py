@@ -32,10 +32,12 @@ def timeline_svg(title: str, allocations: Sequence[Allocation], *, styled: bool 
     """One SVG with a panel for each memory; `styled`: with its own style sheet, for a file that stands alone."""
     parts: list[str] = []
     y = 40.0
+    before = 0
     for allocation in allocations:
-        panel = _Panel(allocation, y)
+        panel = _Panel(allocation, y, before)
         parts.append(panel.draw(title))
         y = panel.bottom + 44
+        before += len(allocation.buffers)
     style = f"<style>{read_asset('memory.css')}</style>" if styled else ""
     size = f'viewBox="0 0 {_WIDTH} {y:.0f}" width="{_WIDTH}" height="{y:.0f}"'
     return (
@@ -47,9 +49,11 @@ def timeline_svg(title: str, allocations: Sequence[Allocation], *, styled: bool 
 class _Panel:
     """One memory: its boxes, the axis of Python lines, the curve of what is held, and the key to the boxes."""
 
-    def __init__(self, allocation: Allocation, top: float) -> None:
+    def __init__(self, allocation: Allocation, top: float, before: int) -> None:
         self.memory = allocation
         self.top = top
+        self.before = before
+        """The buffers of the memories above it."""
         # Before the first buffer and after the last nothing is held: the axis begins and ends near them.
         start = min((one.start for one in allocation.buffers), default=0)
         end = max((one.end for one in allocation.buffers), default=1)
@@ -146,7 +150,7 @@ class _Panel:
     def _box(self, index: int) -> str:
         left, top, width, height = self._area(self.memory.buffers[index])
         return (
-            f'<g data-buffer="{index}"><title>{_text(self._told(self.memory.buffers[index]))}</title>'
+            f'<g data-buffer="{self.before + index}"><title>{_text(self._told(self.memory.buffers[index]))}</title>'
             f'<rect class="mem-f{index % _COLORS} mem-k" x="{left:.1f}" y="{top:.1f}" width="{width:.1f}" '
             f'height="{height:.1f}"/></g>'
         )
