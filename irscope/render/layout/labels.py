@@ -13,6 +13,7 @@ _LINE = 14.0
 """Pixels of a line."""
 _PADDING = 7.0
 _GAP = 4.0
+_MARGIN = 3.0
 
 
 class Rect(NamedTuple):
@@ -37,6 +38,10 @@ class Rect(NamedTuple):
         """Whether the two have a point in common that is not on an edge."""
         across = self.left < other.right and other.left < self.right
         return across and self.top < other.bottom and other.top < self.bottom
+
+    def widened(self) -> Rect:
+        """The same with a margin to both sides."""
+        return Rect(self.left - _MARGIN, self.top, self.width + 2 * _MARGIN, self.height)
 
     def holds(self, other: Rect) -> bool:
         """Whether the other lies within it."""
@@ -91,11 +96,11 @@ def _free_places(
     sizes = [(form, max(map(len, form)) * LETTER, _LINE * len(form) - 2) for form in forms]
     for form, width, height in sizes:
         for place in _inside(area, width, height, others):
-            if area.holds(place) and not any(place.meets(one) for one in others):
+            if area.holds(place) and not any(place.widened().meets(one) for one in others):
                 yield Label(box, form, place, True)
     for form, width, height in sizes:
         for place in _beside(area, width, height, frame):
-            if frame.holds(place) and not any(place.meets(one) for one in (*others, area)):
+            if frame.holds(place) and not any(place.widened().meets(one) for one in (*others, area)):
                 yield Label(box, form, place, False)
 
 

@@ -164,7 +164,7 @@ class _Panel:
         memory = self.memory
         forms: list[list[tuple[str, ...]]] = []
         for number, one in enumerate(memory.buffers, 1):
-            named, size = f"{number}  {owner_text(one)}", f"{size_text(one)} {memory.unit}, {place_text(one.place)}"
+            named, size = f"{number} {owner_text(one)}", f"{size_text(one)} {memory.unit}, {place_text(one.place)}"
             forms.append([(named, size), (named,), (str(number),)])
         frame = Rect(_LEFT, self.ceiling - 17, _WIDTH - _LEFT - _RIGHT, self.base - self.ceiling + 16)
         lines = [Rect(self._peak_x - 2, self.top, 4, self.base - self.top), *map(self._loop_area, self.loops)]

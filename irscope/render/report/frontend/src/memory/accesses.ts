@@ -26,7 +26,7 @@ export function accessTable(capture: Capture, memory: Memory): HTMLElement {
   const assumed = [...new Set(costs.flatMap((cost) => cost.access!.assumed))];
   const head = ["operation", "of", "times", "bytes asked for", units, "ideal", "wasted", "least"];
   if (unit !== line) head.push("lines");
-  head.push("masked lanes", "figures");
+  head.push("masked lanes", "how sure");
   return h(
     "div",
     null,
@@ -76,35 +76,39 @@ function group(
   withLines: boolean,
   assumed: string[],
 ): HTMLElement {
-  const rows = access.launch.executions[1] ? rowsOf(access) : [];
+  const nothing = whyNoFigures(access);
+  const rows = nothing ? [] : rowsOf(access);
   const notes = access.assumed.map((text) => assumed.indexOf(text) + 1).sort((one, other) => one - other);
+  const numbers = notes.length ? h("span", { class: "faint" }, ` assumed ${notes.join(", ")}`) : null;
+  const head = operationCell(capture, memory, cost, access, Math.max(rows.length, 1));
   const body = rows.map((row, at) =>
     h(
       "tr",
       { "data-scope": row.scope },
-      at ? null : operationCell(capture, memory, cost, access, rows.length),
+      at ? null : head,
       h("th", { scope: "row" }, row.scope),
       cells(row.traffic, withLines, access.bits_a_lane > 0),
-      h("td", null, row.mark, notes.length ? h("span", { class: "faint" }, ` assumed ${notes.join(", ")}`) : null),
+      h("td", null, row.mark, numbers),
     ),
   );
-  if (!rows.length)
-    body.push(
-      h(
-        "tr",
-        { "data-scope": "launch" },
-        operationCell(capture, memory, cost, access, 1),
-        h("td", { colspan: columns - 1 }, "is never executed in this launch"),
-      ),
-    );
+  if (nothing) body.push(h("tr", null, head, h("td", { colspan: columns - 1 }, nothing, numbers)));
   if (cost.hint) body.push(h("tr", { class: "hint" }, h("td", { colspan: columns }, cost.hint)));
   return h("tbody", { "data-line": access.line }, body);
 }
 
+/** Why an operation has no figures at all; empty if it has some. */
+function whyNoFigures(access: Access): string {
+  const { executions, units } = access.launch;
+  if (!executions[1]) return "is never executed in this launch";
+  const isUnknown = units[1] >= MOST && !units[0] && !access.bits_a_lane;
+  return isUnknown ? `it is not known what it asks for: ${access.basis}` : "";
+}
+
 function operationCell(capture: Capture, memory: Memory, cost: Cost, access: Access, rows: number): HTMLElement {
-  const widths = Object.entries(cost.figures.assembly_bits ?? {}).map(([bits, number]) => `${number} of ${bits} bits`);
-  const counted = cost.by_operation && widths.length ? `; ${memory.assembly}: ${widths.join(", ")}` : "";
+  const widths = Object.entries(cost.figures.assembly_bits ?? {}).map(([bits, number]) => `${number} × ${bits} bits`);
+  const counted = cost.by_operation && widths.length ? `${memory.assembly}: ${widths.join(", ")}` : "";
   const width = access.bits_a_lane ? `${access.bits_a_lane} bits a lane` : "a block, asked for by one thread";
+  const words = [whyNoFigures(access) ? "" : width, counted].filter(Boolean).join("; ");
   return h(
     "th",
     { scope: "rowgroup", rowspan: rows },
@@ -117,7 +121,7 @@ function operationCell(capture: Capture, memory: Memory, cost: Cost, access: Acc
       access.argument ? ` ${access.argument}` : null,
       cost.loops ? `, in ${cost.loops === 1 ? "a loop" : `${cost.loops} loops`}` : null,
     ),
-    h("div", { class: "faint" }, width, counted),
+    words ? h("div", { class: "faint" }, words) : null,
   );
 }
 
@@ -175,8 +179,8 @@ export function aboutInstructions(memory: Memory): string {
   const [reason] = memory.reasons;
   return reason
     ? `${lead}: ${reason}.`
-    : `${lead} yet, so that the rows count none, and widths are those of a line of Python. ` +
-        "This command finds it out, once, by compiling the TTGIR again; a report that is written after it has them:";
+    : `${lead}: the rows count none, and widths are those of all operations on a line of Python. Where the capture was ` +
+        "recorded, this command finds it out, once, by compiling the TTGIR again; a report that is written then has them:";
 }
 
 export const ways = (value: number): string => (value > 1 ? `${count(Math.round(100 * value) / 100)}-way` : "none");
