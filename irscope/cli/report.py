@@ -13,6 +13,7 @@ from irscope.cli import app, options
 from irscope.cli.output.destination import write_output
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of, failure_text
+from irscope.cli.subject.operations import with_operations
 from irscope.cli.subject.recording import recorded
 from irscope.errors import UsageError
 from irscope.model.recording_options import RecordingOptions
@@ -46,6 +47,10 @@ def report(
     ] = None,
     output: Annotated[Path, _output("--output", "-o", metavar="FILE", help="The page to write.")] = Path("report.html"),
     show: Annotated[bool, _output("--open", help="Open the page in the browser.")] = False,
+    operations: Annotated[
+        bool,
+        _output("--operations", help="Compile the TTGIR again to find which operation each instruction is from."),
+    ] = False,
     title: Annotated[str, _output("--title", metavar="TEXT", help="The title of the page.", show_default=False)] = "",
     *,
     asked: RecordingOptions,
@@ -62,6 +67,8 @@ def report(
     from irscope.render.report.page import render_report
 
     captures = StoredCaptures(file for subject in subjects or ["last"] for file in captures_of(subject, asked).files)
+    for file in captures.files if operations else ():
+        file.put(with_operations(file.load()), None)
     page = render_report(captures, title=title).encode("utf-8", "surrogateescape")
     write_output(output, page)
     count = "1 capture" if len(captures) == 1 else f"{len(captures)} captures"

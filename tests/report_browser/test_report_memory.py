@@ -277,7 +277,7 @@ def test_where_instructions_are_not_known_the_command_is_named(open_report: Open
     capture = attention()
     page = open_report([capture], "tab=memory")
     text = page.inner_text(".memory")
-    assert f"irscope layout {capture.id} --costs" in text
+    assert f"irscope report {capture.id} --operations" in text
     assert "× 128 bits" not in text
 
 

@@ -68,27 +68,26 @@ def test_they_are_found_once_and_kept(
     assert "operations on one line have the same" not in capsys.readouterr().out
 
 
-def test_a_report_uses_them_and_does_not_look_for_them(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_report_looks_for_them_only_if_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert run([*DUMP, "--target", "cuda:90"]) == 0
     found = operations.find_operations
 
-    def not_now(capture: Capture, run: object) -> None:
+    def not_now(*_: object) -> None:
         raise AssertionError("compiled again")
 
     monkeypatch.setattr(operations, "find_operations", not_now)
     assert run(["report", "last", "-o", str(tmp_path / "without.html")]) == 0
     assert CaptureStore().load("last").operations == ()
     monkeypatch.setattr(operations, "find_operations", found)
-    costs("last", capsys)
+    assert run(["report", "last", "--operations", "-o", str(tmp_path / "with.html")]) == 0
     monkeypatch.setattr(operations, "find_operations", not_now)
-    assert run(["report", "last", "-o", str(tmp_path / "with.html")]) == 0
-    without, complete = (data_of(tmp_path / f"{name}.html") for name in ("without", "with"))
+    assert run(["report", "last", "-o", str(tmp_path / "stored.html")]) == 0
+    without, complete, stored = (data_of(tmp_path / f"{name}.html") for name in ("without", "with", "stored"))
     assert not any(row["by_operation"] for row in without["memory"]["costs"])
     assert without["locations"]["operations"] == {}
     assert all(row["by_operation"] for row in complete["memory"]["costs"])
     assert set(complete["locations"]["operations"]) == {"ptx", "sass"}
+    assert stored == complete
 
 
 def data_of(page: Path) -> dict[str, Any]:

@@ -180,7 +180,7 @@ export function aboutInstructions(memory: Memory): string {
   return reason
     ? `${lead}: ${reason}.`
     : `${lead}: the rows count none, and widths are those of all operations on a line of Python. Where the capture was ` +
-        "recorded, this command finds it out, once, by compiling the TTGIR again; a report that is written then has them:";
+        "recorded, this command finds it out, by compiling the TTGIR again:";
 }
 
 export const ways = (value: number): string => (value > 1 ? `${count(Math.round(100 * value) / 100)}-way` : "none");

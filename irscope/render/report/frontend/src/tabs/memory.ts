@@ -26,7 +26,8 @@ export class MemoryTab implements Tab {
     const memory = this.app.data.memory(number);
     const costs = command("layout", capture.id, "--costs");
     const missing = aboutInstructions(memory);
-    const whatToRun = missing && !memory.reasons.length ? [" ", h("code", null, costs)] : null;
+    const again = command("report", capture.id, "--operations");
+    const whatToRun = missing && !memory.reasons.length ? [" ", h("code", null, again)] : null;
     fill(
       this.element,
       h(
