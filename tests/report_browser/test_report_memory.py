@@ -281,6 +281,14 @@ def test_where_instructions_are_not_known_the_command_is_named(open_report: Open
     assert "× 128 bits" not in text
 
 
+def test_where_the_second_compile_gave_other_code_it_says_so(open_report: Open) -> None:
+    reason = "the TTGIR was compiled again for that, and gave another ptx"
+    page = open_report([attention().with_(operations=(OperationLines("ptx", reason=reason),))], "tab=memory")
+    text = page.inner_text(".memory")
+    assert reason in text
+    assert "--operations" not in text
+
+
 @pytest.mark.parametrize("make", [softmax, failed, too_large], ids=["no record", "failed", "too large"])
 def test_captures_with_less_say_what_they_have_not(open_report: Open, make: Any) -> None:
     page = open_report([make()], "tab=memory")
