@@ -181,6 +181,38 @@ def test_a_programs_figures_say_how_sure_they_are(turns: int, certainties: list[
         assert traffic == Traffic.unknown()
 
 
+RARE = """#blocked = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
+module attributes {"ttg.num-warps" = 4 : i32, "ttg.threads-per-warp" = 32 : i32, ttg.target = "cuda:90"} {
+  tt.func public @kernel(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32}) {
+    %wanted = arith.constant 4 : i32
+    %id = tt.get_program_id x : i32
+    %square = arith.muli %id, %id : i32
+    %holds = arith.cmpi eq, %square, %wanted : i32
+    %places = tt.make_range {end = 128 : i32, start = 0 : i32} : tensor<128xi32, #blocked>
+    %base = tt.splat %x : !tt.ptr<f32> -> tensor<128x!tt.ptr<f32>, #blocked>
+    %p = tt.addptr %base, %places : tensor<128x!tt.ptr<f32>, #blocked>, tensor<128xi32, #blocked>
+    scf.if %holds {
+      %v = tt.load %p : tensor<128x!tt.ptr<f32>, #blocked>
+    }
+    tt.return
+  }
+}
+"""
+"""A load in the program alone whose number squared is 4; its layout has no map, as none was asked for."""
+
+
+@pytest.mark.parametrize(("wanted", "times", "assumed"), [(4, 1, ("the layout has no map",)), (3, 0, ())])
+def test_of_what_is_never_executed_nothing_is_assumed(wanted: int, times: int, assumed: tuple[str, ...]) -> None:
+    argument = Argument("x", "tensor", "float32", None, (128,), (1,), 0, 512, 512)
+    launch = Launch(Kernel("kernel", "k.py"), (("x", "*fp32"),), grid=(7, 1, 1), record=LaunchRecord((argument,)))
+    text = RARE.replace("constant 4", f"constant {wanted}")
+    (cost,) = costs_of(Capture(launch, Target.parse("cuda:90"), artifacts=(Artifact("ttgir", text),)))
+    assert cost.access is not None
+    assert cost.access.launch.executions[1] >= times
+    assert (cost.access.launch.executions == (0, 0)) == (not times)
+    assert cost.access.assumed == assumed
+
+
 def test_json_holds_the_figures() -> None:
     for row in as_json(costs_of(capture())):
         assert (row["access"] is None) == (row["kind"] != "global")

@@ -227,7 +227,7 @@ class _Launch:
         shape = self.counter.shape(operation)
         said = [*self.arguments.stand_ins]
         said += [why for found in self.evaluations for other, why in found.unread if other == line]
-        if executions and not shape.strides and executions[0].addresses.shape:
+        if total.traffic.executions[1] and executions and not shape.strides and executions[0].addresses.shape:
             said.append("the layout has no map")
         if line in self._sampled():
             said += [note for found in self.evaluations for note in found.notes]
