@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -12,7 +13,17 @@ from irscope.ir.locations.model import Chain
 from irscope.ir.locations.stages import read_locations
 from irscope.model.capture import Capture, StageKind
 
-__all__ = ["Birth", "Lives", "OperationLife", "Removal", "Sighting", "StepCount", "operation_lives", "sightings"]
+__all__ = [
+    "Birth",
+    "Lives",
+    "OperationLife",
+    "Removal",
+    "Sighting",
+    "StepCount",
+    "is_named",
+    "operation_lives",
+    "sightings",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +70,8 @@ class OperationLife:
     """The step from which it counts. Where it has several births, only how many such there are is exact."""
     first: Sighting
     last: Sighting
+    lines: tuple[tuple[int, int], ...]
+    """(step, line of the text after it) wherever the line may have changed."""
     removal: Removal | None = None
     """None for an operation of the last text."""
 
@@ -80,6 +93,10 @@ class OperationLife:
     def is_there(self, step: int) -> bool:
         """Whether it is in the text after a step."""
         return self.counted_from <= step and (self.removal is None or step < self.removal.step)
+
+    def line_after(self, step: int) -> int:
+        """Its line in the text after a step, in which it is."""
+        return next(line for index, line in reversed(self.lines) if index <= step)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +123,19 @@ class Lives:
 
     def counts(self) -> tuple[StepCount, ...]:
         """The steps that made or removed any of them."""
+        made = Counter(life.counted_from for life in self.lives)
+        removed = Counter(life.removal.step for life in self.lives if life.removal is not None)
         found: list[StepCount] = []
-        count = sum(life.counted_from < 0 for life in self.lives)
-        for step in range(len(self.trail.steps)):
-            made = sum(life.counted_from == step for life in self.lives)
-            removed = sum(life.removal is not None and life.removal.step == step for life in self.lives)
-            if made or removed:
-                count += made - removed
-                found.append(StepCount(step, count, made, removed, step not in self.uncertain))
+        count = made.pop(-1, 0)
+        for step in sorted({*made, *removed}):
+            count += made[step] - removed[step]
+            found.append(StepCount(step, count, made[step], removed[step], step not in self.uncertain))
         return tuple(found)
+
+
+def is_named(name: str, asked: str) -> bool:
+    """Whether an operation's name is the one asked for, with its dialect or without: `convert_layout`."""
+    return asked in (name, name.rpartition(".")[2])
 
 
 def operation_lives(capture: Capture, is_wanted: Callable[[str], bool], group: str = "mlir") -> Lives:
@@ -125,9 +146,12 @@ def operation_lives(capture: Capture, is_wanted: Callable[[str], bool], group: s
     trail = trail_of(capture, group)
     if trail.first is None:
         return Lives(trail, ())
-    kind: StageKind = "llvm" if group == "llvm" else "mlir"
+    kind = trail.kind
     follower = _Follower(
-        {one.line: _Track((Birth(-1),), -1, one, one) for one in sightings(trail.first, kind, is_wanted)}
+        {
+            one.line: _Track((Birth(-1),), -1, one, one, [(-1, one.line)])
+            for one in sightings(trail.first, kind, is_wanted)
+        }
     )
     for index, step in enumerate(trail.steps):
         seen = {one.line: one for one in sightings(step.right, kind, is_wanted)}
@@ -143,8 +167,10 @@ def sightings(text: str, kind: StageKind, is_wanted: Callable[[str], bool]) -> I
     """The operations of some names in a text."""
     body = read_body(text, kind, frozenset({"locations"}))
     found = [line for line, shape in enumerate(body.shapes) if shape.name[:1].isalpha() and is_wanted(shape.name)]
-    locations = read_locations(text, kind) if found else None
-    for line in found if locations is not None else ():
+    if not found:
+        return
+    locations = read_locations(text, kind)
+    for line in found:
         number = body.numbers[line]
         yield Sighting(body.shapes[line].name, number, body.lines[line].strip(), locations.chain_at(number))
 
@@ -157,9 +183,10 @@ class _Track:
     counted_from: int
     first: Sighting
     last: Sighting
+    lines: list[tuple[int, int]]
 
     def life(self, removal: Removal | None = None) -> OperationLife:
-        return OperationLife(self.births, self.counted_from, self.first, self.last, removal)
+        return OperationLife(self.births, self.counted_from, self.first, self.last, tuple(self.lines), removal)
 
 
 class _Follower:
@@ -178,7 +205,8 @@ class _Follower:
             tracks = [self.present[line] for line in lot.lefts]
             if not tracks:
                 tracks = [
-                    _Track((Birth(index, compared.origin(line)),), index, seen[line], seen[line]) for line in lot.rights
+                    _Track((Birth(index, compared.origin(line)),), index, seen[line], seen[line], [])
+                    for line in lot.rights
                 ]
             elif not lot.rights:
                 self._end(index, tracks, compared.replacements(lot.lefts[0]) if len(tracks) == 1 else ())
@@ -186,6 +214,7 @@ class _Follower:
                 tracks = self._mixed(index, tracks, [seen[line] for line in lot.rights])
             for line, track in zip(lot.rights, tracks, strict=False):
                 track.last = seen[line]
+                track.lines.append((index, line))
                 after[line] = track
         self.present = after
 
@@ -195,7 +224,7 @@ class _Follower:
         kept, gone = tracks[: len(rights)], tracks[len(rights) :]
         if len(rights) > len(tracks):
             births = (*births, Birth(index))
-            kept += [_Track(births, index, one, one) for one in rights[len(tracks) :]]
+            kept += [_Track(births, index, one, one, []) for one in rights[len(tracks) :]]
         for track in tracks:
             track.births = births
         self._end(index, gone, (), len(tracks))

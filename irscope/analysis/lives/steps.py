@@ -42,6 +42,7 @@ class Trail:
     """Those that changed the text."""
     behind: tuple[PassSnapshot, ...]
     """The passes after the last text, whose own texts were not kept."""
+    kind: StageKind
 
     def text_after(self, step: int) -> str | None:
         """The text after a step, by its index; -1 is the first text."""
@@ -81,4 +82,4 @@ def trail_of(capture: Capture, group: str = "mlir") -> Trail:
         elif snapshot.text != text:
             steps.append(Step((*pending, snapshot), text, snapshot.text, kind))
         text, pending = snapshot.text, []
-    return Trail(first, before, tuple(steps), tuple(pending))
+    return Trail(first, before, tuple(steps), tuple(pending), kind)
