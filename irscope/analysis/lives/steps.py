@@ -43,6 +43,8 @@ class Trail:
     behind: tuple[PassSnapshot, ...]
     """The passes after the last text, whose own texts were not kept."""
     kind: StageKind
+    passes: tuple[PassSnapshot, ...]
+    """All that may have changed the text; optimisers that are one step as a whole (`llvm-opt`) have none."""
 
     def text_after(self, step: int) -> str | None:
         """The text after a step, by its index; -1 is the first text."""
@@ -65,7 +67,7 @@ class Trail:
 
 def trail_of(capture: Capture, group: str = "mlir") -> Trail:
     """The texts of a capture's passes of one group."""
-    passes = tuple(capture.passes(group))
+    passes = tuple([one for one in capture.passes(group) if one.argument or one.text is not None or group == "llvm"])
     kind: StageKind = "llvm" if group == "llvm" else "mlir"
     first = capture.text_before(passes[0]) if passes else None
     before: tuple[PassSnapshot, ...] = ()
@@ -82,4 +84,4 @@ def trail_of(capture: Capture, group: str = "mlir") -> Trail:
         elif snapshot.text != text:
             steps.append(Step((*pending, snapshot), text, snapshot.text, kind))
         text, pending = snapshot.text, []
-    return Trail(first, before, tuple(steps), tuple(pending), kind)
+    return Trail(first, before, tuple(steps), tuple(pending), kind, passes)

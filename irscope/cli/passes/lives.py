@@ -67,7 +67,9 @@ class Followed:
         if not lives.lives:
             texts = [self.trail.first or "", *(step.right for step in self.trail.steps)]
             known = sorted({other for text in texts for other in operation_counts(text, self.trail.kind)})
-            raise UsageError(f"no pass of {self.capture.name} left an operation {name!r}.{did_you_mean(name, known)}")
+            raise UsageError(
+                f"no pass of {self.capture.name} left an operation {name!r}.{did_you_mean(name, known, or_all=False)}"
+            )
         if line is None:
             return lives
         chosen = tuple(life for life in lives.lives if self._is_of(life, line))
@@ -144,19 +146,20 @@ class Followed:
 
 def _placed(capture: Capture, question: Question) -> tuple[Capture, Trail, int, str]:
     """The capture, compiled again if it must be, its texts, and the place in them that a question names."""
+    trail = trail_of(capture)
     if question.at is not None:
         snapshot = one_pass(capture, question.at)
-        if snapshot.group != "mlir":
-            raise PlanError(f"--at {question.at}: only passes of MLIR are followed, and this is one of LLVM's.")
         where = snapshot.label
+        if snapshot not in trail.passes:
+            raise PlanError(f"--at {question.at}: it is a pass of LLVM's or ptxas's, and only MLIR's are followed.")
     else:
-        stage = question.stage or _last_stage(capture)
-        known = [one for one in capture.passes() if one.stage == stage]
+        stages = list(dict.fromkeys(one.stage for one in trail.passes))
+        # The passes of llir leave Triton's dialects: what they lower is what a reader asks for.
+        where = question.stage or next((stage for stage in reversed(stages) if stage != "llir"), stages[-1])
+        known = [one for one in trail.passes if one.stage == where]
         if not known:
-            stages = ", ".join(dict.fromkeys(one.stage for one in capture.passes()))
-            raise PlanError(f"no pass ran in stage {stage!r}: there are {stages}.")
-        snapshot, where = known[-1], stage
-    trail = trail_of(capture)
+            raise PlanError(f"no pass of MLIR ran in stage {where!r}: there are {', '.join(stages)}.")
+        snapshot = known[-1]
     at = trail.step_at(snapshot)
     if at is None:
         capture = capture_with_all_texts(capture)
@@ -172,9 +175,3 @@ def _same_pass(capture: Capture, snapshot: PassSnapshot) -> PassSnapshot:
     if same is None:
         raise StageNotFound(f"compiled again, {capture.name} has no pass {snapshot.label}.")
     return same
-
-
-def _last_stage(capture: Capture) -> str:
-    """The last stage whose passes work on Triton's dialects: TTGIR, or an earlier one of a failed compile."""
-    stages = [snapshot.stage for snapshot in capture.passes()]
-    return next((stage for stage in reversed(stages) if stage != "llir"), stages[-1])

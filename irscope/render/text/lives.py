@@ -15,7 +15,7 @@ from irscope.ir.locations.model import Chain
 from irscope.ir.locations.user import chain_texts, line_text, place_of
 from irscope.render.text.tables import table
 
-__all__ = ["lives_json", "notes_of_trail", "render_lives", "render_value", "value_json"]
+__all__ = ["lives_json", "render_lives", "render_value", "value_json"]
 
 _MOST_NAMES = 4
 _NOT_KNOWN = "–"
@@ -35,11 +35,11 @@ def render_lives(lives: Lives, at: int, where: str, file: str, *, width: int | N
     trail = lives.trail
     counts = lives.counts()
     first = sum(life.counted_from < 0 for life in lives.lives)
-    rows: list[list[object]] = [[step_text(trail, -1), first, "", ""]] if first else []
+    rows: list[list[object]] = [[_step_text(trail, -1), first, "", ""]] if first else []
     for one in counts:
         unclear = "" if one.is_certain else "which of several equal ones is not known"
         made, removed = f"+{one.made}" if one.made else "", f"-{one.removed}" if one.removed else ""
-        rows.append([step_text(trail, one.step), one.count, made, removed, unclear])
+        rows.append([_step_text(trail, one.step), one.count, made, removed, unclear])
     made, removed = sum(one.made for one in counts), sum(one.removed for one in counts)
     rows.append(["in all", counts[-1].count if counts else first, f"+{made}", f"-{removed}"])
     parts = [table(["pass", "there", "made", "removed", ""], rows, width=width, color=color)]
@@ -52,7 +52,7 @@ def render_lives(lives: Lives, at: int, where: str, file: str, *, width: int | N
     for title, some in ((f"Removed before the end of {where}", before), (f"Made after {where}", later)):
         if some:
             parts.append(f"\n{title}: {len(some)}\n{_grouped(trail, some, file, width, color)}")
-    return "".join(parts) + notes_of_trail(trail)
+    return "".join(parts) + _notes(trail)
 
 
 def _survivors(trail: Trail, lives: Sequence[OperationLife], at: int, file: str, width: int | None, color: bool) -> str:
@@ -61,8 +61,8 @@ def _survivors(trail: Trail, lives: Sequence[OperationLife], at: int, file: str,
         [
             life.line_after(at),
             _python(life.chain, file),
-            made_text(trail, life),
-            removed_text(trail, life),
+            _made_text(trail, life),
+            _removed_text(trail, life),
             lines[life.line_after(at) - 1].strip().partition(" loc(")[0],
         ]
         for life in lives
@@ -74,7 +74,7 @@ def _survivors(trail: Trail, lives: Sequence[OperationLife], at: int, file: str,
 def _grouped(trail: Trail, lives: Sequence[OperationLife], file: str, width: int | None, color: bool) -> str:
     """Rows of what was made and removed alike, with their number."""
     rows = Counter(
-        (life.last.name, _python(life.chain, file), made_text(trail, life), removed_text(trail, life)) for life in lives
+        (life.last.name, _python(life.chain, file), _makers(trail, life), _remover(trail, life)) for life in lives
     )
     cells = [[count, *row] for row, count in rows.items()]
     return table(["", "operation", "Python", "made by", "removed by"], cells, width=width, color=color)
@@ -84,7 +84,7 @@ def render_value(trail: Trail, events: Sequence[ValueEvent], file: str, *, width
     """The life of a value: a row for each step that did something with it."""
     rows = [
         [
-            step_text(trail, event.step),
+            _step_text(trail, event.step),
             _event_text(event),
             event.value,
             event.sighting.line,
@@ -94,10 +94,10 @@ def render_value(trail: Trail, events: Sequence[ValueEvent], file: str, *, width
         for event in events
     ]
     columns = ["pass", "", "value", "line", "Python", "operation"]
-    return table(columns, rows, width=width, color=color) + notes_of_trail(trail)
+    return table(columns, rows, width=width, color=color) + _notes(trail)
 
 
-def notes_of_trail(trail: Trail) -> str:
+def _notes(trail: Trail) -> str:
     """What the recording did not keep, and so is not known."""
     groups = [step.passes for step in trail.steps if not step.is_exact]
     if trail.behind:
@@ -109,7 +109,7 @@ def notes_of_trail(trail: Trail) -> str:
     return f"\nThe IR between some passes was not kept ({names}): --snapshots all keeps it.{behind}\n"
 
 
-def step_text(trail: Trail, step: int) -> str:
+def _step_text(trail: Trail, step: int) -> str:
     """`ttgir:coalesce#1`; of several passes together that it was one of them."""
     if step < 0:
         return f"in or before {trail.before[-1].label}" if trail.before else "the source"
@@ -117,22 +117,27 @@ def step_text(trail: Trail, step: int) -> str:
     return one.label if one.is_exact else f"one of {one.label}"
 
 
-def made_text(trail: Trail, life: OperationLife) -> str:
+def _made_text(trail: Trail, life: OperationLife) -> str:
     """Which pass made an operation, and of what."""
-    if len(life.births) == 1:
-        return f"{step_text(trail, life.births[0].step)}{_origin_text(life.births[0].origin)}"
-    makers = " or ".join(step_text(trail, step) for step in life.made_by)
-    return f"{makers} (one of several equal ones)"
+    return _makers(trail, life) + (_origin_text(life.births[0].origin) if len(life.births) == 1 else "")
 
 
-def removed_text(trail: Trail, life: OperationLife) -> str:
+def _makers(trail: Trail, life: OperationLife) -> str:
+    makers = " or ".join(_step_text(trail, step) for step in life.made_by)
+    return makers if len(life.made_by) == 1 else f"{makers} (one of several equal ones)"
+
+
+def _removed_text(trail: Trail, life: OperationLife) -> str:
     """Which pass removed an operation, and for what."""
-    removal = life.removal
-    if removal is None:
+    new = f" (now {_some(life.removal.replacements)})" if life.removal and life.removal.replacements else ""
+    return _remover(trail, life) + new
+
+
+def _remover(trail: Trail, life: OperationLife) -> str:
+    if life.removal is None:
         return ""
-    among = f" (one of {removal.among} equal ones)" if removal.among > 1 else ""
-    new = f" (now {_some(removal.replacements)})" if removal.replacements else ""
-    return f"{step_text(trail, removal.step)}{among}{new}"
+    among = f" (one of {life.removal.among} equal ones)" if life.removal.among > 1 else ""
+    return f"{_step_text(trail, life.removal.step)}{among}"
 
 
 def _origin_text(origin: Origin | None) -> str:
