@@ -1,9 +1,9 @@
 """Which operations before a pass are which after it: the structural diff's pairs, checked by what locations say.
 
-The diff ignores locations, so they are a second witness. An operation is the same where name, location, text, operands
-and place agree, or where the diff pairs two that agree in the location and all but one of the others, and no third may
-be meant. Two that come from different places of the Python are never the same. Where several fit, only their number is
-known: they are one lot.
+The diff ignores locations, so they are a second witness. Two operations are the same where name, location, text,
+operands and region agree; where the diff pairs two that agree in the location and most of the others; and where name,
+location and text agree, though their loop or function was built anew. Two that come from different places of the Python
+are never the same. Where several fit, only their number is known: they are one lot.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ _LEVELS = (
     (_NAME, _PLACE, _REGION, _READERS),
     (_NAME, _KEY, _OPERANDS, _REGION),
 )
+# What the diff does not pair, because it left its loop or its function, or this was built anew.
+_REBUILT = (_NAME, _PLACE, _KEY)
 _INLINED = (_NAME, _KEY, _CODE)
 _MOST_RIVALS = 250_000
 """Pairs of operations that are compared one by one; of more, all of one name are one lot."""
@@ -70,6 +72,7 @@ class Compared:
         self._left, self._right = self._matching.left, self._matching.right
         self._left_side = _Side(self._left, read_locations(step.left, step.kind))
         self._right_side = _Side(self._right, read_locations(step.right, step.kind))
+        self._made: dict[int, frozenset[int]] = {}
         self._role_of = {one: other for other, one in enumerate(self._matching.value_of) if one >= 0}
 
     # ── operations ────────────────────────────────────────────────────────────────────────────────────────────
@@ -80,7 +83,7 @@ class Compared:
         ours = {line: self._left_sign(line) for line in lefts}
         theirs = {line: self._right_sign(line) for line in rights}
         found: list[tuple[list[int], list[int]]] = []
-        for level in (*_LEVELS, _INLINED):
+        for level in (*_LEVELS, _REBUILT, _INLINED):
             for group, others in _buckets(ours, theirs, level):
                 if not self._is_settled(level, group, others):
                     continue
@@ -99,17 +102,20 @@ class Compared:
         ]
 
     def _is_settled(self, level: Sequence[int], group: list[int], others: list[int]) -> bool:
-        if level == _LEVELS[0]:
-            # What agrees in all is the same, or as many that cannot be told apart.
-            return len(group) == len(others)
-        if len(group) != 1 or len(others) != 1:
+        if len(group) != len(others):
             return False
-        ((one,), (other,)) = group, others
-        if level != _INLINED:
-            return self._matching.to_right[one] == other and self._fits(one, other)
-        # The diff takes what left its function for another operation; it now has the caller's frames too.
-        place, longer = self._left_side.place(one), self._right_side.place(other)
-        return bool(place) and len(longer) > len(place) and longer[: len(place)] == place
+        if level in _LEVELS[1:]:
+            # Such pairs need the diff's word; where several agree in all, only their number is known.
+            ((one, *more), (other, *_)) = group, others
+            return not more and self._matching.to_right[one] == other and self._fits(one, other)
+        places = [self._left_side.place(line) for line in group]
+        if level == _REBUILT:
+            return all(places)
+        # What was inlined has the frames of its caller too.
+        longer = [self._right_side.place(line) for line in others] if level == _INLINED else []
+        return all(
+            place and len(other) > len(place) and other[: len(place)] == place for place in places for other in longer
+        )
 
     def _unsettled(self, lefts: list[int], rights: list[int]) -> Iterator[tuple[list[int], list[int]]]:
         """The rest: the diff's pairs, in one lot with those that might as well be meant; what is alone came or went."""
@@ -201,8 +207,13 @@ class Compared:
         """The names of the operations that stand in for one that the step removed; empty where there are none."""
         return _names(self._right, sorted(self._made_for(self._left_side.line(left_number))))
 
-    def _made_for(self, left_line: int) -> set[int]:
+    def _made_for(self, left_line: int) -> frozenset[int]:
         """The new operations at the place of one that is gone: those that stand in for it, and what joins these."""
+        if left_line not in self._made:
+            self._made[left_line] = frozenset(self._search(left_line))
+        return self._made[left_line]
+
+    def _search(self, left_line: int) -> set[int]:
         place, name = self._left_side.place(left_line), self._left.shapes[left_line].name
         if not place:
             return set()
@@ -237,14 +248,25 @@ class Compared:
 
     # ── values ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def after(self, value: int) -> int | None:
-        """The right value that plays the part of a left one."""
-        return self._role_of.get(value)
+    def after(self, value: int, lot: Lot) -> int | None:
+        """The right value that plays the part of a left one, or the same result of the one that is its lot's right."""
+        found = self._role_of.get(value)
+        return self._result(lot, value, self._left_side, self._right_side) if found is None else found
 
-    def before(self, value: int) -> int | None:
-        """The left value whose part a right one plays."""
+    def before(self, value: int, lot: Lot) -> int | None:
+        """The left value whose part a right one plays, or the same result of the one that is its lot's left."""
         found = self._matching.value_of[value]
-        return found if found >= 0 else None
+        return self._result(lot, value, self._right_side, self._left_side) if found < 0 else found
+
+    def _result(self, lot: Lot, value: int, here: _Side, there: _Side) -> int | None:
+        """Where the diff pairs no values, of an operation that left its function."""
+        if len(lot.lefts) != 1 or len(lot.rights) != 1:
+            return None
+        own, other = lot.lefts[0], lot.rights[0]
+        if here is self._right_side:
+            own, other = other, own
+        results, others = here.results(here.line(own)), there.results(there.line(other))
+        return others[results.index(value)] if value in results and len(results) == len(others) else None
 
     def same_text(self, left_number: int, right_number: int) -> bool:
         """Whether two lines say the same, up to names and locations."""
@@ -273,6 +295,10 @@ class _Side:
         for line, uses in enumerate(body.uses):
             for at, value in enumerate(uses):
                 self._readers.setdefault(value, []).append((line, at))
+
+    def results(self, line: int) -> list[int]:
+        """The values that a line defines."""
+        return _defined(self._body, line)
 
     def readers(self, line: int) -> list[tuple[int, int]]:
         """The lines that read a line's results, and as which of their operands."""

@@ -57,8 +57,8 @@ def _backward(trail: Trail, at: int, value: int) -> list[ValueEvent]:
         step = trail.steps[index]
         compared, after = Compared(step), _body(step.right, step.kind)
         here = _sighting(step.right, step.kind, after, value)
-        before = compared.before(value)
         lot = _lot_of(compared, here, is_right=True)
+        before = compared.before(value, lot)
         if len(lot.lefts) > 1 or (lot.lefts and len(lot.rights) > 1):
             among = max(len(lot.lefts), len(lot.rights))
             return [ValueEvent(index, "unclear", after.names[value], here, among=among), *events]
@@ -79,7 +79,7 @@ def _forward(trail: Trail, at: int, value: int) -> list[ValueEvent]:
         compared, before = Compared(step), _body(step.left, step.kind)
         here = _sighting(step.left, step.kind, before, value)
         lot = _lot_of(compared, here, is_right=False)
-        after = compared.after(value)
+        after = compared.after(value, lot)
         if len(lot.rights) > 1 or (lot.rights and len(lot.lefts) > 1):
             among = max(len(lot.lefts), len(lot.rights))
             return [*events, ValueEvent(index, "unclear", before.names[value], here, among=among)]
@@ -106,8 +106,7 @@ def _change(index: int, compared: Compared, step: Step, values: tuple[int, int],
 def _lot_of(compared: Compared, here: Sighting, *, is_right: bool) -> Lot:
     lots = compared.lots(lambda name: name == here.name)
     # What is no operation (a block's label) has no lot: the values' own pairs are all there is.
-    alone = Lot((here.line,), (here.line,))
-    return next((lot for lot in lots if here.line in (lot.rights if is_right else lot.lefts)), alone)
+    return next((lot for lot in lots if here.line in (lot.rights if is_right else lot.lefts)), Lot((), ()))
 
 
 def _body(text: str, kind: StageKind) -> Body:
