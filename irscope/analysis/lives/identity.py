@@ -9,7 +9,7 @@ are never the same. Where several fit, only their number is known: they are one 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from irscope.analysis.diff.reorder import matched
@@ -67,7 +67,7 @@ class Compared:
 
     def __init__(self, step: Step) -> None:
         ignored = frozenset({"locations"})
-        left, right = (read_body(text, step.kind, ignored) for text in (step.left, step.right))
+        left, right = (_nameless(read_body(text, step.kind, ignored)) for text in (step.left, step.right))
         self._matching = matched(left, right)
         self._left, self._right = self._matching.left, self._matching.right
         self._left_side = _Side(self._left, read_locations(step.left, step.kind))
@@ -351,6 +351,12 @@ class _Unions:
 
     def join(self, one: int, other: int) -> None:
         self._above[self.root(one)] = self.root(other)
+
+
+def _nameless(body: Body) -> Body:
+    """A body whose values have numbers for names: the diff takes a variable's name in them for evidence."""
+    pairs = enumerate(zip(body.names, body.definers, strict=True))
+    return replace(body, names=[f"{name[0]}{value}" if line >= 0 else name for value, (name, line) in pairs])
 
 
 def _place(chain: Chain) -> Place:
