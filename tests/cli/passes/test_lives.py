@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from irscope.model.capture import Capture
+from irscope.model.capture import Capture, PassSnapshot
 from irscope.store.file import save
 from tests.analysis.lives.test_operations import plain_counts
 from tests.analysis.trails import eventful, module, through
@@ -85,3 +85,32 @@ def test_an_operation_that_was_lowered_with_no_text_kept(irscope: Run, tmp_path:
     out = irscope("passes", tmp_path / "gap.irscope", "--op", "convert_layout")[1]
     assert "one of ttgir:p1#1 … ttgir:p3#1" in out
     assert "--snapshots all keeps it" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("--op", "load", "--stage", "cuda"), 1, "no pass of MLIR ran in stage 'cuda'"),
+        (("--op", "convert_layuot", "--at", "p1"), 2, "Did you mean 'convert_layout'"),
+        (("--op", "load", "--line", "99", "--at", "p1"), 2, "no load comes from line 99: they come from 7"),
+        (("--line", "3"), 2, "--line, --at and --diff go with --op"),
+        (("--op", "load", "--changed"), 2, "not with --op"),
+        (("--op", "load", "--value", "%1"), 2, "--op and --value do not go together"),
+        (("--value", "%nothing", "--at", "p1"), 2, "no value is named '%nothing'"),
+        (("--value", "%1", "--line", "3"), 2, "--line goes with --op"),
+        (("--value", "%1", "--at", "p1", "--stage", "ttgir"), 2, "both say where"),
+        (("--value", "%1", "--at", "llvm-opt"), 1, "only MLIR's are followed"),
+    ],
+)
+def test_what_cannot_be_asked(irscope: Run, tmp_path: Path, arguments: tuple[str, ...], code: int, said: str) -> None:
+    capture = eventful()
+    optimiser = PassSnapshot(4, "llir", "llvm-opt", 1)
+    save(replace(capture, snapshots=(*capture.snapshots, optimiser)), tmp_path / "lives.irscope")
+    answer, _, err = irscope("passes", tmp_path / "lives.irscope", *arguments)
+    assert answer == code, err
+    assert said in err
+
+
+def test_a_capture_without_passes(irscope: Run, tmp_path: Path) -> None:
+    save(replace(eventful(), snapshots=()), tmp_path / "none.irscope")
+    assert "has no passes" in irscope("passes", tmp_path / "none.irscope", "--op", "load")[2]
