@@ -278,7 +278,7 @@ CASES: tuple[Case, ...] = (
         how={"target": "hip:gfx942"},
     ),
     # It hangs
-    Case("endless", "timeout", ("took longer than 4 s",), FRONT_END, "hangs", "*i32", {"NUMBER": 1}, {"timeout_s": 4}),
+    Case("endless", "timeout", ("took longer than 2 s",), FRONT_END, "hangs", "*i32", {"NUMBER": 1}, {"timeout_s": 2}),
     Case(
         "sort",
         "timeout",
