@@ -41,11 +41,11 @@ def random(*shape, dtype=torch.float32):
 
 half = torch.float16
 for case in cases:
-    name, _, code = case.partition("\\n")
+    example, _, code = case.partition("\\n")
     torch.manual_seed(0)
     results = {}
     exec(code, globals())
-    print(json.dumps([name, results]), flush=True)
+    print(json.dumps([example, results]), flush=True)
 """
 
 CASES = {
