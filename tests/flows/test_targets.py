@@ -82,6 +82,7 @@ def test_a_signature_for_several_targets_has_each_ones_defaults() -> None:
     ]
 
 
+@pytest.mark.newest
 @pytest.mark.triton
 def test_a_stored_signature_is_that_signature_for_another_target() -> None:
     first, *others = irscope.record_all(
