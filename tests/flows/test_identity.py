@@ -1,7 +1,7 @@
 """Promise: with an empty plan nothing changes, and a capture's own source compiles to the same again.
 
-Every example's kernel on one target here, on each target one with a dot; `make exhaustive` does all their cases on each,
-`python tests/record/identity.py TARGET` every kernel on one.
+Every example's kernel on one target here, on each target one with a dot; `make exhaustive` does all their cases on
+each, `python tests/record/identity.py TARGET` every kernel on one.
 """
 
 from __future__ import annotations
