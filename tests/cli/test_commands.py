@@ -65,6 +65,7 @@ def recorded(irscope: Callable[..., Answer], tmp_path_factory: pytest.TempPathFa
     return path
 
 
+@pytest.mark.newest
 def test_a_stage_goes_to_stdout_and_nothing_else(irscope: Callable[..., Answer]) -> None:
     answer = irscope("dump", *AXPY, "--stage", "ttgir")
     assert answer.code == 0
@@ -223,6 +224,7 @@ def test_folders_and_ir_files_are_compared(irscope: Callable[..., Answer], recor
     assert answer.code == 0, answer.err
 
 
+@pytest.mark.newest
 def test_a_disabled_pass_that_the_compile_needs_is_a_result(irscope: Callable[..., Answer], recorded: Path) -> None:
     answer = irscope("dump", recorded, "--disable-pass", "to_llvmir", "--stage", "ttgir")
     assert answer.code == 1
@@ -233,6 +235,7 @@ def test_a_disabled_pass_that_the_compile_needs_is_a_result(irscope: Callable[..
     assert listed.code == 1
 
 
+@pytest.mark.newest
 def test_an_edited_snapshot_compiles_on(irscope: Callable[..., Answer], recorded: Path, tmp_path: Path) -> None:
     text = irscope("dump", recorded, "--after", "coalesce", "--loc").out
     edited = tmp_path / "edited.mlir"
