@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import irscope
 from irscope.ir.mlir.encoding import read_aliases, read_encoding, resolve_aliases
 from irscope.ir.mlir.types import read_types
 from irscope.layout.described import DescribedLayout
@@ -20,18 +19,22 @@ from irscope.layout.thread_map import ThreadMap
 from irscope.memory.access import Traffic
 from irscope.memory.costs import costs_of
 from irscope.model.capture import Capture
+from irscope.record.process.requests import request_for
+from irscope.record.process.session import record_request
 
 pytestmark = [pytest.mark.triton, pytest.mark.newest, pytest.mark.slow]
 pytest.importorskip("triton", reason="the kernels are compiled, and Triton is not installed")
 pytest.importorskip("torch", reason="the launches are made with torch")
-accessing = importlib.import_module("tests.memory.addresses.accessing")
+every = importlib.import_module("tests.memory.addresses.accesses.every")
 
 FIGURES = ("units", "lines", "bytes", "ideal_units", "instructions", "masked_lanes", "executions")
 
 
 @pytest.fixture(scope="module", params=["cuda:90", "hip:gfx942"])
 def captures(request: pytest.FixtureRequest) -> dict[str, Capture]:
-    return {one.name: one for one in irscope.record_all(Path(accessing.__file__), target=request.param)}
+    """All kernels, recorded at once, without what costs are not read from: nvdisasm takes a second for each."""
+    asked = request_for(Path(every.__file__), targets=request.param, snapshots="none", disassemble=False)
+    return {one.name: one for one in record_request(asked).captures}
 
 
 def threads_at(capture: Capture, line: int) -> ThreadMap | None:
@@ -114,17 +117,17 @@ def box_by_hand(touched: Any, size: int) -> Traffic:
 
 def test_every_access_by_hand(captures: dict[str, Capture]) -> None:
     """All kernels in one test: they are recorded at once."""
-    assert set(accessing.CASES) <= set(captures)
-    wrong = [text for name in accessing.CASES for text in differences(captures[name], accessing.CASES[name])]
+    assert set(every.CASES) <= set(captures)
+    wrong = [text for name in every.CASES for text in differences(captures[name], every.CASES[name])]
     assert not wrong, "\n".join(wrong)
-    counted = sum(len(case.model((0, 0, 0))) for case in accessing.CASES.values())
+    counted = sum(len(case.model((0, 0, 0))) for case in every.CASES.values())
     assert counted >= 80
 
 
 @pytest.mark.parametrize("name", ["rows", "words", "dropped"])
 def test_what_data_decides_lies_between_the_bounds(captures: dict[str, Capture], name: str) -> None:
     """For random indices, for equal ones and for ones far apart; the last two reach the bounds."""
-    case = accessing.OF_DATA[name]
+    case = every.OF_DATA[name]
     capture = captures[name]
     (access,) = [one for cost in costs_of(capture) if (one := cost.access) is not None and one.argument == "table"]
     assert access.certainty == "range"
