@@ -48,16 +48,17 @@ def warm_pool(clean_session: None) -> Iterator[Callable[..., AbstractContextMana
 
 
 @pytest.fixture
-def product(
-    recorded: tuple[Path, Path],
-    warm_pool: Callable[..., AbstractContextManager[object]],
-    monkeypatch: pytest.MonkeyPatch,
-) -> Capture:
+def warm(warm_pool: Callable[..., AbstractContextManager[object]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """`ablate` and `bisect` start no pool of their own."""
+    for command in ("ablate", "bisect"):
+        monkeypatch.setattr(f"irscope.cli.{command}.run.VariantPool", warm_pool)
+
+
+@pytest.fixture
+def product(recorded: tuple[Path, Path], warm: None, monkeypatch: pytest.MonkeyPatch) -> Capture:
     """That capture, which is `last`; what was compiled of it for one test is there for the next."""
     path, home = recorded
     monkeypatch.setenv("IRSCOPE_HOME", str(home))
-    for command in ("ablate", "bisect"):
-        monkeypatch.setattr(f"irscope.cli.{command}.run.VariantPool", warm_pool)
     capture = load(path)
     CaptureStore().add(capture)
     return capture

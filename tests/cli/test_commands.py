@@ -289,8 +289,9 @@ def test_wrong_input_gets_a_message_and_no_traceback(
 
 
 @pytest.mark.newest
-def test_debug_shows_the_traceback(irscope: Callable[..., Answer]) -> None:
-    assert "Traceback" in irscope("show", "ffff", "--debug").err
+def test_debug_shows_the_traceback() -> None:
+    command = [sys.executable, "-m", "irscope", "show", "ffff", "--debug"]
+    assert b"Traceback" in subprocess.run(command, capture_output=True, check=False).stderr
 
 
 @pytest.mark.newest
