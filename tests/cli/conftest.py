@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -37,11 +38,13 @@ def warm_pool(clean_session: None) -> Iterator[Callable[..., AbstractContextMana
     from irscope.record.variants.pool import VariantPool
 
     with VariantPool() as pool:
-        cores = pool.jobs
+        cores, folder = pool.jobs, pool.folder
 
         @contextmanager
         def lent(*, jobs: int | None = None, timeout_s: float) -> Iterator[VariantPool]:
             pool.jobs = jobs or cores
+            # What cannot be kept elsewhere is kept in the pool's folder.
+            pool.folder = Path(tempfile.mkdtemp(dir=folder))
             yield pool
 
         yield lent

@@ -13,7 +13,7 @@ from textwrap import dedent
 
 import pytest
 
-from irscope.cli.subject import keeping
+from irscope.cli.subject import captures, keeping
 from irscope.store.file import load
 from irscope.store.recent import CaptureStore
 from tests.cli.product import ROOT
@@ -58,6 +58,7 @@ def without_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..
     # What a process remembers.
     for name in ("_recorded", "_told"):
         monkeypatch.setattr(keeping, name, set())
+    captures._tell_foreign.cache_clear()
     return lambda *words: Done(*run_quietly(tuple(map(str, words))))
 
 
