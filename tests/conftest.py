@@ -57,6 +57,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     elif gpu and not _has_gpu():
         for item in gpu:
             item.add_marker(pytest.mark.skip(reason="this machine has no GPU that torch can use"))
+    if "exhaustive" not in config.option.markexpr:
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("exhaustive")])
+        items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
     # The longest begin first, so that no worker is left with one of them at the end.
     items.sort(key=lambda item: "test_every_command_runs" not in item.name)
     if any(item.get_closest_marker("triton") for item in items) and not _has_triton():

@@ -1,6 +1,7 @@
 """Promise: with an empty plan nothing changes, and a capture's own source compiles to the same again.
 
-Every example's kernel on one target here, matmul on all; `python tests/record/identity.py TARGET` does all on one.
+Every example's kernel on one target here, on each target one with a dot; `python tests/record/identity.py TARGET` does
+all on one.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ NAMES = list(ONE_CASE_A_KERNEL.values())
 
 
 @pytest.mark.triton
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    "target",
+    [pytest.param(one, marks=() if one in ("cuda:90", "hip:gfx942") else pytest.mark.newest) for one in TARGETS],
+)
 def test_tapped_plain_and_made_again_are_the_same_bytes(target: str) -> None:
-    place = TARGETS.index(target)
-    names = {"matmul_naive", *NAMES[place :: len(TARGETS)]}
+    names = set(NAMES[TARGETS.index(target) :: len(TARGETS)]) | ({"matmul_naive"} if target == "cuda:120" else set())
     command = [sys.executable, str(Path(__file__).parents[1] / "record" / "identity.py"), target, *names]
     root = str(Path(__file__).parents[2])
     answer = subprocess.run(
