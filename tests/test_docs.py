@@ -15,14 +15,14 @@ from irscope.__main__ import run as run_irscope
 from irscope.store.file import load
 from irscope.store.recent import CaptureStore
 from tests import reference
-from tests.cli.product import recorded_product
+from tests.cli.product import KERNELS, recorded_product
 from tests.test_borders import MODULES
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # What a page can't show as it stands: other environments, files the reader has, and what needs a GPU.
-STANDING_IN = {"triton=other-environment/bin/python": f"triton={sys.executable}"}
+TRITON = f"triton={sys.executable}"
 ON_A_GPU = ("--verify", "run", "bench", "--gpu")
 
 
@@ -81,20 +81,29 @@ def test_every_command_runs(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     store = CaptureStore()
-    matmul = store.add(load(path))
+    matmul = load(path)
+    recorded_here = store.add(matmul)
     assert run_irscope(["show", "last", "--stage", "ttgir", "--loc", "-o", "kernel.ttgir"]) == 0
     capsys.readouterr()
     assert run_irscope(["dump", "last", "--after", "coalesce", "--loc"]) == 0
     (tmp_path / "coalesced.mlir").write_text(capsys.readouterr().out)
+    # What the pages call by the names and the numbers of a larger matmul.
+    standing_in = {
+        "triton=other-environment/bin/python": TRITON,
+        "%acc": re.findall(r"%accumulator_\d+", matmul.text("ttgir"))[-1],
+        "31": str(1 + KERNELS.read_text().split("tl.dot")[0].count("\n")),
+        "100": str(matmul.resources.registers),
+    }
     for command in commands(page):
-        words = [STANDING_IN.get(word, word) for word in shlex.split(command)[1:]]
+        words = [standing_in.get(word, word) for word in shlex.split(command)[1:]]
         if any(word in ON_A_GPU for word in words):
             continue
         if "last" in words or "--disable-pass" in words:
             # Each stands for itself: `last` is the matmul, whatever the command before recorded.
-            store.mark_last(matmul)
-        if "%acc" in words:
-            words[words.index("%acc")] = "%accumulator_42"
+            store.mark_last(recorded_here)
+        if TRITON in words:
+            # Another recording of an example, twice, would show no more.
+            words[1] = str(ROOT / "tests" / "record" / "scripts" / "without_torch.py")
         assert run_irscope(words) == 0, f"{command}\n{capsys.readouterr().err}"
 
 

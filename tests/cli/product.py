@@ -13,8 +13,8 @@ import pytest
 from tests.once import made_once
 
 ROOT = Path(__file__).parents[2]
-KERNELS = ROOT / "tests" / "record" / "kernels" / "no_torch.py"
-SIGNATURE = ("--signature", "*fp16:16, *fp16:16, *fp32:16, i32:16, 64")
+KERNELS = ROOT / "tests" / "cli" / "kernels" / "thin.py"
+SIGNATURE = ("--signature", "*fp16:16, *fp16:16, *fp32:16, i32:16, 64, 16")
 
 Run = Callable[..., tuple[int, str, str]]
 """Arguments of the command line → exit code, standard output, standard error."""

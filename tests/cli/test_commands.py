@@ -17,7 +17,7 @@ from irscope.model.capture import Capture
 from tests.cli.product import KERNELS, ROOT, Run
 
 AXPY = (
-    f"{KERNELS}::axpy",
+    f"{ROOT / 'tests' / 'record' / 'kernels' / 'no_torch.py'}::axpy",
     "--signature",
     "*fp32:16, *fp32:16, i32:16, fp32",
     "--constexpr",
