@@ -68,6 +68,7 @@ def matmul(recorded: tuple[Path, Path]) -> Path:
     return recorded[0]
 
 
+@pytest.mark.newest
 def test_a_stage_goes_to_stdout_and_nothing_else(irscope: Callable[..., Answer]) -> None:
     answer = irscope("dump", *AXPY, "--stage", "ttgir")
     assert answer.code == 0
@@ -221,6 +222,7 @@ def test_folders_and_ir_files_are_compared(irscope: Callable[..., Answer], matmu
     assert answer.code == 0, answer.err
 
 
+@pytest.mark.newest
 def test_a_disabled_pass_that_the_compile_needs_is_a_result(irscope: Callable[..., Answer], matmul: Path) -> None:
     answer = irscope("dump", matmul, "--disable-pass", "to_llvmir", "--stage", "ttgir")
     assert answer.code == 1
@@ -231,6 +233,7 @@ def test_a_disabled_pass_that_the_compile_needs_is_a_result(irscope: Callable[..
     assert listed.code == 1
 
 
+@pytest.mark.newest
 def test_an_edited_snapshot_compiles_on(irscope: Callable[..., Answer], matmul: Path, tmp_path: Path) -> None:
     text = irscope("dump", matmul, "--after", "coalesce", "--loc").out
     edited = tmp_path / "edited.mlir"

@@ -86,6 +86,7 @@ def test_one_occurrence_alone_is_switched_off(product: Capture) -> None:
     assert outcomes.count("skipped") == 1
 
 
+@pytest.mark.newest
 def test_only_keeps_one_pass_of_a_stage(product: Capture) -> None:
     capture = again(product, "+ttir:combine")
     outcomes = {snapshot.label: snapshot.outcome for snapshot in capture.snapshots if snapshot.stage == "ttir"}
@@ -103,6 +104,7 @@ def test_llvm_and_ptxas_optimisers_are_steps_of_the_plan(product: Capture) -> No
     assert no_ptxas.resources.instruction_count > plain.resources.instruction_count
 
 
+@pytest.mark.newest
 def test_all_snapshots_hold_every_text(product: Capture) -> None:
     capture = again(product, "", snapshots="all")
     mlir = [snapshot for snapshot in capture.snapshots if snapshot.argument]

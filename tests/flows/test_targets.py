@@ -66,6 +66,7 @@ def test_an_llvm_text_becomes_the_assembly_of_the_compile_it_is_of(tmp_path: Pat
         assert irscope.record(path, target=target).text(assembly) == whole.text(assembly)
 
 
+@pytest.mark.newest
 @pytest.mark.triton
 def test_a_signature_for_several_targets_has_each_ones_defaults() -> None:
     targets = ("cuda:90", "hip:gfx942")
@@ -81,6 +82,7 @@ def test_a_signature_for_several_targets_has_each_ones_defaults() -> None:
     ]
 
 
+@pytest.mark.newest
 @pytest.mark.triton
 def test_a_stored_signature_is_that_signature_for_another_target() -> None:
     first, *others = irscope.record_all(
@@ -136,6 +138,7 @@ def test_a_launch_is_recorded_with_what_it_was_given_and_followed_elsewhere() ->
     assert texts(back) == texts(first)
 
 
+@pytest.mark.newest
 @pytest.mark.triton
 def test_what_triton_finds_in_its_cache_is_the_first_launch() -> None:
     captures = launched("again", "cuda:90").captures

@@ -77,6 +77,7 @@ def with_text(text: str, target: str = "cuda:90") -> Capture:
     return Capture(Launch(Kernel("kernel", "k.py")), Target.parse(target), snapshots=(snapshot,))
 
 
+@pytest.mark.newest
 @pytest.mark.triton
 @pytest.mark.parametrize("kernel", ["product", "sums", "gathered", "branching"])
 def test_sizes_that_are_not_written_are_bounds(kernel: str) -> None:

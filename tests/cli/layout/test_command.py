@@ -112,6 +112,7 @@ MMA = "#ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [2, 2]
 MFMA = "#ttg.amd_mfma<{version = 3, warpsPerCTA = [2, 2], instrShape = [32, 32, 8], isTransposed = false}>"
 
 
+@pytest.mark.newest
 @pytest.mark.triton
 @pytest.mark.parametrize(
     ("texts", "said"),
@@ -143,6 +144,7 @@ def test_both_may_follow_compare(capsys: pytest.CaptureFixture[str]) -> None:
     assert "2-way bank conflicts (as the compiler counts)" in rows[0]["comparison"]["summary"]
 
 
+@pytest.mark.newest
 @pytest.mark.triton
 def test_the_pictures_of_two_typed_layouts(tmp_path: Path) -> None:
     for name in ("pair.svg", "pair.html"):
@@ -153,6 +155,7 @@ def test_the_pictures_of_two_typed_layouts(tmp_path: Path) -> None:
         assert "2-way bank conflicts" in text
 
 
+@pytest.mark.newest
 @pytest.mark.triton
 @pytest.mark.parametrize(
     ("arguments", "lanes", "target"),

@@ -57,10 +57,9 @@ def test_every_builder_has_its_name() -> None:
     "target",
     [
         "cuda:90",
-        "cuda:100",
         "hip:gfx942",
-        pytest.param("cuda:80", marks=pytest.mark.exhaustive),
-        pytest.param("cuda:120", marks=pytest.mark.exhaustive),
+        pytest.param("cuda:100", marks=pytest.mark.newest),
+        *(pytest.param(one, marks=pytest.mark.exhaustive) for one in ("cuda:80", "cuda:120")),
     ],
 )
 def test_the_dump_says_what_the_tap_saw(target: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -54,15 +54,13 @@ def threads_at(capture: Capture, line: int) -> ThreadMap | None:
 UNIT_BYTES = {"cuda": 32, "hip": 128}
 
 
-def by_hand(
-    touched: Any, threads: ThreadMap | None, warps: int, bits: int, size: int, once: bool, base: int, unit: int = 32
-) -> Traffic:
-    """One execution, lane by lane."""
+def by_hand(touched: Any, asking: Sequence[Sequence[int]], bits: int, size: int, base: int, unit: int) -> Traffic:
+    """One execution, lane by lane; `asking`: the warp instructions."""
     elements, mask = touched
     address = (base + elements.astype(np.int64) * size).reshape(-1).tolist()
     held = np.broadcast_to(mask, elements.shape).reshape(-1).tolist()
     instructions = units = lines = asked = ideal = masked = 0
-    for lanes in warp_instructions(threads, warps, max(bits // 8 // size, 1), once, 64 if unit == 128 else 32):
+    for lanes in asking:
         instructions += 1
         touched_bytes: set[int] = set()
         for element in lanes:
@@ -80,9 +78,10 @@ def by_hand(
 
 
 def warp_instructions(
-    threads: ThreadMap | None, warps: int, width: int, once: bool, lanes_of_a_scalar: int
+    threads: ThreadMap | None, warps: int, bits: int, size: int, once: bool, unit: int
 ) -> Iterator[list[int]]:
     """The first element of each lane that takes part, of every warp instruction."""
+    width, lanes_of_a_scalar = max(bits // 8 // size, 1), 64 if unit == 128 else 32
     if threads is None:
         for warp in range(warps):
             yield ([0] if warp == 0 else []) if once else [0] * lanes_of_a_scalar
@@ -134,6 +133,7 @@ def test_what_data_decides_lies_between_the_bounds(captures: dict[str, Capture],
     assert any(text.startswith("depends on data of") for text in access.assumed)
     size = 2 if name == "rows" else 4
     threads, warps = threads_at(capture, access.line), capture.launch.option("num_warps")
+    asking = list(warp_instructions(threads, warps, access.bits_a_lane, size, False, access.unit_bytes))
     random = np.random.default_rng(0)
     seen: dict[str, list[int]] = {figure: [] for figure in FIGURES}
     same, apart = np.zeros(128, np.int64), np.arange(128) * 64
@@ -141,7 +141,7 @@ def test_what_data_decides_lies_between_the_bounds(captures: dict[str, Capture],
         launch: list[Traffic] = []
         for program in range(case.grid[0]):
             (touched,) = case.model((program, 0, 0), indices)["load table"]
-            launch.append(by_hand(touched, threads, warps, access.bits_a_lane, size, False, 0, access.unit_bytes))
+            launch.append(by_hand(touched, asking, access.bits_a_lane, size, 0, access.unit_bytes))
         total = Traffic.sum(launch)
         for figure in FIGURES:
             seen[figure].append(getattr(total, figure)[0])
@@ -174,7 +174,8 @@ def differences(capture: Capture, case: Any) -> Iterator[str]:
         touched = {program: case.model(program)[key] for program in programs}
         if own[0].bits_a_lane:
             once = own[0].action != "load"
-            given = (threads, warps, own[0].bits_a_lane, size, once, base, unit)
+            asking = list(warp_instructions(threads, warps, own[0].bits_a_lane, size, once, unit))
+            given = (asking, own[0].bits_a_lane, size, base, unit)
             hand = {at: Traffic.sum(by_hand(one, *given) for one in rows) for at, rows in touched.items()}
         else:
             hand = {at: Traffic.sum(box_by_hand(one, size) for one in rows) for at, rows in touched.items()}

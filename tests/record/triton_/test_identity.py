@@ -83,7 +83,7 @@ def append(path: Path, text: str) -> None:
 
 
 @pytest.mark.usefixtures("copied")
-@pytest.mark.parametrize("target", ["cuda:90", "hip:gfx942"])
+@pytest.mark.parametrize("target", ["cuda:90", pytest.param("hip:gfx942", marks=pytest.mark.newest)])
 def test_the_same_triton_elsewhere_gives_the_same_id(target: str, plain: dict[str, Capture]) -> None:
     there = record_axpy(target)
     assert there.environment.parts
@@ -147,8 +147,8 @@ def test_other_bitcode_is_another_compiler(copied: Path, target: str, plain: dic
     ("target", "variable", "value"),
     [
         ("cuda:90", "DISABLE_PTXAS_OPT", "1"),
-        ("cuda:90", "TRITON_DISABLE_LINE_INFO", "1"),
-        ("hip:gfx942", "AMDGCN_USE_BUFFER_OPS", "0"),
+        pytest.param("cuda:90", "TRITON_DISABLE_LINE_INFO", "1", marks=pytest.mark.newest),
+        pytest.param("hip:gfx942", "AMDGCN_USE_BUFFER_OPS", "0", marks=pytest.mark.newest),
         ("hip:gfx942", "AMDGCN_SCALARIZE_PACKED_FOPS", "1"),
     ],
 )
