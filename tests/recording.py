@@ -16,7 +16,7 @@ def record_without_sass(source: str | Path, *, kernel: str = "", target: str, **
 
 
 def without_torch(script: Path, folder: Path) -> Path:
-    """A copy of a script in another folder, to compile its kernels by their signatures: its torch is the types that annotations name."""
+    """A copy of a script, to compile its kernels by their signatures: its torch is the types of annotations."""
     copy = folder / script.name
     stand_in = "\nclass torch: Tensor = device = object\n"
     copy.write_text(script.read_text("utf-8").replace("\nimport torch\n", stand_in), "utf-8")
