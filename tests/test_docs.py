@@ -93,6 +93,7 @@ def test_every_command_runs(
         "%acc": re.findall(r"%accumulator_\d+", matmul.text("ttgir"))[-1],
         "31": str(1 + KERNELS.read_text().split("tl.dot")[0].count("\n")),
         "100": str(matmul.resources.registers),
+        "#blocked": "#blocked1",
     }
     for command in commands(page):
         words = [standing_in.get(word, word) for word in shlex.split(command)[1:]]
