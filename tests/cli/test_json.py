@@ -341,7 +341,9 @@ def test_what_is_printed_of_variants(
     check(reference, irscope, "layout", "layout", "last")
     check(reference, irscope, "source", "source", "last", "--stage", "sass")
     assert reference.valued.issuperset(OF_A_RECORDING)
-    check(reference, irscope, "bisect", "bisect", "last", "--stage", "ttgir", "--check-regs", 100)
+    check(
+        reference, irscope, "bisect", "bisect", "last", "--stage", "ttgir", "--check-regs", product.resources.registers
+    )
     plan = ("-d", "ttgir:convert_to_ttgpuir", "-d", "ttir:cse", "--stage", "ttgir")
     check(reference, irscope, "bisect", "bisect", "last", *plan, "--check-compiles")
     monkeypatch.setattr(gpu_session, "device_session", device_session)
