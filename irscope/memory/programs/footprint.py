@@ -1,0 +1,270 @@
+"""The footprint of a launch: how often its operations are executed, and how many distinct bytes it reads and writes.
+
+Where programs differ in more than the place at which an access begins, they are divided (those in which a scalar has
+its greatest value, and the others) and each part is run by itself, until nothing is left open or a bound is reached.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irscope.ir.mlir.model import MlirModule, Operation
+from irscope.memory.access import MOST, Span
+from irscope.memory.addresses.accesses import ACCESSES
+from irscope.memory.addresses.arguments import Arguments
+from irscope.memory.addresses.numbers import Integers, Number, Source
+from irscope.memory.programs.intervals import Intervals, TooMany
+from irscope.memory.programs.runner import Run, Touch, run_programs
+from irscope.memory.programs.vectors import Vectors
+from irscope.memory.programs.weights import Weight
+
+__all__ = ["MOST_PROGRAMS", "Footprint", "Touched", "footprint_of"]
+
+MOST_PROGRAMS = 1 << 22
+_AT_ONCE = 1 << 20
+"""Programs of one run."""
+_MOST_RUNS, _MOST_WORK = 48, 200_000
+
+_READS = ("load", "copy")
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """The bytes of one argument that a launch reads, or writes."""
+
+    argument: str
+    """An empty string for what is reached in another way than by an argument."""
+    is_read: bool
+    distinct_bytes: Span
+    requested_bytes: Span
+    """Each element as often as it is asked for; those that a mask turns off are left out."""
+    why_not: tuple[str, ...] = ()
+    """What is not known, where the bounds differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """What all programs of a launch do."""
+
+    executions: Mapping[int, Span]
+    """Line of an operation → how often all programs together execute it."""
+    open: Mapping[int, tuple[str, ...]]
+    """Line of an operation whose bounds differ → what decides it."""
+    touched: tuple[Touched, ...]
+    notes: tuple[str, ...]
+    """Why it is incomplete; empty if it is not."""
+
+
+def footprint_of(module: MlirModule, arguments: Arguments, grid: tuple[int, int, int], room: Mapping[str, int]) -> Footprint:  # noqa: E501
+    """The footprint of a launch.
+
+    Args:
+        module: a TTGIR module.
+        arguments: what its parameters are.
+        grid: the programs of the launch, at most `MOST_PROGRAMS`.
+        room: argument → bytes of the storage that it lies in, as far as that is known: it touches no more.
+    """
+    found = _Found(room)
+    count = prod(grid)
+    waiting = [np.arange(first, min(first + _AT_ONCE, count)) for first in range(0, count, _AT_ONCE)]
+    runs = work = 0
+    while waiting:
+        programs = waiting.pop()
+        run = run_programs(module, arguments.held, Vectors(programs, grid))
+        runs, work = runs + 1, work + run.work
+        if runs + len(waiting) < _MOST_RUNS and work < _MOST_WORK and (parts := _divided(run)) is not None:
+            waiting += parts
+            continue
+        found.take(run)
+    return found.footprint()
+
+
+def _divided(run: Run) -> list[Integers] | None:
+    """The programs in two parts, by the scalar that leaves most accesses open; None if none does."""
+    wanted: Counter[Source] = Counter()
+    for touch in run.touches:
+        if touch.weight.span[1] and (_place(run, touch) is None or _active(run, touch) is None):
+            mask = touch.execution.mask
+            sources = touch.execution.addresses.sources | (mask.sources if mask is not None else frozenset())
+            wanted.update(sources)
+    # In a fixed order, whatever the order of a set is.
+    for source, _ in sorted(wanted.items(), key=lambda item: (-item[1], item[0].text)):
+        if (values := run.vectors.of_source(source)) is not None:
+            greatest = values == values.max()
+            return [run.vectors.programs[greatest], run.vectors.programs[~greatest]]
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where an access lies: how far each program and each turn moves it."""
+
+    argument: str
+    shifts: Integers
+    """One for all programs or one for each."""
+    turns: tuple[tuple[int, int], ...]
+    """(bytes, how many) of each loop around it."""
+
+
+def _place(run: Run, touch: Touch) -> _Place | None:
+    """Where an access lies; None if that is not known."""
+    addresses = touch.execution.addresses
+    found = run.vectors.split(addresses)
+    if found is None or not addresses.argument:
+        return None
+    shifts, rest = found
+    turns = tuple((rest.pop(token), count) for token, count in touch.turns if token in rest)
+    # What is left is the beginning of the argument.
+    return _Place(addresses.argument, shifts, turns) if list(rest.values()) == [1] else None
+
+
+def _active(run: Run, touch: Touch) -> tuple[NDArray[np.bool_], Weight] | None:
+    """Which elements are accessed, and how often; None if the mask is not known."""
+    addresses, mask = touch.execution.addresses, touch.execution.mask
+    if mask is None:
+        return np.ones(addresses.shape, np.bool_), touch.weight
+    if mask.tokens is None:
+        return np.broadcast_to(mask.known != 0, addresses.shape), touch.weight
+    holds = run.vectors.values(mask)
+    return None if holds is None else (np.ones(addresses.shape, np.bool_), touch.weight.where(holds != 0))
+
+
+@dataclass(slots=True)
+class _Sum:
+    """What is known of one argument, read or written."""
+
+    surely: list[Intervals] = field(default_factory=list[Intervals])
+    perhaps: list[Intervals] = field(default_factory=list[Intervals])
+    beyond: int = 0
+    """Bytes that lie nobody knows where, at most."""
+    requested: list[int] = field(default_factory=lambda: [0, 0])
+    why_not: dict[str, None] = field(default_factory=dict[str, None])
+
+
+class _Found:
+    def __init__(self, room: Mapping[str, int]) -> None:
+        self._room = room
+        self._executions: dict[int, list[int]] = {}
+        self._open: dict[int, dict[str, None]] = {}
+        self._sums: dict[tuple[str, bool], _Sum] = {}
+        self._notes: dict[str, None] = {}
+
+    def take(self, run: Run) -> None:
+        for visit in run.visits:
+            low, high = visit.weight.span
+            span = self._executions.setdefault(visit.operation.first_line, [0, 0])
+            span[:] = min(span[0] + low, MOST), min(span[1] + high, MOST)
+            if low < high:
+                self._open.setdefault(visit.operation.first_line, {}).update(_words(visit.weight.sources))
+        for touch in run.touches:
+            for is_read in _directions(touch.execution.operation):
+                self._touch(run, touch, is_read)
+        for line, why in run.unread:
+            self._sum("", True).why_not[f"the access of line {line}: {why}"] = None
+            self._sum("", True).beyond = MOST
+            self._sum("", True).requested[1] = MOST
+        self._notes.update(dict.fromkeys(run.notes))
+
+    def _sum(self, argument: str, is_read: bool) -> _Sum:
+        return self._sums.setdefault((argument, is_read), _Sum())
+
+    def _touch(self, run: Run, touch: Touch, is_read: bool) -> None:
+        execution = touch.execution
+        size = max(execution.element_bits // 8, 1)
+        place, active = _place(run, touch), _active(run, touch)
+        surely, perhaps = _bounds_of_mask(execution.mask, execution.addresses)
+        weight = touch.weight
+        if active is not None:
+            (surely, weight), perhaps = active, active[0]
+        total = self._sum(execution.addresses.argument, is_read)
+        low, high = weight.span
+        most = min(high * int(perhaps.sum()) * size, MOST)
+        total.requested[0] += low * int(surely.sum()) * size
+        total.requested[1] = min(total.requested[1] + most, MOST)
+        if not most:
+            return
+        if place is None:
+            total.beyond = min(total.beyond + most, MOST)
+            total.why_not.update(_words(execution.addresses.sources))
+            return
+        try:
+            known = execution.addresses.full().known
+            if surely is not perhaps or not weight.is_known:
+                total.perhaps.append(_intervals(known[perhaps], size, place, weight.high > 0))
+                total.why_not.update(_words(weight.sources))
+                if execution.mask is not None and surely is not perhaps:
+                    total.why_not.update(_words(execution.mask.sources))
+            total.surely.append(_intervals(known[surely], size, place, weight.low > 0))
+        except TooMany:
+            total.beyond = min(total.beyond + most, MOST)
+            total.why_not[f"the access of line {execution.operation.first_line} has too many pieces to be counted"] = None
+
+    def footprint(self) -> Footprint:
+        touched = tuple(
+            self._touched(argument, is_read, total) for (argument, is_read), total in sorted(self._sums.items())
+        )
+        executions = {line: (low, high) for line, (low, high) in self._executions.items()}
+        return Footprint(
+            executions, {line: tuple(why) for line, why in self._open.items()}, touched, tuple(self._notes)
+        )
+
+    def _touched(self, argument: str, is_read: bool, total: _Sum) -> Touched:
+        room, requested = self._room.get(argument, MOST), total.requested
+        try:
+            surely = Intervals.union(total.surely)
+            low = surely.bytes
+            high = Intervals.union([surely, *total.perhaps]).bytes if total.perhaps else low
+        except TooMany:
+            low, high = 0, MOST
+        # What lies nobody knows where may all be new, as far as there is room.
+        high = min(high + total.beyond, max(room, low), requested[1])
+        if self._notes:
+            low, high = min(low, high), max(room, high)
+        return Touched(argument, is_read, (low, high), (requested[0], requested[1]), tuple(total.why_not))
+
+
+def _intervals(starts: Integers, size: int, place: _Place, reached: NDArray[np.bool_]) -> Intervals:
+    """The bytes that an access touches in the programs that come to it; raises TooMany."""
+    found = Intervals.of(starts, size)
+    for apart, count in place.turns:
+        found = found.moved(apart * np.arange(count, dtype=np.int64))
+    both = np.broadcast_arrays(place.shifts, reached)
+    return found.moved(both[0][both[1]])
+
+
+def _bounds_of_mask(mask: Number | None, addresses: Number) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """The elements that are surely accessed, and those that may be."""
+    if mask is None:
+        every = np.ones(addresses.shape, np.bool_)
+        return every, every
+    holds = np.broadcast_to(mask.known != 0, addresses.shape)
+    if mask.tokens is None:
+        return holds, holds
+    is_known = np.broadcast_to(mask.tokens == 0, addresses.shape)
+    return holds & is_known, holds | ~is_known
+
+
+def _directions(operation: Operation) -> tuple[bool, ...]:
+    """Whether an access reads, writes, or both."""
+    action = ACCESSES[operation.name]
+    return (True, False) if action == "atomic" else (action in _READS,)
+
+
+def _words(sources: Iterable[Source]) -> dict[str, None]:
+    words = {
+        "program": "it differs between the programs",
+        "turn": "it differs between the turns of a loop",
+    }
+    said = {
+        words.get(one.kind) or (f"{one.text} has no value" if one.kind == "argument" else one.text) for one in sources
+    }
+    return dict.fromkeys(sorted(said))
