@@ -1,7 +1,8 @@
 """The footprint of a launch: how often its operations are executed, and how many distinct bytes it reads and writes.
 
 Where programs differ in more than the place at which an access begins, they are divided (those in which a scalar has
-its greatest value, and the others) and each part is run by itself, until nothing is left open or a bound is reached.
+its least value, its greatest one, and the others) and each part is run by itself, until nothing is left open or a bound
+is reached.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
@@ -89,7 +90,7 @@ def footprint_of(module: MlirModule, arguments: Arguments, grid: tuple[int, int,
 
 
 def _divided(run: Run) -> list[Integers] | None:
-    """The programs in two parts, by the scalar that leaves most accesses open; None if none does."""
+    """The programs in parts, by the scalar that leaves most accesses open; None if none does."""
     wanted: Counter[Source] = Counter()
     for touch in run.touches:
         if touch.weight.span[1] and (_place(run, touch) is None or _active(run, touch) is None):
@@ -99,8 +100,9 @@ def _divided(run: Run) -> list[Integers] | None:
     # In a fixed order, whatever the order of a set is.
     for source, _ in sorted(wanted.items(), key=lambda item: (-item[1], item[0].text)):
         if (values := run.vectors.of_source(source)) is not None:
-            greatest = values == values.max()
-            return [run.vectors.programs[greatest], run.vectors.programs[~greatest]]
+            least, greatest = values == values.min(), values == values.max()
+            parts = [run.vectors.programs[chosen] for chosen in (least, greatest, ~(least | greatest))]
+            return [part for part in parts if part.size]
     return None
 
 
