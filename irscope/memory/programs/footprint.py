@@ -22,14 +22,18 @@ from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.memory.access import MOST, Span
 from irscope.memory.addresses.accesses import ACCESSES
 from irscope.memory.addresses.arguments import Arguments
+from irscope.memory.addresses.descriptors import Descriptor
 from irscope.memory.addresses.numbers import Integers, Number, Source
 from irscope.memory.programs.intervals import Intervals, TooMany
 from irscope.memory.programs.runner import Run, Touch, run_programs
 from irscope.memory.programs.vectors import Vectors
 from irscope.memory.programs.weights import Weight
 
-__all__ = ["MOST_PROGRAMS", "Footprint", "Touched", "footprint_of"]
+__all__ = ["MOST_PROGRAMS", "SECTOR_BYTES", "Footprint", "Touched", "footprint_of"]
 
+SECTOR_BYTES = 32
+"""The least that is moved to or from DRAM: a sector of NVIDIA's L2, and the smaller of the two sizes of a request that
+AMD's L2 sends to memory ("MI300 and MI200 Series performance counters", ROCm documentation, TCC_EA_RDREQ_32B)."""
 MOST_PROGRAMS = 1 << 22
 _AT_ONCE = 1 << 20
 """Programs of one run."""
@@ -46,6 +50,8 @@ class Touched:
     """An empty string for what is reached in another way than by an argument."""
     is_read: bool
     distinct_bytes: Span
+    sectors: Span
+    """Distinct sectors of `SECTOR_BYTES` that these bytes lie in."""
     requested_bytes: Span
     """Each element as often as it is asked for; those that a mask turns off are left out."""
     why_not: tuple[str, ...] = ()
@@ -65,7 +71,9 @@ class Footprint:
     """Why it is incomplete; empty if it is not."""
 
 
-def footprint_of(module: MlirModule, arguments: Arguments, grid: tuple[int, int, int], room: Mapping[str, int]) -> Footprint:  # noqa: E501
+def footprint_of(
+    module: MlirModule, arguments: Arguments, grid: tuple[int, int, int], room: Mapping[str, int]
+) -> Footprint:
     """The footprint of a launch.
 
     Args:
@@ -74,7 +82,7 @@ def footprint_of(module: MlirModule, arguments: Arguments, grid: tuple[int, int,
         grid: the programs of the launch, at most `MOST_PROGRAMS`.
         room: argument → bytes of the storage that it lies in, as far as that is known: it touches no more.
     """
-    found = _Found(room)
+    found = _Found(room, _steps(arguments))
     count = prod(grid)
     waiting = [np.arange(first, min(first + _AT_ONCE, count)) for first in range(0, count, _AT_ONCE)]
     runs = work = 0
@@ -87,6 +95,12 @@ def footprint_of(module: MlirModule, arguments: Arguments, grid: tuple[int, int,
             continue
         found.take(run)
     return found.footprint()
+
+
+def _steps(arguments: Arguments) -> dict[str, int]:
+    """Pointer → what divides where it begins, of which its known part is told apart."""
+    pointers = [one.base if isinstance(one, Descriptor) else one for one in arguments.held.values()]
+    return {one.argument: one.step for one in pointers if isinstance(one, Number) and one.argument}
 
 
 def _divided(run: Run) -> list[Integers] | None:
@@ -148,13 +162,16 @@ class _Sum:
     perhaps: list[Intervals] = field(default_factory=list[Intervals])
     beyond: int = 0
     """Bytes that lie nobody knows where, at most."""
+    beyond_sectors: int = 0
+    """Sectors that they lie in, at most."""
     requested: list[int] = field(default_factory=lambda: [0, 0])
     why_not: dict[str, None] = field(default_factory=dict[str, None])
 
 
 class _Found:
-    def __init__(self, room: Mapping[str, int]) -> None:
+    def __init__(self, room: Mapping[str, int], steps: Mapping[str, int]) -> None:
         self._room = room
+        self._steps = steps
         self._executions: dict[int, list[int]] = {}
         self._open: dict[int, dict[str, None]] = {}
         self._sums: dict[tuple[str, bool], _Sum] = {}
@@ -171,9 +188,9 @@ class _Found:
             for is_read in _directions(touch.execution.operation):
                 self._touch(run, touch, is_read)
         for line, why in run.unread:
-            self._sum("", True).why_not[f"the access of line {line}: {why}"] = None
-            self._sum("", True).beyond = MOST
-            self._sum("", True).requested[1] = MOST
+            total = self._sum("", True)
+            total.why_not[f"the access of line {line}: {why}"] = None
+            total.beyond = total.beyond_sectors = total.requested[1] = MOST
         self._notes.update(dict.fromkeys(run.notes))
 
     def _sum(self, argument: str, is_read: bool) -> _Sum:
@@ -195,7 +212,7 @@ class _Found:
         if not most:
             return
         if place is None:
-            total.beyond = min(total.beyond + most, MOST)
+            _lie_anywhere(total, most, size)
             total.why_not.update(_words(execution.addresses.sources))
             return
         try:
@@ -207,8 +224,8 @@ class _Found:
                     total.why_not.update(_words(execution.mask.sources))
             total.surely.append(_intervals(known[surely], size, place, weight.low > 0))
         except TooMany:
-            total.beyond = min(total.beyond + most, MOST)
-            total.why_not[f"the access of line {execution.operation.first_line} has too many pieces to be counted"] = None
+            _lie_anywhere(total, most, size)
+            total.why_not[f"the access of line {execution.operation.first_line} is in too many pieces"] = None
 
     def footprint(self) -> Footprint:
         touched = tuple(
@@ -223,15 +240,29 @@ class _Found:
         room, requested = self._room.get(argument, MOST), total.requested
         try:
             surely = Intervals.union(total.surely)
-            low = surely.bytes
-            high = Intervals.union([surely, *total.perhaps]).bytes if total.perhaps else low
+            perhaps = Intervals.union([surely, *total.perhaps]) if total.perhaps else surely
         except TooMany:
-            low, high = 0, MOST
+            none = Intervals.union([])
+            surely = perhaps = none
+            _lie_anywhere(total, requested[1], 1)
+        step = self._steps.get(argument, 1)
+        begins = range(0, SECTOR_BYTES, step) if step < SECTOR_BYTES else (0,)
+        fewest = min(surely.units(SECTOR_BYTES, begin) for begin in begins)
+        most = max(perhaps.units(SECTOR_BYTES, begin) for begin in begins)
         # What lies nobody knows where may all be new, as far as there is room.
-        high = min(high + total.beyond, max(room, low), requested[1])
+        high = min(perhaps.bytes + total.beyond, max(room, surely.bytes), requested[1])
+        most = min(most + total.beyond_sectors, max(room // SECTOR_BYTES + 2, fewest), MOST)
         if self._notes:
-            low, high = min(low, high), max(room, high)
-        return Touched(argument, is_read, (low, high), (requested[0], requested[1]), tuple(total.why_not))
+            high, most = max(room, high), max(room // SECTOR_BYTES + 2, most)
+        return Touched(
+            argument, is_read, (surely.bytes, high), (fewest, most), (requested[0], requested[1]), tuple(total.why_not)
+        )
+
+
+def _lie_anywhere(total: _Sum, size: int, element_bytes: int) -> None:
+    """Add bytes of which it is not known where they lie."""
+    total.beyond = min(total.beyond + size, MOST)
+    total.beyond_sectors = min(total.beyond_sectors + 2 * (size // element_bytes), MOST)
 
 
 def _intervals(starts: Integers, size: int, place: _Place, reached: NDArray[np.bool_]) -> Intervals:

@@ -52,6 +52,13 @@ class Intervals:
             raise TooMany
         return _joined((self.starts[:, None] + shifts).reshape(-1), (self.ends[:, None] + shifts).reshape(-1))
 
+    def units(self, size: int, begin: int = 0) -> int:
+        """How many units of some bytes hold any of them, if byte 0 lies so far behind the beginning of a unit."""
+        first, last = (self.starts + begin) // size, (self.ends - 1 + begin) // size
+        # The intervals are in order, and of two neighbours the later may begin in the unit in which the earlier ends.
+        shared = np.concatenate([[False], first[1:] == last[:-1]]) if first.size else np.zeros(0, np.bool_)
+        return int((last - first + 1).sum()) - int(shared.sum())
+
     @property
     def bytes(self) -> int:
         """How many bytes they are."""
