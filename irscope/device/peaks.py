@@ -1,8 +1,8 @@
 """The peaks of known parts: bytes per second of their memory, and operations per second of their units.
 
-Every figure is the vendor's, dense (without structured sparsity), at the clock that the vendor assumes. What no document
-gives has no row: nothing is filled in by a rule of thumb. `tests/device/test_peaks.py` holds the figures against
-units × operations per clock × clock.
+Every figure is the vendor's, dense (without structured sparsity), at the clock that the vendor assumes. What no
+document gives has no row: nothing is filled in by a rule of thumb. `tests/device/test_peaks.py` holds the figures
+against units × operations per clock × clock.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from irscope.target import Target
 
-__all__ = ["PEAKS", "Peaks", "Unit", "peaks_of_target"]
+__all__ = ["PEAKS", "Peaks", "Unit", "peaks_of_device", "peaks_of_target"]
 
 UnitKind = Literal["matrix", "vector", "special"]
 _SPECIAL_PER_CLOCK = 16
@@ -59,8 +59,8 @@ class Peaks:
         return self.rates.get(unit, self.rates.get(Unit(unit.kind, unit.dtype.partition(" into ")[0])))
 
 
-# (part, target, name, units, GB/s, clock of the matrix units and of the others in MHz, 10**12 operations per second of the
-# matrix units, of the vector units, documents)
+# (part, target, name, units, GB/s, clock of the matrix units and of the others in MHz, 10**12 operations per second of
+# the matrix units, of the vector units, documents)
 _Row = tuple[str, str, str, int, float, tuple[float | None, float | None], dict[str, float], dict[str, float], str]
 
 _GH100 = {
@@ -89,8 +89,9 @@ _ROWS: tuple[_Row, ...] = (
     ("rtx4090", "cuda:89", "NVIDIA GeForce RTX 4090", 128, 1008, (2520, 2520),
      {"f16": 165.2, "f16 into f16": 330.3, "bf16": 165.2, "tf32": 82.6, "f8": 330.3, "f8 into f16": 660.6, "i8": 660.6},
      {"f32": 82.6, "f16": 82.6, "bf16": 82.6}, "NVIDIA Ada GPU Architecture (whitepaper), appendix A"),
-    ("l4", "cuda:89", "NVIDIA L4", 58, 300, (2040, 2040), {"f16": 121, "bf16": 121, "tf32": 60, "f8": 242.5, "i8": 242.5},
-     {"f32": 30.3}, "NVIDIA L4 data sheet (half of its figures with sparsity)"),
+    ("l4", "cuda:89", "NVIDIA L4", 58, 300, (2040, 2040),
+     {"f16": 121, "bf16": 121, "tf32": 60, "f8": 242.5, "i8": 242.5}, {"f32": 30.3},
+     "NVIDIA L4 data sheet (half of its figures with sparsity)"),
     ("h100", "cuda:90", "NVIDIA H100 SXM5", 132, 3350, (1830, 1980), _GH100, _GH100_VECTOR,
      f"{_H100_PAPER}; NVIDIA H100 data sheet"),
     ("h100-pcie", "cuda:90", "NVIDIA H100 PCIe", 114, 2000, (1620, 1755),
@@ -114,7 +115,8 @@ _ROWS: tuple[_Row, ...] = (
     ("mi325x", "hip:gfx942", "AMD Instinct MI325X", 304, 6000, (2100, 2100), _CDNA3, _CDNA3_VECTOR,
      "AMD CDNA 3 Architecture (white paper); AMD Instinct MI325X data sheet"),
     ("mi355x", "hip:gfx950", "AMD Instinct MI355X", 256, 8000, (2400, 2400),
-     {"f16": 2516.6, "bf16": 2516.6, "f32": 157.3, "f64": 78.6, "f8": 5033.2, "f6": 10066.3, "f4": 10066.3, "i8": 5033.2},
+     {"f16": 2516.6, "bf16": 2516.6, "f32": 157.3, "f64": 78.6, "f8": 5033.2, "f6": 10066.3, "f4": 10066.3,
+      "i8": 5033.2},
      {"f32": 157.3, "f64": 78.6}, "AMD CDNA 4 Architecture (white paper); AMD Instinct MI355X data sheet"),
     ("rx7900xtx", "hip:gfx1100", "AMD Radeon RX 7900 XTX", 96, 960, (2500, 2500), {"f16": 122.8, "bf16": 122.8},
      {"f32": 61.4, "f16": 122.8}, "AMD Radeon RX 7900 XTX specifications"),
@@ -144,3 +146,10 @@ PEAKS: Mapping[str, Peaks] = MappingProxyType({row.part: row for row in _rows()}
 def peaks_of_target(target: Target) -> tuple[Peaks, ...]:
     """The parts of a target, the one that is assumed first; empty if none is known."""
     return tuple(row for row in PEAKS.values() if row.target == str(target))
+
+
+def peaks_of_device(name: str, target: Target) -> Peaks | None:
+    """The peaks of the part that a driver calls so: `NVIDIA H100 PCIe` is `h100-pcie`; None if it is none of them."""
+    written = name.lower().replace(" ", "")
+    fitting = [row for row in peaks_of_target(target) if all(word in written for word in row.part.split("-"))]
+    return max(fitting, key=lambda row: row.part.count("-"), default=None)

@@ -8,8 +8,9 @@ from math import inf
 from irscope.device.peaks import Peaks, Unit
 from irscope.memory.access import MOST, Span
 from irscope.memory.programs.footprint import SECTOR_BYTES, Touched
+from irscope.model.ceilings import Ceilings
 
-__all__ = ["MEMORY", "Ceilings", "OperationWork", "Requested", "Roofline", "UnitWork", "mark"]
+__all__ = ["MEMORY", "OperationWork", "Requested", "Roofline", "UnitWork", "mark"]
 
 MEMORY = "memory"
 """What bounds a launch that no unit bounds."""
@@ -55,6 +56,8 @@ class UnitWork:
     """As often as threads compute it: copies of a value that several threads hold are computed by each."""
     rate: float | None
     """Operations per second at best; None if no peak is known."""
+    measured_rate: float | None = None
+    """What a matrix product reached on a GPU of this target; None where that was not measured."""
 
     @property
     def time_s(self) -> tuple[float, float] | None:
@@ -76,18 +79,6 @@ class Requested:
 
 
 @dataclass(frozen=True, slots=True)
-class Ceilings:
-    """What a GPU was measured to reach."""
-
-    device: str
-    bytes_per_s: float
-    """Of a large copy, bytes read plus bytes written."""
-    flops_per_s: tuple[tuple[str, float], ...] = ()
-    """(torch's name of a dtype, rate of its matrix product)."""
-    date: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Roofline:
     """A launch against the peaks of a part."""
 
@@ -102,7 +93,7 @@ class Roofline:
     bytes_per_s: float | None
     """Of the DRAM."""
     ceilings: Ceilings | None
-    """Where the rates are measured ones; None where they are the vendor's."""
+    """What `doctor --gpu` measured on a GPU of this target; None if it did not."""
     units: tuple[UnitWork, ...]
     operations: tuple[OperationWork, ...]
     touched: tuple[Touched, ...]
@@ -121,7 +112,8 @@ class Roofline:
     @property
     def distinct_bytes(self) -> Span:
         """The distinct bytes that are read, and those that are written."""
-        return sum(one.distinct_bytes[0] for one in self.touched), min(sum(t.distinct_bytes[1] for t in self.touched), MOST)
+        low, high = (sum(one.distinct_bytes[side] for one in self.touched) for side in (0, 1))
+        return low, min(high, MOST)
 
     @property
     def memory_time_s(self) -> tuple[float, float] | None:
@@ -134,7 +126,7 @@ class Roofline:
         found = {str(one.unit): one.time_s for one in self.units if one.time_s is not None}
         if self.memory_time_s is not None:
             found[MEMORY] = self.memory_time_s
-        return {name: times for name, times in found.items() if times is not None}
+        return found
 
     @property
     def floor_s(self) -> tuple[float, float] | None:
@@ -148,6 +140,14 @@ class Roofline:
         if (floor := self.floor_s) is None or not floor[1]:
             return ()
         return tuple(name for name, (_, high) in self.times_s.items() if high >= floor[0] and high > 0)
+
+    @property
+    def measured_s(self) -> float | None:
+        """The time at the rates that a GPU was measured to reach, as far as they are known; None if none is."""
+        if self.ceilings is None:
+            return None
+        times = [_times(one.flops, one.measured_rate)[0] for one in self.units if one.measured_rate]
+        return max([*times, _times(self.dram_bytes, self.ceilings.bytes_per_s)[0]])
 
     def intensity(self, unit: UnitWork) -> tuple[float, float]:
         """A unit's operations per byte of DRAM, the least and the greatest."""

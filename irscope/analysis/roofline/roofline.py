@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from math import prod
 
-from irscope.analysis.roofline.model import Ceilings, OperationWork, Requested, Roofline, UnitWork
+from irscope.analysis.roofline.model import OperationWork, Requested, Roofline, UnitWork
 from irscope.analysis.roofline.work import Work, not_counted, work_of
 from irscope.device.parts import DEVICE_PARTS
 from irscope.device.peaks import Peaks, Unit, peaks_of_target
@@ -23,6 +23,7 @@ from irscope.memory.access import MOST, Access, Span
 from irscope.memory.global_costs import global_costs
 from irscope.memory.machine import read_machine
 from irscope.model.capture import Capture
+from irscope.model.ceilings import Ceilings
 
 __all__ = ["roofline_of"]
 
@@ -37,7 +38,7 @@ def roofline_of(capture: Capture, peaks: Peaks | None, ceilings: Ceilings | None
     Args:
         capture: with a TTGIR and the record of a launch.
         peaks: of the part that is assumed; None if none is known.
-        ceilings: what a GPU was measured to reach; these rates take the place of the vendor's.
+        ceilings: what a GPU of the same target was measured to reach; None if none was.
 
     Raises UsageError if the capture holds no TTGIR, no launch, or a launch of too many programs.
     """
@@ -80,7 +81,7 @@ def roofline_of(capture: Capture, peaks: Peaks | None, ceilings: Ceilings | None
         grid=grid,
         peaks=peaks,
         other_parts=tuple(one.part for one in peaks_of_target(capture.target) if peaks is None or one != peaks),
-        bytes_per_s=ceilings.bytes_per_s if ceilings is not None else peaks.bytes_per_s if peaks is not None else None,
+        bytes_per_s=peaks.bytes_per_s if peaks is not None else None,
         ceilings=ceilings,
         units=_units(rows, peaks, ceilings),
         operations=tuple(rows),
@@ -122,8 +123,9 @@ def _units(rows: Iterable[OperationWork], peaks: Peaks | None, ceilings: Ceiling
     for unit, works in held.items():
         low, high = (sum(work.flops[side] for work in works) for side in (0, 1))
         made = [sum(work.flops[side] * work.copies for work in works) for side in (0, 1)]
-        rate = measured.get(unit) if ceilings is not None else peaks.rate(unit) if peaks is not None else None
-        found.append(UnitWork(unit, (low, min(high, MOST)), (made[0], min(made[1], MOST)), rate))
+        rate = peaks.rate(unit) if peaks is not None else None
+        executed = made[0], min(made[1], MOST)
+        found.append(UnitWork(unit, (low, min(high, MOST)), executed, rate, measured.get(unit)))
     return tuple(sorted(found, key=lambda one: -one.flops[1]))
 
 

@@ -1,9 +1,12 @@
-"""The arithmetic of an operation of the TTGIR: how many floating-point operations one execution makes, and on which unit.
+"""The arithmetic of an operation of the TTGIR: the floating-point operations of one execution, and their unit.
 
 What counts: a dot 2·M·N·K; `addf`, `subf`, `mulf`, `divf`, `remf`, the maxima and minima 1 for each element, `fma` 2; a
-function of `math` 1 result; a reduction or a scan its combination once less than it has elements. Each element counts
-once, however many threads hold it, and whether or not a mask drops the result afterwards: masked-off lanes compute too.
-What does not count: integers, comparisons, choices, conversions, changes of sign.
+function of `math` 1; a reduction or a scan its combination once less than it has elements. Each element counts once,
+however many threads hold it, and whether or not a mask drops the result afterwards: masked-off lanes compute too. What
+does not count: integers, comparisons, choices, conversions, changes of sign.
+
+On the special-function unit are those functions of float32 that become one of its instructions at least (ex2, rsqrt,
+sqrt): others, such as sin or erf, Triton takes from the device library, which computes them with FMAs.
 """
 
 from __future__ import annotations
@@ -21,22 +24,16 @@ from irscope.memory.addresses.kinds import Kind, kind_of, kinds_of_results
 
 __all__ = ["Work", "not_counted", "work_of"]
 
-_PER_ELEMENT = {
-    **dict.fromkeys(
-        "addf subf mulf divf remf maximumf minimumf maxnumf minnumf".split(), 1
-    ),
-}  # fmt: skip
-_SPECIAL = (
-    "exp exp2 expm1 log log2 log10 log1p sin cos tan tanh sqrt rsqrt cbrt erf powf atan atan2 sinh cosh asin acos".split()
-)
+_PER_ELEMENT = ("addf", "subf", "mulf", "divf", "remf", "maximumf", "minimumf", "maxnumf", "minnumf")
+_FUNCTIONS = (
+    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "tanh", "sqrt", "rsqrt", "cbrt",
+    "erf", "powf", "atan", "atan2", "sinh", "cosh",
+)  # fmt: skip
+_SPECIAL = ("math.exp", "math.exp2", "math.sqrt", "math.rsqrt", "tt.precise_sqrt")
 _DOTS = ("tt.dot", "ttng.warp_group_dot", "ttng.tc_gen5_mma", "ttng.tc_gen5_mma_scaled", "tt.dot_scaled")
-_ALSO: dict[str, tuple[str, int]] = {
-    "math.fma": ("vector", 2),
-    "tt.precise_divf": ("vector", 1),
-    "tt.precise_sqrt": ("special", 1),
-    "tt.clampf": ("vector", 2),
-}
-_FLOATS = re.compile(r"(?:b?f\d|tf32)")
+_ALSO = {"math.fma": 2, "tt.precise_divf": 1, "tt.precise_sqrt": 1, "tt.clampf": 2}
+# f32   bf16   f8E4M3FN
+_FLOATS = re.compile(r"b?f\d")
 # inputPrecision = tf32      inputPrecision = 0 : i32
 _PRECISION = re.compile(r"inputPrecision = (\w+)")
 _PRECISIONS = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
@@ -93,14 +90,13 @@ def _unseen(operation: Operation) -> str | None:
 
 def _elementwise(operation: Operation, kind: Kind) -> Work | None:
     dialect, _, name = operation.name.partition(".")
-    unit, each = _ALSO.get(operation.name, ("", 0))
-    if dialect == "arith" and name in _PER_ELEMENT:
-        unit, each = "vector", _PER_ELEMENT[name]
-    elif dialect == "math" and name in _SPECIAL:
-        unit, each = "special", 1
+    each = _ALSO.get(operation.name, 0)
+    if (dialect == "arith" and name in _PER_ELEMENT) or (dialect == "math" and name in _FUNCTIONS):
+        each = 1
     if not each or not _FLOATS.match(kind.element):
         return None
-    return Work(Unit("vector" if unit == "vector" else "special", kind.element), each * prod(kind.shape))
+    unit = "special" if operation.name in _SPECIAL and kind.element == "f32" else "vector"
+    return Work(Unit(unit, kind.element), each * prod(kind.shape))
 
 
 def _combined(operation: Operation) -> list[Work]:

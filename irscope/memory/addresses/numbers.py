@@ -282,7 +282,7 @@ def remainder(one: Number, other: Number, *, signed: bool = True) -> Number:
         return add(one, multiply(divide(one, other, signed=signed), other), -1)
     by, (least, most) = other.value, one.bounds
     name = f"remainder {signed}"
-    if 0 <= least and most < other.bounds[0] and fits(one, one.bits) and fits(other, other.bits):
+    if least >= 0 and most < other.bounds[0] and fits(one, one.bits) and fits(other, other.bits):
         return one
     if by is None or by <= 0 or least < 0 or not fits(one, one.bits):
         return unknown(name, (one, other), one.bits)

@@ -10,18 +10,19 @@ the turn; the others one after another.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.memory.addresses.accesses import Execution
 from irscope.memory.addresses.evaluate import Runner, TooMuch
 from irscope.memory.addresses.held import LOST, Held, Opaque, Place, Programs, kind_of_held
 from irscope.memory.addresses.kinds import Kind, kinds_of_results
-from irscope.memory.addresses.loops import grew, growth_of, grown
+from irscope.memory.addresses.loops import grew, grown, growth_of
 from irscope.memory.addresses.numbers import FAR, Integers, Number, Source, add, atom, constant, merged, multiply
 from irscope.memory.addresses.rules import RULES
 from irscope.memory.programs.vectors import Vectors
@@ -140,17 +141,15 @@ class _Runner(Runner):
     # Branches
 
     @contextmanager
-    def where(self, condition: Number, side: bool) -> Iterator[None]:
+    def where(self, condition: Number, side: bool) -> Generator[None]:
         values = self.vectors.values(condition)
-        if values is None:
-            weight = self.weight.perhaps(condition.sources)
-        else:
-            weight = self.weight.where((values != 0) == side)
+        before = self.weight
+        weight = before.perhaps(condition.sources) if values is None else before.where((values != 0) == side)
         with self._weighted(weight):
             yield
 
     @contextmanager
-    def _weighted(self, weight: Weight) -> Iterator[None]:
+    def _weighted(self, weight: Weight) -> Generator[None]:
         before = self.weight
         self.weight = weight
         try:
@@ -376,5 +375,5 @@ def _difference(old: Held, new: Held) -> Number | None:
     return replace(add(new, old, -1), argument="") if old.bits == new.bits else None
 
 
-def _merged(runs: Integers, new: Integers | None, old: Integers | None) -> Integers | None:
+def _merged(runs: NDArray[np.bool_], new: Integers | None, old: Integers | None) -> Integers | None:
     return None if new is None or old is None else np.where(runs, new, old)
