@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from math import prod
 
 from irscope.analysis.roofline.model import OperationWork, Requested, Roofline, UnitWork
-from irscope.analysis.roofline.work import Work, not_counted, work_of
+from irscope.analysis.roofline.work import Work, computing_operations, not_counted, work_of
 from irscope.device.parts import DEVICE_PARTS
 from irscope.device.peaks import Peaks, Unit, peaks_of_target
 from irscope.errors import UsageError
@@ -65,7 +65,7 @@ def roofline_of(capture: Capture, peaks: Peaks | None, ceilings: Ceilings | None
             one.first_line, one.name, line_text(uses.place_at(one.first_line)), work.unit, work.flops,
             _executions(found.executions[one.first_line], work), copies.of(one),
         )
-        for one in uses.module.walk()
+        for one in computing_operations(uses.module)
         if one.first_line in found.executions and found.executions[one.first_line][1]
         for work in work_of(uses.module, one)
     ]  # fmt: skip

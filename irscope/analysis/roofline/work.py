@@ -12,7 +12,7 @@ sqrt): others, such as sin or erf, Triton takes from the device library, which c
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import prod
 
@@ -22,13 +22,14 @@ from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.ir.mlir.types import LayoutType, read_types
 from irscope.memory.addresses.kinds import Kind, kind_of, kinds_of_results
 
-__all__ = ["Work", "not_counted", "work_of"]
+__all__ = ["Work", "computing_operations", "not_counted", "work_of"]
 
 _PER_ELEMENT = ("addf", "subf", "mulf", "divf", "remf", "maximumf", "minimumf", "maxnumf", "minnumf")
 _FUNCTIONS = (
     "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "tanh", "sqrt", "rsqrt", "cbrt",
     "erf", "powf", "atan", "atan2", "sinh", "cosh",
 )  # fmt: skip
+_COMBINING = ("tt.reduce", "tt.scan")
 _SPECIAL = ("math.exp", "math.exp2", "math.sqrt", "math.rsqrt", "tt.precise_sqrt")
 _DOTS = ("tt.dot", "ttng.warp_group_dot", "ttng.tc_gen5_mma", "ttng.tc_gen5_mma_scaled", "tt.dot_scaled")
 _ALSO = {"math.fma": 2, "tt.precise_divf": 1, "tt.precise_sqrt": 1, "tt.clampf": 2}
@@ -56,11 +57,21 @@ class Work:
     """Whether it is computed at each execution; a predicate may switch an MMA of Blackwell off."""
 
 
+def computing_operations(module: MlirModule) -> Iterator[Operation]:
+    """Every operation but those that combine within a reduction or a scan, which these count themselves."""
+    waiting = [*reversed(module.operations)]
+    while waiting:
+        operation = waiting.pop()
+        yield operation
+        if operation.name not in _COMBINING:
+            waiting.extend(reversed(operation.children))
+
+
 def work_of(module: MlirModule, operation: Operation) -> list[Work]:
     """What one execution computes; empty for an operation without floating-point arithmetic."""
     if operation.name in _DOTS:
         return _dot(module, operation)
-    if operation.name in ("tt.reduce", "tt.scan"):
+    if operation.name in _COMBINING:
         return _combined(operation)
     found = _elementwise(operation, kinds_of_results(operation)[0] if operation.results else Kind((), ""))
     return [found] if found is not None else []
