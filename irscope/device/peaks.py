@@ -7,8 +7,10 @@ against units × operations per clock × clock.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
@@ -18,6 +20,8 @@ __all__ = ["PEAKS", "Peaks", "Unit", "peaks_of_device", "peaks_of_target"]
 
 UnitKind = Literal["matrix", "vector", "special"]
 _SPECIAL_PER_CLOCK = 16
+# NVIDIA A100-SXM4-40GB
+_BETWEEN_WORDS = re.compile(r"[^a-z0-9]+")
 
 
 class Unit(NamedTuple):
@@ -150,6 +154,8 @@ def peaks_of_target(target: Target) -> tuple[Peaks, ...]:
 
 def peaks_of_device(name: str, target: Target) -> Peaks | None:
     """The peaks of the part that a driver calls so: `NVIDIA H100 PCIe` is `h100-pcie`; None if it is none of them."""
-    written = name.lower().replace(" ", "")
-    fitting = [row for row in peaks_of_target(target) if all(word in written for word in row.part.split("-"))]
+    words = [word for word in _BETWEEN_WORDS.split(name.lower()) if word]
+    # RTX 4090 is one word here.
+    known = {*words, *(one + other for one, other in pairwise(words))}
+    fitting = [row for row in peaks_of_target(target) if known.issuperset(row.part.split("-"))]
     return max(fitting, key=lambda row: row.part.count("-"), default=None)

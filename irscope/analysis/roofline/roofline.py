@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from math import prod
 
 from irscope.analysis.roofline.model import OperationWork, Requested, Roofline, UnitWork
-from irscope.analysis.roofline.work import Work, computing_operations, not_counted, work_of
+from irscope.analysis.roofline.work import computing_operations, not_counted, work_of
 from irscope.device.parts import DEVICE_PARTS
 from irscope.device.peaks import Peaks, Unit, peaks_of_target
 from irscope.errors import UsageError
@@ -19,7 +19,7 @@ from irscope.layout.described import DescribedLayout
 from irscope.layout.linear import eliminate
 from irscope.layout.rows import own_shape
 from irscope.layout.thread_map import ThreadMap
-from irscope.memory.access import MOST, Access, Span
+from irscope.memory.access import MOST, Access
 from irscope.memory.global_costs import global_costs
 from irscope.memory.machine import read_machine
 from irscope.model.capture import Capture
@@ -63,7 +63,7 @@ def roofline_of(capture: Capture, peaks: Peaks | None, ceilings: Ceilings | None
     rows = [
         OperationWork(
             one.first_line, one.name, line_text(uses.place_at(one.first_line)), work.unit, work.flops,
-            _executions(found.executions[one.first_line], work), copies.of(one),
+            found.executions[one.first_line], copies.of(one),
         )
         for one in computing_operations(uses.module)
         if one.first_line in found.executions and found.executions[one.first_line][1]
@@ -91,10 +91,6 @@ def roofline_of(capture: Capture, peaks: Peaks | None, ceilings: Ceilings | None
         assumed=(*dict.fromkeys(arguments.assumed.values()), *arguments.stand_ins),
         notes=tuple(dict.fromkeys(notes)),
     )
-
-
-def _executions(span: Span, work: Work) -> Span:
-    return span if work.is_sure else (0, span[1])
 
 
 def _open_notes(rows: Iterable[OperationWork], reasons: Mapping[int, tuple[str, ...]]) -> list[str]:

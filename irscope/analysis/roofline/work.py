@@ -53,8 +53,6 @@ class Work:
     unit: Unit
     flops: int
     """Each element once."""
-    is_sure: bool = True
-    """Whether it is computed at each execution; a predicate may switch an MMA of Blackwell off."""
 
 
 def computing_operations(module: MlirModule) -> Iterator[Operation]:
@@ -138,8 +136,7 @@ def _dot(module: MlirModule, operation: Operation) -> list[Work]:
     flops = 2 * prod(out.shape) * inner
     dtype = _scaled_type(scaled) if scaled else _dot_type(module, operation, left, right, out)
     on_cores = "tc_gen5" in operation.name or _is_matrix(module, out)
-    is_sure = "tc_gen5" not in operation.name or _predicate_holds(module, operation)
-    return [Work(Unit("matrix" if on_cores else "vector", dtype), flops, is_sure)]
+    return [Work(Unit("matrix" if on_cores else "vector", dtype), flops)]
 
 
 def _scaled_type(types: list[str]) -> str:
@@ -167,10 +164,3 @@ def _dot_type(module: MlirModule, operation: Operation, left: LayoutType, right:
         is_amd = "amd" in module.resolve(out.encoding)
         element = "f32" if is_amd and precision == "ieee" else "tf32"
     return f"{element} into f16" if out.element == "f16" and element in ("f16", "f8") else element
-
-
-def _predicate_holds(module: MlirModule, operation: Operation) -> bool:
-    """Whether the predicate of an MMA of Blackwell is the constant true: the last but its barriers."""
-    flags = [one for one in operation.operands if (made := module.definition(one)) is not None
-             and made.name == "arith.constant" and made.text.rstrip().endswith("true")]  # fmt: skip
-    return bool(flags)

@@ -10,6 +10,7 @@ the turn; the others one after another.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -35,6 +36,10 @@ _MOST_TURNS = 1024
 _LAST_TURNS = 4
 """Turns at the end of a loop that masks and pipelines treat differently."""
 _FEW_TURNS = 4
+_PREDICATE_AT = {"ttng.tc_gen5_mma": 4, "ttng.tc_gen5_mma_scaled": 6}
+"""Operation → which of its operands, counted without what stands in brackets, says whether it is done."""
+# ttng.tc_gen5_mma %a, %b, %d[%token], %use_d, %pred, %barrier[%true] {is_async} : …
+_IN_BRACKETS = re.compile(r"\[[^\[\]\n]{0,200}\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +103,23 @@ class _Runner(Runner):
         self.turns: tuple[tuple[int, int], ...] = ()
 
     def _run(self, operation: Operation, place: Place) -> None:
-        self.visits.append(Visit(operation, self.weight))
+        weight = self._predicated(operation) if operation.name in _PREDICATE_AT else self.weight
+        self.visits.append(Visit(operation, weight))
         super()._run(operation, place)
         if operation.name.startswith("arith.") and operation.name in RULES:
             self._settle(operation)
+
+    def _predicated(self, operation: Operation) -> Weight:
+        """How often each program does what a predicate may switch off."""
+        names = [name.strip() for name in _IN_BRACKETS.sub("", operation.text).split(",")]
+        at = _PREDICATE_AT[operation.name]
+        wanted = names[at].split()[0] if at < len(names) else ""
+        value = next((one for one in operation.operands if one.name == wanted), None)
+        if value is None:
+            return self.weight.perhaps(frozenset({LOST}))
+        condition = self.number(value)
+        holds = self.vectors.values(condition)
+        return self.weight.perhaps(condition.sources) if holds is None else self.weight.where(holds != 0)
 
     def _settle(self, operation: Operation) -> None:
         """Put the values that a scalar has in the programs in place of what is unknown of it."""

@@ -222,7 +222,7 @@ def branches(x, out, n):
         v = v + 1.5
     else:
         v = v * v
-        if pid > 2:
+        if pid > 2:  # noqa: SIM108 - two branches in the kernel too
             v = v * v + 2.5
         else:
             v = v - 2.5

@@ -33,7 +33,9 @@ def captures() -> dict[str, Capture]:
 
 def footprint(capture: Capture) -> Footprint:
     module, record = parse_mlir(capture.text("ttgir")), capture.launch.record
-    assert module.kernel is not None and record is not None and capture.launch.grid is not None
+    assert module.kernel is not None
+    assert record is not None
+    assert capture.launch.grid is not None
     room = {one.path: one.storage_bytes for one in record.arguments if one.storage_bytes is not None}
     return footprint_of(module, read_arguments(module.kernel, capture.launch), capture.launch.grid, room)
 
