@@ -152,7 +152,9 @@ class Roofline:
     def intensity(self, unit: UnitWork) -> tuple[float, float]:
         """A unit's operations per byte of DRAM, the least and the greatest."""
         (fewest, most), (least, greatest) = unit.flops, self.dram_bytes
-        return fewest / greatest if greatest else inf, most / least if least else inf
+        # Nothing bounds it: not the operations, or no byte is sure to be moved.
+        is_endless = most >= MOST or (not least and most > 0)
+        return fewest / greatest if greatest else 0.0, inf if is_endless else most / least if least else 0.0
 
     def ridge(self, unit: UnitWork) -> float | None:
         """The operations per byte from which on a unit is the bound, not the memory; None without peaks."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
 
 from irscope.analysis.roofline.model import OperationWork, Requested, Roofline, UnitWork
@@ -27,8 +27,9 @@ from irscope.model.ceilings import Ceilings
 
 __all__ = ["roofline_of"]
 
-_MEASURED = {"float16": "f16", "bfloat16": "bf16", "float32": "tf32", "float64": "f64"}
-"""torch's dtype of a matrix product that was measured → the operands of the unit that it runs on."""
+_MEASURED = {"float16": "f16", "bfloat16": "bf16", "float32": "tf32"}
+"""torch's dtype of a matrix product that was measured → the operands of the matrix cores that it runs on."""
+_MOST_LINES = 6
 _CERTAINTIES = ("exact", "range", "sampled")
 
 
@@ -94,12 +95,19 @@ def roofline_of(capture: Capture, peaks: Peaks | None, ceilings: Ceilings | None
 
 
 def _open_notes(rows: Iterable[OperationWork], reasons: Mapping[int, tuple[str, ...]]) -> list[str]:
-    return [
-        f"line {row.line}, {row.operation}: how often it is executed is not known"
-        + (f" ({', '.join(reasons[row.line])})" if reasons.get(row.line) else "")
-        for row in rows
-        if row.executions[0] < row.executions[1]
-    ]
+    lines: dict[str, list[int]] = {}
+    for row in rows:
+        if row.executions[0] < row.executions[1]:
+            held = lines.setdefault(", ".join(reasons.get(row.line, ())), [])
+            held += [row.line] * (row.line not in held)
+    return [f"how often {_lines(held)} executed ({reason})" for reason, held in lines.items()]
+
+
+def _lines(lines: Sequence[int]) -> str:
+    if len(lines) == 1:
+        return f"line {lines[0]} is"
+    more = f" and {len(lines) - _MOST_LINES} more" if len(lines) > _MOST_LINES else ""
+    return f"lines {', '.join(map(str, lines[:_MOST_LINES]))}{more} are"
 
 
 def _uncounted(found: Mapping[str, list[int]]) -> list[str]:
@@ -113,8 +121,12 @@ def _units(rows: Iterable[OperationWork], peaks: Peaks | None, ceilings: Ceiling
     held: dict[Unit, list[OperationWork]] = {}
     for row in rows:
         held.setdefault(row.unit, []).append(row)
-    measured = {Unit("matrix", _MEASURED[name]): rate for name, rate in (ceilings.flops_per_s if ceilings else ())
-                if name in _MEASURED}  # fmt: skip
+    measured = {
+        Unit("matrix", _MEASURED[name]): rate
+        for name, rate in (ceilings.flops_per_s if ceilings else ())
+        # Where there is no row for TF32, torch takes other units for float32.
+        if name in _MEASURED and peaks is not None and Unit("matrix", _MEASURED[name]) in peaks.rates
+    }
     found: list[UnitWork] = []
     for unit, works in held.items():
         low, high = (sum(work.flops[side] for work in works) for side in (0, 1))

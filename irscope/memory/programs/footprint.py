@@ -213,7 +213,7 @@ class _Found:
             return
         if place is None:
             _lie_anywhere(total, most, size)
-            total.why_not.update(_words(execution.addresses.sources))
+            total.why_not.update(_words(_but(execution.addresses.sources, execution.addresses.argument)))
             return
         try:
             known = execution.addresses.full().known
@@ -292,12 +292,21 @@ def _directions(operation: Operation) -> tuple[bool, ...]:
     return (True, False) if action == "atomic" else (action in _READS,)
 
 
+def _but(sources: Iterable[Source], pointer: str) -> list[Source]:
+    """All but the beginning of what is pointed to, which nobody needs to know."""
+    return [one for one in sources if one.kind != "argument" or one.text != pointer]
+
+
 def _words(sources: Iterable[Source]) -> dict[str, None]:
-    words = {
-        "program": "it differs between the programs",
-        "turn": "it differs between the turns of a loop",
+    of_kind = {
+        kind: [one.text for one in sources if one.kind == kind]
+        for kind in ("argument", "data", "operation", "program", "turn")
     }
-    said = {
-        words.get(one.kind) or (f"{one.text} has no value" if one.kind == "argument" else one.text) for one in sources
-    }
+    said = [f"{text} has no value" for text in of_kind["argument"]]
+    said += [f"it depends on {text}" for text in of_kind["data"]]
+    said += [f"{text} is not evaluated" for text in of_kind["operation"]]
+    # Programs and turns decide nothing by themselves where something else is not known.
+    said = said or ["the programs differ in it"] * bool(of_kind["program"]) + [
+        "the turns of a loop differ in it"
+    ] * bool(of_kind["turn"])
     return dict.fromkeys(sorted(said))

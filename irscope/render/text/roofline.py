@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf, isinf
+from math import inf
 from typing import Any
 
 from irscope.analysis.roofline.model import MEMORY, OperationWork, Roofline, UnitWork, mark
@@ -49,7 +49,7 @@ def floor_line(roofline: Roofline) -> str:
         said = "It computes nothing and moves nothing, as far as it was counted."
     else:
         said = f"Least time: {duration_text(floor[0])}, bound by {' or '.join(by)}."
-        if floor[1] > floor[0]:
+        if floor[0] < floor[1] < inf:
             said += f" With the upper bounds of the counts it would be {duration_text(floor[1])}."
     if roofline.measured_s is not None and roofline.ceilings is not None:
         measured = duration_text(roofline.measured_s)
@@ -183,7 +183,8 @@ def roofline_json(roofline: Roofline) -> dict[str, Any]:
         "part": peaks and {
             "name": peaks.part,
             "title": peaks.name,
-            "clocks_mhz": peaks.clocks_mhz,
+            "matrix_clock_mhz": peaks.clocks_mhz[0],
+            "clock_mhz": peaks.clocks_mhz[1],
             "source": peaks.source,
         },
         "other_parts": roofline.other_parts,
@@ -216,7 +217,7 @@ def roofline_json(roofline: Roofline) -> dict[str, Any]:
                 "flops_per_s": one.rate,
                 "measured_flops_per_s": one.measured_rate,
                 "time_s": _times(one.time_s),
-                "intensity": [None if isinf(side) else side for side in roofline.intensity(one)],
+                "intensity": _times(roofline.intensity(one)),
                 "ridge": roofline.ridge(one),
             }
             for one in roofline.units
@@ -249,12 +250,12 @@ def roofline_json(roofline: Roofline) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _span(span: Span) -> list[int | None]:
-    return [span[0], None if span[1] >= MOST else span[1]]
+def _span(span: Span) -> dict[str, int | None]:
+    return {"least": span[0], "most": None if span[1] >= MOST else span[1]}
 
 
-def _times(times: tuple[float, float] | None) -> list[float | None] | None:
-    return None if times is None else [None if side == inf else side for side in times]
+def _times(times: tuple[float, float] | None) -> dict[str, float | None] | None:
+    return None if times is None else {"least": times[0], "most": None if times[1] == inf else times[1]}
 
 
 def _count_text(value: int) -> str:
@@ -278,8 +279,10 @@ def _duration_span(times: tuple[float, float] | None) -> str:
 
 
 def _intensity_text(sides: tuple[float, float]) -> str:
-    low, high = (f"{side:.3g}" if side != inf else "∞" for side in sides)
-    return low if low == high else f"{low} to {high}"
+    low, high = sides
+    if low == high:
+        return f"{low:.3g}"
+    return f"at least {low:.3g}" if high == inf else f"{low:.3g} to {high:.3g}"
 
 
 def duration_text(seconds: float) -> str:
