@@ -253,7 +253,7 @@ def _roofline(reference: Reference, irscope: Run, tmp_path: Path) -> None:
     assert found["units"][0]["measured_flops_per_s"] == 6e14
     save(attention(without="nk"), path)
     (found,) = check(reference, irscope, "roofline", "roofline", path)
-    assert found["units"][0]["flops"][1] is None
+    assert found["units"][0]["flops"]["most"] is None
     assert any("nk has no value" in note for note in found["notes"])
 
 

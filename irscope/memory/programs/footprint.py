@@ -94,7 +94,7 @@ def footprint_of(
             waiting += parts
             continue
         found.take(run)
-    return found.footprint()
+    return found.footprint(module)
 
 
 def _steps(arguments: Arguments) -> dict[str, int]:
@@ -176,6 +176,7 @@ class _Found:
         self._open: dict[int, dict[str, None]] = {}
         self._sums: dict[tuple[str, bool], _Sum] = {}
         self._notes: dict[str, None] = {}
+        self._is_ended = False
 
     def take(self, run: Run) -> None:
         for visit in run.visits:
@@ -192,6 +193,7 @@ class _Found:
             total.why_not[f"the access of line {line}: {why}"] = None
             total.beyond = total.beyond_sectors = total.requested[1] = MOST
         self._notes.update(dict.fromkeys(run.notes))
+        self._is_ended = self._is_ended or run.is_ended
 
     def _sum(self, argument: str, is_read: bool) -> _Sum:
         return self._sums.setdefault((argument, is_read), _Sum())
@@ -227,7 +229,10 @@ class _Found:
             _lie_anywhere(total, most, size)
             total.why_not[f"the access of line {execution.operation.first_line} is in too many pieces"] = None
 
-    def footprint(self) -> Footprint:
+    def footprint(self, module: MlirModule) -> Footprint:
+        if self._is_ended:
+            # What was not reached may come as often as it likes.
+            self._unbound(module)
         touched = tuple(
             self._touched(argument, is_read, total) for (argument, is_read), total in sorted(self._sums.items())
         )
@@ -236,8 +241,20 @@ class _Found:
             executions, {line: tuple(why) for line, why in self._open.items()}, touched, tuple(self._notes)
         )
 
+    def _unbound(self, module: MlirModule) -> None:
+        for one in module.walk():
+            self._executions.setdefault(one.first_line, [0, 0])[1] = MOST
+        for argument in ("", *self._steps):
+            for is_read in (True, False):
+                total = self._sum(argument, is_read)
+                total.beyond = total.beyond_sectors = total.requested[1] = MOST
+                total.why_not.update(self._notes)
+
     def _touched(self, argument: str, is_read: bool, total: _Sum) -> Touched:
         room, requested = self._room.get(argument, MOST), total.requested
+        step = self._steps.get(argument, 1)
+        # A storage that does not begin with a sector may lie in one more.
+        room_sectors = -(-room // SECTOR_BYTES) + (step < SECTOR_BYTES)
         try:
             surely = Intervals.union(total.surely)
             perhaps = Intervals.union([surely, *total.perhaps]) if total.perhaps else surely
@@ -245,15 +262,14 @@ class _Found:
             none = Intervals.union([])
             surely = perhaps = none
             _lie_anywhere(total, requested[1], 1)
-        step = self._steps.get(argument, 1)
         begins = range(0, SECTOR_BYTES, step) if step < SECTOR_BYTES else (0,)
         fewest = min(surely.units(SECTOR_BYTES, begin) for begin in begins)
         most = max(perhaps.units(SECTOR_BYTES, begin) for begin in begins)
         # What lies nobody knows where may all be new, as far as there is room.
         high = min(perhaps.bytes + total.beyond, max(room, surely.bytes), requested[1])
-        most = min(most + total.beyond_sectors, max(room // SECTOR_BYTES + 2, fewest), MOST)
-        if self._notes:
-            high, most = max(room, high), max(room // SECTOR_BYTES + 2, most)
+        if surely.bytes < high == room < requested[1]:
+            total.why_not["it is taken to stay within its storage"] = None
+        most = min(most + total.beyond_sectors, max(room_sectors, fewest), MOST)
         return Touched(
             argument, is_read, (surely.bytes, high), (fewest, most), (requested[0], requested[1]), tuple(total.why_not)
         )

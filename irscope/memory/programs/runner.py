@@ -72,12 +72,14 @@ class Run:
     unread: tuple[tuple[int, str], ...]
     """(line, why) of accesses whose addresses could not be read."""
     work: int
+    is_ended: bool
+    """Whether it was ended before the kernel's end: nothing bounds what it would have done."""
 
 
 def run_programs(module: MlirModule, arguments: Mapping[Value, Held], vectors: Vectors) -> Run:
     """Run a module's kernel for some programs; never raises for what the module holds."""
     kernel = module.kernel
-    runner = _Runner(module, dict(arguments), vectors)
+    runner, is_ended = _Runner(module, dict(arguments), vectors), False
     with np.errstate(all="ignore"):
         try:
             if kernel is not None and kernel.regions:
@@ -85,9 +87,10 @@ def run_programs(module: MlirModule, arguments: Mapping[Value, Held], vectors: V
                 runner.function(kernel, given, Place())
         except (TooMuch, RecursionError) as end:
             runner.note(str(end))
+            is_ended = True
     return Run(
         vectors, tuple(runner.visits), tuple(runner.touches), tuple(runner.notes), tuple(runner.unread.items()),
-        runner.work,
+        runner.work, is_ended,
     )  # fmt: skip
 
 

@@ -14,6 +14,8 @@ import pytest
 import irscope
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.memory.addresses.arguments import read_arguments
+from irscope.memory.programs import footprint as footprints
+from irscope.memory.programs import runner
 from irscope.memory.programs.footprint import SECTOR_BYTES, Footprint, Touched, footprint_of
 from irscope.model.capture import Capture
 
@@ -73,6 +75,32 @@ def differences(capture: Capture, case: Any) -> Iterator[str]:
         ours = [found[key].distinct_bytes, found[key].sectors, found[key].requested_bytes]
         if ours != [(value, value) for value in hand]:
             yield f"{capture.name}: {key}: {ours} instead of {hand}"
+
+
+def spans(found: Footprint) -> dict[object, tuple[int, int]]:
+    """Every figure of a footprint by its name."""
+    named: dict[object, tuple[int, int]] = dict(found.executions)
+    for one in found.touched:
+        for figure in ("distinct_bytes", "sectors", "requested_bytes"):
+            named[one.argument, one.is_read, figure] = getattr(one, figure)
+    return named
+
+
+@pytest.mark.parametrize("limits", [(1, 150_000), (3, 150_000), (48, 5), (48, 40), (48, 300)], ids=str)
+def test_less_effort_gives_bounds_that_hold(
+    captures: dict[str, Capture], monkeypatch: pytest.MonkeyPatch, limits: tuple[int, int]
+) -> None:
+    runs, work = limits
+    # `far` leaves its storage, which nothing else is taken to do.
+    for name in accessing.CASES.keys() - {"far"}:
+        exact = spans(footprint(captures[name]))
+        with monkeypatch.context() as patch:
+            patch.setattr(footprints, "_MOST_RUNS", runs)
+            patch.setattr(runner._Runner, "most_work", work)
+            bounds = spans(footprint(captures[name]))
+        assert exact.keys() <= bounds.keys(), name
+        for figure, (low, high) in exact.items():
+            assert bounds[figure][0] <= low <= high <= bounds[figure][1], (name, figure)
 
 
 @pytest.mark.parametrize("name", ["rows", "words", "dropped"])
