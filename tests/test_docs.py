@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 import irscope
+from irscope.store.file import save
 from irscope.store.recent import CaptureStore
 from tests import reference
+from tests.analysis.roofline.launched import attention
 from tests.test_borders import MODULES
 
 ROOT = Path(__file__).parents[1]
@@ -83,6 +85,8 @@ def test_every_command_runs(page: Path, tmp_path: Path, monkeypatch: pytest.Monk
     assert run(*record, "--stage", "ttgir", "--loc", "-o", str(tmp_path / "kernel.ttgir")).returncode == 0
     store = CaptureStore()
     (recorded,) = store.paths()
+    launched = tmp_path / "launched.irscope"
+    save(attention(), launched)
     coalesced = run("dump", "last", "--after", "coalesce", "--loc")
     (tmp_path / "coalesced.mlir").write_text(coalesced.stdout)
     for command in commands(page):
@@ -92,6 +96,9 @@ def test_every_command_runs(page: Path, tmp_path: Path, monkeypatch: pytest.Monk
         if "last" in words or "--disable-pass" in words:
             # Each stands for itself: `last` is the matmul, whatever the command before recorded.
             store.mark_last(recorded)
+        if words[0] == "roofline" and "last" in words:
+            # A signature has no launch, and without one there is nothing to count.
+            words[words.index("last")] = str(launched)
         if "%acc" in words:
             words[words.index("%acc")] = "%accumulator_42"
         answer = run(*words)

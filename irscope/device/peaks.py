@@ -18,7 +18,7 @@ from irscope.target import Target
 
 __all__ = ["PEAKS", "Peaks", "Unit", "peaks_of_device", "peaks_of_target"]
 
-UnitKind = Literal["matrix", "vector", "special"]
+_UnitKind = Literal["matrix", "vector", "special"]
 _SPECIAL_PER_CLOCK = 16
 # NVIDIA A100-SXM4-40GB
 _BETWEEN_WORDS = re.compile(r"[^a-z0-9]+")
@@ -30,7 +30,7 @@ class Unit(NamedTuple):
     `special` counts results, the others operations: two for a multiplication with an addition.
     """
 
-    kind: UnitKind
+    kind: _UnitKind
     dtype: str
     """Of the operands: f64, tf32, f32, bf16, f16, f8, f6, f4, i8; `f16 into f16` where the sum is float16 too."""
 
