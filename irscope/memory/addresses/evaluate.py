@@ -7,9 +7,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from irscope.memory.addresses.rules import RULES, attribute
 
 __all__ = ["Evaluation", "Runner", "TooMuch", "evaluate"]
 
+_Side = TypeVar("_Side")
 _DEEPEST = 24
 """Calls and branches within one another."""
 _MOST_TURNS = 256
@@ -50,7 +52,7 @@ class Evaluation:
     is_ended: bool = False
     """Whether it was ended before the kernel's end."""
     work: int = 0
-    """How many operations it evaluated."""
+    """How many operations it evaluated, an access as four."""
     unread: tuple[tuple[int, str], ...] = ()
     """(line, why) of accesses that were reached, but whose addresses could not be read."""
 
@@ -88,8 +90,8 @@ def evaluate(module: MlirModule, arguments: Mapping[Value, Held], programs: Prog
 class Runner:
     """Runs a kernel for some programs; what is unknown of them is held as such."""
 
-    most_work = 60_000
-    """Operations of one evaluation; a thousand elements count as one more."""
+    most_work = 20_000
+    """Operations of one evaluation, an access as four; a thousand elements count as one more."""
 
     def __init__(self, module: MlirModule, held: dict[Value, Held], programs: Programs) -> None:
         self.executions: list[Execution] = []
@@ -134,6 +136,11 @@ class Runner:
         """Within it runs what is done where a condition, whose value differs or is unknown, holds or does not."""
         return nullcontext()
 
+    def _sides(self, condition: Number, sides: Iterable[_Side]) -> Iterator[_Side]:
+        for side, holds in zip(sides, (True, False), strict=False):
+            with self.where(condition, holds):
+                yield side
+
     # Blocks
 
     def function(self, function: Operation, given: Sequence[Held], place: Place) -> list[Held]:
@@ -152,7 +159,7 @@ class Runner:
                 return self._ended(end)
             targets = [blocks[label] for label in end.successors if label in blocks]
             values = list(end.operands)
-            condition = self.number(values.pop(0)) if end.name == "cf.cond_br" else None
+            condition = self._decision(values.pop(0)) if end.name == "cf.cond_br" and values else None
             for target in targets:
                 self._give(target.arguments, [self.value(values.pop(0)) for _ in target.arguments if values])
             if not targets:
@@ -161,11 +168,14 @@ class Runner:
                 block = targets[-1 if condition is not None and not condition.value else 0]
                 continue
             perhaps = self._perhaps(place, condition.sources)
-            found: list[list[Held]] = []
-            for target, side in zip(targets, (True, False), strict=False):
-                with self.where(condition, side):
-                    found.append(self._from(target, blocks, perhaps))
+            found = [self._from(target, blocks, perhaps) for target in self._sides(condition, targets)]
             return [Opaque(kind_of_held(one), next(iter(condition.sources), LOST), self.fresh()) for one in found[0]]
+
+    def _decision(self, value: Value) -> Number:
+        try:
+            return self.number(value)
+        except ValueError:
+            return made_number(Opaque(Kind((), "i1"), LOST, self.fresh()))
 
     def _block(self, block: Block, place: Place) -> Operation | None:
         """Run the operations of a block; returns its last one."""
@@ -229,7 +239,7 @@ class Runner:
         except (ValueError, IndexError, KeyError, TypeError, AttributeError) as error:
             self.unread[operation.first_line] = str(error)
             return
-        self.work += found.addresses.known.size >> 8
+        self.work += 3 + (found.addresses.known.size >> 8)
         self.executions.append(
             Execution(
                 operation, found.addresses, found.mask, found.element_bits, place.times, place.share, place.sources,
@@ -255,10 +265,7 @@ class Runner:
             self._give(operation.results, self._region(taken, place))
             return
         perhaps = self._perhaps(place, condition.sources)
-        found: list[list[Held]] = []
-        for region, side in zip(regions, (True, False), strict=False):
-            with self.where(condition, side):
-                found.append(self._region(region, perhaps))
+        found = [self._region(region, perhaps) for region in self._sides(condition, regions)]
         self._lose(operation, next(iter(condition.sources), LOST))
         for number, result in enumerate(operation.results):
             sides = [side[number] for side in found if number < len(side)]

@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.memory.addresses.accesses import Execution
@@ -26,6 +25,7 @@ from irscope.memory.addresses.kinds import Kind, kinds_of_results
 from irscope.memory.addresses.loops import grew, grown, growth_of
 from irscope.memory.addresses.numbers import FAR, Integers, Number, Source, add, atom, constant, merged, multiply
 from irscope.memory.addresses.rules import RULES
+from irscope.memory.programs.turns import Loop, bounds_of_turns, difference, merged_values
 from irscope.memory.programs.vectors import Vectors
 from irscope.memory.programs.weights import ENDLESS, Weight
 
@@ -95,7 +95,7 @@ def run_programs(module: MlirModule, arguments: Mapping[Value, Held], vectors: V
 
 
 class _Runner(Runner):
-    most_work = 150_000
+    most_work = 100_000
 
     def __init__(self, module: MlirModule, held: dict[Value, Held], vectors: Vectors) -> None:
         super().__init__(module, held, Programs(grid=vectors.grid))
@@ -139,6 +139,7 @@ class _Runner(Runner):
         if len(operands) < len(parts):
             return
         kind = Kind((self.vectors.count,), kinds_of_results(operation)[0].element)
+        self.work += self.vectors.count >> 13
         found = RULES[operation.name](operation, operands, kind)
         if found.tokens is None:
             self._held[result] = self._tightened(held, np.broadcast_to(found.known, kind.shape))
@@ -202,10 +203,10 @@ class _Runner(Runner):
         self._lose(operation)
         bounds = [self.number(value) for value in operation.operands[:3]]
         first = [self.value(value) for value in operation.operands[3:]]
-        loop = _Loop(operation, place, bounds[0], bounds[2], first, Source("turn", f"turn {self.fresh()}"))
+        loop = Loop(operation, place, bounds[0], bounds[2], first, Source("turn", f"turn {self.fresh()}"))
         turns = self._turns(*bounds)
         if turns is None:
-            low, high = _bounds_of_turns(*bounds)
+            low, high = bounds_of_turns(*bounds)
             with self._weighted(self.weight.often(low, high).perhaps(merged(bounds)) if not low.any() else
                                 self._unsure(low, high, merged(bounds))):  # fmt: skip
                 self._at_once(loop, None)
@@ -225,7 +226,7 @@ class _Runner(Runner):
             return None
         return np.maximum(-((first - last) // by), 0)
 
-    def _counted(self, loop: _Loop, turns: Integers) -> list[Held]:
+    def _counted(self, loop: Loop, turns: Integers) -> list[Held]:
         """Run a loop whose turns are known in each program; returns what it gives."""
         reached = turns[np.broadcast_to(self.weight.high > 0, turns.shape)]
         if not reached.size or not reached.max():
@@ -248,9 +249,9 @@ class _Runner(Runner):
             runs = turns > turn
             with self._weighted(self.weight.where(runs)):
                 handed = self._turn(loop, constant(turn, 64), carried)
-            after = [_merged(runs, self._scalar(new), old) for new, old in zip(handed, after, strict=True)]
+            after = [merged_values(runs, self._scalar(new), old) for new, old in zip(handed, after, strict=True)]
             if turn == head:
-                growths = [_difference(*both) for both in zip(carried, handed, strict=True)]
+                growths = [difference(*both) for both in zip(carried, handed, strict=True)]
             growths = [
                 growth if growth is not None and grew(old, new, growth) else None
                 for growth, old, new in zip(growths, carried, handed, strict=True)
@@ -272,14 +273,14 @@ class _Runner(Runner):
     def _scalar(self, value: Held) -> Integers | None:
         return self.vectors.values(value) if isinstance(value, Number) and not value.shape else None
 
-    def _turn(self, loop: _Loop, index: Number, carried: Sequence[Held]) -> list[Held]:
+    def _turn(self, loop: Loop, index: Number, carried: Sequence[Held]) -> list[Held]:
         induction = add(loop.start, multiply(replace(index, bits=loop.start.bits), loop.step))
         if (values := self.vectors.values(induction)) is not None:
             induction = self._tightened(induction, np.broadcast_to(values, (self.vectors.count,)))
         after = self.body(loop.operation, [induction, *carried], loop.place)
         return after if len(after) == len(carried) else loop.lost(self)
 
-    def _head(self, loop: _Loop, turns: int) -> list[Held] | None:
+    def _head(self, loop: Loop, turns: int) -> list[Held] | None:
         """Run the first turns at once; returns what is carried on, or None if they do not touch memory alike."""
         visits, touches = len(self.visits), len(self.touches)
         weight = self.weight.often(*[np.array([turns])] * 2)
@@ -299,7 +300,7 @@ class _Runner(Runner):
             return True
         return source in addresses.sources and self.vectors.split(addresses) is None
 
-    def _at_once(self, loop: _Loop, turns: int | None) -> list[Number | None]:
+    def _at_once(self, loop: Loop, turns: int | None) -> list[Number | None]:
         """Run one turn with an unknown number for all; returns by what the carried values grow."""
         visits, touches, outer = len(self.visits), len(self.touches), self.turns
         second = self._turn(loop, constant(0, 64), loop.first)
@@ -321,7 +322,7 @@ class _Runner(Runner):
                 return growths
             growths = kept
 
-    def _carried(self, loop: _Loop, growths: Sequence[Number | None], index: Number) -> list[Held]:
+    def _carried(self, loop: Loop, growths: Sequence[Number | None], index: Number) -> list[Held]:
         return [
             grown(value, growth, index) if growth is not None and isinstance(value, Number) else lost
             for value, growth, lost in zip(loop.first, growths, loop.lost(self), strict=True)
@@ -342,7 +343,7 @@ class _Runner(Runner):
             holds = self.vectors.values(condition) if isinstance(condition, Number) else None
             if holds is None:
                 break
-            given = [_merged(runs, self._scalar(new), old) for new, old in zip(handed, given, strict=True)]
+            given = [merged_values(runs, self._scalar(new), old) for new, old in zip(handed, given, strict=True)]
             runs = runs & (holds != 0)
             if not (runs & (weight.high > 0)).any():
                 for result, values, held in zip(operation.results, given, handed, strict=True):
@@ -361,40 +362,3 @@ class _Runner(Runner):
             _, *last = self._ended(self._block(before, place)) or [Opaque(Kind((), ""), LOST, 0)]
             self._give(after.arguments, last)
             self._block(after, place)
-
-
-@dataclass(frozen=True, slots=True)
-class _Loop:
-    """An `scf.for`, and what it begins with."""
-
-    operation: Operation
-    place: Place
-    start: Number
-    step: Number
-    first: list[Held]
-    source: Source
-    """Of the number of the turn."""
-
-    def lost(self, runner: Runner) -> list[Held]:
-        """Nothing known for each carried value."""
-        return [Opaque(kind_of_held(value), self.source, runner.fresh()) for value in self.first]
-
-
-def _bounds_of_turns(start: Number, stop: Number, step: Number) -> tuple[Integers, Integers]:
-    """The fewest and the most turns of a loop in any program."""
-    way = add(replace(stop, bits=64), replace(start, bits=64), -1)
-    by = step.value
-    if by is None or by <= 0:
-        return np.zeros(1, np.int64), np.array([ENDLESS])
-    low, high = (max(0, min(-(-bound // by), ENDLESS)) for bound in way.bounds)
-    return np.array([low]), np.array([high])
-
-
-def _difference(old: Held, new: Held) -> Number | None:
-    if not isinstance(old, Number) or not isinstance(new, Number) or old.shape != new.shape or old.bits == 1:
-        return None
-    return replace(add(new, old, -1), argument="") if old.bits == new.bits else None
-
-
-def _merged(runs: NDArray[np.bool_], new: Integers | None, old: Integers | None) -> Integers | None:
-    return None if new is None or old is None else np.where(runs, new, old)
