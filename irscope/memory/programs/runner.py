@@ -303,24 +303,30 @@ class _Runner(Runner):
     def _at_once(self, loop: Loop, turns: int | None) -> list[Number | None]:
         """Run one turn with an unknown number for all; returns by what the carried values grow."""
         visits, touches, outer = len(self.visits), len(self.touches), self.turns
-        second = self._turn(loop, constant(0, 64), loop.first)
-        third = self._turn(loop, constant(1, 64), second)
-        growths = [growth_of(*values) for values in zip(loop.first, second, third, strict=True)]
-        index = atom(loop.source, 64, low=0, high=FAR if turns is None else turns - 1)
-        if turns is not None:
-            self.turns = (*outer, (index.terms[0][0], turns))
-        while True:
+        try:
+            second = self._turn(loop, constant(0, 64), loop.first)
+            third = self._turn(loop, constant(1, 64), second)
+            growths = [growth_of(*values) for values in zip(loop.first, second, third, strict=True)]
+            index = atom(loop.source, 64, low=0, high=FAR if turns is None else turns - 1)
+            if turns is not None:
+                self.turns = (*outer, (index.terms[0][0], turns))
+            while True:
+                del self.visits[visits:], self.touches[touches:]
+                before = self._carried(loop, growths, index)
+                after = self._turn(loop, index, before)
+                kept = [
+                    growth if growth is not None and grew(old, new, growth) else None
+                    for growth, old, new in zip(growths, before, after, strict=True)
+                ]
+                if [growth is None for growth in kept] == [growth is None for growth in growths]:
+                    return growths
+                growths = kept
+        except (TooMuch, RecursionError):
+            # What was tried is not what is done.
             del self.visits[visits:], self.touches[touches:]
-            before = self._carried(loop, growths, index)
-            after = self._turn(loop, index, before)
-            kept = [
-                growth if growth is not None and grew(old, new, growth) else None
-                for growth, old, new in zip(growths, before, after, strict=True)
-            ]
-            if [growth is None for growth in kept] == [growth is None for growth in growths]:
-                self.turns = outer
-                return growths
-            growths = kept
+            raise
+        finally:
+            self.turns = outer
 
     def _carried(self, loop: Loop, growths: Sequence[Number | None], index: Number) -> list[Held]:
         return [
