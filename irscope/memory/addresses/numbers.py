@@ -225,8 +225,8 @@ def multiply(one: Number, other: Number) -> Number:
         low, high = low + min(ends), high + max(ends)
     terms: tuple[tuple[int, int], ...] = ()
     for part, factor in ((one, other), (other, one)):
-        if factor.value is not None:
-            terms = tuple((token, times * factor.value) for token, times in part.terms)
+        if part.terms and factor.tokens is None and (factor.known == (by := factor.known.flat[0])).all():
+            terms = tuple((token, times * int(by)) for token, times in part.terms)
     return _settled(
         Number(known, shape, one.bits, _ranked(tokens, len(shape)), step, max(low, -FAR), min(high, FAR),
                merged((one, other)), terms=terms)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.memory.access import MOST, Span
-from irscope.memory.addresses.accesses import ACCESSES
+from irscope.memory.addresses.accesses import ACCESSES, Execution
 from irscope.memory.addresses.arguments import Arguments
 from irscope.memory.addresses.descriptors import Descriptor
 from irscope.memory.addresses.numbers import Integers, Number, Source
@@ -37,6 +37,7 @@ AMD's L2 sends to memory ("MI300 and MI200 Series performance counters", ROCm do
 MOST_PROGRAMS = 1 << 22
 _AT_ONCE = 1 << 20
 """Programs of one run."""
+_MOST_PREDICATES = 4
 _MOST_RUNS, _MOST_WORK = 48, 200_000
 
 _READS = ("load", "copy")
@@ -143,15 +144,24 @@ def _place(run: Run, touch: Touch) -> _Place | None:
     return _Place(addresses.argument, shifts, turns) if list(rest.values()) == [1] else None
 
 
-def _active(run: Run, touch: Touch) -> tuple[NDArray[np.bool_], Weight] | None:
-    """Which elements are accessed, and how often; None if the mask is not known."""
+def _active(run: Run, touch: Touch) -> list[tuple[NDArray[np.bool_], Weight]] | None:
+    """Which elements are accessed, in parts, and how often each is; None if the mask is not known."""
     addresses, mask = touch.execution.addresses, touch.execution.mask
     if mask is None:
-        return np.ones(addresses.shape, np.bool_), touch.weight
-    if mask.tokens is None:
-        return np.broadcast_to(mask.known != 0, addresses.shape), touch.weight
-    holds = run.vectors.values(mask)
-    return None if holds is None else (np.ones(addresses.shape, np.bool_), touch.weight.where(holds != 0))
+        return [(np.ones(addresses.shape, np.bool_), touch.weight)]
+    known, tokens = np.broadcast_to(mask.known, addresses.shape), mask.tokens
+    if tokens is None:
+        return [(known != 0, touch.weight)]
+    # Such as a predicate of the whole access, and beside it what is out of bounds in every program.
+    tokens = np.broadcast_to(tokens, addresses.shape)
+    parts = [((known != 0) & (tokens == 0), touch.weight)]
+    for token in np.unique(tokens[tokens != 0])[: _MOST_PREDICATES + 1]:
+        values = run.vectors.of_token(int(token))
+        if values is None or len(parts) > _MOST_PREDICATES:
+            return None
+        for value in np.unique(known[tokens == token]):
+            parts.append(((tokens == token) & (known == value), touch.weight.where(values + value != 0)))
+    return parts
 
 
 @dataclass(slots=True)
@@ -200,13 +210,19 @@ class _Found:
 
     def _touch(self, run: Run, touch: Touch, is_read: bool) -> None:
         execution = touch.execution
-        size = max(execution.element_bits // 8, 1)
         place, active = _place(run, touch), _active(run, touch)
-        surely, perhaps = _bounds_of_mask(execution.mask, execution.addresses)
-        weight = touch.weight
-        if active is not None:
-            (surely, weight), perhaps = active, active[0]
         total = self._sum(execution.addresses.argument, is_read)
+        for elements, weight in active or ():
+            self._part(total, execution, place, elements, elements, weight)
+        if active is None:
+            surely, perhaps = _bounds_of_mask(execution.mask, execution.addresses)
+            self._part(total, execution, place, surely, perhaps, touch.weight)
+
+    def _part(
+        self, total: _Sum, execution: Execution, place: _Place | None, surely: NDArray[np.bool_],
+        perhaps: NDArray[np.bool_], weight: Weight,
+    ) -> None:  # fmt: skip
+        size = max(execution.element_bits // 8, 1)
         low, high = weight.span
         most = min(high * int(perhaps.sum()) * size, MOST)
         total.requested[0] += low * int(surely.sum()) * size

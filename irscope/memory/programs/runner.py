@@ -11,7 +11,7 @@ the turn; the others one after another.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -285,28 +285,36 @@ class _Runner(Runner):
         visits, touches = len(self.visits), len(self.touches)
         weight = self.weight.often(*[np.array([turns])] * 2)
         with self._weighted(weight):
-            growths = self._at_once(loop, turns)
-        if any(self._depends(touch, loop.source) for touch in self.touches[touches:]) or any(
+            growths, unknown = self._at_once(loop, turns)
+        if any(self._depends(touch, loop.source, unknown) for touch in self.touches[touches:]) or any(
             loop.source in visit.weight.sources for visit in self.visits[visits:]
         ):
             del self.visits[visits:], self.touches[touches:]
             return None
         return self._carried(loop, growths, constant(turns, 64))
 
-    def _depends(self, touch: Touch, source: Source) -> bool:
+    def _depends(self, touch: Touch, source: Source, unknown: Set[int]) -> bool:
         """Whether turns differ in more than the place at which an access begins."""
         addresses, mask = touch.execution.addresses, touch.execution.mask
         if mask is not None and source in mask.sources:
             return True
-        return source in addresses.sources and self.vectors.split(addresses) is None
+        if source not in addresses.sources or self.vectors.split(addresses) is not None:
+            return False
+        # Where one turn by itself does not tell either, turns one by one would not.
+        return touch.execution.operation.first_line not in unknown
 
-    def _at_once(self, loop: Loop, turns: int | None) -> list[Number | None]:
-        """Run one turn with an unknown number for all; returns by what the carried values grow."""
+    def _at_once(self, loop: Loop, turns: int | None) -> tuple[list[Number | None], Set[int]]:
+        """Run one turn with an unknown number for all.
+
+        Returns by what the carried values grow, and the lines whose places are not known in one turn by itself.
+        """
         visits, touches, outer = len(self.visits), len(self.touches), self.turns
         try:
             second = self._turn(loop, constant(0, 64), loop.first)
             third = self._turn(loop, constant(1, 64), second)
             growths = [growth_of(*values) for values in zip(loop.first, second, third, strict=True)]
+            tried = [touch.execution for touch in self.touches[touches:]]
+            unknown = {one.operation.first_line for one in tried if self.vectors.split(one.addresses) is None}
             index = atom(loop.source, 64, low=0, high=FAR if turns is None else turns - 1)
             if turns is not None:
                 self.turns = (*outer, (index.terms[0][0], turns))
@@ -319,7 +327,7 @@ class _Runner(Runner):
                     for growth, old, new in zip(growths, before, after, strict=True)
                 ]
                 if [growth is None for growth in kept] == [growth is None for growth in growths]:
-                    return growths
+                    return growths, unknown
                 growths = kept
         except (TooMuch, RecursionError):
             # What was tried is not what is done.

@@ -45,6 +45,10 @@ class Vectors:
             frozenset({Source("program", str(token))}), terms=((token, 1),),
         )  # fmt: skip
 
+    def of_token(self, token: int) -> Integers | None:
+        """The values of an atom; None if it is none that differs between the programs alone."""
+        return self._of.get(token)
+
     def of_source(self, source: Source) -> Integers | None:
         """The values, less the least, of the scalar that something depends on; None if it is no such scalar."""
         return self._of.get(int(source.text)) if source.kind == "program" and source.text.isdigit() else None
