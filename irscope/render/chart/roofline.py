@@ -76,7 +76,7 @@ def _axes(roofline: Roofline, drawn: list[UnitWork], bandwidth: float) -> _Axes:
     rates = [one.rate for one in drawn if one.rate] + [_reached(roofline, one) for one in drawn]
     x = floor(min(map(log10, ridges + points)) - 0.3), ceil(max(map(log10, ridges + points)) + 0.6)
     least = min([rate for rate in rates if rate > 0])
-    return _Axes(x, (floor(log10(least) - 0.3), ceil(max(log10(rate) for rate in rates) + 0.1)))
+    return _Axes(x, (floor(log10(least) - 0.3), ceil(log10(max(rates)) + 0.1)))
 
 
 def _reached(roofline: Roofline, one: UnitWork) -> float:
