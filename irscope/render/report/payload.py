@@ -11,6 +11,7 @@ from irscope.render.report.facts import facts_of
 from irscope.render.report.findings import costs_of_layouts
 from irscope.render.report.layouts import packed_layouts
 from irscope.render.report.locations import stage_locations
+from irscope.render.report.memory import packed_memory
 from irscope.render.report.texts import Blobs, TextTable
 
 _PAYLOAD_VERSION = 1
@@ -54,6 +55,7 @@ class Payload:
         row["passes"] = blobs.add(row["passes"])
         row["locations"] = blobs.add(stage_locations(capture))
         row["layouts"] = blobs.add(packed_layouts(capture, costs))
+        row["memory"] = blobs.add(packed_memory(capture, costs))
         return row
 
     def _passes(self, capture: Capture, group: str, row: dict[str, Any], number: int, blobs: Blobs, base: int) -> None:
