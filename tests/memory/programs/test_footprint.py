@@ -79,7 +79,7 @@ def differences(capture: Capture, case: Any) -> Iterator[str]:
 
 def spans(found: Footprint) -> dict[object, tuple[int, int]]:
     """Every figure of a footprint by its name."""
-    named: dict[object, tuple[int, int]] = dict(found.executions)
+    named: dict[object, tuple[int, int]] = {**found.executions}
     for one in found.touched:
         for figure in ("distinct_bytes", "sectors", "requested_bytes"):
             named[one.argument, one.is_read, figure] = getattr(one, figure)
