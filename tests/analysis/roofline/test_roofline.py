@@ -34,7 +34,7 @@ OTHERWISE = {
 
 @pytest.fixture(scope="module", params=["cuda:90", "cuda:100", "hip:gfx942"])
 def every_capture(request: pytest.FixtureRequest) -> dict[str, Capture]:
-    return {one.name: one for one in irscope.record_all(Path(computing.__file__), target=request.param)}
+    return {one.name: one for one in irscope.record_all(Path(str(computing.__file__)), target=request.param)}
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ STORAGE_BYTES = 512
 
 @pytest.fixture(scope="module")
 def captures() -> dict[str, Capture]:
-    return {one.name: one for one in irscope.record_all(Path(accessing.__file__), target="cuda:90")}
+    return {one.name: one for one in irscope.record_all(Path(str(accessing.__file__)), target="cuda:90")}
 
 
 def footprint(capture: Capture) -> Footprint:

@@ -48,7 +48,11 @@ export interface Capture {
   kernelSource?: number;
   locations: Place;
   layouts: Place;
+<<<<<<< HEAD
   memory: Place;
+=======
+  lives: Place;
+>>>>>>> why-life
 }
 
 /** A capture as the index has it. */
