@@ -34,11 +34,8 @@ from irscope.store.file import load, save
 from irscope.store.recent import CaptureStore
 from irscope.store.shelf import StoredCaptures
 from tests.analysis.recorded import stored
-<<<<<<< HEAD
 from tests.analysis.roofline.launched import attention
-=======
 from tests.analysis.trails import eventful
->>>>>>> main
 from tests.cli.json_reference import Reference, read_reference
 from tests.cli.product import KERNELS, ROOT, Run
 from tests.ir.logs.test_cache import variant
