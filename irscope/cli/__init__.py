@@ -52,7 +52,7 @@ _PANELS = {
     "Compare": "diff report",
     "On the GPU": "run bench",
     "Effect of passes": "ablate bisect",
-    "Inspect": "layout graph source",
+    "Inspect": "layout roofline graph source",
 }
 _SUMMARIES = {
     "dump": "Record any Triton kernel on any machine, and show any stage of its compilation.",
@@ -68,6 +68,8 @@ _SUMMARIES = {
     "ablate": "Switch each pass off in turn and tabulate the effect: what fails, what differs, and the resources used.",
     "bisect": "Find the pass that a result depends on: the one whose absence, or presence, flips a check.",
     "layout": "Show which thread holds which element, where it lies in shared memory, and what that costs.",
+    "roofline": "Count what a launch computes and the bytes that it must move, and the least time that its target's "
+    "peaks allow.",
     "graph": "Draw the dataflow of a kernel: layouts are colours; memory, dots and layout conversions stand out.",
     "source": "Show the kernel's Python with, for each line, its operations at every stage, instructions and live "
     "registers.",

@@ -22,16 +22,19 @@ from irscope.cli.output.destination import JSON_VERSION
 from irscope.device.measurement import Agreement, Ratio, Timing
 from irscope.model.assumption import Assumption, Decision
 from irscope.model.capture import Artifact, Autotuning, Capture, Environment, PassSnapshot, Resources
+from irscope.model.ceilings import Ceilings
 from irscope.model.failure import Failure
 from irscope.record.gpu import script as gpu_script
 from irscope.record.gpu import session as gpu_session
 from irscope.record.layouts import questions as layout_questions
 from irscope.record.layouts import verify as layout_check
 from irscope.record.process.requests import RecordRequest
+from irscope.store.ceilings import save_ceilings
 from irscope.store.file import load, save
 from irscope.store.recent import CaptureStore
 from irscope.store.shelf import StoredCaptures
 from tests.analysis.recorded import stored
+from tests.analysis.roofline.launched import attention
 from tests.analysis.trails import eventful
 from tests.cli.json_reference import Reference, read_reference
 from tests.cli.product import KERNELS, ROOT, Run
@@ -236,7 +239,7 @@ def _graphs_and_source(reference: Reference, irscope: Run, tmp_path: Path) -> No
 def _doctor(reference: Reference, irscope: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("irscope.cli.doctor.look", partial(_findings, "ok"))
     check(reference, irscope, "doctor", "doctor")
-    monkeypatch.setattr("irscope.cli.doctor.try_gpus", partial(_findings, "missing"))
+    monkeypatch.setattr("irscope.cli.doctor.try_gpus", lambda interpreter: (_findings("missing", interpreter), []))
     check(reference, irscope, "doctor --gpu", "doctor", "--gpu", code=1)
 
 
@@ -244,6 +247,21 @@ def _findings(state: str, interpreter: str) -> list[Any]:
     from irscope.cli.doctor import Finding
 
     return [Finding("GPU", state, interpreter, "a remedy")]
+
+
+def _roofline(reference: Reference, irscope: Run, tmp_path: Path) -> None:
+    path = tmp_path / "launched.irscope"
+    save(attention(), path)
+    (found,) = check(reference, irscope, "roofline", "roofline", path)
+    assert found["measured"] is None
+    save_ceilings([Ceilings("NVIDIA H100 PCIe", "cuda:90", 1.8e12, (("float16", 6e14),), "2026-01-01")])
+    (found,) = check(reference, irscope, "roofline", "roofline", path)
+    assert found["part"]["name"] == "h100-pcie"
+    assert found["units"][0]["measured_flops_per_s"] == 6e14
+    save(attention(without="nk"), path)
+    (found,) = check(reference, irscope, "roofline", "roofline", path)
+    assert found["units"][0]["flops"]["most"] is None
+    assert any("nk has no value" in note for note in found["notes"])
 
 
 def _on_a_gpu(reference: Reference, irscope: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,6 +327,7 @@ def test_what_is_printed_without_triton(
     _graphs_and_source(reference, irscope, tmp_path)
     _on_a_gpu(reference, irscope, tmp_path, monkeypatch)
     _doctor(reference, irscope, monkeypatch)
+    _roofline(reference, irscope, tmp_path)
     commands = [names for names in reference.commands if names not in ("`ablate`", "`bisect`")]
     assert unseen(reference, *commands) == OF_A_RECORDING
 
