@@ -11,9 +11,11 @@ from irscope.analysis.passes.effects import PassEffect, pass_effects
 from irscope.cli import app, options
 from irscope.cli.output.destination import Destination, under_titles, with_destination
 from irscope.cli.subject.captures import captures_with_passes, tell_failures
+from irscope.cli.subject.compiler_log import with_log
 from irscope.cli.subject.recording import recorded
 from irscope.errors import PlanError
 from irscope.model.capture import Capture
+from irscope.model.compiler_log import CompilerLog, PassLog
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassRule
 from irscope.render.text.figures import milliseconds
@@ -36,6 +38,10 @@ def passes(
         str | None,
         typer.Option("--match", metavar="TEXT", help="Only passes whose name or MLIR argument contains this."),
     ] = None,
+    log: Annotated[
+        bool,
+        typer.Option("--log", help="Show what the compiler says of its reasons; it compiles again to say so."),
+    ] = False,
     *,
     to: Destination,
     asked: RecordingOptions,
@@ -45,13 +51,31 @@ def passes(
     With --target and no file: the pipeline of that target, from compiling a small kernel that irscope brings.
     """
     captures = captures_with_passes(subject, replace(asked, disassemble=False))
+    for file in captures.files if log else ():
+        file.put(with_log(file.load()), None)
 
     def effects(capture: Capture) -> list[PassEffect]:
         return _chosen_effects(capture, changed, stage, match)
 
+    def text(capture: Capture, width: int | None, color: bool) -> str:
+        if not log:
+            return _text(capture, effects(capture), width, color)
+        from irscope.render.text.compiler_log import log_text
+
+        return log_text(capture, _logs(capture, effects(capture), stage, match), width=width, color=color)
+
+    def as_json(capture: Capture) -> dict[str, Any]:
+        data = _json(capture, effects(capture))
+        if log and capture.log is not None:
+            from irscope.render.text.compiler_log import log_json
+
+            data["log"] = log_json(capture, _logs(capture, effects(capture), stage, match))
+            data["log_differs"] = list(capture.log.differing)
+        return data
+
     to.emit(
-        lambda: [_json(capture, effects(capture)) for capture in captures],
-        lambda width, color: under_titles(captures, lambda one: _text(one, effects(one), width, color)),
+        lambda: list(map(as_json, captures)),
+        lambda width, color: under_titles(captures, lambda one: text(one, width, color)),
     )
     return tell_failures(captures)
 
@@ -73,6 +97,19 @@ def _chosen_effects(capture: Capture, changed: bool, stages: list[str] | None, m
             or any(_folded(match) in _folded(name) for name in (effect.snapshot.name, effect.snapshot.argument))
         )
     ]
+
+
+def _logs(
+    capture: Capture, effects: list[PassEffect], stages: list[str] | None, match: str | None
+) -> tuple[PassLog, ...]:
+    """The logs of the chosen passes, and of whole stages unless passes were chosen by name."""
+    chosen = {(effect.snapshot.stage, effect.snapshot.index) for effect in effects if effect.snapshot.group == "mlir"}
+    return tuple(
+        item
+        for item in (capture.log or CompilerLog()).passes
+        if (item.stage, item.index) in chosen
+        or (item.index is None and not match and (not stages or item.stage in stages))
+    )
 
 
 def _folded(name: str) -> str:

@@ -31,4 +31,7 @@ class CompilerLog:
     passes: tuple[PassLog, ...] = ()
     """Those that printed something, in the order they ran; a stage's own output stands after that of its passes."""
     differing: tuple[str, ...] = ()
-    """The stages that the second compile made otherwise than the first: the log may not be that of the capture there."""
+    """The stages that the second compile made otherwise than the first, for which the log may not hold.
+
+    Of one and the same PTX, ptxas may make another cubin the next time.
+    """

@@ -51,7 +51,9 @@ def _operations_of(capture: Capture, again: Capture, stage: str) -> OperationLin
     binary, kind = STAGES_OF_OPERATIONS[stage], stage_named(stage).kind
     lines, numbers = clean(capture.text(stage), kind, frozenset({"locations"}))
     other_lines, other_numbers = clean(again.text(stage), kind, frozenset({"locations"}))
-    if lines != other_lines or (binary in capture.stages and loaded_sections(capture, binary) != loaded_sections(again, binary)):
+    if lines != other_lines or (
+        binary in capture.stages and loaded_sections(capture, binary) != loaded_sections(again, binary)
+    ):
         made = binary if lines == other_lines else stage
         return OperationLines(stage, reason=f"the TTGIR was compiled again for that, and gave another {made}")
     ptx = again.text("ptx") if stage == "sass" else None

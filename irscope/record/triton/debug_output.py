@@ -1,8 +1,8 @@
 """Lets the compiler print its reasons: Triton's debug output, MLIR's remarks, LLVM's missed and analysis remarks.
 
 Triton's wheels are built with LLVM's debug output in. `TRITON_LLVM_DEBUG_ONLY` takes the names of its parts, the
-`DEBUG_TYPE` of each source file, which no library lists: those here print something on some target in a release that was
-tried. All names at once would print a gigabyte of a matmul, most of it MLIR's and LLVM's own.
+`DEBUG_TYPE` of each source file, which no library lists: those here are of passes that decide something. All names at
+once would print a gigabyte of a matmul, most of it MLIR's and LLVM's own.
 """
 
 from __future__ import annotations

@@ -22,6 +22,8 @@ __all__ = [
 
 # %x_30 = tt.load %a_23, %x_29, %cst : tensor<…>    "tt.addptr"(%a, %b) : …    tt.store %31, %25#2 : tensor<…>
 _OPERATION = re.compile(r'\s*(?:(?P<value>%[\w.$-]+)(?::\d+)?(?:, %[^=]{0,400})? = )?"?(?P<name>[a-z_]\w*(?:\.\w+)+)')
+# Thread|Width
+_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,11 @@ class Decision:
     """None if it is about no single operation; with a location alone if the log names the place only."""
 
     @property
+    def kind(self) -> str:
+        """Its class as JSON names it: `thread-width`."""
+        return _CAPITAL.sub("-", type(self).__name__).lower()
+
+    @property
     def chain(self) -> Chain:
         """Where it is about."""
         return self.operation.chain if self.operation is not None else ()
@@ -82,15 +89,15 @@ class ThreadWidth(Decision):
     """The dimensions, the one that threads take elements along first."""
     element_bytes: int
     own: int
-    """Elements a thread, of this access alone."""
+    """How many elements one thread may take at once, by this access alone."""
     others: tuple[int, ...]
-    """Elements a thread of the accesses of the same shape and order that its slice holds."""
+    """The same of each access of the same shape and order that depends on it, or that it depends on."""
     chosen: int
-    """Elements a thread that its layout has."""
+    """How many elements in a row its layout gives a thread."""
 
     @property
     def limit(self) -> str:
-        """What limits `own`: `contiguity`, `divisibility`, `both`, or nothing, at 16 bytes."""
+        """What limits `own` below 16 bytes: `contiguity`, `divisibility`, `both`, `tile` (its size), or nothing."""
         dimension = self.order[0]
         if dimension >= min(len(self.contiguity), len(self.divisibility)) or self.own * self.element_bytes >= 16:
             return ""
@@ -103,13 +110,10 @@ class ThreadWidth(Decision):
     @property
     def said(self) -> str:
         """As a sentence."""
-        of_others = " for the accesses with it" if self.chosen > self.own else ""
-        limit = f", limited by {self.limit}" if self.limit and not of_others else ""
+        limit = f", limited by {self.limit}" if self.limit else ""
         info = f"contiguity {_list(self.contiguity)}, divisibility {_list(self.divisibility)}"
-        return (
-            f"{self.chosen} × {self.element_bytes} bytes a thread along dimension {self.order[0]}{of_others}{limit} "
-            f"({info}{f'; alone {self.own}' if of_others else ''})"
-        )
+        more = f"; its layout has {self.chosen}, for other accesses" if self.chosen > self.own else ""
+        return f"{self.own} × {self.element_bytes} bytes at once along dimension {self.order[0]}{limit} ({info}){more}"
 
 
 @dataclass(frozen=True, slots=True)

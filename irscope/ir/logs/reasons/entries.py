@@ -66,14 +66,13 @@ def read_entries(text: str) -> tuple[LogEntry, ...]:
     entries: list[_Open] = []
     known: dict[str, Chain] = {}
     for number, line in enumerate(lines, 1):
-        form = next(((kind, match) for kind, pattern in _FORMS if (match := pattern.match(line))), None)
-        if form is not None and form[1]["type"] == "note" and entries:
+        kind, match = _form_of(line)
+        if match is not None and match["type"] == "note" and entries:
             # The callers of the place of a diagnostic follow it.
-            if form[1]["text"] == "called from":
-                entries[-1].chain = cut((*entries[-1].chain, *_place(form[1])))
+            if match["text"] == "called from":
+                entries[-1].chain = cut((*entries[-1].chain, *_place(match)))
             entries[-1].texts.append(line)
-        elif form is not None:
-            kind, match = form
+        elif match is not None:
             said, chain = _without_locations(match["text"], known)
             entries.append(_Open(kind, match["type"], [said], chain if kind == "debug" else _place(match), number))
         elif entries:
@@ -82,6 +81,13 @@ def read_entries(text: str) -> tuple[LogEntry, ...]:
             said, chain = _without_locations(line, known)
             entries.append(_Open("text", "", [said], chain, number))
     return tuple(entry.closed() for entry in entries)
+
+
+def _form_of(line: str) -> tuple[EntryKind, re.Match[str] | None]:
+    for kind, pattern in _FORMS:
+        if match := pattern.match(line):
+            return kind, match
+    return "text", None
 
 
 @dataclass(slots=True)

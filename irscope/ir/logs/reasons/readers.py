@@ -40,7 +40,8 @@ _NUMBERS = re.compile(r"(?P<name>order|perThread(?: for op(?:SameOrder)?)?)(?:: 
 
 # Load %x = tt.load %p : tensor<…> has width 16
 _LOAD = re.compile(
-    r"Load (?P<operation>.*?)(?: has width (?P<width>\d{1,9})| considered for pipelining with distance (?P<distance>\d{1,9})"
+    r"Load (?P<operation>.*?)(?: has width (?P<width>\d{1,9})"
+    r"| considered for pipelining with distance (?P<distance>\d{1,9})"
     r"| (?P<reason>is too small for pipelining|cannot have shared encoding|has multiple uses at different distances.*"
     r"|will not be pipelined because .*))$"
 )
@@ -89,7 +90,11 @@ _REFUSALS: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ),
     ("tritonamdgpu-block-pingpong", re.compile("Skipping pingpong for (.*)()"), "no ping-pong schedule"),
     ("tritonamdgpu-block-pingpong", re.compile("(Reached known register spilling case).*()"), "no ping-pong schedule"),
-    ("tritonamdgpu-in-thread-transpose", re.compile("Failed to match InThreadTranspose pattern()()"), "no transposition"),
+    (
+        "tritonamdgpu-in-thread-transpose",
+        re.compile("Failed to match InThreadTranspose pattern()()"),
+        "no transposition",
+    ),
     ("triton-loop-pipeline", re.compile("Not pipelining TMA load because (.*)()"), "TMA load not pipelined"),
 )
 
