@@ -50,3 +50,16 @@ def serialised(a, b, c, size, TILE: tl.constexpr):
         total = tl.dot(left, right, total)
         tl.device_print("start", start)
     tl.store(c + rows[:, None] * TILE + columns[None, :], total)
+
+
+@triton.jit
+def _row(x, stride, BLOCK: tl.constexpr):
+    return tl.load(x + (tl.program_id(0) + 1) * stride + tl.arange(0, BLOCK))
+
+
+@triton.jit
+def helped(x, y, wide, tight, BLOCK: tl.constexpr):
+    """One helper, called with a stride that 16 divides and with one that nothing does."""
+    helped_wide = _row(x, wide, BLOCK)
+    helped_narrow = _row(x, tight, BLOCK)
+    tl.store(y + tl.arange(0, BLOCK), helped_wide + helped_narrow)

@@ -89,22 +89,33 @@ class ThreadWidth(Decision):
     """The dimensions, the one that threads take elements along first."""
     element_bytes: int
     own: int
-    """How many elements one thread may take at once, by this access alone."""
+    """How many elements one thread could take at once, by contiguity and divisibility of this access alone."""
     others: tuple[int, ...]
     """The same of each access of the same shape and order that depends on it, or that it depends on."""
     chosen: int
     """How many elements in a row its layout gives a thread."""
 
     @property
+    def at_once(self) -> int:
+        """How many elements one thread takes at once, a mask aside: what its access allows, and its layout gives it."""
+        return min(self.own, self.chosen)
+
+    @property
     def limit(self) -> str:
-        """What limits `own` below 16 bytes: `contiguity`, `divisibility`, `both`, `tile` (its size), or nothing."""
+        """What limits `at_once` below 16 bytes: `contiguity`, `divisibility`, `both`, or `tile`, the size of its tile.
+
+        Empty at 16 bytes, and where it is none of these.
+        """
+        if self.at_once * self.element_bytes >= 16:
+            return ""
+        if self.chosen < self.own:
+            return "tile"
         dimension = self.order[0]
-        if dimension >= min(len(self.contiguity), len(self.divisibility)) or self.own * self.element_bytes >= 16:
+        if dimension >= min(len(self.contiguity), len(self.divisibility)):
             return ""
         rows, aligned = self.contiguity[dimension], max(1, self.divisibility[dimension] // max(1, self.element_bytes))
         if self.own < min(rows, aligned):
-            # The tile has no more for each thread.
-            return "tile"
+            return ""
         return "both" if rows == aligned else ("contiguity" if rows < aligned else "divisibility")
 
     @property
@@ -113,7 +124,8 @@ class ThreadWidth(Decision):
         limit = f", limited by {self.limit}" if self.limit else ""
         info = f"contiguity {_list(self.contiguity)}, divisibility {_list(self.divisibility)}"
         more = f"; its layout has {self.chosen}, for other accesses" if self.chosen > self.own else ""
-        return f"{self.own} × {self.element_bytes} bytes at once along dimension {self.order[0]}{limit} ({info}){more}"
+        along = f"along dimension {self.order[0]}"
+        return f"{self.at_once} × {self.element_bytes} bytes at once {along}{limit} ({info}){more}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +226,9 @@ class PtxasAdvice(Decision):
     """`C7510`; empty without one."""
     text: str
     function: str
-    """The function that it names, if it does."""
+    """The function that it names; empty if it names none."""
+    ptx_line: int | None
+    """The line of the PTX that it names, 1-based: the ptxas of Triton 3.9 does."""
 
     @property
     def said(self) -> str:

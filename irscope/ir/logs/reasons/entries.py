@@ -76,7 +76,11 @@ def read_entries(text: str) -> tuple[LogEntry, ...]:
             said, chain = _without_locations(match["text"], known)
             entries.append(_Open(kind, match["type"], [said], chain if kind == "debug" else _place(match), number))
         elif entries:
-            entries[-1].texts.append(_without_locations(line, known)[0])
+            said, chain = _without_locations(line, known)
+            entries[-1].texts.append(said)
+            if line.startswith("}") and not entries[-1].chain:
+                # An operation with regions has its location behind them.
+                entries[-1].chain = chain
         else:
             said, chain = _without_locations(line, known)
             entries.append(_Open("text", "", [said], chain, number))

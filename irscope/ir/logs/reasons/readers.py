@@ -78,7 +78,8 @@ _VECTOR = re.compile(
 
 # (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to … in the function 'f'
 _ADVICE = re.compile(r"(?:\((?P<code>[A-Z]\d+)\) )?(?P<text>.*)")
-_FUNCTION = re.compile(r"'(?P<name>[\w$.]+)'$")
+# … in the function 'f' in line 355
+_FUNCTION = re.compile(r" in the function '(?P<name>[\w$.]+)'(?: in line (?P<line>\d{1,9}))?$")
 
 # (part, what it says, how to say it); what is in the first group is said, and an operation read of the second
 _REFUSALS: tuple[tuple[str, re.Pattern[str], str], ...] = (
@@ -216,8 +217,10 @@ def _advice(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision]:
         if match is None or not (match["code"] or entry.type == "warning"):
             continue
         function = _FUNCTION.search(match["text"])
-        named = function["name"] if function is not None else ""
-        yield PtxasAdvice(log.stage, log.index, entry.line, None, match["code"] or "", match["text"], named)
+        named, line = (function["name"], function["line"]) if function is not None else ("", None)
+        yield PtxasAdvice(
+            log.stage, log.index, entry.line, None, match["code"] or "", match["text"], named, int(line) if line else None
+        )
 
 
 def _refusals(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision]:
