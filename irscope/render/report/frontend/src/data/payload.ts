@@ -12,9 +12,11 @@ import {
   type Pass,
   type Place,
 } from "./model";
+import type { Memory } from "./memory";
 import { diffTexts } from "../structure/structural";
 import { countsOf, type Counts } from "../structure/counts";
 import type { Diff } from "./diff";
+import { Lives, type PackedLives } from "./lives";
 
 interface PackedText {
   l: string;
@@ -42,6 +44,7 @@ export class Payload {
   private readonly texts = new Map<number, string[]>();
   private readonly values = new Map<string, unknown>();
   private readonly diffs = new Map<string, Diff>();
+  private readonly followed = new Map<number, Lives>();
 
   /** The lines of a text, by its number. */
   lines(number: number): string[] {
@@ -68,8 +71,21 @@ export class Payload {
     return this.blob(capture, this.captures[capture]!.locations);
   }
 
+  lives(capture: number): Lives {
+    let found = this.followed.get(capture);
+    if (!found) {
+      found = new Lives(this.blob<PackedLives>(capture, this.captures[capture]!.lives));
+      this.followed.set(capture, found);
+    }
+    return found;
+  }
+
   layouts(capture: number): Layouts {
     return this.blob(capture, this.captures[capture]!.layouts);
+  }
+
+  memory(capture: number): Memory {
+    return this.blob(capture, this.captures[capture]!.memory);
   }
 
   /** The structural diff of a pass; undefined where it changed nothing. */
