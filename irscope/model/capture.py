@@ -10,6 +10,8 @@ from typing import Any, ClassVar, Literal
 
 from irscope.errors import StageNotFound, did_you_mean
 from irscope.model.assumption import Assumption, notes_of
+from irscope.model.autotuning import Autotuning
+from irscope.model.compiler_log import CompilerLog
 from irscope.model.failure import Failure
 from irscope.model.launch_record import LaunchRecord
 from irscope.model.layout import LayoutRow
@@ -77,31 +79,6 @@ class Kernel:
     """The function's Python text."""
     first_line: int = 0
     """1-based line of the first line of `source` (a decorator, as a rule)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Autotuning:
-    """Where a launch stands among the configurations of its `@triton.autotune`."""
-
-    index: int
-    """0-based among all configurations, in the order they were given."""
-    count: int
-    config: str
-    """The configuration, as Triton prints it."""
-    winner: bool | None = None
-    """Whether it was the fastest; None where nothing was timed (on the virtual GPU)."""
-    median_ms: float | None = None
-    """The time Triton took for it."""
-    kept: int | None = None
-    """How many configurations the script's own pruning (`prune_configs_by`) left; None where that is not known."""
-
-    def is_named(self, text: str) -> bool:
-        """Whether `--config TEXT` means this configuration: its index, or KEY=VALUE, one of its settings."""
-        if text.isdecimal() and len(text) < 10:
-            return self.index == int(text)
-        # BLOCK_M: 64, num_warps: 4, num_ctas: 1, …
-        name, _, value = text.partition("=")
-        return f"{name}: {value}" in self.config.split(", ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,6 +258,8 @@ class Capture:
     """The layouts of the TTGIR, with the compiler's own map of each."""
     operations: tuple[OperationLines, ...] = ()
     """Which operation of the TTGIR the lines of the assembly are from; empty where nobody asked yet."""
+    log: CompilerLog | None = None
+    """What the compiler says of its reasons; None where nobody asked yet."""
     resources: Resources = field(default_factory=Resources)
     environment: Environment = field(default_factory=Environment)
     status: CaptureStatus = "ok"

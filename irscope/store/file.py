@@ -11,7 +11,7 @@ import os
 import re
 import tempfile
 import zipfile
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import MISSING, asdict, fields, replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import IO, Any
 
 from irscope.errors import CaptureFormatError, CaptureNotFound
 from irscope.model.capture import Artifact, Capture, Launch, PassSnapshot, SourceFile, Target
+from irscope.model.compiler_log import CompilerLog
 from irscope.model.layout_json import layout_from_json, layout_to_json
 from irscope.model.plain import tupled
 from irscope.plan import PassPlan
@@ -76,6 +77,7 @@ def to_bytes(capture: Capture) -> bytes:
         "notes": list(capture.notes),
         "layouts": [layout_to_json(row) for row in capture.layouts],
         "operations": [asdict(row) for row in capture.operations],
+        "log": capture.log and _log_row(capture.log, member),
         "artifacts": [
             {
                 "stage": item.stage,
@@ -183,6 +185,9 @@ def _capture(members: Members, manifest: Manifest) -> Capture:
         for item in manifest.artifacts
     )
     check_operations(manifest.operations, {item.stage: item.data for item in artifacts if isinstance(item.data, str)})
+    log = manifest.log
+    if log is not None:
+        log = replace(log, passes=tuple(replace(item, text=members.text(item.text)) for item in log.passes))
     return Capture(
         launch=_with_tuples(manifest.launch),
         target=Target(backend, arch, manifest.warp_size),
@@ -193,6 +198,7 @@ def _capture(members: Members, manifest: Manifest) -> Capture:
         ),
         layouts=tuple(map(layout_from_json, manifest.layouts)),
         operations=manifest.operations,
+        log=log,
         resources=manifest.resources,
         environment=manifest.environment,
         status=manifest.status,
@@ -220,6 +226,14 @@ def _without_defaults(snapshot: PassSnapshot) -> dict[str, Any]:
         value = getattr(snapshot, field.name)
         if field.name != "text" and (field.default is MISSING or value != field.default):
             row[field.name] = value
+    return row
+
+
+def _log_row(log: CompilerLog, member: Callable[[str, str], str]) -> dict[str, Any]:
+    row = asdict(log)
+    for item in row["passes"]:
+        place = "stage" if item["index"] is None else f"{item['index']:04d}"
+        item["text"] = member(f"logs/{place}-{safe_name(item['stage'])}", item["text"])
     return row
 
 

@@ -25,6 +25,7 @@ from irscope.model.capture import (
     SnapshotLevel,
     stage_named,
 )
+from irscope.model.compiler_log import CompilerLog
 from irscope.model.layout import LayoutUse
 from irscope.model.operation_lines import OperationLines
 from irscope.model.plain import is_storable
@@ -121,6 +122,8 @@ class Manifest:
     metadata: dict[str, Any] | None = None
     layouts: tuple[dict[str, Any], ...] = ()
     operations: tuple[OperationLines, ...] = ()
+    log: CompilerLog | None = None
+    """With the name of a member as each pass's text."""
     sources: tuple[_StoredSource, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -237,7 +240,18 @@ def checked_manifest(data: Mapping[str, Any]) -> Manifest:
     for row in manifest.operations:
         _check_stage(row.stage, backend)
     _check_once((row.stage for row in manifest.operations), "stage of operations")
+    _check_log(manifest.log or CompilerLog(), manifest.snapshots, backend)
     return manifest
+
+
+def _check_log(log: CompilerLog, snapshots: Iterable[PassSnapshot], backend: str) -> None:
+    passes = {item.index: item.stage for item in snapshots if item.group == "mlir"}
+    for name in (*log.differing, *(item.stage for item in log.passes)):
+        _check_stage(name, backend)
+    for item in log.passes:
+        if item.index is not None and passes.get(item.index) != item.stage:
+            raise CaptureFormatError(f"its log is of pass {item.index} of {item.stage!r}, which it does not have.")
+    _check_once(((item.stage, item.index) for item in log.passes), "log of")
 
 
 def check_operations(rows: Iterable[OperationLines], texts: Mapping[str, str]) -> None:

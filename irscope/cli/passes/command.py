@@ -11,9 +11,11 @@ from irscope.analysis.passes.effects import PassEffect, pass_effects
 from irscope.cli import app, options
 from irscope.cli.output.destination import Destination, under_titles, with_destination
 from irscope.cli.subject.captures import captures_with_passes, tell_failures
+from irscope.cli.subject.compiler_log import with_log
 from irscope.cli.subject.recording import recorded
 from irscope.errors import PlanError, UsageError
 from irscope.model.capture import Capture
+from irscope.model.compiler_log import CompilerLog, PassLog
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassRule
 from irscope.render.text.figures import milliseconds
@@ -42,6 +44,10 @@ def passes(
         str | None,
         typer.Option("--match", metavar="TEXT", help="Only passes whose name or MLIR argument contains this."),
     ] = None,
+    log: Annotated[
+        bool,
+        typer.Option("--log", help="Show what the compiler says of its reasons; it compiles again to say so."),
+    ] = False,
     operation: Annotated[
         str | None,
         _life(
@@ -69,9 +75,9 @@ def passes(
     With --target and no file: the pipeline of that target, from compiling a small kernel that irscope brings.
     """
     follows = operation is not None or value is not None
-    if follows and (changed or match is not None or len(stage or ()) > 1):
+    if follows and (changed or log or match is not None or len(stage or ()) > 1):
         raise UsageError(
-            "--changed, --match and several --stage choose from the list of passes, not with --op, --value."
+            "--changed, --log, --match and several --stage are for the list of passes, not for --op, --value."
         )
     if not follows and (line is not None or at is not None or show_diff):
         raise UsageError("--line, --at and --diff go with --op NAME or --value %V.")
@@ -85,13 +91,31 @@ def passes(
             lambda width, color: under_titles(captures, lambda one: Followed(one, question).as_text(width, color)),
         )
         return tell_failures(captures)
+    for file in captures.files if log else ():
+        file.put(with_log(file.load()), None)
 
     def effects(capture: Capture) -> list[PassEffect]:
         return _chosen_effects(capture, changed, stage, match)
 
+    def text(capture: Capture, width: int | None, color: bool) -> str:
+        if not log:
+            return _text(capture, effects(capture), width, color)
+        from irscope.render.text.compiler_log import log_text
+
+        return log_text(capture, _logs(capture, effects(capture), stage, match), width=width, color=color)
+
+    def as_json(capture: Capture) -> dict[str, Any]:
+        data = _json(capture, effects(capture))
+        if log and capture.log is not None:
+            from irscope.render.text.compiler_log import log_json
+
+            data["log"] = log_json(capture, _logs(capture, effects(capture), stage, match))
+            data["log_differs"] = list(capture.log.differing)
+        return data
+
     to.emit(
-        lambda: [_json(capture, effects(capture)) for capture in captures],
-        lambda width, color: under_titles(captures, lambda one: _text(one, effects(one), width, color)),
+        lambda: list(map(as_json, captures)),
+        lambda width, color: under_titles(captures, lambda one: text(one, width, color)),
     )
     return tell_failures(captures)
 
@@ -113,6 +137,19 @@ def _chosen_effects(capture: Capture, changed: bool, stages: list[str] | None, m
             or any(_folded(match) in _folded(name) for name in (effect.snapshot.name, effect.snapshot.argument))
         )
     ]
+
+
+def _logs(
+    capture: Capture, effects: list[PassEffect], stages: list[str] | None, match: str | None
+) -> tuple[PassLog, ...]:
+    """The logs of the chosen passes, and of whole stages unless passes were chosen by name."""
+    chosen = {(effect.snapshot.stage, effect.snapshot.index) for effect in effects if effect.snapshot.group == "mlir"}
+    return tuple(
+        item
+        for item in (capture.log or CompilerLog()).passes
+        if (item.stage, item.index) in chosen
+        or (item.index is None and not match and (not stages or item.stage in stages))
+    )
 
 
 def _folded(name: str) -> str:

@@ -49,6 +49,11 @@ def read_mlir(text: str) -> TextLocations:
     return table.locations(by_line)
 
 
+def read_location(location: str) -> Chain:
+    """The chain of the text within one `loc(...)` that uses no alias; empty if it cannot be read."""
+    return _read(location, {})
+
+
 class _Chains:
     """Resolves locations to chains, through aliases; each alias is read once."""
 

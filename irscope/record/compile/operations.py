@@ -15,7 +15,7 @@ from irscope.model.recording_options import RecordingOptions
 from irscope.record.process.requests import RecordRequest, request_from_capture
 from irscope.record.process.session import Recording, record_request
 
-__all__ = ["STAGES_OF_OPERATIONS", "find_operations"]
+__all__ = ["STAGES_OF_OPERATIONS", "find_operations", "loaded_sections"]
 
 STAGES_OF_OPERATIONS = {"ptx": "", "sass": "cubin", "amdgcn": "hsaco"}
 """Stages whose lines have operations, each with the binary that must be the same beside its text."""
@@ -59,7 +59,9 @@ def _operations_of(capture: Capture, again: Capture, stage: str) -> OperationLin
     binary, kind = STAGES_OF_OPERATIONS[stage], stage_named(stage).kind
     lines, numbers = clean(capture.text(stage), kind, frozenset({"locations"}))
     other_lines, other_numbers = clean(again.text(stage), kind, frozenset({"locations"}))
-    if lines != other_lines or (binary in capture.stages and _loaded(capture, binary) != _loaded(again, binary)):
+    if lines != other_lines or (
+        binary in capture.stages and loaded_sections(capture, binary) != loaded_sections(again, binary)
+    ):
         made = binary if lines == other_lines else stage
         return OperationLines(stage, reason=f"the TTGIR was compiled again for that, and gave another {made}")
     ptx = again.text("ptx") if stage == "sass" else None
@@ -70,7 +72,7 @@ def _operations_of(capture: Capture, again: Capture, stage: str) -> OperationLin
     return OperationLines.of(stage, with_loads_of_readers(by_line, capture.text(stage), capture.text("ttgir")))
 
 
-def _loaded(capture: Capture, binary: str) -> dict[str, bytes]:
+def loaded_sections(capture: Capture, binary: str) -> dict[str, bytes]:
     """The sections of a binary that a device loads: code and constants, and nothing for debuggers."""
     data = capture.artifact(binary).data
     elf = parse_elf(data if isinstance(data, bytes) else b"")

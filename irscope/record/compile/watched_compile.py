@@ -18,6 +18,7 @@ from typing import Any
 
 from irscope.model.assumption import Assumption
 from irscope.model.capture import Launch, PassSnapshot, Target
+from irscope.record.compile.pass_logs import PassLogs
 from irscope.record.process import events
 from irscope.record.process.events import EventSink
 from irscope.record.process.own_folder import parent_of_temporaries
@@ -102,6 +103,8 @@ class WatchedCompile:
         self.log_from = self._log_size()
         """Where the output of the current pass, stage or compile begins in the log of the process."""
         self._started_ns = time.perf_counter_ns()
+        self._logged_to = self.log_from
+        self._logs = PassLogs(number, self._newly_logged, self.report) if self.request.compiler_log else None
         self._unreported = False
         """Whether the module after the last pass was not printed for its snapshot."""
 
@@ -148,6 +151,10 @@ class WatchedCompile:
         except BaseException as error:
             self.report(events.StageFailed(self.number, name, self.diagnostics(error)))
             raise
+        finally:
+            if self._logs is not None:
+                # What ptxas says is printed by Triton.
+                self._logs.stage_ends(name, "".join(self.printed) if name == "cubin" else "")
         duration_ns = time.perf_counter_ns() - started - (self._overhead_ns - overhead)
         self._report_artifact(name, result, duration_ns // 1000)
         self._latest.release()
@@ -222,12 +229,16 @@ class WatchedCompile:
             self.report(events.PassSkipped(self.number, step))
             return False
         self.log_from = self._log_size()
+        if self._logs is not None:
+            self._logs.pass_begins()
         self.report(events.PassBegun(self.number, step, self.log_from))
         return True
 
     def pass_ended(self, step: PassSnapshot, module: Any, duration_us: int | None) -> None:
         """Report a pass's time, and the module after it if its text is recorded."""
         started = time.perf_counter_ns()
+        if self._logs is not None:
+            self._logs.pass_ends(step.stage, step.index)
         changed: bool | None = None
         text: str | None = None
         if module is not None:
@@ -258,6 +269,8 @@ class WatchedCompile:
 
     def pass_failed(self, step: PassSnapshot, error: BaseException) -> None:
         """Report a pass's exception and MLIR's diagnostics."""
+        if self._logs is not None:
+            self._logs.pass_ends(step.stage, step.index)
         self.report(events.PassFailed(self.number, step, str(error), self.diagnostics(error)))
 
     def lets_passes_run_together(self, module: Any) -> bool:
@@ -288,12 +301,16 @@ class WatchedCompile:
             return os.stat(self.request.log_path).st_size
         return 0
 
-    def _log_since(self, offset: int) -> str:
+    def _log_since(self, offset: int, end: int | None = None) -> str:
         sys.stderr.flush()
         with contextlib.suppress(OSError), open(self.request.log_path, "rb") as file:
             file.seek(offset)
-            return file.read().decode("utf-8", "replace")
+            return file.read(-1 if end is None else end - offset).decode("utf-8", "replace")
         return ""
+
+    def _newly_logged(self) -> str:
+        begun, self._logged_to = self._logged_to, self._log_size()
+        return self._log_since(begun, self._logged_to)
 
     def diagnostics(self, error: BaseException) -> str:
         """The output since the failed pass, stage or compile began."""

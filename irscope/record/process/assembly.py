@@ -14,6 +14,7 @@ from irscope.ir.asm.resources import read_resources
 from irscope.ir.quoted import unescape_ir
 from irscope.model.assumption import joined
 from irscope.model.capture import STAGE_NAMES, Autotuning, Capture, Environment, Launch, SourceFile, stage_rank
+from irscope.model.compiler_log import CompilerLog
 from irscope.model.failure import Failure, FailureKind
 from irscope.model.plain import tupled
 from irscope.record.process import events
@@ -212,6 +213,7 @@ class Assembly:
             artifacts=artifacts,
             snapshots=(*snapshots, *item.llvm_snapshots),
             layouts=item.layouts,
+            log=CompilerLog(tuple(item.logs)) if self._request.compiler_log else None,
             resources=read_resources(stages, metadata, item.log),
             environment=replace(self._environment, **item.compiler),
             status="failed" if item.failure else "ok",

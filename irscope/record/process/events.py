@@ -255,6 +255,16 @@ class PassText(CompileEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class Logged(CompileEvent):
+    """What the compiler printed of its reasons, as `PassLog` has it."""
+
+    stage: str
+    index: int | None
+    data: str
+    lines_left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class LlvmDump(CompileEvent):
     """What LLVM printed of its own passes."""
 

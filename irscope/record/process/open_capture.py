@@ -8,6 +8,7 @@ from typing import Any
 
 from irscope.model.assumption import Assumption
 from irscope.model.capture import Artifact, Autotuning, Capture, Kernel, Launch, PassSnapshot, Target
+from irscope.model.compiler_log import PassLog
 from irscope.model.failure import Failure
 from irscope.model.layout import LayoutRow
 from irscope.model.plain import tupled
@@ -58,6 +59,7 @@ class OpenCapture:
     hash: str = ""
     ended: bool = False
     layouts: tuple[LayoutRow, ...] = ()
+    logs: list[PassLog] = field(default_factory=list[PassLog])
     notes: list[str] = field(default_factory=list)
     compiler: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     """Of what Triton is for this target: parts, variables and tools, as `Environment` has them."""
@@ -103,6 +105,8 @@ class OpenCapture:
 
                 known = len(self.llvm_snapshots)
                 self.llvm_snapshots += read_llvm_dump(event.data, event.stage, first_index=known)
+            case events.Logged():
+                self.logs.append(PassLog(event.stage, event.data, event.index, event.lines_left_out))
             case events.LayoutsKnown():
                 self.layouts = event.layouts
             case events.CompileEnded():

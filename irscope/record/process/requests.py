@@ -44,6 +44,8 @@ class RecordRequest(RecordingOptions):
     """Seconds after which a compile is ended; 0 if nothing ends it."""
     mlir_dump_path: str = ""
     """Where `MLIR_ENABLE_DUMP` prints to; with it, that stands in for the tap."""
+    compiler_log: bool = False
+    """Whether the compiler prints its reasons, pass by pass, which the captures then hold."""
     ended_in: str = ""
     """The native call that a process ended in which did this request before: this one makes no such calls."""
 

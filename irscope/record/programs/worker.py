@@ -28,6 +28,7 @@ from irscope.record.process.parent import serve_parent
 from irscope.record.process.requests import RecordRequest
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.architectures import check_architecture
+from irscope.record.triton.debug_output import print_reasons
 from irscope.record.triton.native_calls import note_of_restart
 from irscope.record.triton.versions import triton_version, untried_note
 from irscope.record.virtual.arguments import assumptions_under_way
@@ -82,6 +83,8 @@ def work(request: RecordRequest, sink: EventSink, folder: Path, around: _AroundS
     layout_steps = LayoutSteps(sink) if request.layouts else contextlib.nullcontext(sink)
     with layout_steps as layout_sink, BinarySteps(layout_sink, request) as watched_sink:
         watch = Watch(watched_sink, request, assumptions=assumptions_under_way)
+        if request.compiler_log:
+            print_reasons(watch.native)
         with triton_api.private_cache(folder / "triton"), watch_compiles(watch):
             if request.mode == "script":
                 _script(watch, target, real, around)

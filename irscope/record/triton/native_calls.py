@@ -54,7 +54,7 @@ _CALLS = {
 }
 """Each symbol's name as a reader knows it."""
 _NUMBERS = {name: number for number, name in enumerate(_CALLS, 1)}
-_ARGUMENTS = {value: f"--{_PRINT}={str(value).lower()}".encode() for value in (True, False)}
+_ASSUME_VERIFIED, _VERIFY = f"--{_PRINT}=true", f"--{_PRINT}=false"
 _DIGEST_BYTES = 20
 _ROOM_BYTES = 64
 
@@ -90,13 +90,13 @@ class NativeCalls:
 
         What a front end, a parser or a pass manager returned is such a module.
         """
-        if not self._assume_verified(True):
+        if not self.set_options(_ASSUME_VERIFIED):
             return str(module)
         try:
             with self._under_way(_PRINT):
                 return str(module)
         finally:
-            self._assume_verified(False)
+            self.set_options(_VERIFY)
 
     def fingerprint_of(self, operation: int) -> bytes | None:
         """MLIR's fingerprint of the operation at an address, all that is in it included, or None.
@@ -125,8 +125,8 @@ class NativeCalls:
         with self._under_way(_PARENT):
             return parent_of(last.id())
 
-    def _assume_verified(self, value: bool) -> bool:
-        """Set the printer's option in this process; whether that could be done."""
+    def set_options(self, *options: str) -> bool:
+        """Set options of LLVM's and of MLIR's printer in this process; whether that could be done."""
         register = self._function(_REGISTER, None)
         parse = self._function(_PARSE, None, ctypes.c_int, ctypes.POINTER(ctypes.c_char_p), ctypes.c_char_p)
         if register is None or parse is None:
@@ -134,7 +134,8 @@ class NativeCalls:
         with self._under_way(_REGISTER):
             register()
         with self._under_way(_PARSE):
-            parse(2, (ctypes.c_char_p * 2)(b"irscope", _ARGUMENTS[value]), None)
+            count = len(options) + 1
+            parse(count, (ctypes.c_char_p * count)(b"irscope", *(option.encode() for option in options)), None)
         return True
 
     def _function(self, symbol: str, result: Any, *arguments: Any) -> Callable[..., Any] | None:

@@ -14,6 +14,7 @@ import { state } from "../state";
 import { lifeOf } from "./life";
 import { failureBox } from "./overview";
 import { PassList } from "./passlist";
+import { passLog } from "./passlog";
 
 const PAUSE_MS = 500;
 /** Changes that are compared before they are asked for: the more, the more memory. */
@@ -135,6 +136,7 @@ export class PassesTab implements Tab {
           )
         : null,
       operations.length ? h("div", { class: "chips" }, operations) : null,
+      passLog(pass, (number) => this.app.data.lines(number)),
       h(
         "div",
         { class: "bar-of-tools" },

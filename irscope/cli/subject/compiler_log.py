@@ -1,0 +1,28 @@
+"""Adds to a capture what the compiler says of its reasons, by compiling it again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from irscope.cli.output.talk import say
+from irscope.cli.subject.captures import run_request, tell_origin
+from irscope.cli.subject.keeping import update_stored
+from irscope.model.capture import Capture
+
+
+def with_log(capture: Capture) -> Capture:
+    """A capture with the compiler's log; it is compiled again for that once, and this is kept.
+
+    Raises RecordingError where it cannot be compiled again here.
+    """
+    if capture.log is not None:
+        return capture
+    from irscope.record.compile.compiler_log import find_log
+
+    tell_origin(capture)
+    log = find_log(capture, run_request)
+    if log.differing:
+        say(f"Compiled again for its log, {capture.name} came out otherwise: {', '.join(log.differing)}.")
+    full = replace(capture, log=log)
+    update_stored(full)
+    return full

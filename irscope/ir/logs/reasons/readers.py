@@ -1,0 +1,259 @@
+"""Reads decisions out of the entries of a log: one reader for each part of the compiler that states them.
+
+The wording is that of Triton 3.6 to 3.9. An entry that no reader knows is no decision, and stays what it is: text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+from irscope.ir.logs.reasons.decisions import (
+    AsyncDot,
+    Decision,
+    LoadPipelining,
+    LoggedOperation,
+    PlacedBuffer,
+    PtxasAdvice,
+    Refusal,
+    Rematerialisation,
+    ThreadWidth,
+    VectorWidth,
+)
+from irscope.ir.logs.reasons.entries import LogEntry, read_entries
+from irscope.model.compiler_log import PassLog
+
+__all__ = ["read_decisions"]
+
+_Reader = Callable[[PassLog, Sequence[LogEntry]], Iterator[Decision]]
+
+_LIST = r"\[(?P<{0}>[\d, -]*)\]"
+# axis info of pointer: contiguity = [1, 64], divisibility = [2, 16], constancy = [1, 1], constant_value = <none>
+_AXIS_INFO = re.compile(
+    "axis info of pointer: contiguity = " + _LIST.format("contiguity") + ", divisibility = "
+    + _LIST.format("divisibility") + ", constancy = " + _LIST.format("constancy")
+)  # fmt: skip
+# elemNumBytes: 2, divisibility: 16, contig: 64, maximum: 8, alignment: 8
+_ELEMENT_BYTES = re.compile(r"elemNumBytes: (\d{1,9})")
+# order=[1, 0]    perThread for op: 8    perThread for opSameOrder: 1    perThread: 8
+_NUMBERS = re.compile(r"(?P<name>order|perThread(?: for op(?:SameOrder)?)?)(?:: |=\[)(?P<values>\d[\d, ]*)\]?$")
+
+# Load %x = tt.load %p : tensor<…> has width 16
+_LOAD = re.compile(
+    r"Load (?P<operation>.*?)(?: has width (?P<width>\d{1,9})"
+    r"| considered for pipelining with distance (?P<distance>\d{1,9})"
+    r"| (?P<reason>is too small for pipelining|cannot have shared encoding|has multiple uses at different distances.*"
+    r"|will not be pipelined because .*))$"
+)
+_REASONS = {
+    "is too small for pipelining": "a thread copies less than 32 bits at once",
+    "cannot have shared encoding": "its users need different layouts in shared memory",
+}
+
+_CONSIDERED_DOT = "Considering whether to make MMAv3 dot properly async: "
+_NOT_ASYNC = "Can't make dot async because "
+
+_CHECKED = "check backward remat with source "
+# convert layout cost: 128    rematerialisation cost: 0
+_COST = re.compile(r"\s*(?P<which>convert layout|rematerialisation) cost: (?P<cost>\d{1,18})$")
+_KEPT = {
+    "getRematerializableSlice failed": "its source cannot be computed in the other layout",
+    "skipped rematerialization due to higher cost": "computing its source again costs more",
+    "skipped rematerialization because it is not beneficial": "computing its source again costs more",
+    "skipped rematerialization because it would split the slice": "the source would be computed in both layouts",
+    "skipped rematerialization due to non-associative reduce in the slice": "a reduction would be in another order",
+}
+
+# -- 3 8192 0 interval 188 189
+_BUFFER = re.compile(
+    r"^-- (?P<number>\d{1,9}) (?P<size>\d{1,15}) (?P<offset>\d{1,15}) interval (?P<first>\d{1,20}) (?P<last>\d{1,20})$",
+    re.MULTILINE,
+)
+_BUFFERS = "Dump bufferRange"
+
+# Warning: vectorization fails vec = 1 origin vec = 1 numElems = 32 mask is 64
+_VECTOR = re.compile(
+    r"(?:Warning: )?vectorization fails vec = (\d{1,9}) origin vec = (\d{1,9}) numElems = (\d{1,9}) mask is (-?\d{1,9})"
+)
+
+# (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to … in the function 'f'
+_ADVICE = re.compile(r"(?:\((?P<code>[A-Z]\d+)\) )?(?P<text>.*)")
+# … in the function 'f' in line 355
+_FUNCTION = re.compile(r" in the function '(?P<name>[\w$.]+)'(?: in line (?P<line>\d{1,9}))?$")
+
+# (part, what it says, how to say it); what is in the first group is said, and an operation read of the second
+_REFUSALS: tuple[tuple[str, re.Pattern[str], str], ...] = (
+    ("tritonamdgpu-convert-buffer-ops", re.compile("Failed to convert: ()(.*)"), "no buffer operation"),
+    (
+        "tritonamdgpu-block-pingpong",
+        re.compile("Unable to (?:match|apply) ping pong (?:scheduling|slicing)(?: pattern)?. Details: (.*)()"),
+        "no ping-pong schedule",
+    ),
+    ("tritonamdgpu-block-pingpong", re.compile("Skipping pingpong for (.*)()"), "no ping-pong schedule"),
+    ("tritonamdgpu-block-pingpong", re.compile("(Reached known register spilling case).*()"), "no ping-pong schedule"),
+    (
+        "tritonamdgpu-in-thread-transpose",
+        re.compile("Failed to match InThreadTranspose pattern()()"),
+        "no transposition",
+    ),
+    ("triton-loop-pipeline", re.compile("Not pipelining TMA load because (.*)()"), "TMA load not pipelined"),
+)
+
+
+def read_decisions(log: PassLog) -> tuple[Decision, ...]:
+    """The decisions in what one pass printed, in its order."""
+    entries = read_entries(log.text)
+    found = [decision for reader in _READERS for decision in reader(log, entries)]
+    return tuple(sorted(found, key=lambda decision: decision.line))
+
+
+def _thread_widths(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision]:
+    under_way: tuple[LogEntry, LoggedOperation] | None = None
+    info: re.Match[str] | None = None
+    order: tuple[int, ...] = ()
+    element_bytes = own = 0
+    others: list[int] = []
+    for entry in entries:
+        if entry.type == "ttg-utility" and (size := _ELEMENT_BYTES.match(entry.first)) and not own:
+            element_bytes = int(size[1])
+        if entry.type != "tritongpu-coalesce":
+            continue
+        if entry.first.startswith("Considering op: "):
+            under_way = entry, _operation(entry, entry.text.removeprefix("Considering op: "))
+            info, order, element_bytes, own, others = None, (), 0, 0, []
+        elif match := _AXIS_INFO.match(entry.first):
+            info = match
+        elif (match := _NUMBERS.match(entry.first)) and under_way is not None:
+            values = _integers(match["values"])
+            if match["name"] == "order":
+                order = values
+            elif match["name"] == "perThread for op":
+                own = values[0]
+            elif match["name"] == "perThread for opSameOrder":
+                others.append(values[0])
+            elif info is not None and order:
+                begun, operation = under_way
+                # A store has no more than its own: it would leave gaps in what the warp writes at once.
+                chosen = values[0] if operation.name == "tt.load" else min(values[0], own)
+                yield ThreadWidth(
+                    log.stage, log.index, begun.line, operation, _integers(info["contiguity"]),
+                    _integers(info["divisibility"]), _integers(info["constancy"]), order, element_bytes, own,
+                    tuple(others), chosen,
+                )  # fmt: skip
+                under_way = None
+
+
+def _loads(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision]:
+    widths: dict[str, int] = {}
+    for entry in entries:
+        if entry.type != "triton-loop-pipeline" or not (match := _LOAD.match(entry.first)):
+            continue
+        operation = _operation(entry, match["operation"])
+        if match["width"]:
+            widths[operation.text] = int(match["width"])
+            continue
+        said = match["reason"] or ""
+        reason = _REASONS.get(said, said)
+        distance = int(match["distance"]) if match["distance"] else None
+        yield LoadPipelining(
+            log.stage, log.index, entry.line, operation, widths.get(operation.text), distance, reason
+        )  # fmt: skip
+
+
+def _dots(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision]:
+    considered: tuple[LogEntry, LoggedOperation] | None = None
+    reason = ""
+    for entry in entries:
+        if entry.type != "triton-wgmma-pipeline":
+            continue
+        if entry.first.startswith(_NOT_ASYNC):
+            reason = entry.first.removeprefix(_NOT_ASYNC).rstrip(".")
+        elif entry.first.startswith(_CONSIDERED_DOT):
+            if considered is not None:
+                yield AsyncDot(log.stage, log.index, considered[0].line, considered[1], reason)
+            considered = entry, _operation(entry, entry.first.removeprefix(_CONSIDERED_DOT))
+            reason = ""
+    if considered is not None:
+        yield AsyncDot(log.stage, log.index, considered[0].line, considered[1], reason)
+
+
+def _conversions(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision]:
+    begun: LogEntry | None = None
+    costs: dict[str, int] = {}
+    for entry in entries:
+        if entry.type != "tritongpu-remove-layout-conversions":
+            continue
+        said = entry.first.strip()
+        if said.startswith(_CHECKED):
+            begun, costs = entry, {}
+        elif match := _COST.match(entry.first):
+            costs[match["which"]] = int(match["cost"])
+        elif begun is not None and (said in _KEPT or said.startswith("remat convert op ")):
+            source, _, encoding = begun.text.removeprefix(_CHECKED).rpartition(" encoding ")
+            yield Rematerialisation(
+                log.stage, log.index, begun.line, _operation(begun, source), encoding, costs.get("convert layout"),
+                costs.get("rematerialisation"), _KEPT.get(said, ""),
+            )  # fmt: skip
+            begun = None
+
+
+def _buffers(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision]:
+    for entry in entries:
+        if entry.type == "allocation-shared-memory" and entry.first.startswith(_BUFFERS):
+            for match in _BUFFER.finditer(entry.text):
+                line = entry.line + entry.text.count("\n", 0, match.start())
+                yield PlacedBuffer(log.stage, log.index, line, None, *map(int, match.groups()))
+
+
+def _vectors(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision]:
+    for entry in entries:
+        if entry.kind == "diagnostic" and (match := _VECTOR.match(entry.first)):
+            yield VectorWidth(log.stage, log.index, entry.line, _operation(entry, ""), *map(int, match.groups()))
+
+
+def _advice(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision]:
+    for entry in entries:
+        match = _ADVICE.match(entry.first) if entry.kind == "ptxas" else None
+        if match is None or not (match["code"] or entry.type == "warning"):
+            continue
+        function = _FUNCTION.search(match["text"])
+        named, line = (function["name"], function["line"]) if function is not None else ("", None)
+        yield PtxasAdvice(
+            log.stage,
+            log.index,
+            entry.line,
+            None,
+            match["code"] or "",
+            match["text"],
+            named,
+            int(line) if line else None,
+        )
+
+
+def _refusals(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision]:
+    for entry in entries:
+        for part, pattern, what in _REFUSALS:
+            if entry.type == part and (match := pattern.match(entry.first)):
+                reason = f"{what}: {match[1]}" if match[1] else what
+                operation = _operation(entry, match[2]) if match[2] else None
+                yield Refusal(log.stage, log.index, entry.line, operation, part, reason)
+
+
+_READERS: tuple[_Reader, ...] = (
+    _thread_widths,
+    _loads,
+    _dots,
+    _conversions,
+    _buffers,
+    _vectors,
+    _advice,
+    _refusals,
+)
+
+
+def _operation(entry: LogEntry, text: str) -> LoggedOperation:
+    return LoggedOperation(text, entry.chain)
+
+
+def _integers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.replace(",", " ").split() if len(part) < 19)

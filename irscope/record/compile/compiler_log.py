@@ -1,0 +1,51 @@
+"""Finds what the compiler says of its reasons, by a second compile of a capture that prints them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from irscope.errors import RecordingError
+from irscope.model.capture import Capture, stage_named
+from irscope.model.compiler_log import CompilerLog
+from irscope.model.recording_options import RecordingOptions
+from irscope.record.compile.operations import loaded_sections
+from irscope.record.process.requests import RecordRequest, request_from_capture
+from irscope.record.process.session import Recording, record_request
+from irscope.record.triton.versions import triton_version
+
+__all__ = ["find_log"]
+
+
+def find_log(capture: Capture, run: Callable[[RecordRequest], Recording] = record_request) -> CompilerLog:
+    """Compile a capture's source again with the compiler's debug output and remarks on; `run` does the request.
+
+    Raises RecordingError if the capture is of another Triton than the installed one, or was compiled by other passes,
+    and what `run` raises.
+    """
+    made, here = capture.environment.triton_version, triton_version()
+    if made != here:
+        raise RecordingError(
+            f"{capture.name} was compiled by Triton {made or 'of an unknown version'}, and {here} is installed, which "
+            "may decide otherwise. Record it again, or ask where that Triton is."
+        )
+    asked = RecordingOptions(plan=capture.plan, snapshots="none", layouts=False, disassemble=False)
+    again = run(replace(request_from_capture(capture, asked), compiler_log=True)).captures[0]
+    known = {snapshot.index: snapshot.label for snapshot in capture.passes()}
+    logged = {snapshot.index: snapshot.label for snapshot in again.passes()}
+    if any(known.get(index, label) != label for index, label in logged.items()):
+        raise RecordingError(f"{capture.name} was compiled again for its log, and by other passes than the first time.")
+    log = again.log or CompilerLog()
+    kept = tuple(item for item in log.passes if item.index is None or item.index in known)
+    return CompilerLog(kept, tuple(stage for stage in capture.stages if not _same(capture, again, stage)))
+
+
+def _same(capture: Capture, again: Capture, stage: str) -> bool:
+    if stage == "sass":
+        # Made of the cubin, which is compared.
+        return True
+    if stage not in again.stages:
+        return False
+    if stage_named(stage).is_binary:
+        return loaded_sections(capture, stage) == loaded_sections(again, stage)
+    return capture.artifact(stage).data == again.artifact(stage).data
