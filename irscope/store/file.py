@@ -76,6 +76,7 @@ def to_bytes(capture: Capture) -> bytes:
         "notes": list(capture.notes),
         "layouts": [layout_to_json(row) for row in capture.layouts],
         "operations": [asdict(row) for row in capture.operations],
+        "profile": capture.profile and asdict(capture.profile) | {"page": member("profile.csv", capture.profile.page)},
         "artifacts": [
             {
                 "stage": item.stage,
@@ -193,6 +194,7 @@ def _capture(members: Members, manifest: Manifest) -> Capture:
         ),
         layouts=tuple(map(layout_from_json, manifest.layouts)),
         operations=manifest.operations,
+        profile=manifest.profile and replace(manifest.profile, page=members.text(manifest.profile.page)),
         resources=manifest.resources,
         environment=manifest.environment,
         status=manifest.status,

@@ -28,6 +28,7 @@ from irscope.model.capture import (
 from irscope.model.layout import LayoutUse
 from irscope.model.operation_lines import OperationLines
 from irscope.model.plain import is_storable
+from irscope.model.profile import Profile
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -121,6 +122,8 @@ class Manifest:
     metadata: dict[str, Any] | None = None
     layouts: tuple[dict[str, Any], ...] = ()
     operations: tuple[OperationLines, ...] = ()
+    profile: Profile | None = None
+    """With the name of a member as its page."""
     sources: tuple[_StoredSource, ...] = ()
     notes: tuple[str, ...] = ()
 
