@@ -32,6 +32,8 @@ class MatchedInstruction:
     """As the capture's SASS has it."""
     opcode: str
     """Without suffixes: `LDG`."""
+    access_bits: int
+    """Bits per lane of a memory access; 0 for other instructions."""
     counters: Counters
 
 
@@ -63,7 +65,7 @@ def matched_instructions(capture: Capture) -> tuple[MatchedInstruction, ...]:
         raise UsageError(f"{capture!r} has no profile: 'irscope profile' makes one.")
     counted = kernel_of_page(capture, capture.profile.page).instructions
     return tuple(
-        MatchedInstruction(own.line, own.offset, own.text, own.opcode.partition(".")[0], other.counters)
+        MatchedInstruction(own.line, own.offset, own.text, own.opcode.partition(".")[0], other.access_bits, other.counters)
         for own, other in zip(_function(capture).instructions, counted, strict=False)
     )
 
@@ -78,8 +80,8 @@ def _function(capture: Capture) -> SassFunction:
 def _difference(function: SassFunction, counted: Sequence[CountedInstruction]) -> str:
     """The first difference of code, in words; empty if there is none.
 
-    Other versions of the disassembler write operands and suffixes otherwise: offsets, predicates, opcodes without
-    suffixes and the registers that they name are compared.
+    Other versions of the disassembler write suffixes and the order of operands otherwise: offsets, predicates, opcodes
+    without suffixes and the registers that they name are compared.
     """
     own = function.instructions
     if len(counted) < len(own):
@@ -95,4 +97,4 @@ def _key(text: str) -> tuple[str, str, tuple[str, ...]]:
     match = _INSTRUCTION.match(text.strip())
     if match is None:
         return "", text, ()
-    return match["predicate"] or "", match["opcode"].partition(".")[0], tuple(_REGISTER.findall(match["operands"]))
+    return match["predicate"] or "", match["opcode"].partition(".")[0], tuple(sorted(_REGISTER.findall(match["operands"])))

@@ -8,7 +8,7 @@ from typing import Literal
 
 from irscope.analysis.counters.matched import MatchedInstruction
 from irscope.ir.logs.source_page import Counters
-from irscope.memory.access import MOST, Access
+from irscope.memory.access import MOST, Access, Span
 from irscope.memory.cost import Cost
 
 __all__ = ["Comparison", "Quantity", "Verdict", "comparisons_of"]
@@ -21,6 +21,7 @@ _CLOSE = 0.01
 _GLOBAL = frozenset({"LDG", "STG", "LDGSTS", "ATOMG", "ATOM", "RED", "REDG", "LD", "ST"})
 _SHARED = frozenset({"LDS", "STS", "LDSM", "STSM"})
 """Without LDGSTS, whose wavefronts differ from run to run."""
+_LEAVING = frozenset({"EXIT", "BRA"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,36 +52,47 @@ def comparisons_of(costs: Sequence[Cost], instructions: Sequence[MatchedInstruct
     return tuple(
         one
         for cost in costs
-        for one in (
-            _global(cost.access, _sum(instructions, _GLOBAL))
-            if cost.access is not None
-            else _shared(cost, _sum(instructions, _SHARED))
-        )
+        for one in (_global(cost.access, instructions) if cost.access is not None else _shared(cost, instructions))
     )
 
 
-def _sum(instructions: Sequence[MatchedInstruction], opcodes: frozenset[str]) -> Counters:
-    return Counters.sum([one.counters for one in instructions if one.opcode in opcodes])
-
-
-def _global(access: Access, measured: Counters) -> Iterator[Comparison]:
+def _global(access: Access, instructions: Sequence[MatchedInstruction]) -> Iterator[Comparison]:
     # A block of a descriptor is asked for by one thread, and its sectors are counted at no instruction.
     if not access.bits_a_lane:
         return
     launch = access.launch
+    measured = Counters.sum([one.counters for one in instructions if one.opcode in _GLOBAL])
     reason = "" if access.certainty == "exact" else access.mark
     reason = "; ".join(filter(None, (reason, *access.assumed)))
-    pairs: tuple[tuple[Quantity, tuple[int, int], int | None], ...] = (
-        ("instructions", launch.instructions, measured.executed),
-        ("sectors", launch.units, measured.sectors),
-        ("lines", launch.lines, measured.lines),
-    )
-    for quantity, (least, most), counted in pairs:
-        if counted is not None and not (least == 0 and most >= MOST):
-            yield Comparison(quantity, least, most, counted, reason)
+    if measured.executed is not None and not _is_unknown(launch.instructions):
+        skipped = _skipped(instructions) if measured.executed < launch.instructions[0] else ""
+        yield Comparison(
+            "instructions", *launch.instructions, measured.executed, "; ".join(filter(None, (skipped, reason)))
+        )
+    if measured.sectors is not None and not _is_unknown(launch.units):
+        yield Comparison("sectors", *launch.units, measured.sectors, reason)
+    if measured.lines is not None and not _is_unknown(launch.lines):
+        yield Comparison("lines", *launch.lines, measured.lines, reason)
 
 
-def _shared(cost: Cost, measured: Counters) -> Iterator[Comparison]:
-    ways = cost.figures.get("ways")
-    if cost.kind == "shared" and isinstance(ways, (int, float)) and measured.wavefronts and measured.ideal_wavefronts:
-        yield Comparison("ways", ways, ways, measured.wavefronts / measured.ideal_wavefronts)
+def _is_unknown(span: Span) -> bool:
+    return span[0] == 0 and span[1] >= MOST
+
+
+def _skipped(instructions: Sequence[MatchedInstruction]) -> str:
+    """The branch of an operation's own by which warps with nothing to do skip its access."""
+    leaving = next((one for one in instructions if one.opcode in _LEAVING and one.text.startswith("@")), None)
+    return f"warps whose lanes are all masked off leave before it, at {leaving.text!r}" if leaving is not None else ""
+
+
+def _shared(cost: Cost, instructions: Sequence[MatchedInstruction]) -> Iterator[Comparison]:
+    """Wavefronts over the least; by the bits that are moved, for instructions may be narrower than layouts allow."""
+    figures = cost.figures
+    # Some loads are there for their side effect alone: @!PT LDS RZ, [RZ].
+    own = [one for one in instructions if one.opcode in _SHARED and not one.text.startswith("@!PT")]
+    moved = sum(one.access_bits * (one.counters.executed or 0) for one in own)
+    counted = Counters.sum([one.counters for one in own]).wavefronts
+    if "minimum_wavefronts" not in figures or not moved or counted is None:
+        return
+    least = figures["minimum_wavefronts"] / (figures["instructions"] * figures["bits_a_lane"])
+    yield Comparison("ways", figures["ways"], figures["ways"], counted / moved / least)

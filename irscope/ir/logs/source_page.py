@@ -45,8 +45,7 @@ class Counters:
     lines: int | None = None
     """Distinct cache lines of 128 bytes of global memory: requests to the tags of L1."""
     wavefronts: int | None = None
-    """Of shared memory."""
-    ideal_wavefronts: int | None = None
+    """Of shared memory. Where the export has only their average per instruction, rounded down, that times those."""
 
     @property
     def stalled(self) -> int:
@@ -75,7 +74,6 @@ _COLUMNS = {
     "ideal_sectors": "L2 Theoretical Sectors Global Ideal",
     "lines": "L1 Tag Requests Global",
     "wavefronts": "L1 Wavefronts Shared",
-    "ideal_wavefronts": "L1 Wavefronts Shared Ideal",
 }
 """The column of each counter."""
 
@@ -88,6 +86,8 @@ class CountedInstruction:
     """Bytes from the kernel's first instruction."""
     text: str
     """As Nsight Compute writes it: `@!P0 LDG.E.128 R4, desc[UR4][R2.64]`."""
+    access_bits: int
+    """Bits per lane of a memory access; 0 for other instructions."""
     counters: Counters
 
 
@@ -157,8 +157,12 @@ def _instruction(
     stalls = {reason: _number(row[index]) or 0 for reason, index in reasons.items() if index < len(row)}
     most = sorted((count, reason) for reason, count in stalls.items() if count)
     values = {name: _number(_cell(row, column, title)) for name, title in _COLUMNS.items()}
+    ways = _number(_cell(row, column, "L1 Conflicts Shared N-Way"))
+    if values["wavefronts"] is None and ways is not None and values["executed"] is not None:
+        values["wavefronts"] = ways * values["executed"]
+    bits = _number(_cell(row, column, "Access Size")) or 0
     counters = Counters(**values, stalls=tuple((reason, count) for count, reason in reversed(most)))
-    return CountedInstruction(offset, text, counters)
+    return CountedInstruction(offset, text, bits, counters)
 
 
 def _cell(row: Sequence[str], column: Mapping[str, int], title: str) -> str:

@@ -21,7 +21,7 @@ _REASONS = {
     "dispatch": "the dispatcher",
     "drain": "stores to drain",
     "gmma": "wgmma",
-    "imc": "constants",
+    "imc": "the constant cache",
     "lg": "the queue of global accesses",
     "long_sb": "global memory",
     "math": "an arithmetic unit",
@@ -30,8 +30,8 @@ _REASONS = {
     "misc": "other causes",
     "no_inst": "instructions to be fetched",
     "not_selected": "other warps to be issued",
-    "short_sb": "shared memory",
-    "sleeping": "sleep",
+    "short_sb": "shared memory or a special function",
+    "sleep": "sleep",
     "tex": "the queue of textures",
     "wait": "a fixed latency",
 }
@@ -47,16 +47,9 @@ def render_profile(
 ) -> str:
     """A table with an operation a line, and below it what is not as predicted."""
     total = counted.counters.stalled
-    shown: list[Quantity] = [name for name in _TITLES if any(_cell(row, name) for row in counted.operations)]
-    columns = [
-        "stalls",
-        "share",
-        "operation" if counted.by_operation else "",
-        "ttgir",
-        "python",
-        "layouts",
-        "waits for",
-    ]
+    telling = [row for row in counted.operations if row.counters.stalled or row.comparisons or row.counters.sectors]
+    shown: list[Quantity] = [name for name in _TITLES if any(_cell(row, name) for row in telling)]
+    columns = ["stalls", "share", "operation" if counted.by_operation else "", "ttgir", "python", "layouts", "waits for"]
     columns += ["executed", *(_TITLES[name] for name in shown)]
     rows = [
         [
@@ -70,10 +63,10 @@ def render_profile(
             _number(row.counters.executed),
             *(_cell(row, name) for name in shown),
         ]
-        for row in counted.operations
+        for row in telling
     ]
-    parts = [_head(capture, title), table(columns, rows, width=width, color=color), *_notes(counted, bool(shown))]
-    return "".join(parts)
+    notes = _notes(counted, len(counted.operations) - len(telling))
+    return f"{_head(capture, title)}{table(columns, rows, width=width, color=color)}{''.join(notes)}"
 
 
 def _head(capture: Capture, title: str) -> str:
@@ -84,26 +77,34 @@ def _head(capture: Capture, title: str) -> str:
     return f"{capture.id[:8]} {capture.name}{f' ({title})' if title else ''}, grid {grid}{device}{tool}\n"
 
 
-def _notes(counted: CountedLaunch, predicts: bool) -> list[str]:
+def _notes(counted: CountedLaunch, left_out: int) -> list[str]:
     total = counted.counters
-    notes = [f"{total.samples or 0} samples, {total.stalled} of them of warps that waited; executed: by warps.\n"]
-    if predicts:
-        notes.append("=: as predicted; (in brackets): predicted.\n")
+    notes = [
+        f"{_number(total.executed)} instructions of warps; {total.samples or 0} samples, {total.stalled} of them of "
+        "warps that waited.\n"
+    ]
+    if left_out:
+        notes.append(f"Left out: {left_out} rows without stalls and accesses (--json has them).\n")
     if not counted.by_operation:
-        notes.append(
-            f"By line of Python, without predictions: operations of instructions are not known, {counted.why_not}.\n"
-        )
+        why = f"operations of instructions are not known, {counted.why_not}"
+        return [*notes, f"By line of Python, without predictions: {why}.\n"]
+    if any(row.comparisons for row in counted.operations):
+        notes.append("=: as predicted; (in brackets): predicted.\n")
     for row in counted.operations:
+        by_cause: dict[tuple[str, str], list[str]] = {}
         for one in row.comparisons:
             if one.verdict != "equal":
-                where = f"{row.operation} (ttgir {row.line})"
-                what = f"{_TITLES[one.quantity]} {_figure(one.measured)}, predicted {_predicted(one)}"
-                notes.append(f"{where}: {what}: {'; '.join(filter(None, (one.verdict, one.reason)))}.\n")
+                figures = f"{_TITLES[one.quantity]} {_figure(one.measured)} ({_predicted(one)})"
+                by_cause.setdefault((one.verdict, one.reason), []).append(figures)
+        notes += [
+            f"{row.operation} (ttgir {row.line}): {', '.join(figures)}: {'; '.join(filter(None, cause))}.\n"
+            for cause, figures in by_cause.items()
+        ]
     return notes
 
 
 def _reasons(counters: Counters) -> str:
-    waiting = [(reason, count) for reason, count in counters.stalls if reason in _REASONS or reason != "selected"]
+    waiting = [(reason, count) for reason, count in counters.stalls if reason != "selected"]
     total = counters.stalled
     named = [
         f"{_REASONS.get(reason, reason)} {percent(count / total)}"
@@ -125,8 +126,6 @@ def _cell(row: CountedOperation, quantity: Quantity) -> str:
         return _number(counters.sectors or None)
     if quantity == "lines":
         return _number(counters.lines or None)
-    if quantity == "ways" and counters.wavefronts and counters.ideal_wavefronts:
-        return _figure(counters.wavefronts / counters.ideal_wavefronts)
     return ""
 
 
@@ -206,7 +205,6 @@ def _counters_json(counters: Counters) -> dict[str, Any]:
         "ideal_sectors": counters.ideal_sectors,
         "lines": counters.lines,
         "wavefronts": counters.wavefronts,
-        "ideal_wavefronts": counters.ideal_wavefronts,
     }
 
 
