@@ -65,7 +65,9 @@ def matched_instructions(capture: Capture) -> tuple[MatchedInstruction, ...]:
         raise UsageError(f"{capture!r} has no profile: 'irscope profile' makes one.")
     counted = kernel_of_page(capture, capture.profile.page).instructions
     return tuple(
-        MatchedInstruction(own.line, own.offset, own.text, own.opcode.partition(".")[0], other.access_bits, other.counters)
+        MatchedInstruction(
+            own.line, own.offset, own.text, own.opcode.partition(".")[0], other.access_bits, other.counters
+        )
         for own, other in zip(_function(capture).instructions, counted, strict=False)
     )
 
@@ -97,4 +99,8 @@ def _key(text: str) -> tuple[str, str, tuple[str, ...]]:
     match = _INSTRUCTION.match(text.strip())
     if match is None:
         return "", text, ()
-    return match["predicate"] or "", match["opcode"].partition(".")[0], tuple(sorted(_REGISTER.findall(match["operands"])))
+    return (
+        match["predicate"] or "",
+        match["opcode"].partition(".")[0],
+        tuple(sorted(_REGISTER.findall(match["operands"]))),
+    )

@@ -22,7 +22,6 @@ _ADDRESS = re.compile(r"(?:0x)?[0-9a-fA-F]{1,16}$")
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?$")
 # stall_long_sb, but not: stall_long_sb (Not Issued)
 _STALL = re.compile(r"stall_(\w+)$")
-_SAMPLES = re.compile(r"Warp Stall Sampling \(All \w+\)$|# Samples$")
 _LARGEST = 1 << 53
 
 
@@ -69,7 +68,7 @@ _ISSUED = "selected"
 _COLUMNS = {
     "executed": "Instructions Executed",
     "threads": "Predicated-On Thread Instructions Executed",
-    "samples": "samples",
+    "samples": "# Samples",
     "sectors": "L2 Theoretical Sectors Global",
     "ideal_sectors": "L2 Theoretical Sectors Global Ideal",
     "lines": "L1 Tag Requests Global",
@@ -133,7 +132,6 @@ def _kernel(name: str, rows: Sequence[Sequence[str]]) -> CountedKernel:
     header, *body = rows
     # A name may stand there twice, with the same figures.
     column = {title: index for index, title in reversed(list(enumerate(header)))}
-    column |= {"samples": index for title, index in reversed(column.items()) if _SAMPLES.match(title)}
     reasons = {match[1]: index for title, index in column.items() if (match := _STALL.match(title))}
     base: int | None = None
     instructions: list[CountedInstruction] = []

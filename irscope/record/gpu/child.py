@@ -36,7 +36,9 @@ def main_of_files(commands: Path, events: Path) -> None:
     """Do the commands of a file; ends the process."""
     with events.open("wb") as output:
         waiting = MessageReader(COMMANDS).feed(commands.read_bytes())
-        os._exit(report_work(MessageWriter(output.fileno()), lambda sink: _serve(waiting, sink)))
+        code = report_work(MessageWriter(output.fileno()), lambda sink: _serve(waiting, sink))
+    # By itself, so that the profiler has all it wants.
+    sys.exit(code)
 
 
 def _serve(commands: Iterator[Command], sink: EventSink) -> None:
@@ -74,4 +76,5 @@ def _require_gpu(targets: tuple[str, ...]) -> Any:
 if __name__ == "__main__":
     if len(sys.argv) > 2:
         main_of_files(Path(sys.argv[1]), Path(sys.argv[2]))
-    main(int(sys.argv[1]))
+    else:
+        main(int(sys.argv[1]))

@@ -49,7 +49,15 @@ def render_profile(
     total = counted.counters.stalled
     telling = [row for row in counted.operations if row.counters.stalled or row.comparisons or row.counters.sectors]
     shown: list[Quantity] = [name for name in _TITLES if any(_cell(row, name) for row in telling)]
-    columns = ["stalls", "share", "operation" if counted.by_operation else "", "ttgir", "python", "layouts", "waits for"]
+    columns = [
+        "stalls",
+        "share",
+        "operation" if counted.by_operation else "",
+        "ttgir",
+        "python",
+        "layouts",
+        "waits for",
+    ]
     columns += ["executed", *(_TITLES[name] for name in shown)]
     rows = [
         [
