@@ -65,10 +65,11 @@ def _global(access: Access, instructions: Sequence[MatchedInstruction]) -> Itera
     reason = "" if access.certainty == "exact" else access.mark
     reason = "; ".join(filter(None, (reason, *access.assumed)))
     if measured.executed is not None and not _is_unknown(launch.instructions):
-        skipped = _skipped(instructions) if measured.executed < launch.instructions[0] else ""
-        yield Comparison(
-            "instructions", *launch.instructions, measured.executed, "; ".join(filter(None, (skipped, reason)))
-        )
+        least, most = launch.instructions
+        if skipped := _skipped(instructions):
+            least = launch.active_instructions[0]
+        why = "; ".join(filter(None, (skipped, reason)))
+        yield Comparison("instructions", least, most, measured.executed, why)
     if measured.sectors is not None and not _is_unknown(launch.units):
         yield Comparison("sectors", *launch.units, measured.sectors, reason)
     if measured.lines is not None and not _is_unknown(launch.lines):
@@ -80,9 +81,11 @@ def _is_unknown(span: Span) -> bool:
 
 
 def _skipped(instructions: Sequence[MatchedInstruction]) -> str:
-    """The branch of an operation's own by which warps with nothing to do skip its access."""
+    """The branch of an operation's own by which warps with nothing to do may skip its access."""
     leaving = next((one for one in instructions if one.opcode in _LEAVING and one.text.startswith("@")), None)
-    return f"warps whose lanes are all masked off leave before it, at {leaving.text!r}" if leaving is not None else ""
+    return (
+        f"warps whose lanes are all masked off may leave before it, at {leaving.text!r}" if leaving is not None else ""
+    )
 
 
 def _shared(cost: Cost, instructions: Sequence[MatchedInstruction]) -> Iterator[Comparison]:
