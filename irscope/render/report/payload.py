@@ -9,6 +9,7 @@ from irscope import __version__
 from irscope.model.capture import Capture
 from irscope.render.report.facts import facts_of
 from irscope.render.report.findings import costs_of_layouts
+from irscope.render.report.heat import heat_of
 from irscope.render.report.layouts import packed_layouts
 from irscope.render.report.locations import stage_locations
 from irscope.render.report.texts import Blobs, TextTable
@@ -54,6 +55,8 @@ class Payload:
         row["passes"] = blobs.add(row["passes"])
         row["locations"] = blobs.add(stage_locations(capture))
         row["layouts"] = blobs.add(packed_layouts(capture, costs))
+        if (heat := heat_of(capture)) is not None:
+            row["heat"] = blobs.add(heat)
         return row
 
     def _passes(self, capture: Capture, group: str, row: dict[str, Any], number: int, blobs: Blobs, base: int) -> None:

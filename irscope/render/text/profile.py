@@ -13,7 +13,7 @@ from irscope.model.capture import Capture
 from irscope.render.text.figures import percent
 from irscope.render.text.tables import table
 
-__all__ = ["profile_json", "render_profile", "render_side_by_side"]
+__all__ = ["profile_json", "render_profile", "render_side_by_side", "stall_text"]
 
 _REASONS = {
     "barrier": "a barrier",
@@ -67,7 +67,7 @@ def render_profile(
             row.line or "",
             row.place.rpartition("/")[2],
             " ".join(row.layouts),
-            _reasons(row.counters),
+            stall_text(row.counters),
             _number(row.counters.executed),
             *(_cell(row, name) for name in shown),
         ]
@@ -111,7 +111,8 @@ def _notes(counted: CountedLaunch, left_out: int) -> list[str]:
     return notes
 
 
-def _reasons(counters: Counters) -> str:
+def stall_text(counters: Counters) -> str:
+    """What warps waited for most at some instructions: `global memory 89.2 %, a barrier 10.8 %`."""
     waiting = [(reason, count) for reason, count in counters.stalls if reason != "selected"]
     total = counters.stalled
     named = [

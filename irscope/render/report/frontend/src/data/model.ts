@@ -47,6 +47,7 @@ export interface Capture {
   kernelSource?: number;
   locations: Place;
   layouts: Place;
+  heat?: Place;
 }
 
 /** A capture as the index has it. */
@@ -143,6 +144,13 @@ export interface Locations {
   /** (file, line, column, function, name). */
   frames: [number, number, number, string, string][];
   chains: number[][];
+}
+
+export interface Heat {
+  /** Samples of warps that waited. */
+  stalled: number;
+  /** Stage, or file of Python -> (line, samples, what is known of it). */
+  lines: Record<string, [number, number, string][]>;
 }
 
 export interface Cost {
