@@ -32,7 +32,7 @@ def main(descriptor: int) -> None:
     os._exit(serve_parent(descriptor, COMMANDS, _serve))
 
 
-def main_of_files(commands: Path, events: Path) -> None:
+def _main_of_files(commands: Path, events: Path) -> None:
     """Do the commands of a file; ends the process."""
     with events.open("wb") as output:
         waiting = MessageReader(COMMANDS).feed(commands.read_bytes())
@@ -75,6 +75,6 @@ def _require_gpu(targets: tuple[str, ...]) -> Any:
 
 if __name__ == "__main__":
     if len(sys.argv) > 2:
-        main_of_files(Path(sys.argv[1]), Path(sys.argv[2]))
+        _main_of_files(Path(sys.argv[1]), Path(sys.argv[2]))
     else:
         main(int(sys.argv[1]))
