@@ -95,6 +95,7 @@ def recorded_captures(run: Run, groups: Sequence[str]) -> list[Capture]:
 
     captures = irscope.record_all(str(SCRIPT), arguments=groups, snapshots="none")
     kept = [one for one in captures if one.status == "ok" and one.launch.grid is not None and "sass" in one.stages]
+    kept = [one for one in kept if one.launch.autotuning is None or one.launch.autotuning.winner is not False]
     run.say(f"recorded {len(captures)} compiles, {len(kept)} of them launched")
     return kept
 

@@ -78,6 +78,8 @@ def zipped(members: dict[str, bytes], twice: str = "") -> bytes:
         (("operations",), [{"stage": "ptx", "runs": [[5, 3, 1]]}], "operations[0].runs"),
         (("operations",), [{"stage": "nope", "runs": []}], "nope"),
         (("operations",), [{"stage": "ptx"}, {"stage": "ptx"}], "'ptx' occurs twice"),
+        (("profile",), {"page": "profile.csv"}, "'profile.csv', which it does not have"),
+        (("profile",), {"page": 3}, "profile.page"),
         (("notes",), [1], "notes"),
         (("schema",), 99, "schema version 99"),
     ],

@@ -27,6 +27,7 @@ from irscope.model.capture import (
     Target,
 )
 from irscope.model.operation_lines import OperationLines
+from irscope.model.profile import Profile
 from irscope.plan import PassPlan
 from irscope.store.file import from_bytes, load, save, to_bytes
 from irscope.store.recent import CaptureStore
@@ -106,7 +107,11 @@ def with_operations(one: Capture) -> Capture:
     return replace(one, operations=(*rows, OperationLines("sass", reason="the code is another")))
 
 
-@given(captures | captures.map(with_operations))
+def with_profile(one: Capture) -> Capture:
+    return replace(one, profile=Profile('"Kernel Name","matmul"\n', "a GPU", "a tool", own_binary=True))
+
+
+@given(captures | captures.map(with_operations) | captures.map(with_profile))
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 def test_a_capture_comes_back_as_it_was(one: Capture) -> None:
     data = to_bytes(one)
