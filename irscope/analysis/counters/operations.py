@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 
+from irscope.analysis.counters.executed import executed_instructions
 from irscope.analysis.counters.matched import MatchedInstruction, matched_instructions
 from irscope.analysis.counters.predicted import Comparison, comparisons_of
 from irscope.ir.locations.model import Chain
@@ -48,6 +49,8 @@ class CountedLaunch:
     """The ones where warps waited most first."""
     counters: Counters
     """Of all instructions."""
+    predicted_executed: int | None
+    """The instructions of warps that irscope computed; None if they do not follow from what is known."""
     by_operation: bool
     """Whether the instructions are the operations' own; otherwise the rows are lines of Python, without predictions."""
     why_not: str = ""
@@ -76,7 +79,9 @@ def counted_launch(capture: Capture) -> CountedLaunch:
         rows.append(_row(operation, loops, chain, found, comparisons_of(own, found), capture.launch.kernel.file))
     why_not = "" if by_line else known.reason if known is not None else "nobody found out which they are"
     rows.sort(key=lambda row: (-row.counters.stalled, -(row.counters.executed or 0), row.line))
-    return CountedLaunch(tuple(rows), Counters.sum([one.counters for one in instructions]), bool(by_line), why_not)
+    total = Counters.sum([one.counters for one in instructions])
+    predicted = executed_instructions(capture, costs, by_line) if by_line else None
+    return CountedLaunch(tuple(rows), total, predicted, bool(by_line), why_not)
 
 
 def _row(

@@ -11,14 +11,14 @@ from irscope.ir.logs.source_page import Counters
 from irscope.memory.access import MOST, Access, Span
 from irscope.memory.cost import Cost
 
-__all__ = ["Comparison", "Quantity", "Verdict", "comparisons_of"]
+__all__ = ["GLOBAL_OPCODES", "Comparison", "Quantity", "Verdict", "comparisons_of"]
 
 Quantity = Literal["instructions", "sectors", "lines", "ways"]
 """Of global memory: instructions of warps, sectors, lines of L1; of shared memory: wavefronts over the least."""
 Verdict = Literal["equal", "within 1 %", "in range", "differs"]
 
 _CLOSE = 0.01
-_GLOBAL = frozenset({"LDG", "STG", "LDGSTS", "ATOMG", "ATOM", "RED", "REDG", "LD", "ST"})
+GLOBAL_OPCODES = frozenset({"LDG", "STG", "LDGSTS", "ATOMG", "ATOM", "RED", "REDG", "LD", "ST"})
 _SHARED = frozenset({"LDS", "STS", "LDSM", "STSM"})
 """Without LDGSTS, whose wavefronts differ from run to run."""
 _LEAVING = frozenset({"EXIT", "BRA"})
@@ -61,7 +61,7 @@ def _global(access: Access, instructions: Sequence[MatchedInstruction]) -> Itera
     if not access.bits_a_lane:
         return
     launch = access.launch
-    measured = Counters.sum([one.counters for one in instructions if one.opcode in _GLOBAL])
+    measured = Counters.sum([one.counters for one in instructions if one.opcode in GLOBAL_OPCODES])
     reason = "" if access.certainty == "exact" else access.mark
     reason = "; ".join(filter(None, (reason, *access.assumed)))
     if measured.executed is not None and not _is_unknown(launch.instructions):
