@@ -44,8 +44,11 @@ def executed_instructions(capture: Capture, costs: Sequence[Cost], operations: S
     programs = prod(grid)
     warps = programs * int(capture.launch.option("num_warps", 4) or 4) * int(capture.launch.option("num_ctas", 1) or 1)
     equations = _Equations(graph, warps)
-    for access in (cost.access for cost in costs):
-        if access is not None and access.certainty == "exact" and access.bits_a_lane:
+    accesses = [cost.access for cost in costs if cost.access is not None and cost.access.bits_a_lane]
+    # Warps that have nothing to store may end before they load what the others store.
+    leaving = any(one.action in ("store", "atomic") and not _is_of_all_warps(one) for one in accesses)
+    for access in accesses:
+        if access.certainty == "exact" and not (leaving and access.action in ("load", "copy")):
             equations.add(access, programs, operations)
     return equations.total()
 
@@ -79,7 +82,7 @@ class _Equations:
         loops = [loop.body for loop in self.graph.loops if counts.keys() <= loop.body]
         launch = access.launch
         # Nothing branches around what is in a loop of one block; a warp may branch around what it has masked off.
-        if counts and ([*map(len, loops)] == [1] or launch.instructions == launch.active_instructions):
+        if counts and ([*map(len, loops)] == [1] or _is_of_all_warps(access)):
             self._put([counts.get(source, 0) for source, _ in self.ways], launch.instructions[0])
         each = launch.executions[0] // programs
         alike = {access.first.executions, access.inner.executions, access.last.executions} == {(each, each)}
@@ -98,6 +101,11 @@ class _Equations:
         follows = np.abs(matrix.T @ weights - sizes).max() < _EXACT
         fits = np.abs(matrix @ taken - values).max() < _EXACT * values.max()
         return round(float(sizes @ taken)) if follows and fits else None
+
+
+def _is_of_all_warps(access: Access) -> bool:
+    """Whether none of its instructions has all lanes masked off."""
+    return access.launch.instructions == access.launch.active_instructions
 
 
 def _accesses(instructions: Sequence[Instruction], operations: Sequence[int], line: int) -> int:

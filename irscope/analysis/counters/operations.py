@@ -16,6 +16,7 @@ from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.types import read_types
 from irscope.ir.mlir.uses import read_uses, with_loops
 from irscope.memory.costs import costs_of
+from irscope.memory.machine import read_machine
 from irscope.model.capture import Capture
 
 __all__ = ["CountedLaunch", "CountedOperation", "counted_launch"]
@@ -70,13 +71,23 @@ def counted_launch(capture: Capture) -> CountedLaunch:
     uses = read_uses(capture.text("ttgir"))
     operations = {one.first_line: (one, loops) for one, loops in with_loops(uses.module)}
     costs = costs_of(capture) if by_line else []
+    machine = read_machine(capture)
     rows: list[CountedOperation] = []
     for key, found in groups.items():
         chain = chains.chain_at(found[0].line)
         # An operation that the TTGIR's reader does not know has a place all the same.
         operation, loops = operations.get(key, (None, 0)) if isinstance(key, int) else (None, 0)
         own = [cost for cost in costs if cost.line == key]
-        rows.append(_row(operation, loops, chain, found, comparisons_of(own, found), capture.launch.kernel.file))
+        rows.append(
+            _row(
+                operation,
+                loops,
+                chain,
+                found,
+                comparisons_of(own, found, instructions, machine),
+                capture.launch.kernel.file,
+            )
+        )
     why_not = "" if by_line else known.reason if known is not None else "nobody found out which they are"
     rows.sort(key=lambda row: (-row.counters.stalled, -(row.counters.executed or 0), row.line))
     total = Counters.sum([one.counters for one in instructions])

@@ -10,6 +10,7 @@ from irscope.analysis.counters.matched import MatchedInstruction
 from irscope.ir.logs.source_page import Counters
 from irscope.memory.access import MOST, Access, Span
 from irscope.memory.cost import Cost
+from irscope.memory.machine import Action, Machine
 
 __all__ = ["GLOBAL_OPCODES", "Comparison", "Quantity", "Verdict", "comparisons_of"]
 
@@ -21,7 +22,7 @@ _CLOSE = 0.01
 GLOBAL_OPCODES = frozenset({"LDG", "STG", "LDGSTS", "ATOMG", "ATOM", "RED", "REDG", "LD", "ST"})
 _SHARED = frozenset({"LDS", "STS", "LDSM", "STSM"})
 """Without LDGSTS, whose wavefronts differ from run to run."""
-_LEAVING = frozenset({"EXIT", "BRA"})
+_GLOBAL_ACTIONS: tuple[Action, ...] = ("global load", "global store", "async copy", "atomic")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,45 +48,94 @@ class Comparison:
         return "within 1 %" if distance <= _CLOSE * self.measured else "differs"
 
 
-def comparisons_of(costs: Sequence[Cost], instructions: Sequence[MatchedInstruction]) -> tuple[Comparison, ...]:
-    """The comparisons of one operation: its costs, and its own instructions."""
-    return tuple(
-        one
-        for cost in costs
-        for one in (_global(cost.access, instructions) if cost.access is not None else _shared(cost, instructions))
-    )
+def comparisons_of(
+    costs: Sequence[Cost],
+    own: Sequence[MatchedInstruction],
+    kernel: Sequence[MatchedInstruction],
+    machine: Machine,
+) -> tuple[Comparison, ...]:
+    """The comparisons of one operation.
+
+    Args:
+        costs: its own.
+        own: its instructions.
+        kernel: all instructions.
+        machine: the instructions of the PTX, by operation.
+    """
+    found: list[Comparison] = []
+    for cost in costs:
+        access = cost.access
+        # A block of a descriptor is asked for by one thread, and its sectors are counted at no instruction.
+        if access is not None and access.bits_a_lane:
+            in_ptx = machine.count(access.line, *_GLOBAL_ACTIONS) if machine.text_stage == "ptx" else 0
+            found += _global(access, own, kernel, in_ptx)
+        elif access is None:
+            found += _shared(cost, own)
+    return tuple(found)
 
 
-def _global(access: Access, instructions: Sequence[MatchedInstruction]) -> Iterator[Comparison]:
-    # A block of a descriptor is asked for by one thread, and its sectors are counted at no instruction.
-    if not access.bits_a_lane:
-        return
+def _global(
+    access: Access, own: Sequence[MatchedInstruction], kernel: Sequence[MatchedInstruction], in_ptx: int
+) -> Iterator[Comparison]:
     launch = access.launch
-    measured = Counters.sum([one.counters for one in instructions if one.opcode in GLOBAL_OPCODES])
+    accesses = [one for one in own if one.opcode in GLOBAL_OPCODES]
+    measured = Counters.sum([one.counters for one in accesses])
     reason = "" if access.certainty == "exact" else access.mark
-    reason = "; ".join(filter(None, (reason, *access.assumed)))
+    reason = _joined(reason, *access.assumed)
+    fewer = _joined(_left_out(accesses, in_ptx), _skipped(accesses, own, kernel))
     if measured.executed is not None and not _is_unknown(launch.instructions):
         least, most = launch.instructions
-        if skipped := _skipped(instructions):
-            least = launch.active_instructions[0]
-        why = "; ".join(filter(None, (skipped, reason)))
-        yield Comparison("instructions", least, most, measured.executed, why)
-    if measured.sectors is not None and not _is_unknown(launch.units):
-        yield Comparison("sectors", *launch.units, measured.sectors, reason)
-    if measured.lines is not None and not _is_unknown(launch.lines):
-        yield Comparison("lines", *launch.lines, measured.lines, reason)
+        why = fewer if measured.executed < most else _repeated(accesses, in_ptx) if measured.executed > most else ""
+        yield Comparison(
+            "instructions",
+            launch.active_instructions[0] if fewer else least,
+            most,
+            measured.executed,
+            _joined(why, reason),
+        )
+    figures: tuple[tuple[Quantity, Span, int | None], ...] = (
+        ("sectors", launch.units, measured.sectors),
+        ("lines", launch.lines, measured.lines),
+    )
+    for quantity, (least, most), counted in figures:
+        if counted is not None and not _is_unknown((least, most)):
+            yield Comparison(quantity, least, most, counted, _joined(fewer if counted < least else "", reason))
+
+
+def _joined(*parts: str) -> str:
+    return "; ".join(filter(None, parts))
 
 
 def _is_unknown(span: Span) -> bool:
     return span[0] == 0 and span[1] >= MOST
 
 
-def _skipped(instructions: Sequence[MatchedInstruction]) -> str:
-    """The branch of an operation's own by which warps with nothing to do may skip its access."""
-    leaving = next((one for one in instructions if one.opcode in _LEAVING and one.text.startswith("@")), None)
-    return (
-        f"warps whose lanes are all masked off may leave before it, at {leaving.text!r}" if leaving is not None else ""
-    )
+def _left_out(accesses: Sequence[MatchedInstruction], in_ptx: int) -> str:
+    """That the assembler left accesses out: those that are never made, and all but one of equal ones."""
+    count = len(accesses)
+    return f"the SASS has {count} of the {in_ptx} instructions of the PTX" if 0 < count < in_ptx else ""
+
+
+def _skipped(
+    accesses: Sequence[MatchedInstruction], own: Sequence[MatchedInstruction], kernel: Sequence[MatchedInstruction]
+) -> str:
+    """The instruction by which warps may leave before an access: those that have all lanes masked off, for instance."""
+    last = max((one.offset for one in accesses), default=0)
+    ways = [one for one in kernel if one.opcode == "EXIT"] + [one for one in own if one.opcode == "BRA"]
+    leaving = next((one for one in ways if one.offset < last and _is_predicated(one)), None)
+    return f"warps may leave before it, at {leaving.text!r} ({leaving.offset:04x})" if leaving is not None else ""
+
+
+def _repeated(accesses: Sequence[MatchedInstruction], in_ptx: int) -> str:
+    """That the assembler unrolled or peeled a loop around an access, and predicated what is made too often."""
+    count = len(accesses)
+    if count <= in_ptx or not any(map(_is_predicated, accesses)):
+        return ""
+    return f"the SASS has {count} instructions for {in_ptx} of the PTX, some of which execute with their predicate off"
+
+
+def _is_predicated(instruction: MatchedInstruction) -> bool:
+    return instruction.text.startswith("@")
 
 
 def _shared(cost: Cost, instructions: Sequence[MatchedInstruction]) -> Iterator[Comparison]:
