@@ -14,7 +14,7 @@ from irscope.cli.bench import Variant, compiled_variant, variants_of
 from irscope.cli.output.destination import Destination, with_destination
 from irscope.cli.output.talk import echo, progress
 from irscope.cli.run import measuring, script_of
-from irscope.cli.subject.captures import is_capture
+from irscope.cli.subject.captures import captures_of, is_capture
 from irscope.cli.subject.keeping import tell_not_kept
 from irscope.cli.subject.operations import with_operations
 from irscope.cli.subject.recording import recorded
@@ -25,6 +25,7 @@ from irscope.model.profile import Profile
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
 from irscope.store.recent import CaptureStore
+from irscope.store.shelf import StoredCaptures
 
 _Profiled = list[tuple[str, Capture]]
 """What makes each a variant, an empty string for the launch as it is, and its capture with a profile."""
@@ -71,9 +72,9 @@ def profile(
     if variants and (is_stored or source is not None):
         raise UsageError("--vs and --disable-pass need the launch itself: give the FILE, on a machine with a GPU.")
     if source is not None:
-        profiled: _Profiled = [("", _with_report(one_capture(subject, asked)[0], source))]
+        profiled: _Profiled = [("", _with_report(captures_of(subject, asked), source))]
     elif is_stored:
-        profiled = [("", _with_own_profile(one_capture(subject, asked)[0]))]
+        profiled = [("", _with_own_profile(captures_of(subject, asked)[0]))]
     else:
         profiled = _measured(subject, variants, asked)
     rows = [(name, capture, counted_launch(capture)) for name, capture in profiled]
@@ -91,11 +92,10 @@ def profile(
     return 0
 
 
-def _with_report(capture: Capture, source: Path) -> Capture:
-    """A capture with the profile of a report; raises UsageError if it is of other code."""
+def _with_report(captures: StoredCaptures, source: Path) -> Capture:
+    """The capture whose code a report is of, with its profile; raises UsageError if it is of other code."""
     from irscope.record.gpu.nsight import find_nsight
 
-    _check_backend(capture)
     if not source.is_file():
         raise UsageError(f"--from {str(source)!r} is no file: give a .ncu-rep, or the CSV of its source page.")
     tool = ""
@@ -104,11 +104,14 @@ def _with_report(capture: Capture, source: Path) -> Capture:
         page, tool = nsight.export(source), nsight.name
     else:
         page = source.read_text("utf-8", "replace")
-    try:
-        kernel = kernel_of_page(capture, page)
-    except UsageError as error:
-        raise UsageError(f"--from {str(source)!r}: {error}") from None
-    return _kept(capture, Profile(kernel.page, tool=tool))
+    reasons: list[str] = []
+    for capture in captures:
+        _check_backend(capture)
+        try:
+            return _kept(capture, Profile(kernel_of_page(capture, page).page, tool=tool))
+        except UsageError as error:
+            reasons.append(str(error))
+    raise UsageError(f"--from {str(source)!r}: {reasons[0]}")
 
 
 def _with_own_profile(capture: Capture) -> Capture:

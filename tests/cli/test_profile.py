@@ -50,7 +50,7 @@ def test_a_report_made_elsewhere_is_joined_and_kept(irscope: Run, report: tuple[
     assert first.split()[:6] == ["38", "97.4", "%", "arith.addf", "5", "kernels.py:12"]
     assert "global memory 78.9 %, a fixed latency 21.1 %" in first
     assert second.split()[:6] == ["1", "2.6", "%", "tt.store", "6", "kernels.py:13"]
-    assert "41 samples, 39 of them of warps that waited" in out
+    assert "448 instructions of warps; 41 samples, 39 of them of warps that waited" in out
     stored = CaptureStore().load("last")
     assert stored.profile is not None
     assert not stored.profile.own_binary

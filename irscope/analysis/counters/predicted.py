@@ -88,7 +88,7 @@ def _global(
         why = fewer if measured.executed < most else _repeated(accesses, in_ptx) if measured.executed > most else ""
         yield Comparison(
             "instructions",
-            launch.active_instructions[0] if fewer else least,
+            launch.active_instructions[0] if fewer and measured.executed < most else least,
             most,
             measured.executed,
             _joined(why, reason),

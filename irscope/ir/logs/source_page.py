@@ -61,7 +61,12 @@ class Counters:
         for name in _COLUMNS:
             known = [value for part in parts if (value := getattr(part, name)) is not None]
             values[name] = sum(known) if known else None
-        return Counters(**values, stalls=tuple(stalls.most_common()))
+        return Counters(**values, stalls=_most_first(stalls))
+
+
+def _most_first(stalls: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    known = ((reason, count) for reason, count in stalls.items() if count)
+    return tuple(sorted(known, key=lambda row: (-row[1], row[0])))
 
 
 _ISSUED = "selected"
@@ -153,13 +158,12 @@ def _instruction(
     offset: int, text: str, row: Sequence[str], column: Mapping[str, int], reasons: Mapping[str, int]
 ) -> CountedInstruction:
     stalls = {reason: _number(row[index]) or 0 for reason, index in reasons.items() if index < len(row)}
-    most = sorted((count, reason) for reason, count in stalls.items() if count)
     values = {name: _number(_cell(row, column, title)) for name, title in _COLUMNS.items()}
     ways = _number(_cell(row, column, "L1 Conflicts Shared N-Way"))
     if values["wavefronts"] is None and ways is not None and values["executed"] is not None:
         values["wavefronts"] = ways * values["executed"]
     bits = _number(_cell(row, column, "Access Size")) or 0
-    counters = Counters(**values, stalls=tuple((reason, count) for count, reason in reversed(most)))
+    counters = Counters(**values, stalls=_most_first(stalls))
     return CountedInstruction(offset, text, bits, counters)
 
 

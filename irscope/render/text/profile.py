@@ -88,15 +88,15 @@ def _head(capture: Capture, title: str) -> str:
 def _notes(counted: CountedLaunch, left_out: int) -> list[str]:
     total = counted.counters
     notes = [
-        f"{_number(total.executed)} instructions of warps; {total.samples or 0} samples, {total.stalled} of them of "
-        "warps that waited.\n"
+        f"{_number(total.executed) or '?'}{_executed(counted)} instructions of warps; {total.samples or 0} samples, "
+        f"{total.stalled} of them of warps that waited.\n"
     ]
     if left_out:
         notes.append(f"Left out: {left_out} rows without stalls and accesses (--json has them).\n")
     if not counted.by_operation:
         why = f"operations of instructions are not known, {counted.why_not}"
         return [*notes, f"By line of Python, without predictions: {why}.\n"]
-    if any(row.comparisons for row in counted.operations):
+    if counted.predicted_executed is not None or any(row.comparisons for row in counted.operations):
         notes.append("=: as predicted; (in brackets): predicted.\n")
     for row in counted.operations:
         by_cause: dict[tuple[str, str], list[str]] = {}
@@ -109,6 +109,11 @@ def _notes(counted: CountedLaunch, left_out: int) -> list[str]:
             for cause, figures in by_cause.items()
         ]
     return notes
+
+
+def _executed(counted: CountedLaunch) -> str:
+    predicted = counted.predicted_executed
+    return "" if predicted is None else " =" if predicted == counted.counters.executed else f" ({predicted})"
 
 
 def stall_text(counters: Counters) -> str:
@@ -199,6 +204,7 @@ def profile_json(capture: Capture, counted: CountedLaunch, variant: str = "") ->
         "by_operation": counted.by_operation,
         "why_not": counted.why_not,
         "counters": _counters_json(counted.counters),
+        "predicted_executed": counted.predicted_executed,
         "operations": [_operation_json(row) for row in counted.operations],
     }
 
