@@ -50,11 +50,25 @@ def test_a_report_made_elsewhere_is_joined_and_kept(irscope: Run, report: tuple[
     assert first.split()[:6] == ["38", "97.4", "%", "arith.addf", "5", "kernels.py:12"]
     assert "global memory 78.9 %, a fixed latency 21.1 %" in first
     assert second.split()[:6] == ["1", "2.6", "%", "tt.store", "6", "kernels.py:13"]
-    assert "448 instructions of warps; 41 samples, 39 of them of warps that waited" in out
+    assert "no predictions: the capture holds no record of a launch" in out
+    assert "7 instructions of warps; 41 samples, 39 of them of warps that waited" in out
     stored = CaptureStore().load("last")
     assert stored.profile is not None
     assert not stored.profile.own_binary
     assert irscope("profile", stored.id)[1] == out
+
+
+def test_a_launch_of_another_size_is_not_compared(irscope: Run, tmp_path: Path) -> None:
+    source = ROOT / "tests" / "data" / "counters" / "strided.irscope"
+    capture = load(source)
+    assert "no predictions" not in irscope("profile", source)[1]
+    save(replace(capture, launch=replace(capture.launch, grid=(3, 1, 1))), tmp_path / "other.irscope")
+    code, out, _ = irscope("profile", tmp_path / "other.irscope", "--json")
+    assert code == 0
+    (found,) = json.loads(out)
+    assert found["uncompared"] == "the profile is of a launch of 8 warps, the capture's has 12"
+    assert not any(row["comparisons"] for row in found["operations"])
+    assert found["predicted_executed"] is None
 
 
 def test_the_report_of_other_code_is_refused(irscope: Run, report: tuple[Path, Path]) -> None:

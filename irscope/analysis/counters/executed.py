@@ -17,9 +17,9 @@ from irscope.analysis.flow.control_flow import UNKNOWN, ControlFlow, read_contro
 from irscope.ir.asm.instructions import Instruction
 from irscope.memory.access import Access
 from irscope.memory.cost import Cost
-from irscope.model.capture import Capture
+from irscope.model.capture import Capture, Launch
 
-__all__ = ["executed_instructions"]
+__all__ = ["executed_instructions", "warps_of"]
 
 _MOST_BLOCKS = 400
 _EXACT = 1e-6
@@ -35,22 +35,26 @@ def executed_instructions(capture: Capture, costs: Sequence[Cost], operations: S
     """
     graphs = read_control_flow(capture.text("sass"), "sass")
     graph = next((one for one in graphs if one.function == capture.name), None)
-    grid = capture.launch.grid
+    grid, warps = capture.launch.grid, warps_of(capture.launch)
     specialized = "ttg.warp_specialize" in capture.text("ttgir")
-    if graph is None or grid is None or specialized or len(graph.blocks) > _MOST_BLOCKS:
+    if graph is None or grid is None or warps is None or specialized or len(graph.blocks) > _MOST_BLOCKS:
         return None
     if any(block.calls for block in graph.blocks) or any(jump.target == UNKNOWN for jump in graph.jumps):
         return None
-    programs = prod(grid)
-    warps = programs * int(capture.launch.option("num_warps", 4) or 4) * int(capture.launch.option("num_ctas", 1) or 1)
     equations = _Equations(graph, warps)
     accesses = [cost.access for cost in costs if cost.access is not None and cost.access.bits_a_lane]
     # Warps that have nothing to store may end before they load what the others store.
     leaving = any(one.action in ("store", "atomic") and not _is_of_all_warps(one) for one in accesses)
     for access in accesses:
         if access.certainty == "exact" and not (leaving and access.action in ("load", "copy")):
-            equations.add(access, programs, operations)
+            equations.add(access, prod(grid), operations)
     return equations.total()
+
+
+def warps_of(launch: Launch) -> int | None:
+    """The warps of all programs; None if the grid is not known."""
+    each = int(launch.option("num_warps", 4) or 4) * int(launch.option("num_ctas", 1) or 1)
+    return None if launch.grid is None else prod(launch.grid) * each
 
 
 class _Equations:

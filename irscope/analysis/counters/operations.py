@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from irscope.analysis.counters.executed import executed_instructions
+from irscope.analysis.counters.executed import executed_instructions, warps_of
 from irscope.analysis.counters.matched import MatchedInstruction, matched_instructions
 from irscope.analysis.counters.predicted import Comparison, comparisons_of
 from irscope.ir.locations.model import Chain
@@ -56,6 +56,8 @@ class CountedLaunch:
     """Whether the instructions are the operations' own; otherwise the rows are lines of Python, without predictions."""
     why_not: str = ""
     """Why they are not, for people; or an empty string."""
+    uncompared: str = ""
+    """Why accesses to global memory have no predictions, for people; or an empty string."""
 
 
 def counted_launch(capture: Capture) -> CountedLaunch:
@@ -70,7 +72,8 @@ def counted_launch(capture: Capture) -> CountedLaunch:
         groups.setdefault(operation or chains.chain_at(one.line), []).append(one)
     uses = read_uses(capture.text("ttgir"))
     operations = {one.first_line: (one, loops) for one, loops in with_loops(uses.module)}
-    costs = costs_of(capture) if by_line else []
+    uncompared = _why_uncompared(capture, instructions)
+    costs = [cost for cost in costs_of(capture) if cost.access is None or not uncompared] if by_line else []
     machine = read_machine(capture)
     rows: list[CountedOperation] = []
     for key, found in groups.items():
@@ -91,8 +94,20 @@ def counted_launch(capture: Capture) -> CountedLaunch:
     why_not = "" if by_line else known.reason if known is not None else "nobody found out which they are"
     rows.sort(key=lambda row: (-row.counters.stalled, -(row.counters.executed or 0), row.line))
     total = Counters.sum([one.counters for one in instructions])
-    predicted = executed_instructions(capture, costs, by_line) if by_line else None
-    return CountedLaunch(tuple(rows), total, predicted, bool(by_line), why_not)
+    predicted = executed_instructions(capture, costs, by_line) if by_line and not uncompared else None
+    return CountedLaunch(tuple(rows), total, predicted, bool(by_line), why_not, uncompared)
+
+
+def _why_uncompared(capture: Capture, instructions: Sequence[MatchedInstruction]) -> str:
+    launch = capture.launch
+    warps = warps_of(launch)
+    if launch.record is None or warps is None:
+        return "the capture holds no record of a launch"
+    counted = instructions[0].counters.executed if instructions else None
+    if counted is None or counted == warps or "ttg.warp_specialize" in capture.text("ttgir"):
+        return ""
+    # Every warp executes the first instruction once.
+    return f"the profile is of a launch of {counted} warps, the capture's has {warps}"
 
 
 def _row(

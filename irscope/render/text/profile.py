@@ -96,6 +96,8 @@ def _notes(counted: CountedLaunch, left_out: int) -> list[str]:
     if not counted.by_operation:
         why = f"operations of instructions are not known, {counted.why_not}"
         return [*notes, f"By line of Python, without predictions: {why}.\n"]
+    if counted.uncompared:
+        notes.append(f"Accesses to global memory have no predictions: {counted.uncompared}.\n")
     if counted.predicted_executed is not None or any(row.comparisons for row in counted.operations):
         notes.append("=: as predicted; (in brackets): predicted.\n")
     for row in counted.operations:
@@ -203,6 +205,7 @@ def profile_json(capture: Capture, counted: CountedLaunch, variant: str = "") ->
         "own_binary": bool(profile and profile.own_binary),
         "by_operation": counted.by_operation,
         "why_not": counted.why_not,
+        "uncompared": counted.uncompared,
         "counters": _counters_json(counted.counters),
         "predicted_executed": counted.predicted_executed,
         "operations": [_operation_json(row) for row in counted.operations],

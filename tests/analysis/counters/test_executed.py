@@ -8,7 +8,7 @@ import pytest
 
 from irscope.analysis.counters.executed import executed_instructions
 from irscope.model.capture import Capture
-from tests.analysis.counters.measured import NAMES, capture, counted
+from tests.analysis.counters.measured import NAMES, counted
 from tests.analysis.counters.pages import small_capture
 
 KNOWN = ("strided", "every_second", "structs", "transposed", "softmax_kernel", "matmul_naive_kernel")
