@@ -2,7 +2,8 @@
 
 Needs a GPU and Nsight Compute. Records the launches of benchmarks/counted.py, runs it again under Nsight Compute, and
 compares every access. FOLDER gets counters.json with every figure, captures.zip with the captures and their profiles,
-and log.txt. `python benchmarks/counters.py --table counters.json` prints the tables of docs/benchmarks.md.
+and log.txt. `python benchmarks/counters.py --again captures.zip` compares them anew, and prints the table of
+docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -60,8 +61,11 @@ class Run:
 
 
 def main() -> None:
-    if sys.argv[1:2] == ["--table"]:
-        print(tables(json.loads(Path(sys.argv[2]).read_text("utf-8"))))
+    if sys.argv[1:2] == ["--again"]:
+        with zipfile.ZipFile(sys.argv[2]) as archive, ProcessPoolExecutor() as processes:
+            rows = list(processes.map(figures, map(archive.read, archive.namelist())))
+        answer = {"nsight": "", "gpu": rows[0]["device"], "kernels": rows}
+        print(table(answer), summary(answer), sep="\n")
         return
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
@@ -224,13 +228,21 @@ def summary(answer: dict[str, Any]) -> str:
             for one in operation["comparisons"]:
                 kind = f"{one['quantity']}, {'exact' if not one['reason'] else 'with a reason'}"
                 counts.setdefault(kind, Counter())[one["verdict"]] += 1
-    lines = [f"{len(answer['kernels'])} kernels on {answer['gpu']}, {answer['nsight']}"]
+    executed = Counter(
+        "not known" if row["predicted_executed"] is None
+        else "equal" if row["predicted_executed"] == row["counters"]["executed"] else "differs"
+        for row in answer["kernels"]
+    )  # fmt: skip
+    names = len({row["kernel"] for row in answer["kernels"]})
+    lines = [f"{len(answer['kernels'])} launches of {names} kernels on {answer['gpu']}, {answer['nsight']}"]
+    lines.append(f"  instructions of the launch: {dict(executed)}")
     for kind, found in sorted(counts.items()):
         lines.append(f"  {kind}: " + ", ".join(f"{name} {found[name]}" for name in _VERDICTS if found[name]))
     for row, operation, one in differing(answer):
         where = f"{row['kernel']} {row['grid']} {operation['operation']} (ttgir {operation['line']})"
         low, high = one["predicted"]
-        lines.append(f"  {where}: {one['quantity']} {one['measured']} ({low}–{high}) {one['reason']}")
+        figures = f"{one['quantity']} {one['measured']} ({low}–{high})"
+        lines.append(f"  {where}: {figures}: {one['reason'] or 'NO REASON'}")
     return "\n".join(lines)
 
 
@@ -240,25 +252,36 @@ def differing(answer: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str
             yield from ((row, operation, one) for one in operation["comparisons"] if one["verdict"] == "differs")
 
 
-def tables(answer: dict[str, Any]) -> str:
-    """The tables of docs/benchmarks.md."""
-    lines = ["| kernel | access | instructions | sectors | lines | conflicts |", "|---|---|---|---|---|---|"]
+def table(answer: dict[str, Any]) -> str:
+    """A line per launch: its accesses, and how many of their figures are as counted."""
+    lines = [
+        "| kernel | grid | accesses | sectors counted | sectors | lines | accesses made | conflicts | instructions |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
     for row in answer["kernels"]:
-        for operation in row["operations"]:
-            cells = {one["quantity"]: cell(one) for one in operation["comparisons"]}
-            if cells:
-                name = f"`{operation['operation']}`, {operation['place'].rpartition('/')[2]}"
-                kinds = (cells.get(kind, "") for kind in ("instructions", "sectors", "lines", "ways"))
-                lines.append(f"| {row['kernel']} | {name} | {' | '.join(kinds)} |")
+        found = [one for operation in row["operations"] for one in operation["comparisons"]]
+        of = {
+            kind: [one for one in found if one["quantity"] == kind]
+            for kind in ("sectors", "lines", "instructions", "ways")
+        }
+        if not found:
+            continue
+        sectors = sum(one["measured"] for one in of["sectors"])
+        predicted, executed = row["predicted_executed"], row["counters"]["executed"]
+        whole = (
+            "" if predicted is None else f"{executed}, equal" if predicted == executed else f"{executed} ({predicted})"
+        )
+        cells = [row["kernel"].strip("_"), "×".join(map(str, row["grid"])), len(of["sectors"]), sectors]
+        cells += [*map(verdicts, of.values()), whole]
+        lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines)
 
 
-def cell(one: dict[str, Any]) -> str:
-    low, high = one["predicted"]
-    measured = f"{one['measured']:g}" if isinstance(one["measured"], float) else str(one["measured"])
-    if one["verdict"] == "equal":
-        return measured
-    return f"{measured} ({low:g})" if low == high else f"{measured} ({low:g} to {'?' if high is None else f'{high:g}'})"
+def verdicts(rows: Sequence[dict[str, Any]]) -> str:
+    """`equal`, or how many are what."""
+    found = Counter(one["verdict"] for one in rows)
+    names = [name for name in _VERDICTS if found[name]]
+    return names[0] if len(names) == 1 else ", ".join(f"{found[name]} {name}" for name in names)
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ def comparisons_of(
         access = cost.access
         # A block of a descriptor is asked for by one thread, and its sectors are counted at no instruction.
         if access is not None and access.bits_a_lane:
-            in_ptx = machine.count(access.line, *_GLOBAL_ACTIONS) if machine.text_stage == "ptx" else 0
+            in_ptx = machine.count(access.line, *_GLOBAL_ACTIONS) if machine.by_operation else 0
             found += _global(access, own, kernel, in_ptx)
         elif access is None:
             found += _shared(cost, own)
