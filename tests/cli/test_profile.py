@@ -48,7 +48,7 @@ def test_a_report_made_elsewhere_is_joined_and_kept(irscope: Run, report: tuple[
     assert columns.split()[:3] == ["stalls", "share", "operation"]
     # The addition waits for what the load brings.
     assert first.split()[:6] == ["38", "97.4", "%", "arith.addf", "5", "kernels.py:12"]
-    assert "global memory 78.9 %, a fixed latency 21.1 %" in first
+    assert "tt.load (4) 78.9 %, a fixed latency 21.1 %" in first
     assert second.split()[:6] == ["1", "2.6", "%", "tt.store", "6", "kernels.py:13"]
     assert "no predictions: the capture holds no record of a launch" in out
     assert "7 instructions of warps; 41 samples, 39 of them of warps that waited" in out

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from math import prod
 
 from irscope.analysis.counters.predicted import GLOBAL_OPCODES
-from irscope.analysis.flow.control_flow import UNKNOWN, ControlFlow, read_control_flow
+from irscope.analysis.flow.control_flow import UNKNOWN, ControlFlow
 from irscope.ir.asm.instructions import Instruction
 from irscope.memory.access import Access
 from irscope.memory.cost import Cost
@@ -25,19 +25,20 @@ _MOST_BLOCKS = 400
 _EXACT = 1e-6
 
 
-def executed_instructions(capture: Capture, costs: Sequence[Cost], operations: Sequence[int]) -> int | None:
+def executed_instructions(
+    capture: Capture, graph: ControlFlow, costs: Sequence[Cost], operations: Sequence[int]
+) -> int | None:
     """The instructions that all warps of a launch execute; None if that does not follow from what is known.
 
     Args:
-        capture: with a grid, and SASS.
+        capture: with a grid.
+        graph: of its SASS.
         costs: of the capture.
         operations: the TTGIR line of the operation of each line of SASS.
     """
-    graphs = read_control_flow(capture.text("sass"), "sass")
-    graph = next((one for one in graphs if one.function == capture.name), None)
     grid, warps = capture.launch.grid, warps_of(capture.launch)
     specialized = "ttg.warp_specialize" in capture.text("ttgir")
-    if graph is None or grid is None or warps is None or specialized or len(graph.blocks) > _MOST_BLOCKS:
+    if grid is None or warps is None or specialized or len(graph.blocks) > _MOST_BLOCKS:
         return None
     if any(block.calls for block in graph.blocks) or any(jump.target == UNKNOWN for jump in graph.jumps):
         return None

@@ -92,7 +92,8 @@ def find_nsight() -> Nsight:
     if path is None:
         raise MissingTool(
             "Nsight Compute is not installed here: there is no ncu on the PATH. It comes with the CUDA toolkit, and "
-            f"alone from https://developer.nvidia.com/nsight-compute. {_ELSEWHERE}"
+            "alone from https://developer.nvidia.com/nsight-compute; it is for NVIDIA's GPUs, and AMD's own tool is "
+            f"rocprofv3. {_ELSEWHERE}"
         )
     try:
         said = subprocess.run(

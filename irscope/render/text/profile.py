@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from irscope.analysis.counters.operations import CountedLaunch, CountedOperation
@@ -59,6 +59,7 @@ def render_profile(
         "waits for",
     ]
     columns += ["executed", *(_TITLES[name] for name in shown)]
+    names = {row.line: row.operation for row in counted.operations}
     rows = [
         [
             row.counters.stalled,
@@ -67,7 +68,7 @@ def render_profile(
             row.line or "",
             row.place.rpartition("/")[2],
             " ".join(row.layouts),
-            stall_text(row.counters),
+            _waits(row, names),
             _number(row.counters.executed),
             *(_cell(row, name) for name in shown),
         ]
@@ -128,6 +129,15 @@ def stall_text(counters: Counters) -> str:
         if count >= _LEAST_SHARE * total
     ]
     return ", ".join(named)
+
+
+def _waits(row: CountedOperation, names: Mapping[int, str]) -> str:
+    """What warps waited for most, and the operation whose global memory it was."""
+    text = stall_text(row.counters)
+    if not row.awaited:
+        return text
+    others = ", …" if len(row.awaited) > 1 else ""
+    return text.replace(_REASONS["long_sb"], f"{names.get(row.awaited[0], '')} ({row.awaited[0]}{others})".strip(), 1)
 
 
 def _cell(row: CountedOperation, quantity: Quantity) -> str:
@@ -233,6 +243,7 @@ def _operation_json(row: CountedOperation) -> dict[str, Any]:
         "place": row.place,
         "chain": list(row.chain),
         "layouts": list(row.layouts),
+        "awaited": list(row.awaited),
         "loops": row.loops,
         "counters": _counters_json(row.counters),
         "comparisons": [

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from irscope.analysis.counters.executed import executed_instructions
+from irscope.analysis.flow.control_flow import read_control_flow
 from irscope.model.capture import Capture
 from tests.analysis.counters.measured import NAMES, counted
 from tests.analysis.counters.pages import small_capture
@@ -32,7 +33,8 @@ def changed(capture: Capture, old: str, new: str) -> Capture:
 
 
 def count(capture: Capture) -> int | None:
-    return executed_instructions(capture, [], [0] * 100)
+    (graph,) = read_control_flow(capture.text("sass"), "sass")
+    return executed_instructions(capture, graph, [], [0] * 100)
 
 
 def test_straight_code_is_counted_and_branches_are_not_guessed() -> None:
