@@ -38,7 +38,7 @@ def executed_instructions(
     """
     grid, warps = capture.launch.grid, warps_of(capture.launch)
     specialized = "ttg.warp_specialize" in capture.text("ttgir")
-    if grid is None or warps is None or specialized or len(graph.blocks) > _MOST_BLOCKS:
+    if grid is None or not warps or specialized or len(graph.blocks) > _MOST_BLOCKS:
         return None
     if any(block.calls for block in graph.blocks) or any(jump.target == UNKNOWN for jump in graph.jumps):
         return None

@@ -22,6 +22,7 @@ _CLOSE = 0.01
 GLOBAL_OPCODES = frozenset({"LDG", "STG", "LDGSTS", "ATOMG", "ATOM", "RED", "REDG", "LD", "ST"})
 _SHARED = frozenset({"LDS", "STS", "LDSM", "STSM"})
 """Without LDGSTS, whose wavefronts differ from run to run."""
+_OF_COPIES = "the hardware counts some sectors of asynchronous copies less, and not the same ones in each run"
 _GLOBAL_ACTIONS: tuple[Action, ...] = ("global load", "global store", "async copy", "atomic")
 
 
@@ -99,7 +100,9 @@ def _global(
     )
     for quantity, (least, most), counted in figures:
         if counted is not None and not _is_unknown((least, most)):
-            yield Comparison(quantity, least, most, counted, _joined(fewer if counted < least else "", reason))
+            unsteady = _OF_COPIES if access.action == "copy" and quantity == "sectors" else ""
+            why = _joined(fewer, unsteady) if counted < least else ""
+            yield Comparison(quantity, least, most, counted, _joined(why, reason))
 
 
 def _joined(*parts: str) -> str:

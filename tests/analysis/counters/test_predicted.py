@@ -14,11 +14,9 @@ from tests.analysis.counters.measured import NAMES, capture, counted
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_exact_is_what_the_hardware_counted(name: str) -> None:
-    """A figure without a reason is exact; two launches of matmul lose some sectors of copies in the hardware."""
     for row in counted(name).operations:
         for one in row.comparisons:
-            allowed = ("equal", "within 1 %") if row.operation == "ttg.async_copy_global_to_local" else ("equal",)
-            assert one.reason or one.verdict in allowed, (row.operation, row.line, one)
+            assert one.reason or one.verdict == "equal", (row.operation, row.line, one)
 
 
 def test_enough_was_compared() -> None:
@@ -38,14 +36,15 @@ def test_enough_was_compared() -> None:
         ("row_broadcast", "tt.load", "the SASS has 1 of the 8 instructions of the PTX"),
         ("scalars", "tt.load", "warps may leave before it, at '@P0 EXIT' (0070)"),
         ("triangle", "tt.load", "the SASS has 8 instructions for 1 of the PTX, some of which execute with"),
+        ("matmul_naive_kernel", "ttg.async_copy_global_to_local", "the hardware counts some sectors of asynchronous"),
         ("column", "tt.load", "warps may leave before it, at '@P0 BRA `(.L_x_1)' (0160)"),
     ],
 )
 def test_differences_have_their_cause_in_the_code(name: str, operation: str, reason: str) -> None:
-    (row,) = [one for one in counted(name).operations if one.operation == operation]
-    (found,) = [one for one in row.comparisons if one.quantity == "instructions"]
-    assert found.verdict in ("differs", "in range")
-    assert found.reason.startswith(reason)
+    rows = [one for one in counted(name).operations if one.operation == operation]
+    found = [one for row in rows for one in row.comparisons if one.verdict != "equal"]
+    assert found
+    assert all(one.reason.startswith(reason) for one in found)
 
 
 def test_a_wrong_counter_is_seen() -> None:
