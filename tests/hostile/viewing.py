@@ -20,8 +20,6 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("layout", "{file}", "-l", "blocked", "-o", "{out}/x.svg"),
     ("source", "{file}"),
     ("source", "{file}", "--json"),
-    ("profile", "{file}"),
-    ("profile", "{file}", "--json"),
     ("graph", "{file}", "--stage", "ttgir", "--json"),
     ("graph", "{file}", "--stage", "ttgir", "-o", "{out}/x.gv"),
     ("graph", "{file}", "--stage", "ptx", "-o", "{out}/y.gv"),
