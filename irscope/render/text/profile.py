@@ -134,10 +134,10 @@ def stall_text(counters: Counters) -> str:
 def _waits(row: CountedOperation, names: Mapping[int, str]) -> str:
     """What warps waited for most, and the operation whose global memory it was."""
     text = stall_text(row.counters)
-    if not row.awaited:
-        return text
-    others = ", …" if len(row.awaited) > 1 else ""
-    return text.replace(_REASONS["long_sb"], f"{names.get(row.awaited[0], '')} ({row.awaited[0]}{others})".strip(), 1)
+    for line in row.awaited[:1]:
+        others = ", …" if len(row.awaited) > 1 else ""
+        text = text.replace(_REASONS["long_sb"], f"{names.get(line, '')} ({line}{others})".strip(), 1)
+    return text
 
 
 def _cell(row: CountedOperation, quantity: Quantity) -> str:
