@@ -12,6 +12,7 @@ from irscope.render.report.findings import costs_of_layouts
 from irscope.render.report.heat import heat_of
 from irscope.render.report.layouts import packed_layouts
 from irscope.render.report.locations import stage_locations
+from irscope.render.report.memory import packed_memory
 from irscope.render.report.texts import Blobs, TextTable
 
 _PAYLOAD_VERSION = 1
@@ -55,6 +56,7 @@ class Payload:
         row["passes"] = blobs.add(row["passes"])
         row["locations"] = blobs.add(stage_locations(capture))
         row["layouts"] = blobs.add(packed_layouts(capture, costs))
+        row["memory"] = blobs.add(packed_memory(capture, costs))
         if (heat := heat_of(capture)) is not None:
             row["heat"] = blobs.add(heat)
         return row

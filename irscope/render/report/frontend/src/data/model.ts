@@ -1,4 +1,5 @@
 // The data of a report, as irscope/render/report/payload.py writes it.
+import type { Cost } from "./memory";
 
 export type Kind = "mlir" | "llvm" | "ptx" | "sass" | "amdgcn" | "binary" | "python" | "text";
 /** (offset, length) of a blob in its chunk. */
@@ -47,6 +48,7 @@ export interface Capture {
   kernelSource?: number;
   locations: Place;
   layouts: Place;
+  memory: Place;
   heat?: Place;
 }
 
@@ -144,6 +146,10 @@ export interface Locations {
   /** (file, line, column, function, name). */
   frames: [number, number, number, string, string][];
   chains: number[][];
+  /** Of assembly: (first line of the operation in the TTGIR or 0, lines) again and again. */
+  operations: Record<string, number[]>;
+  /** (line, first line of its operation) for lines of the TTGIR that continue an operation. */
+  owners: [number, number][];
 }
 
 export interface Heat {
@@ -153,24 +159,9 @@ export interface Heat {
   lines: Record<string, [number, number, string][]>;
 }
 
-export interface Cost {
-  kind: string;
-  operation: string;
-  line: number;
-  place: string;
-  /** Every frame of it, innermost first. */
-  chain: string[];
-  layouts: string[];
-  values: string[];
-  excess: number;
-  loops: number;
-  summary: string;
-  hint: string;
-}
-
 export interface Layouts {
   rows: LayoutRow[];
-  costs: Cost[];
+  conversions: Cost[];
 }
 
 export interface LayoutRow {
