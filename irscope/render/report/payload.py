@@ -11,6 +11,7 @@ from irscope.render.report.facts import facts_of
 from irscope.render.report.findings import costs_of_layouts
 from irscope.render.report.heat import heat_of
 from irscope.render.report.layouts import packed_layouts
+from irscope.render.report.lives import packed_lives
 from irscope.render.report.locations import stage_locations
 from irscope.render.report.memory import packed_memory
 from irscope.render.report.texts import Blobs, TextTable
@@ -59,6 +60,7 @@ class Payload:
         row["memory"] = blobs.add(packed_memory(capture, costs))
         if (heat := heat_of(capture)) is not None:
             row["heat"] = blobs.add(heat)
+        row["lives"] = blobs.add(packed_lives(capture, lambda text: self.texts.add(text, number, blobs)))
         return row
 
     def _passes(self, capture: Capture, group: str, row: dict[str, Any], number: int, blobs: Blobs, base: int) -> None:

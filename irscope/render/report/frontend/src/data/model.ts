@@ -50,6 +50,7 @@ export interface Capture {
   layouts: Place;
   memory: Place;
   heat?: Place;
+  lives: Place;
 }
 
 /** A capture as the index has it. */

@@ -17,6 +17,7 @@ import type { Memory } from "./memory";
 import { diffTexts } from "../structure/structural";
 import { countsOf, type Counts } from "../structure/counts";
 import type { Diff } from "./diff";
+import { Lives, type PackedLives } from "./lives";
 
 interface PackedText {
   l: string;
@@ -44,6 +45,7 @@ export class Payload {
   private readonly texts = new Map<number, string[]>();
   private readonly values = new Map<string, unknown>();
   private readonly diffs = new Map<string, Diff>();
+  private readonly followed = new Map<number, Lives>();
 
   /** The lines of a text, by its number. */
   lines(number: number): string[] {
@@ -74,6 +76,15 @@ export class Payload {
   heat(capture: number): Heat | undefined {
     const place = this.captures[capture]!.heat;
     return place && this.blob(capture, place);
+  }
+
+  lives(capture: number): Lives {
+    let found = this.followed.get(capture);
+    if (!found) {
+      found = new Lives(this.blob<PackedLives>(capture, this.captures[capture]!.lives));
+      this.followed.set(capture, found);
+    }
+    return found;
   }
 
   layouts(capture: number): Layouts {
