@@ -31,7 +31,7 @@ export class Links {
     this.lines = locations.chains.map((chain) => chain.map((frame) => this.place(frame, false)).join(""));
     this.exact = locations.chains.map((chain) => chain.map((frame) => this.place(frame, true)).join(""));
     this.hasColumns = locations.chains.map((chain) => chain.some((frame) => locations.frames[frame]![2] > 0));
-    for (const [stage, runs] of Object.entries(locations.operations)) this.operations.set(stage, unrolled(runs));
+    for (const [stage, runs] of Object.entries(locations.operations)) this.operations.set(stage, runsOf(runs));
     this.owners = new Map(locations.owners);
   }
 
