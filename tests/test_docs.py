@@ -24,7 +24,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # What a page can't show as it stands: other environments, files the reader has, and what needs a GPU.
 TRITON = f"triton={sys.executable}"
-ON_A_GPU = ("--verify", "run", "bench", "--gpu")
+ON_A_GPU = ("--verify", "run", "bench", "profile", "--gpu")
 
 
 WITH_PATHS = [*PAGES, ROOT / "CONTRIBUTING.md"]

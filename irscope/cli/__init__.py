@@ -50,7 +50,7 @@ _PANELS = {
     "Record and read": "dump show ls import doctor",
     "Passes": "passes",
     "Compare": "diff report",
-    "On the GPU": "run bench",
+    "On the GPU": "run bench profile",
     "Effect of passes": "ablate bisect",
     "Inspect": "layout roofline graph source",
 }
@@ -65,6 +65,7 @@ _SUMMARIES = {
     "count.",
     "run": "Run a script on the GPU with passes off, and check each launch against the same launch with all passes on.",
     "bench": "Time a launch and its variants on the GPU, interleaved, with a confidence interval for every ratio.",
+    "profile": "Show where warps wait and what memory really does, per operation: the hardware's own counters.",
     "ablate": "Switch each pass off in turn and tabulate the effect: what fails, what differs, and the resources used.",
     "bisect": "Find the pass that a result depends on: the one whose absence, or presence, flips a check.",
     "layout": "Show which thread holds which element, where it lies in shared memory, and what that costs.",

@@ -263,6 +263,13 @@ def _graphs_and_source(reference: Reference, irscope: Run, tmp_path: Path) -> No
     check(reference, irscope, "graph --cfg", "graph", chains, "--stage", "ptx")
 
 
+def _profiles(reference: Reference, irscope: Run) -> None:
+    (known,) = check(reference, irscope, "profile", "profile", DATA / "counters" / "strided.irscope")
+    assert known["predicted_executed"] == known["counters"]["executed"]
+    (unknown,) = check(reference, irscope, "profile", "profile", DATA / "counters" / "column.irscope")
+    assert unknown["predicted_executed"] is None
+
+
 def _doctor(reference: Reference, irscope: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("irscope.cli.doctor.look", partial(_findings, "ok"))
     check(reference, irscope, "doctor", "doctor")
@@ -352,6 +359,7 @@ def test_what_is_printed_without_triton(
     _comparisons(reference, irscope, tmp_path)
     _layouts(reference, irscope, tmp_path, monkeypatch)
     _graphs_and_source(reference, irscope, tmp_path)
+    _profiles(reference, irscope)
     _on_a_gpu(reference, irscope, tmp_path, monkeypatch)
     _doctor(reference, irscope, monkeypatch)
     _roofline(reference, irscope, tmp_path)

@@ -27,7 +27,16 @@ pytest.importorskip("triton", reason="the kernels are compiled, and Triton is no
 pytest.importorskip("torch", reason="the launches are made with torch")
 every = importlib.import_module("tests.memory.addresses.accesses.every")
 
-FIGURES = ("units", "lines", "bytes", "ideal_units", "instructions", "masked_lanes", "executions")
+FIGURES = (
+    "units",
+    "lines",
+    "bytes",
+    "ideal_units",
+    "instructions",
+    "active_instructions",
+    "masked_lanes",
+    "executions",
+)
 
 
 @pytest.fixture(scope="module", params=["cuda:90", "hip:gfx942"])
@@ -59,7 +68,7 @@ def by_hand(touched: Any, asking: Sequence[Sequence[int]], bits: int, size: int,
     elements, mask = touched
     address = (base + elements.astype(np.int64) * size).reshape(-1).tolist()
     held = np.broadcast_to(mask, elements.shape).reshape(-1).tolist()
-    instructions = units = lines = asked = ideal = masked = 0
+    instructions = active = units = lines = asked = ideal = masked = 0
     for lanes in asking:
         instructions += 1
         touched_bytes: set[int] = set()
@@ -69,10 +78,12 @@ def by_hand(touched: Any, asking: Sequence[Sequence[int]], bits: int, size: int,
                 continue
             asked += max(bits // 8, size)
             touched_bytes.update(range(address[element], address[element] + max(bits // 8, size)))
+        active += bool(touched_bytes)
         units += len({one // unit for one in touched_bytes})
         lines += len({one // 128 for one in touched_bytes})
         ideal += -(-len(touched_bytes) // unit)
     values = {"units": units, "lines": lines, "bytes": asked, "ideal_units": ideal, "instructions": instructions,
+              "active_instructions": active,
               "masked_lanes": masked, "executions": 1}  # fmt: skip
     return Traffic(**{name: (value, value) for name, value in values.items()})
 
@@ -110,6 +121,7 @@ def box_by_hand(touched: Any, size: int) -> Traffic:
     found = {int(byte) for start in starts for byte in range(start, start + size)}
     values = {"units": len({one // 32 for one in found}), "lines": len({one // 128 for one in found}),
               "bytes": len(starts) * size, "ideal_units": -(-len(found) // 32), "instructions": 1,
+              "active_instructions": int(bool(found)),
               "masked_lanes": int((~held).sum()), "executions": 1}  # fmt: skip
     return Traffic(**{name: (value, value) for name, value in values.items()})
 
