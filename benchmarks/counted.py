@@ -35,7 +35,7 @@ BUDGET_S = float(os.environ.get("COUNTED_SECONDS", "170"))
 
 
 def accessing() -> Iterator[tuple[str, Callable[[], object]]]:
-    from tests.memory.addresses.accessing import CASES, OF_DATA
+    from tests.memory.addresses.accesses.every import CASES, OF_DATA
 
     triton.set_allocator(lambda size, alignment, stream: torch.empty(size, device="cuda", dtype=torch.int8))
     for name, case in (*CASES.items(), *OF_DATA.items()):

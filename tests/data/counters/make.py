@@ -21,7 +21,7 @@ KERNELS = (
     "_swiglu_backward_kernel", "_triton_rope", "liger_cross_entropy_kernel", "_group_norm_backward_kernel",
     "softmax_kernel", "transpose_kernel", "matmul_naive_kernel", "attention_kernel", "batched_matmul_kernel",
 )  # fmt: skip
-# "/home/someone/irscope/tests/memory/addresses/accessing.py"   but of Triton's library "triton/language/standard.py"
+# "/home/someone/irscope/tests/memory/addresses/accesses/case.py"   but of Triton's library "triton/language/standard.py"
 _PATH = re.compile(r'(?<=")/[^"\n]*/(?=triton/language/[^"/\n]+"|[^"/\n]+")')
 
 

@@ -11,18 +11,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-import irscope
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.memory.addresses.arguments import read_arguments
 from irscope.memory.programs import footprint as footprints
 from irscope.memory.programs import runner
 from irscope.memory.programs.footprint import SECTOR_BYTES, Footprint, Touched, footprint_of
 from irscope.model.capture import Capture
+from irscope.record.process.requests import request_for
+from irscope.record.process.session import record_request
 
 pytestmark = [pytest.mark.triton, pytest.mark.newest, pytest.mark.slow]
 pytest.importorskip("triton", reason="the kernels are compiled, and Triton is not installed")
 pytest.importorskip("torch", reason="the launches are made with torch")
-accessing = importlib.import_module("tests.memory.addresses.accessing")
+every = importlib.import_module("tests.memory.addresses.accesses.every")
 
 SIZES = {"float64": 8, "int64": 8, "float16": 2, "bfloat16": 2, "int8": 1}
 STORAGE_BYTES = 512
@@ -30,7 +31,8 @@ STORAGE_BYTES = 512
 
 @pytest.fixture(scope="module")
 def captures() -> dict[str, Capture]:
-    return {one.name: one for one in irscope.record_all(Path(str(accessing.__file__)), target="cuda:90")}
+    asked = request_for(Path(str(every.__file__)), targets="cuda:90", snapshots="none", disassemble=False)
+    return {one.name: one for one in record_request(asked).captures}
 
 
 def footprint(capture: Capture) -> Footprint:
@@ -44,7 +46,7 @@ def footprint(capture: Capture) -> Footprint:
 
 def test_every_byte_by_hand(captures: dict[str, Capture]) -> None:
     """All kernels in one test: they are recorded at once."""
-    wrong = [text for name, case in accessing.CASES.items() for text in differences(captures[name], case)]
+    wrong = [text for name, case in every.CASES.items() for text in differences(captures[name], case)]
     assert not wrong, "\n".join(wrong)
 
 
@@ -92,7 +94,7 @@ def test_less_effort_gives_bounds_that_hold(
 ) -> None:
     runs, work = limits
     # `far` leaves its storage, which nothing else is taken to do.
-    for name in accessing.CASES.keys() - {"far"}:
+    for name in every.CASES.keys() - {"far"}:
         exact = spans(footprint(captures[name]))
         with monkeypatch.context() as patch:
             patch.setattr(footprints, "_MOST_RUNS", runs)
@@ -105,7 +107,7 @@ def test_less_effort_gives_bounds_that_hold(
 
 @pytest.mark.parametrize("name", ["rows", "words", "dropped"])
 def test_what_data_decides_lies_between_the_bounds(captures: dict[str, Capture], name: str) -> None:
-    case = accessing.OF_DATA[name]
+    case = every.OF_DATA[name]
     table: Touched = next(one for one in footprint(captures[name]).touched if one.argument == "table")
     size = 2 if name == "rows" else 4
     random = np.random.default_rng(0)
