@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
-from math import ceil, floor, inf, log10
+from math import atan2, ceil, degrees, floor, inf, log10
 
 from irscope.analysis.roofline.model import Roofline, UnitWork
 from irscope.errors import UsageError
@@ -110,16 +110,23 @@ def _memory(axes: _Axes, roofline: Roofline, drawn: list[UnitWork], bandwidth: f
     parts = [_slope(axes, bandwidth, highest, "")]
     if roofline.ceilings is not None:
         parts.append(_slope(axes, roofline.ceilings.bytes_per_s, highest, " roof-measured"))
-    x, y = axes.at(10.0 ** axes.x[0], 10.0 ** axes.x[0] * bandwidth)
-    if 10.0 ** axes.x[0] * bandwidth < 10.0 ** axes.y[0]:
-        x, y = axes.at(10.0 ** axes.y[0] / bandwidth, 10.0 ** axes.y[0])
-    parts.append(_text("roof-t", x + 34, y + 2, f"DRAM {rate_text(bandwidth, 'B/s')}", "start"))
+    (x1, y1), (x2, y2) = _ends(axes, bandwidth, highest)
+    # Along the line, above it.
+    x, y, angle = (x1 + x2) / 2, (y1 + y2) / 2, degrees(atan2(y2 - y1, x2 - x1))
+    parts.append(
+        f'<text class="roof-t" text-anchor="middle" x="{x:.1f}" y="{y - 10:.1f}" '
+        f'transform="rotate({angle:.1f} {x:.1f} {y:.1f})">DRAM {rate_text(bandwidth, "B/s")}</text>'
+    )
     return parts
 
 
-def _slope(axes: _Axes, bandwidth: float, highest: float, style: str) -> str:
+def _ends(axes: _Axes, bandwidth: float, highest: float) -> tuple[tuple[float, float], tuple[float, float]]:
     first = max(10.0 ** axes.x[0], 10.0 ** axes.y[0] / bandwidth)
-    (x1, y1), (x2, y2) = axes.at(first, first * bandwidth), axes.at(highest / bandwidth, highest)
+    return axes.at(first, first * bandwidth), axes.at(highest / bandwidth, highest)
+
+
+def _slope(axes: _Axes, bandwidth: float, highest: float, style: str) -> str:
+    (x1, y1), (x2, y2) = _ends(axes, bandwidth, highest)
     return f'<path class="roof-line roof-memory{style}" d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}"/>'
 
 
