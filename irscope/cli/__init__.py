@@ -77,7 +77,7 @@ _SUMMARIES = {
 
 _MODULES = {
     "import": "import_",
-    **{name: f"{name}.command" for name in ["ablate", "bisect", "diff", "dump", "graph", "layout", "ls"]},
+    **{name: f"{name}.command" for name in ["ablate", "bisect", "diff", "dump", "graph", "layout", "ls", "passes"]},
 }
 COMMANDS = {
     name: Command(f"irscope.cli.{_MODULES.get(name, name)}", panel, _SUMMARIES[name])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -79,6 +79,28 @@ def render_diff(diff: TextDiff, *, side_by_side: bool, width: int = 120, color: 
     if side_by_side:
         return render_side_by_side(diff, width=width, color=color, context=context)
     return render_unified(diff, color=color, context=context)
+
+
+def render_around(
+    diff: TextDiff, lefts: Collection[int], rights: Collection[int], *, color: bool = False, context: int = 2
+) -> str:
+    """The rows of a diff around lines of the left and of the right text, by their 1-based numbers in these."""
+    rows = [row for row in diff_rows(diff, len(diff.left_lines), rewired=True) if not isinstance(row, Fold)]
+    wanted = {
+        near
+        for index, row in enumerate(rows)
+        if (row.left >= 0 and diff.left_numbers[row.left] in lefts)
+        or (row.right >= 0 and diff.right_numbers[row.right] in rights)
+        for near in range(index - context, index + context + 1)
+    }
+    painter = _Painter(color)
+    lines: list[str] = []
+    for index, row in enumerate(rows):
+        if index in wanted:
+            lines.extend(_unified_row(diff, row, painter))
+        elif index - 1 in wanted:
+            lines.append(painter.paint("@@", "hunk"))
+    return "\n".join(lines) + "\n" if lines else ""
 
 
 def _unified_row(diff: TextDiff, row: _DiffRow, painter: _Painter) -> Iterator[str]:

@@ -13,13 +13,14 @@ from irscope.cli.output.destination import Destination, under_titles, with_desti
 from irscope.cli.subject.captures import captures_with_passes, tell_failures
 from irscope.cli.subject.compiler_log import with_log
 from irscope.cli.subject.recording import recorded
-from irscope.errors import PlanError
+from irscope.errors import PlanError, UsageError
 from irscope.model.capture import Capture
 from irscope.model.compiler_log import CompilerLog, PassLog
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassRule
 from irscope.render.text.figures import milliseconds
 
+_life = options.in_panel("The life of an operation")
 _SLOW_FACTOR = 10
 """A pass that takes this many times the median of those that ran is marked as slow."""
 
@@ -32,7 +33,12 @@ def passes(
     changed: Annotated[bool, typer.Option("--changed", help="Hide the passes that changed nothing.")] = False,
     stage: Annotated[
         list[str] | None,
-        typer.Option("--stage", "-s", metavar="STAGE", help="Only the passes of this stage; repeatable."),
+        typer.Option(
+            "--stage",
+            "-s",
+            metavar="STAGE",
+            help="Only the passes of this stage; repeatable. With --op and --value: at whose end to look.",
+        ),
     ] = None,
     match: Annotated[
         str | None,
@@ -42,6 +48,24 @@ def passes(
         bool,
         typer.Option("--log", help="Show what the compiler says of its reasons; it compiles again to say so."),
     ] = False,
+    operation: Annotated[
+        str | None,
+        _life(
+            "--op", metavar="NAME", help="Which pass made each convert_layout (or other operation), which removed it."
+        ),
+    ] = None,
+    line: Annotated[
+        int | None, _life("--line", metavar="N", min=1, help="With --op: only those of this line of the Python.")
+    ] = None,
+    value: Annotated[
+        str | None,
+        _life("--value", metavar="%V", help="Follow this value back to the pass that made it, and on to its end."),
+    ] = None,
+    at: Annotated[
+        str | None,
+        _life("--at", metavar="PASS[#N]", help="Look after this pass. Default: at the end of TTGIR, or of --stage."),
+    ] = None,
+    show_diff: Annotated[bool, _life("--diff", help="With --op and --value: also the change around each.")] = False,
     *,
     to: Destination,
     asked: RecordingOptions,
@@ -50,9 +74,25 @@ def passes(
 
     With --target and no file: the pipeline of that target, from compiling a small kernel that irscope brings.
     """
+    follows = operation is not None or value is not None
+    if follows and (changed or match is not None or len(stage or ()) > 1):
+        raise UsageError(
+            "--changed, --match and several --stage choose from the list of passes, not with --op, --value."
+        )
+    if not follows and (line is not None or at is not None or show_diff):
+        raise UsageError("--line, --at and --diff go with --op NAME or --value %V.")
     captures = captures_with_passes(subject, replace(asked, disassemble=False))
     for file in captures.files if log else ():
         file.put(with_log(file.load()), None)
+    if follows:
+        from irscope.cli.passes.lives import Followed, Question
+
+        question = Question(operation, line, value, stage[0] if stage else None, at, show_diff)
+        to.emit(
+            lambda: [Followed(capture, question).as_json() for capture in captures],
+            lambda width, color: under_titles(captures, lambda one: Followed(one, question).as_text(width, color)),
+        )
+        return tell_failures(captures)
 
     def effects(capture: Capture) -> list[PassEffect]:
         return _chosen_effects(capture, changed, stage, match)

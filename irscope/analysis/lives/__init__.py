@@ -1,0 +1,1 @@
+"""Operations and values followed through the passes: what made each, and what removed it."""

@@ -1,0 +1,382 @@
+"""Which operations before a pass are which after it: the structural diff's pairs, checked by what locations say.
+
+The diff ignores locations, so they are a second witness. Two operations are the same where name, location, text,
+operands and region agree; where the diff pairs two that agree in the location and most of the others; and where name,
+location and text agree, though their loop or function was built anew. Two that come from different places of the Python
+are never the same. Where several fit, only their number is known: they are one lot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from irscope.analysis.diff.reorder import matched
+from irscope.analysis.lives.steps import Step
+from irscope.ir.body.reader import Body, read_body
+from irscope.ir.locations.model import Chain, TextLocations
+from irscope.ir.locations.stages import read_locations
+
+__all__ = ["Compared", "Lot", "Origin"]
+
+Place = tuple[tuple[str, int, int], ...]
+"""(file, line, column) of each frame, innermost first."""
+
+# Which properties two operations must share, in the order in which pairs are settled.
+_NAME, _PLACE, _KEY, _OPERANDS, _REGION, _READERS, _CODE = range(7)
+_LEVELS = (
+    (_NAME, _PLACE, _KEY, _OPERANDS, _REGION),
+    (_NAME, _PLACE, _OPERANDS, _REGION),
+    (_NAME, _PLACE, _KEY, _REGION),
+    (_NAME, _PLACE, _KEY, _OPERANDS),
+    (_NAME, _PLACE, _REGION, _READERS),
+    (_NAME, _KEY, _OPERANDS, _REGION),
+)
+# What the diff does not pair, because it left its loop or its function, or this was built anew.
+_REBUILT = (_NAME, _PLACE, _KEY)
+_INLINED = (_NAME, _KEY, _CODE)
+_MOST_RIVALS = 250_000
+"""Pairs of operations that are compared one by one; of more, all of one name are one lot."""
+_NOT_FROM_CODE = frozenset({"module", "builtin.module"})
+
+
+@dataclass(frozen=True, slots=True)
+class Lot:
+    """Operations before and after a step that are the same, as far as their numbers go: one and one are a pair.
+
+    Lines are 1-based, of the step's texts.
+    """
+
+    lefts: tuple[int, ...]
+    rights: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The operations before a pass that one after it comes from, by its location."""
+
+    relation: Literal["replaces", "copies", "beside"]
+    """It took the place of one that is gone; there was one of its kind at the same line and column of the Python; or
+    others were there, those next to it if there are such."""
+    names: tuple[str, ...]
+
+
+class Compared:
+    """The operations of a step's two texts."""
+
+    def __init__(self, step: Step) -> None:
+        ignored = frozenset({"locations"})
+        left, right = (_nameless(read_body(text, step.kind, ignored)) for text in (step.left, step.right))
+        self._matching = matched(left, right)
+        self._left, self._right = self._matching.left, self._matching.right
+        self._left_side = _Side(self._left, read_locations(step.left, step.kind))
+        self._right_side = _Side(self._right, read_locations(step.right, step.kind))
+        self._made: dict[int, frozenset[int]] = {}
+        self._role_of = {one: other for other, one in enumerate(self._matching.value_of) if one >= 0}
+
+    # ── operations ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def lots(self, is_wanted: Callable[[str], bool]) -> list[Lot]:
+        """All operations of some names, in lots."""
+        lefts, rights = self._left_side.lines_of(is_wanted), self._right_side.lines_of(is_wanted)
+        ours = {line: self._left_sign(line) for line in lefts}
+        theirs = {line: self._right_sign(line) for line in rights}
+        found: list[tuple[list[int], list[int]]] = []
+        for level in (*_LEVELS, _REBUILT, _INLINED):
+            for group, others in _buckets(ours, theirs, level):
+                if not self._is_settled(level, group, others):
+                    continue
+                found.append((group, others))
+                for line in group:
+                    del ours[line]
+                for line in others:
+                    del theirs[line]
+        found += self._unsettled([*ours], [*theirs])
+        return [
+            Lot(
+                tuple(sorted(self._left.numbers[line] for line in group)),
+                tuple(sorted(self._right.numbers[line] for line in others)),
+            )
+            for group, others in found
+        ]
+
+    def _is_settled(self, level: Sequence[int], group: list[int], others: list[int]) -> bool:
+        if len(group) != len(others):
+            return False
+        if level in _LEVELS[1:]:
+            # Such pairs need the diff's word; where several agree in all, only their number is known.
+            ((one, *more), (other, *_)) = group, others
+            return not more and self._matching.to_right[one] == other and self._fits(one, other)
+        places = [self._left_side.place(line) for line in group]
+        if level == _REBUILT:
+            return all(places)
+        # What was inlined has the frames of its caller too.
+        longer = [self._right_side.place(line) for line in others] if level == _INLINED else []
+        return all(
+            place and len(other) > len(place) and other[: len(place)] == place for place in places for other in longer
+        )
+
+    def _unsettled(self, lefts: list[int], rights: list[int]) -> Iterator[tuple[list[int], list[int]]]:
+        """The rest: the diff's pairs, in one lot with those that might as well be meant; what is alone came or went."""
+        waiting = set(rights)
+        pairs = [(line, self._matching.to_right[line]) for line in lefts]
+        pairs = [(one, other) for one, other in pairs if other in waiting and self._fits(one, other)]
+        paired = {line for line, _ in pairs}, {line for _, line in pairs}
+        alone = [line for line in lefts if line not in paired[0]], [line for line in rights if line not in paired[1]]
+        lots = _Unions(len(pairs))
+        joined: dict[tuple[bool, int], int] = {}
+        asks_all = len(pairs) * (len(pairs) + len(alone[0]) + len(alone[1])) <= _MOST_RIVALS
+        for index, (one, other) in enumerate(pairs):
+            for second in range(index):
+                ours, theirs = pairs[second]
+                if self._may_be(one, theirs, asks_all) and self._may_be(ours, other, asks_all):
+                    lots.join(index, second)
+            for line in alone[0]:
+                if self._may_be(line, other, asks_all):
+                    lots.join(index, joined.setdefault((False, line), index))
+            for line in alone[1]:
+                if self._may_be(one, line, asks_all):
+                    lots.join(index, joined.setdefault((True, line), index))
+        found: dict[int, tuple[list[int], list[int]]] = {}
+        for index, (one, other) in enumerate(pairs):
+            lot = found.setdefault(lots.root(index), ([], []))
+            lot[0].append(one)
+            lot[1].append(other)
+        for (is_right, line), index in joined.items():
+            found[lots.root(index)][is_right].append(line)
+        yield from found.values()
+        yield from (([line], []) for line in alone[0] if (False, line) not in joined)
+        yield from (([], [line]) for line in alone[1] if (True, line) not in joined)
+
+    def _may_be(self, left_line: int, right_line: int, asks_all: bool) -> bool:
+        same_name = self._left.shapes[left_line].name == self._right.shapes[right_line].name
+        return same_name and (not asks_all or self._fits(left_line, right_line))
+
+    def _fits(self, left_line: int, right_line: int) -> bool:
+        """Whether both may come from one place; a place that is not known fits all."""
+        one, other = self._left_side.place(left_line), self._right_side.place(right_line)
+        return not one or not other or one[0] in other or other[0] in one
+
+    def _left_sign(self, line: int) -> tuple[Hashable, ...]:
+        body, place = self._left, self._left_side.place(line)
+        readers = tuple(self._left_side.readers(line))
+        parent = body.parents[line]
+        return body.shapes[line].name, place, body.keys[line], body.uses[line], parent, readers, place[:1]
+
+    def _right_sign(self, line: int) -> tuple[Hashable, ...]:
+        """As `_left_sign`, where what has a partner goes by the left side's numbers, and what has none by its own."""
+        body, place, to_left = self._right, self._right_side.place(line), self._matching.to_left
+
+        def partner(other: int) -> int:
+            return to_left[other] if other < 0 or to_left[other] >= 0 else -2 - other
+
+        readers = tuple((partner(reader), at) for reader, at in self._right_side.readers(line))
+        region = partner(body.parents[line])
+        return body.shapes[line].name, place, body.keys[line], self._read(line), region, readers, place[:1]
+
+    def _read(self, right_line: int) -> tuple[int, ...]:
+        """The values that a right line reads, by the left ones whose part they play."""
+        value_of = self._matching.value_of
+        return tuple(
+            [value_of[value] if value_of[value] >= 0 else -2 - value for value in self._right.uses[right_line]]
+        )
+
+    # ── where they come from ──────────────────────────────────────────────────────────────────────────────────
+
+    def origin(self, right_number: int) -> Origin | None:
+        """What an operation that the step made comes from; None where its location is no other operation's."""
+        line = self._right_side.line(right_number)
+        found = self._left_side.lines_at(self._right_side.place(line))
+        if not found:
+            return None
+        to_right = self._matching.to_right
+        if replaced := [one for one in found if to_right[one] < 0 and line in self._made_for(one)]:
+            return Origin("replaces", _names(self._left, replaced))
+        if any(self._left.keys[one] == self._right.keys[line] for one in found):
+            return Origin("copies", (self._right.shapes[line].name,))
+        neighbours = [one for one in found if to_right[one] >= 0 and self._is_next_to(line, to_right[one])]
+        return Origin("beside", _names(self._left, neighbours or found))
+
+    def _is_next_to(self, right_line: int, other: int) -> bool:
+        """Whether one of two right lines reads the other's result."""
+        lines = {line for line, _ in self._right_side.readers(right_line)}
+        return other in lines or right_line in {line for line, _ in self._right_side.readers(other)}
+
+    def replacements(self, left_number: int) -> tuple[str, ...]:
+        """The names of the operations that stand in for one that the step removed; empty where there are none."""
+        return _names(self._right, sorted(self._made_for(self._left_side.line(left_number))))
+
+    def _made_for(self, left_line: int) -> frozenset[int]:
+        """The new operations at the place of one that is gone: those that stand in for it, and what joins these."""
+        if left_line not in self._made:
+            self._made[left_line] = frozenset(self._search(left_line))
+        return self._made[left_line]
+
+    def _search(self, left_line: int) -> set[int]:
+        place, name = self._left_side.place(left_line), self._left.shapes[left_line].name
+        if not place:
+            return set()
+        to_left, shapes = self._matching.to_left, self._right.shapes
+        # What replaces one of its own kind replaces nothing else.
+        taken = {
+            self._left.shapes[one].name for one in self._left_side.lines_at(place) if self._matching.to_right[one] < 0
+        } - {name}
+        made = {
+            line
+            for line in self._right_side.lines_within(place)
+            if to_left[line] < 0 and shapes[line].name not in taken
+        }
+        found: set[int] = set()
+        waiting = [line for line in made if self._stands_in(left_line, line)]
+        while waiting:
+            line = waiting.pop()
+            if line not in found:
+                found.add(line)
+                waiting += made.intersection(reader for reader, _ in self._right_side.readers(line))
+                waiting += made.intersection(self._right.definers[value] for value in self._right.uses[line])
+        return found
+
+    def _stands_in(self, left_line: int, right_line: int) -> bool:
+        """Whether a right operation takes the place of a left one's result, or reads what it read."""
+        left, right = self._left, self._right
+        results = {self._matching.value_of[value] for value in _defined(right, right_line)}
+        return bool(
+            results.intersection(_defined(left, left_line))
+            or set(left.uses[left_line]).intersection(self._read(right_line))
+        )
+
+    # ── values ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def after(self, value: int, lot: Lot) -> int | None:
+        """The right value that plays the part of a left one, or the same result of the one that is its lot's right."""
+        found = self._role_of.get(value)
+        return self._result(lot, value, self._left_side, self._right_side) if found is None else found
+
+    def before(self, value: int, lot: Lot) -> int | None:
+        """The left value whose part a right one plays, or the same result of the one that is its lot's left."""
+        found = self._matching.value_of[value]
+        return self._result(lot, value, self._right_side, self._left_side) if found < 0 else found
+
+    def _result(self, lot: Lot, value: int, here: _Side, there: _Side) -> int | None:
+        """Where the diff pairs no values, of an operation that left its function."""
+        if len(lot.lefts) != 1 or len(lot.rights) != 1:
+            return None
+        own, other = lot.lefts[0], lot.rights[0]
+        if here is self._right_side:
+            own, other = other, own
+        results, others = here.results(here.line(own)), there.results(there.line(other))
+        return others[results.index(value)] if value in results and len(results) == len(others) else None
+
+    def same_text(self, left_number: int, right_number: int) -> bool:
+        """Whether two lines say the same, up to names and locations."""
+        return self._matching.is_equal(self._left_side.line(left_number), self._right_side.line(right_number))
+
+
+class _Side:
+    """The operations of one text: where they stand, and which lines of Python they come from."""
+
+    def __init__(self, body: Body, locations: TextLocations) -> None:
+        self._body = body
+        self._locations = locations
+        self._places = [_place(chain) for chain in locations.chains]
+        self._line_of = {number: line for line, number in enumerate(body.numbers)}
+        self.operations = [line for line, shape in enumerate(body.shapes) if shape.name[:1].isalpha()]
+        self._at: dict[Place, list[int]] = {}
+        self._within: dict[Place, list[int]] = {}
+        for line in self.operations:
+            shape = body.shapes[line]
+            if not shape.is_function and shape.name not in _NOT_FROM_CODE:
+                place = self.place(line)
+                self._at.setdefault(place, []).append(line)
+                for length in range(1, len(place) + 1):
+                    self._within.setdefault(place[:length], []).append(line)
+        self._readers: dict[int, list[tuple[int, int]]] = {}
+        for line, uses in enumerate(body.uses):
+            for at, value in enumerate(uses):
+                self._readers.setdefault(value, []).append((line, at))
+
+    def results(self, line: int) -> list[int]:
+        """The values that a line defines."""
+        return _defined(self._body, line)
+
+    def readers(self, line: int) -> list[tuple[int, int]]:
+        """The lines that read a line's results, and as which of their operands."""
+        return [reader for value in _defined(self._body, line) for reader in self._readers.get(value, ())]
+
+    def line(self, number: int) -> int:
+        """The line of the body that a line of the text is."""
+        return self._line_of[number]
+
+    def place(self, line: int) -> Place:
+        """Where a line comes from; empty where that is not known."""
+        number = self._body.numbers[line] - 1
+        index = self._locations.by_line[number] if number < len(self._locations.by_line) else -1
+        return self._places[index] if index >= 0 else ()
+
+    def lines_of(self, is_wanted: Callable[[str], bool]) -> list[int]:
+        """The operations of some names."""
+        known: dict[str, bool] = {}
+        found: list[int] = []
+        for line in self.operations:
+            name = self._body.shapes[line].name
+            if name not in known:
+                known[name] = is_wanted(name)
+            if known[name]:
+                found.append(line)
+        return found
+
+    def lines_at(self, place: Place) -> list[int]:
+        """The operations that come from a place, or before it was inlined from its innermost frames."""
+        for length in range(len(place), 0, -1):
+            if found := self._at.get(place[:length]):
+                return found
+        return []
+
+    def lines_within(self, place: Place) -> list[int]:
+        """The operations that come from a place, inlined further or not."""
+        return self._within.get(place, [])
+
+
+class _Unions:
+    """Numbers in groups that are joined."""
+
+    def __init__(self, count: int) -> None:
+        self._above = [*range(count)]
+
+    def root(self, index: int) -> int:
+        while self._above[index] != index:
+            self._above[index] = index = self._above[self._above[index]]
+        return index
+
+    def join(self, one: int, other: int) -> None:
+        self._above[self.root(one)] = self.root(other)
+
+
+def _nameless(body: Body) -> Body:
+    """A body whose values have numbers for names: the diff takes a variable's name in them for evidence."""
+    pairs = enumerate(zip(body.names, body.definers, strict=True))
+    return replace(body, names=[f"{name[0]}{value}" if line >= 0 else name for value, (name, line) in pairs])
+
+
+def _place(chain: Chain) -> Place:
+    return tuple([(frame.file, frame.line, frame.column) for frame in chain])
+
+
+def _buckets(
+    ours: dict[int, tuple[Hashable, ...]], theirs: dict[int, tuple[Hashable, ...]], level: Sequence[int]
+) -> list[tuple[list[int], list[int]]]:
+    """The lines of both sides that agree in what a level asks for."""
+    found: dict[tuple[Hashable, ...], tuple[list[int], list[int]]] = {}
+    for side, signs in enumerate((ours, theirs)):
+        for line, sign in signs.items():
+            found.setdefault(tuple([sign[part] for part in level]), ([], []))[side].append(line)
+    return [bucket for bucket in found.values() if bucket[0] and bucket[1]]
+
+
+def _defined(body: Body, line: int) -> list[int]:
+    return [body.values[line][place] for place in body.shapes[line].defines]
+
+
+def _names(body: Body, lines: Sequence[int]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(body.shapes[line].name for line in lines))

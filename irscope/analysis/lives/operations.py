@@ -1,0 +1,236 @@
+"""The lives of operations: which pass made each of some name, which removed it, and where it came from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from irscope.analysis.lives.identity import Compared, Lot, Origin
+from irscope.analysis.lives.steps import Trail, trail_of
+from irscope.ir.body.reader import read_body
+from irscope.ir.locations.model import Chain
+from irscope.ir.locations.stages import read_locations
+from irscope.model.capture import Capture, StageKind
+
+__all__ = [
+    "Birth",
+    "Lives",
+    "OperationLife",
+    "Removal",
+    "Sighting",
+    "StepCount",
+    "is_named",
+    "operation_lives",
+    "sightings",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """An operation in one text."""
+
+    name: str
+    """`ttg.convert_layout`."""
+    line: int
+    """1-based, in the text."""
+    text: str
+    """Its first line, without its location."""
+    chain: Chain
+    """Its frames of Python, innermost first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Birth:
+    """How an operation came to be."""
+
+    step: int
+    """The step that made it; -1 if it was there before the first one."""
+    origin: Origin | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """How an operation went."""
+
+    step: int
+    replacements: tuple[str, ...] = ()
+    """The operations that stand in for it; empty where there are none, or where they are not known."""
+    among: int = 1
+    """How many equal operations it is one of; which of them was removed is not known if there are several."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperationLife:
+    """One operation, from the text where it first is to the last."""
+
+    births: tuple[Birth, ...]
+    """One; or several where it is not known which of these operations it is."""
+    counted_from: int
+    """The step from which it counts. Where it has several births, only how many such there are is exact."""
+    first: Sighting
+    last: Sighting
+    lines: tuple[tuple[int, int], ...]
+    """(step, line of the text after it) wherever the line may have changed."""
+    removal: Removal | None = None
+    """None for an operation of the last text."""
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether it is known which operation it is."""
+        return len(self.births) == 1 and (self.removal is None or self.removal.among == 1)
+
+    @property
+    def made_by(self) -> tuple[int, ...]:
+        """The steps that may have made it: one, if it is known."""
+        return tuple(dict.fromkeys(birth.step for birth in self.births))
+
+    @property
+    def chain(self) -> Chain:
+        """Where it comes from, as the last text that knows it says."""
+        return self.last.chain or self.first.chain
+
+    def is_there(self, step: int) -> bool:
+        """Whether it is in the text after a step."""
+        return self.counted_from <= step and (self.removal is None or step < self.removal.step)
+
+    def line_after(self, step: int) -> int:
+        """Its line in the text after a step, in which it is."""
+        return next(line for index, line in reversed(self.lines) if index <= step)
+
+
+@dataclass(frozen=True, slots=True)
+class StepCount:
+    """How the number of operations changed in a step."""
+
+    step: int
+    count: int
+    """After it."""
+    made: int
+    removed: int
+    is_certain: bool
+    """Whether it is known which were made and removed; their difference always is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lives:
+    """The lives of some operations of a capture."""
+
+    trail: Trail
+    lives: tuple[OperationLife, ...]
+    uncertain: frozenset[int] = frozenset()
+    """The steps that made or removed some of several equal ones."""
+
+    def counts(self) -> tuple[StepCount, ...]:
+        """The steps that made or removed any of them."""
+        made = Counter(life.counted_from for life in self.lives)
+        removed = Counter(life.removal.step for life in self.lives if life.removal is not None)
+        found: list[StepCount] = []
+        count = made.pop(-1, 0)
+        for step in sorted({*made, *removed}):
+            count += made[step] - removed[step]
+            found.append(StepCount(step, count, made[step], removed[step], step not in self.uncertain))
+        return tuple(found)
+
+
+def is_named(name: str, asked: str) -> bool:
+    """Whether an operation's name is the one asked for, with its dialect or without: `convert_layout`."""
+    return asked in (name, name.rpartition(".")[2])
+
+
+def operation_lives(capture: Capture, is_wanted: Callable[[str], bool], group: str = "mlir") -> Lives:
+    """Follow the operations of some names through the passes of one group.
+
+    Costs a structural diff of each step that has such operations on either side.
+    """
+    trail = trail_of(capture, group)
+    if trail.first is None:
+        return Lives(trail, ())
+    kind = trail.kind
+    follower = _Follower(
+        {
+            one.line: _Track((Birth(-1),), -1, one, one, [(-1, one.line)])
+            for one in sightings(trail.first, kind, is_wanted)
+        }
+    )
+    for index, step in enumerate(trail.steps):
+        seen = {one.line: one for one in sightings(step.right, kind, is_wanted)}
+        if follower.present or seen:
+            compared = Compared(step)
+            follower.take(index, compared, compared.lots(is_wanted), seen)
+    lives = [*follower.ended, *(track.life() for track in follower.present.values())]
+    lives.sort(key=lambda life: (life.counted_from, life.first.line))
+    return Lives(trail, tuple(lives), frozenset(follower.uncertain))
+
+
+def sightings(text: str, kind: StageKind, is_wanted: Callable[[str], bool]) -> Iterator[Sighting]:
+    """The operations of some names in a text."""
+    body = read_body(text, kind, frozenset({"locations"}))
+    found = [line for line, shape in enumerate(body.shapes) if shape.name[:1].isalpha() and is_wanted(shape.name)]
+    if not found:
+        return
+    locations = read_locations(text, kind)
+    for line in found:
+        number = body.numbers[line]
+        yield Sighting(body.shapes[line].name, number, body.lines[line].strip(), locations.chain_at(number))
+
+
+@dataclass(slots=True)
+class _Track:
+    """A life that has not ended."""
+
+    births: tuple[Birth, ...]
+    counted_from: int
+    first: Sighting
+    last: Sighting
+    lines: list[tuple[int, int]]
+
+    def life(self, removal: Removal | None = None) -> OperationLife:
+        return OperationLife(self.births, self.counted_from, self.first, self.last, tuple(self.lines), removal)
+
+
+class _Follower:
+    """Follows operations from text to text."""
+
+    def __init__(self, present: dict[int, _Track]) -> None:
+        self.present = present
+        """Line of the present text -> the operation's track."""
+        self.ended: list[OperationLife] = []
+        self.uncertain: set[int] = set()
+
+    def take(self, index: int, compared: Compared, lots: list[Lot], seen: dict[int, Sighting]) -> None:
+        """Go on to the text after a step, in which the operations stand at the lines of `seen`."""
+        after: dict[int, _Track] = {}
+        for lot in lots:
+            tracks = [self.present[line] for line in lot.lefts]
+            if not tracks:
+                tracks = [
+                    _Track((Birth(index, compared.origin(line)),), index, seen[line], seen[line], [])
+                    for line in lot.rights
+                ]
+            elif not lot.rights:
+                self._end(index, tracks, compared.replacements(lot.lefts[0]) if len(tracks) == 1 else ())
+            elif len(tracks) + len(lot.rights) > 2:
+                tracks = self._mixed(index, tracks, [seen[line] for line in lot.rights])
+            for line, track in zip(lot.rights, tracks, strict=False):
+                track.last = seen[line]
+                track.lines.append((index, line))
+                after[line] = track
+        self.present = after
+
+    def _mixed(self, index: int, tracks: list[_Track], rights: list[Sighting]) -> list[_Track]:
+        """The tracks of operations that cannot be told apart: each may be any of those before."""
+        births = tuple(dict.fromkeys(birth for track in tracks for birth in track.births))
+        kept, gone = tracks[: len(rights)], tracks[len(rights) :]
+        if len(rights) > len(tracks):
+            births = (*births, Birth(index))
+            kept += [_Track(births, index, one, one, []) for one in rights[len(tracks) :]]
+        for track in tracks:
+            track.births = births
+        self._end(index, gone, (), len(tracks))
+        if len(rights) != len(tracks):
+            self.uncertain.add(index)
+        return kept
+
+    def _end(self, index: int, tracks: list[_Track], replacements: tuple[str, ...], among: int = 1) -> None:
+        self.ended += [track.life(Removal(index, replacements, among)) for track in tracks]
