@@ -218,7 +218,7 @@ def _show_costs(capture: Capture | None, as_json: bool, output: Path | None, pai
 
     if capture is None:
         raise UsageError("--costs needs a kernel: a file or a capture.")
-    found = costs.costs_of(with_operations(with_layouts(capture)))
+    found = costs.costs_of(with_operations(with_layouts(capture), sass=False))
     found = with_compilers_count(found, capture.target, capture.launch.option("num_warps", 4))
     if as_json:
         emit_json(costs.as_json(found), output)

@@ -12,26 +12,28 @@ from irscope.model.capture import Capture
 from irscope.store.recent import CaptureStore
 
 
-def with_operations(capture: Capture) -> Capture:
+def with_operations(capture: Capture, *, sass: bool = True) -> Capture:
     """A capture with the operations of its instructions; its TTGIR is compiled again for that once, and this is kept.
 
-    Only where the same Triton is, and of a capture that was recorded here: of any other nothing is compiled unasked.
+    Without `sass` that compile stops at PTX, and the operations of SASS may be missing. Only where the same Triton is,
+    and of a capture that was recorded here: of any other nothing is compiled unasked.
     """
     from irscope.record.compile.operations import STAGES_OF_OPERATIONS, find_operations
     from irscope.record.triton.versions import triton_version
 
-    missing = {stage for stage in STAGES_OF_OPERATIONS if stage in capture.stages}
+    missing = {stage for stage in STAGES_OF_OPERATIONS if stage in capture.stages and (sass or stage != "sass")}
     missing -= {row.stage for row in capture.operations}
     if not missing or "ttgir" not in capture.stages:
         return capture
     if capture.environment.triton_version != triton_version() or not _is_stored(capture):
         return capture
     try:
-        full = replace(capture, operations=find_operations(capture, run_request))
+        found = find_operations(capture, run_request, missing)
+        full = replace(capture, operations=(*capture.operations, *found))
     except IrscopeError as error:
         say(f"Which operation each instruction is from could not be found out: {error}")
         return capture
-    for reason in dict.fromkeys(row.reason for row in full.operations if row.reason):
+    for reason in dict.fromkeys(row.reason for row in found if row.reason):
         say(f"Which operation each instruction is from is not known: {reason}.")
     update_stored(full)
     return full

@@ -111,12 +111,13 @@ class MlirModule:
     """The top-level ones; usually `module` alone."""
     _definitions: Mapping[int, Operation] = field(repr=False)
     _table: AliasTable = field(repr=False, compare=False)
+    kernel: Operation | None = field(init=False, repr=False, compare=False)
+    """The function that is launched: the public one, else the first; None if there is no function."""
 
-    @property
-    def kernel(self) -> Operation | None:
-        """The function that is launched: the public one, else the first; None if there is no function."""
+    def __post_init__(self) -> None:
         functions = [one for one in self.walk() if one.name in ("tt.func", "llvm.func") and one.regions]
-        return next((one for one in functions if _PUBLIC.search(one.text)), functions[0] if functions else None)
+        public = (one for one in functions if _PUBLIC.search(one.text))
+        object.__setattr__(self, "kernel", next(public, functions[0] if functions else None))
 
     def walk(self) -> Iterator[Operation]:
         """All operations, in preorder."""

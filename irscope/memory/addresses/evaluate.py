@@ -24,8 +24,8 @@ from irscope.memory.addresses.rules import RULES, attribute
 
 __all__ = ["Evaluation", "evaluate"]
 
-_MOST_WORK = 60_000
-"""Operations of one evaluation; a thousand elements count as one more."""
+_MOST_WORK = 20_000
+"""Operations of one evaluation, an access as four; a thousand elements count as one more."""
 _DEEPEST = 24
 """Calls and branches within one another."""
 _MOST_TURNS = 256
@@ -51,7 +51,7 @@ class Evaluation:
     is_ended: bool = False
     """Whether it was ended before the kernel's end."""
     work: int = 0
-    """How many operations it evaluated."""
+    """How many operations it evaluated, an access as four."""
     unread: tuple[tuple[int, str], ...] = ()
     """(line, why) of accesses that were reached, but whose addresses could not be read."""
 
@@ -144,7 +144,7 @@ class _Runner:
                 return self._ended(end)
             targets = [blocks[label] for label in end.successors if label in blocks]
             values = list(end.operands)
-            condition = self.number(values.pop(0)) if end.name == "cf.cond_br" else None
+            condition = self._decision(values.pop(0)) if end.name == "cf.cond_br" and values else None
             for target in targets:
                 self._give(target.arguments, [self.value(values.pop(0)) for _ in target.arguments if values])
             if not targets:
@@ -155,6 +155,12 @@ class _Runner:
             perhaps = self._perhaps(place, condition.sources)
             found = [self._from(target, blocks, perhaps) for target in targets]
             return [Opaque(kind_of_held(one), next(iter(condition.sources), LOST), self.fresh()) for one in found[0]]
+
+    def _decision(self, value: Value) -> Number:
+        try:
+            return self.number(value)
+        except ValueError:
+            return made_number(Opaque(Kind((), "i1"), LOST, self.fresh()))
 
     def _block(self, block: Block, place: Place) -> Operation | None:
         """Run the operations of a block; returns its last one."""
@@ -218,7 +224,7 @@ class _Runner:
         except (ValueError, IndexError, KeyError, TypeError, AttributeError) as error:
             self.unread[operation.first_line] = str(error)
             return
-        self.work += found.addresses.known.size >> 8
+        self.work += 3 + (found.addresses.known.size >> 8)
         self.executions.append(
             Execution(
                 operation, found.addresses, found.mask, found.element_bits, place.times, place.share, place.sources,

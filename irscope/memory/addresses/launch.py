@@ -30,9 +30,10 @@ from irscope.memory.addresses.numbers import FAR, Number, Source
 
 __all__ = ["accesses_of"]
 
-_SAMPLE_WORK = 24_000
-"""Operations that the evaluation of programs one by one may take."""
+_SAMPLE_WORK = 30_000
+"""Work of the evaluation of programs one by one, as `Evaluation.work` counts it."""
 _LEAST_SAMPLE, _MOST_SAMPLE = 4, 256
+"""How many of them; if the work does not allow the least, the first, an inner and the last one are the sample."""
 _MOST_PARTS = 32
 """Into how many parts the programs are divided whose accesses begin at different places within a line."""
 
@@ -77,13 +78,13 @@ class _Launch:
         self.counter = counter
         self.work = 0
         self.evaluations: list[Evaluation] = []
+        self._programs: dict[tuple[int, int, int], dict[int, Traffic]] = {}
 
     def accesses(self) -> list[Access]:
         grid = self.grid or (1, 1, 1)
         if min(grid) < 1:
             return []
-        x, y, z = grid
-        corners = ((0, 0, 0), (x // 2, y // 2, z // 2), (x - 1, y - 1, z - 1))
+        corners = _corners(grid)
         if not self.arguments.is_recorded:
             # Without sizes one program is as good as another.
             corners = corners[:1] * 3
@@ -96,7 +97,9 @@ class _Launch:
     # Evaluations
 
     def _program(self, index: tuple[int, int, int]) -> dict[int, Traffic]:
-        return _by_line(self._evaluated(Programs(index, (1, 1, 1), self.grid)), self.counter)
+        if index not in self._programs:
+            self._programs[index] = _by_line(self._evaluated(Programs(index, (1, 1, 1), self.grid)), self.counter)
+        return self._programs[index]
 
     def _evaluated(self, programs: Programs) -> Sequence[Execution]:
         found = evaluate(self.module, self.arguments.held, programs)
@@ -195,10 +198,13 @@ class _Launch:
     def _one_by_one(self, lines: Sequence[int], grid: tuple[int, int, int]) -> dict[int, _Total]:
         """All programs one after another, or a sample of them."""
         count = prod(grid)
-        size = min(max(_SAMPLE_WORK // max(self.work, 1), _LEAST_SAMPLE), _MOST_SAMPLE)
+        size = min(_SAMPLE_WORK // max(self.work, 1), _MOST_SAMPLE)
         size = count if count <= 2 * size else size
-        chosen = sorted({(count - 1) * number // max(size - 1, 1) for number in range(size)})
-        found = [self._program((at % grid[0], at // grid[0] % grid[1], at // grid[0] // grid[1])) for at in chosen]
+        places = sorted({(count - 1) * number // max(size - 1, 1) for number in range(size)})
+        chosen = [(at % grid[0], at // grid[0] % grid[1], at // grid[0] // grid[1]) for at in places]
+        if len(chosen) < min(count, _LEAST_SAMPLE):
+            chosen = list(dict.fromkeys(_corners(grid)))
+        found = [self._program(index) for index in chosen]
         totals: dict[int, _Total] = {}
         for line in lines:
             reached = [part[line] for part in found if line in part]
@@ -276,6 +282,12 @@ def _by_line(executions: Iterable[Execution], counter: Counter) -> dict[int, Tra
     for execution in executions:
         found.setdefault(execution.operation.first_line, []).append(counter.traffic(execution))
     return {line: Traffic.sum(parts) for line, parts in found.items()}
+
+
+def _corners(grid: tuple[int, int, int]) -> tuple[tuple[int, int, int], ...]:
+    """The first, an inner and the last program."""
+    x, y, z = grid
+    return (0, 0, 0), (x // 2, y // 2, z // 2), (x - 1, y - 1, z - 1)
 
 
 def _boxes(grid: tuple[int, int, int]) -> Iterator[Programs]:

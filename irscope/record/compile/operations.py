@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from irscope.ir.asm.elf import parse_elf
@@ -24,20 +24,28 @@ _ATTEMPTS = 3
 
 
 def find_operations(
-    capture: Capture, run: Callable[[RecordRequest], Recording] = record_request
+    capture: Capture,
+    run: Callable[[RecordRequest], Recording] = record_request,
+    stages: Collection[str] = tuple(STAGES_OF_OPERATIONS),
 ) -> tuple[OperationLines, ...]:
     """Compile a capture's TTGIR again, and read which operation each line of its assembly is from.
 
-    A stage whose code is not the same, but for locations and debug information, has a reason instead. `run` does the
-    request. Raises what `run` raises.
+    A stage whose code is not the same, but for locations and debug information, has a reason instead. Raises what
+    `run` raises.
+
+    Args:
+        capture: a capture with TTGIR.
+        run: does the request.
+        stages: the stages that are asked for; of PTX alone no code is assembled.
     """
     whole = request_from_capture(capture, RecordingOptions(plan=capture.plan, snapshots="none", layouts=False))
     text = with_operation_locations(capture.text("ttgir"))
-    stages = [stage for stage in STAGES_OF_OPERATIONS if stage in capture.stages]
+    wanted = [stage for stage in STAGES_OF_OPERATIONS if stage in stages and stage in capture.stages]
+    last = "ptx" if wanted == ["ptx"] else ""
     rows: tuple[OperationLines, ...] = ()
     for _ in range(_ATTEMPTS):
-        again = run(replace(whole, stage="ttgir", text=text)).captures[0]
-        rows = tuple(_operations_of(capture, again, stage) for stage in stages)
+        again = run(replace(whole, stage="ttgir", text=text, last_stage=last)).captures[0]
+        rows = tuple(_operations_of(capture, again, stage) for stage in wanted)
         # Of one and the same PTX, ptxas may make other code the next time.
         if {row.stage for row in rows if row.reason} != {"sass"}:
             break

@@ -94,8 +94,10 @@ def _run_stages(request: RecordRequest, work: Retargeted, watched: WatchedCompil
     }
     # As for any compile: some of the code generator's hooks load libraries that the stages need.
     backend.get_codegen_implementation(options)
-    for _, compile_stage in list(stages.items())[_first_stage(request, stages) :]:
+    for name, compile_stage in list(stages.items())[_first_stage(request, stages) :]:
         module = compile_stage(module, metadata)
+        if name == request.last_stage:
+            break
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The questions to the child process that asks the compiler for layouts, and its messages."""
+"""The questions to the child processes that ask the compiler, or the hardware, for layouts, and their messages."""
 
 from __future__ import annotations
 
@@ -57,3 +57,27 @@ class Message:
 
 MESSAGES = (Message, Done, Refused)
 """What the process sends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """Asks the hardware for the map of one layout."""
+
+    target: str
+    type: str
+    """The type whose layout it is."""
+    shape: tuple[int, ...]
+    element_bits: int
+    in_registers: bool
+    """Otherwise in shared memory."""
+    num_warps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What the hardware said."""
+
+    values: tuple[int, ...] = ()
+    """The thread of each element, or the element at each offset in shared memory."""
+    error: str = ""
+    """Why there are none; or an empty string."""

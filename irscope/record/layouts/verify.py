@@ -7,10 +7,10 @@ The layouts are checked in a child process. If the compiler dies of one, a new c
 from __future__ import annotations
 
 import importlib
-import json
-import subprocess
+import os
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from math import prod
 from typing import Any
@@ -19,11 +19,17 @@ from irscope.errors import MissingTool
 from irscope.layout.described import DescribedLayout
 from irscope.layout.rows import query_type
 from irscope.layout.thread_map import ThreadMap
-from irscope.record.layouts.messages import Module
-from irscope.record.process.child import module_command
+from irscope.record.layouts.messages import Measure, Measured, Module
+from irscope.record.process.child import Child, child_process
+from irscope.record.process.events import Done, Refused
+from irscope.record.process.own_folder import own_folder
+from irscope.record.process.parent import serve_parent
 
-_TIMEOUT_S = 300.0
+_MODULE = "irscope.record.layouts.verify"
+_TIMEOUT_S = 120.0
+_LONGEST_ERROR = 300
 _SHOWN = 8
+_MESSAGES = (Measured, Done, Refused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +74,7 @@ class Verified:
 def verify_layouts(layouts: Sequence[DescribedLayout], *, interpreter: str | None = None) -> list[Verified]:
     """Check every layout on the installed GPU; raises MissingTool if there is none that can be used."""
     questions = [(item, why_not(item)) for item in layouts]
-    asked = [item for item, why in questions if not why]
-    answers = iter(_ask(asked, interpreter)) if asked else iter(())
+    answers = iter(_measured([_question(item) for item, why in questions if not why], interpreter))
     return [
         Verified(item.name, item.shape, 0, skipped=why) if why else _compared(item, next(answers))
         for item, why in questions
@@ -97,47 +102,44 @@ def why_not(item: DescribedLayout) -> str:
     return ""
 
 
-def _ask(items: Sequence[DescribedLayout], interpreter: str | None) -> list[dict[str, Any]]:
-    """One answer per layout: `values`, or `error`. A child that dies is started again after the layout it died of."""
-    questions = [_question(item) for item in items]
-    answers: list[dict[str, Any]] = []
+def _measured(questions: Sequence[Measure], interpreter: str | None) -> list[Measured]:
+    """The answer to each question. A child that dies is started again after the layout it died of."""
+    answers: list[Measured] = []
     while len(answers) < len(questions):
-        text = "".join(json.dumps(question) + "\n" for question in questions[len(answers) :])
-        command = module_command("irscope.record.layouts.verify", interpreter=interpreter)
-        try:
-            run = subprocess.run(command, input=text, capture_output=True, text=True, timeout=_TIMEOUT_S)
-            code, output, said = run.returncode, run.stdout, run.stderr
-        except subprocess.TimeoutExpired as late:
-            output = late.stdout.decode() if isinstance(late.stdout, bytes) else (late.stdout or "")
-            code, said = 1, f"it took more than {_TIMEOUT_S:g} s"
-        fresh = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
-        if fresh and "no_gpu" in fresh[0]:
-            raise MissingTool(f"--verify needs an NVIDIA GPU that torch can use: {fresh[0]['no_gpu']}")
-        answers += fresh
-        if len(answers) < len(questions):
-            last = said.strip().splitlines()[-1:] or [f"status {code}"]
-            answers.append({"error": f"the process ended: {last[0][:300]}"})
+        with own_folder() as folder, child_process(_MODULE, folder, _MESSAGES, interpreter=interpreter) as child:
+            for question in questions[len(answers) :]:
+                answers.append(_answer_of(child, question))
+                if child.at_end:
+                    break
     return answers
 
 
-def _question(item: DescribedLayout) -> dict[str, Any]:
-    threads, memory = item.threads, item.memory
-    bits = memory.element_bits if memory is not None else 32
-    element = {8: "i8", 16: "i16", 32: "i32"}[bits]
-    return {
-        "type": query_type(item.encoding.text, item.shape, element),
-        "shape": list(item.shape),
-        "bits": bits,
-        "space": item.encoding.space,
-        "warps": threads.warps if threads is not None else 4,
-        "target": str(item.target),
-    }
+def _answer_of(child: Child[Measured | Done | Refused], question: Measure) -> Measured:
+    child.send(question)
+    deadline = time.monotonic() + _TIMEOUT_S
+    while not child.at_end and time.monotonic() < deadline:
+        for message in child.read():
+            if isinstance(message, Refused):
+                raise message.as_error()
+            if isinstance(message, Measured):
+                return message
+    how = str(child.end()) if child.at_end else f"took more than {_TIMEOUT_S:g} s"
+    child.close()
+    last = child.last_lines().splitlines()[-1:]
+    return Measured(error=": ".join([f"the process {how}", *last])[:_LONGEST_ERROR])
 
 
-def _compared(item: DescribedLayout, answer: dict[str, Any]) -> Verified:
-    if "error" in answer:
-        return Verified(item.name, item.shape, 0, failed=answer["error"])
-    values: list[int] = answer["values"]
+def _question(item: DescribedLayout) -> Measure:
+    bits = item.memory.element_bits if item.memory is not None else 32
+    kind = query_type(item.encoding.text, item.shape, f"i{bits}")
+    warps = item.threads.warps if item.threads is not None else 4
+    return Measure(str(item.target), kind, item.shape, bits, item.encoding.space == "registers", warps)
+
+
+def _compared(item: DescribedLayout, answer: Measured) -> Verified:
+    if answer.error:
+        return Verified(item.name, item.shape, 0, failed=answer.error)
+    values = answer.values
     differences = (
         _thread_differences(item.threads, values) if item.threads is not None else _offset_differences(item, values)
     )
@@ -167,59 +169,55 @@ def _offset_differences(item: DescribedLayout, values: Sequence[int]) -> list[tu
     return found
 
 
-def main() -> None:
-    """Answer the questions on standard input, one per line; runs in the child."""
+def _serve(questions: Iterator[Measure], send: Callable[[Measured], None]) -> None:
+    """Answer the questions; runs in the child. Raises MissingTool where torch has no NVIDIA GPU."""
     try:
         import torch
 
         if not torch.cuda.is_available() or torch.version.cuda is None:
             raise RuntimeError("torch finds no CUDA device")
     except (ImportError, RuntimeError) as error:
-        print(json.dumps({"no_gpu": str(error)}), flush=True)
-        return
-    for line in sys.stdin:
-        question = json.loads(line)
+        raise MissingTool(f"--verify needs an NVIDIA GPU that torch can use: {error}") from error
+    for question in questions:
         try:
-            answer = {"values": measure(question, torch)}
+            answer = Measured(tuple(_measure(question, torch)))
         except Exception as error:
-            answer = {
-                "error": f"{type(error).__name__}: {str(error).strip().splitlines()[0][:300] if str(error) else ''}"
-            }
-        print(json.dumps(answer), flush=True)
+            said = str(error).strip().splitlines()[:1]
+            answer = Measured(error=": ".join([type(error).__name__, *said])[:_LONGEST_ERROR])
+        send(answer)
 
 
-def measure(question: dict[str, Any], torch: Any) -> list[int]:
+def _measure(question: Measure, torch: Any) -> list[int]:
     """Run the kernel of one question on the GPU: the thread of each element, or the element at each offset."""
     from irscope.record.layouts.compiler import LayoutCompiler
 
     kernels: Any = importlib.import_module("irscope.record.triton.gluon_kernels")
     gl = kernels.gl
     compiler = LayoutCompiler()
-    compiler.set_module(Module(question["target"], 32, question["warps"]))
-    layout = compiler.gluon_layout(question["type"])
-    shape, warps = question["shape"], question["warps"]
+    compiler.set_module(Module(question.target, 32, question.num_warps))
+    layout = compiler.gluon_layout(question.type)
+    shape, warps = question.shape, question.num_warps
     size = prod(shape)
     out = torch.full((size,), -1, dtype=torch.int32, device="cuda")
     rank = len(shape)
     plain = gl.BlockedLayout(
         [1] * rank, [1] * (rank - 1) + [32], [1] * (rank - 1) + [warps], list(range(rank - 1, -1, -1))
     )
-    if question["space"] == "registers":
-        kernels.store_threads[(1,)](out, plain, layout, tuple(shape), num_warps=warps)
+    if question.in_registers:
+        kernels.store_threads[(1,)](out, plain, layout, shape, num_warps=warps)
         return out.tolist()
-    bits = question["bits"]
+    bits = question.element_bits
     line = gl.BlockedLayout([1], [32], [warps], [0])
     flat = gl.SwizzledSharedLayout(1, 1, 1, [0])
     kind = {8: gl.int8, 16: gl.int16, 32: gl.int32}[bits]
     total = [0] * size
     for shift in range(0, max(size - 1, 1).bit_length(), bits):
         mask = (1 << min(bits, 31)) - 1
-        kernels.store_offsets[(1,)](
-            out, plain, layout, line, flat, tuple(shape), size, kind, shift, mask, num_warps=warps
-        )
+        kernels.store_offsets[(1,)](out, plain, layout, line, flat, shape, size, kind, shift, mask, num_warps=warps)
         total = [value | part << shift for value, part in zip(total, out.tolist(), strict=True)]
     return total
 
 
 if __name__ == "__main__":
-    main()
+    # At once, without what the compiler prints at exit.
+    os._exit(serve_parent(int(sys.argv[1]), (Measure,), _serve))

@@ -36,6 +36,8 @@ class RecordRequest(RecordingOptions):
     """`text`: the text is a snapshot within this stage, which runs again from the pass after it."""
     resume_after: int = 0
     """How many passes of `resume_stage` are behind the text already."""
+    last_stage: str = ""
+    """`text`: the stage after which the compile stops; empty if it makes them all."""
     log_path: str = ""
     """Where the process's standard error goes, from which the diagnostics of each compile are read."""
     limit_s: float = 0.0

@@ -317,6 +317,8 @@ HOSTILE = [
     "amdg.buffer_store %n, %n[%n] : !tt.ptr<f32> -> tensor<8xf32, #b>",
     "cf.br ^bb7(%n : i32)",
     "cf.cond_br %n, ^bb0, ^bb0",
+    "%0 = other.thing\n    cf.cond_br %0, ^bb1, ^bb1\n  ^bb1:",
+    "cf.cond_br ^bb1, ^bb1\n  ^bb1:",
 ]
 
 

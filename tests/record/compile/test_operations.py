@@ -15,6 +15,8 @@ from irscope.memory.costs import costs_of
 from irscope.memory.machine import Machine, read_machine
 from irscope.model.capture import Artifact, Capture
 from irscope.record.compile.operations import find_operations
+from irscope.record.process.requests import RecordRequest
+from irscope.record.process.session import Recording, record_request
 
 pytestmark = [pytest.mark.triton, pytest.mark.newest]
 
@@ -28,6 +30,19 @@ def recorded(kernel: str, signature: str, target: str, block: int = 0) -> Captur
     operations = find_operations(capture)
     assert [row.reason for row in operations] == [""] * len(operations)
     return replace(capture, operations=operations)
+
+
+def test_of_ptx_alone_no_code_is_assembled() -> None:
+    capture = recorded("two_stores", "*fp32:16, *fp32:16, *i8:16", "cuda:90", 1024)
+    made: list[tuple[str, ...]] = []
+
+    def noted(request: RecordRequest) -> Recording:
+        recording = record_request(request)
+        made.append(recording.captures[0].stages)
+        return recording
+
+    assert find_operations(capture, noted, ("ptx",)) == capture.operations[:1]
+    assert made == [("ttgir", "llir", "ptx")]
 
 
 def lines_of(capture: Capture, operation: str) -> list[int]:

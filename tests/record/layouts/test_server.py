@@ -14,7 +14,7 @@ from irscope.errors import MissingTool
 from irscope.model.capture import Target
 from irscope.model.layout import LayoutMap, LayoutRefusal, LayoutRow, LayoutUse
 from irscope.model.linear_layout import LinearLayout
-from irscope.record.layouts.messages import Message, Module, Question
+from irscope.record.layouts.messages import Measure, Measured, Message, Module, Question
 from irscope.record.layouts.questions import ask_layout, layouts_of_text
 from irscope.record.layouts.server import LayoutJob, LayoutServer
 from irscope.record.process.child import end_group
@@ -160,14 +160,26 @@ def test_differences_are_told_element_by_element() -> None:
     assert why_not(item) == ""
     # Either of the two warps may have stored it.
     right = [index // 2 + 32 * (index % 2) for index in range(64)]
-    assert str(_compared(item, {"values": right})) == "#a 64: the hardware agrees on all 64 elements"
-    wrong = _compared(item, {"values": [7, *right[1:]]})
+    assert str(_compared(item, Measured(tuple(right)))) == "#a 64: the hardware agrees on all 64 elements"
+    wrong = _compared(item, Measured((7, *right[1:])))
     assert not wrong.agrees
     assert str(wrong).splitlines()[1] == "  (0,): the map says thread 0, 32, the hardware thread 7"
-    assert not _compared(item, {"error": "the process ended"}).agrees
+    assert not _compared(item, Measured(error="the process ended")).agrees
     assert "not checked: it is for hip:gfx942" in str(
         Verified("#a", (64,), 0, skipped=why_not(DescribedLayout(row, Target.parse("gfx942"))))
     )
+
+
+def test_a_child_that_dies_of_a_layout_is_started_again_for_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    from irscope.record.layouts import verify
+
+    monkeypatch.setattr(verify, "_MODULE", "tests.record.layouts.dying")
+    types = ("good", "deadly", "good", "bad", "deadly")
+    questions = [Measure("cuda:90", kind, (2,), 32, True, 4) for kind in types]
+    good, dead, *rest = verify._measured(questions, None)
+    assert good == Measured((0, 1))
+    assert dead.error == "the process exited with code 3: deadly"
+    assert rest == [good, Measured(error="bad"), dead]
 
 
 def test_verifying_needs_a_gpu() -> None:
