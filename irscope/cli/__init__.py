@@ -52,7 +52,7 @@ _PANELS = {
     "Compare": "diff report",
     "On the GPU": "run bench",
     "Effect of passes": "ablate bisect",
-    "Inspect": "layout graph source",
+    "Inspect": "why layout graph source",
 }
 _SUMMARIES = {
     "dump": "Record any Triton kernel on any machine, and show any stage of its compilation.",
@@ -67,6 +67,7 @@ _SUMMARIES = {
     "bench": "Time a launch and its variants on the GPU, interleaved, with a confidence interval for every ratio.",
     "ablate": "Switch each pass off in turn and tabulate the effect: what fails, what differs, and the resources used.",
     "bisect": "Find the pass that a result depends on: the one whose absence, or presence, flips a check.",
+    "why": "Say what is slow in a kernel, on which line, because of what, and what mends it: each remedy was compiled.",
     "layout": "Show which thread holds which element, where it lies in shared memory, and what that costs.",
     "graph": "Draw the dataflow of a kernel: layouts are colours; memory, dots and layout conversions stand out.",
     "source": "Show the kernel's Python with, for each line, its operations at every stage, instructions and live "
@@ -77,7 +78,7 @@ _SUMMARIES = {
 
 _MODULES = {
     "import": "import_",
-    **{name: f"{name}.command" for name in ["ablate", "bisect", "diff", "dump", "graph", "layout", "ls", "passes"]},
+    **{name: f"{name}.command" for name in ["ablate", "bisect", "diff", "dump", "graph", "layout", "ls", "passes", "why"]},
 }
 COMMANDS = {
     name: Command(f"irscope.cli.{_MODULES.get(name, name)}", panel, _SUMMARIES[name])

@@ -1,0 +1,128 @@
+"""IRS301, IRS302, IRS303, IRS601: dots that are no matrix instructions, or that are waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from irscope.analysis.findings.model import Cause, Finding, Suggestion
+from irscope.analysis.findings.studied import Studied
+from irscope.ir.locations.stages import read_locations
+from irscope.ir.locations.user import place_of
+from irscope.ir.logs.reasons.decisions import AsyncDot, PtxasAdvice
+from irscope.ir.mlir.model import Operation
+from irscope.ir.mlir.uses import OperationUse
+from irscope.target import architecture_rank
+
+__all__ = ["dot_findings", "waits_in_loops"]
+
+_NO_BUFFERS = "shmem operands aren't multi-buffered"
+_SERIALISED = "C7510"
+_ROWS, _COLUMNS = 16, 8
+"""The least rows and columns of a tile of mma. Source: PTX ISA, mma.sync shapes."""
+_LEAST_ARCH = {"f16": "80", "i8": "80", "bf16": "80", "f32": "80"}
+"""The least architecture on which Triton takes matrix instructions for an element type, of those it can."""
+
+
+def dot_findings(studied: Studied, loops: Sequence[Finding]) -> Iterator[Finding]:
+    """The findings of each dot; `loops`: those of the loads of the same loops, which may say why."""
+    for use in studied.uses.operations:
+        if use.name == "tt.dot" and use.result_types:
+            yield from _by_fma(studied, use)
+        elif use.name == "ttng.warp_group_dot":
+            yield from _waited_for(studied, use, loops)
+    for advice in studied.decisions.all:
+        if isinstance(advice, PtxasAdvice) and advice.code == _SERIALISED:
+            yield _serialised(studied, advice)
+
+
+def _by_fma(studied: Studied, use: OperationUse) -> Iterator[Finding]:
+    result = use.result_types[0]
+    if not studied.uses.module.resolve(result.encoding).startswith("#ttg.blocked") or len(result.shape) != 2:
+        return
+    element, (rows, columns) = use.types[0].element, result.shape
+    inner = use.types[0].shape[1]
+    first = studied.in_ir(f"its result has a blocked layout, {result.encoding}, which fused multiply-adds fill", use.line)
+    cost = f"{rows * columns * inner} multiply-adds, without matrix instructions"
+    weight = rows * columns * inner >> 8
+    target = studied.capture.target
+    causes, text = list[Cause](), ""
+    if element == "f32" and "inputPrecision" not in use.text:
+        causes.append(studied.in_ir('its operands are f32, and input_precision is "ieee": matrix units round them', use.line))
+        text = 'tl.dot(…, input_precision="tf32") or "tf32x3", if the rounding is allowed, or operands of 16 bits'
+    elif target.backend != "cuda":
+        return
+    elif architecture_rank(target.arch) < architecture_rank(_LEAST_ARCH.get(element, "0")):
+        causes.append(Cause(f"{target} has no matrix instructions for {element} in Triton", "launch", "the target"))
+    elif rows < _ROWS or columns < _COLUMNS:
+        causes.append(studied.in_ir(f"its tile is {rows}×{columns}, and matrix instructions take {_ROWS}×{_COLUMNS} at least", use.line))
+        text = "pad the tile, or compute several of them in one dot"
+    suggestions = [Suggestion(text)] if text else []
+    code = "IRS601" if element == "f32" and "inputPrecision" not in use.text else "IRS301"
+    yield studied.finding(
+        code, use.line, "is computed by fused multiply-adds, not by matrix instructions", cost, weight, [first, *causes],
+        suggestions,
+    )  # fmt: skip
+
+
+def _waited_for(studied: Studied, use: OperationUse, loops: Sequence[Finding]) -> Iterator[Finding]:
+    said = [one for one in studied.decisions.about(studied.chain_at(use.line)) if isinstance(one, AsyncDot) and one.reason]
+    if not said or not use.loops:
+        return
+    causes, suggestions = [studied.logged(said[0])], list[Suggestion]()
+    if said[0].reason == _NO_BUFFERS:
+        for one in loops:
+            if one.line in _loads_of(studied, use):
+                causes += [Cause(f"its operand is the {one.operation} of line {one.line} of ttgir, which is not pipelined", "ir", f"line {use.line} of ttgir"), *one.causes[1:]]
+                suggestions = list(one.suggestions)
+                break
+    yield studied.finding(
+        "IRS302",
+        use.line,
+        "is waited for in each iteration: it does not run on beside the next one",
+        "a wait for the tensor cores in each iteration",
+        1,
+        causes,
+        suggestions,
+    )
+
+
+def _loads_of(studied: Studied, use: OperationUse) -> set[int]:
+    """The lines of the loads that a dot's operands are put into shared memory from."""
+    lines = set[int]()
+    for operand in use.operands[:2]:
+        made = studied.uses.maker_of(operand)
+        for _ in range(8):
+            if made is None or made.name == "tt.load" or not made.operands:
+                break
+            made = studied.uses.maker_of(made.operands[0])
+        if made is not None and made.name == "tt.load":
+            lines.add(made.first_line)
+    return lines
+
+
+def _serialised(studied: Studied, advice: PtxasAdvice) -> Finding:
+    ptx = studied.capture.texts.get("ptx", "")
+    dots = [use for use in studied.uses.operations if use.name == "ttng.warp_group_dot"]
+    line = dots[0].line if len(dots) == 1 else 0
+    chain = studied.chain_at(line) if line else ()
+    if not chain and advice.ptx_line is not None:
+        chain = read_locations(ptx, "ptx").chain_at(advice.ptx_line)
+    return Finding(
+        "IRS303",
+        "ttng.warp_group_dot" if line else "",
+        line,
+        tuple(one.name for one in dots[0].results) if line else (),
+        chain,
+        place_of(chain, studied.capture.launch.kernel.file),
+        "wgmma is serialised: each instruction waits for the one before",
+        "a wait for each wgmma instruction",
+        1 << 8,
+        (studied.logged(advice),),
+    )
+
+
+def waits_in_loops(operations: Sequence[tuple[Operation, int]]) -> int:
+    """How many dots are waited for at once in a loop."""
+    return sum(one.name == "ttng.warp_group_dot_wait" and loops > 0 and "pendings = 0" in one.text for one, loops in operations)
+
+
