@@ -107,11 +107,21 @@ class _Reader:
                 cause = unit_stride_cause(self._capture, _plain(name))
                 more = [divisibility_cause(self._capture, other) for other in others]
                 return wide, [*self._said(), what, cause, *more], [unit_stride(self._capture, _plain(name), others)]
-        if (wide := self._reach(masked=False)) > self._actual:
-            what = self._evaluated(f"without its mask, {wide} bits a lane are possible: it can change within them")
-            text = "let the mask end at a multiple of the vector: pad, or mask whole tiles only"
-            return wide, [*self._masked(), what], [Suggestion(text)]
-        return None
+        return self._by_mask()
+
+    def _by_mask(self) -> tuple[int, list[Cause], list[Suggestion]] | None:
+        wide = self._reach(masked=False)
+        if wide <= self._actual:
+            return None
+        causes = [*self._masked(), self._evaluated(f"without its mask, {wide} bits a lane are possible")]
+        depends = self._studied.limits.depends(self._operation, mask_alone=True)
+        if names := [_plain(name) for name, divisor in depends if divisor % 16]:
+            # Whether their divisibility is enough is for a compile to say: masks are not evaluated so far.
+            causes.append(self._evaluated(f"its mask depends on {' and '.join(names)}"))
+            causes += [divisibility_cause(self._capture, name) for name in names]
+            return wide, causes, [aligned(self._capture, names)]
+        causes.append(self._evaluated("its mask changes within so many bits"))
+        return wide, causes, [Suggestion("let the mask end at a multiple of the vector: pad, or mask whole tiles only")]
 
     def _by_layout(self, now: int) -> tuple[int, list[Cause], list[Suggestion]] | None:
         """Where the layout is the kernel's own: the compiler's choices are left to the compiler."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from irscope.analysis.findings.model import Cause, Change, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
-from irscope.ir.logs.reasons.decisions import LoadPipelining
+from irscope.ir.logs.reasons.decisions import LoadPipelining, ThreadWidth
 from irscope.ir.mlir.model import Operation
 from irscope.target import architecture_rank
 
@@ -64,6 +64,9 @@ def _refused(studied: Studied, load: Operation, accesses: Sequence[Finding]) -> 
             causes += [one for one in other.causes if one not in causes]
             suggestions = list(other.suggestions)
             break
+    else:
+        widths = studied.decisions.about(studied.chain_at(load.first_line)) if is_narrow else ()
+        causes += [studied.logged(one) for one in widths if isinstance(one, ThreadWidth)][:1]
     yield _finding(studied, load, causes, suggestions)
 
 

@@ -29,7 +29,9 @@ def is_silenced(finding: Finding, capture: Capture) -> bool:
     """Whether a comment silences a finding: on a line that it comes from, or on the kernel's `def` for the kernel's."""
     kernel = capture.launch.kernel
     places = finding.place or ((kernel.file, kernel.line),)
-    texts = dict(capture.sources) | {kernel.file: _whole(capture, kernel.file)}
+    texts = {one.path: one.text for one in capture.sources}
+    # A capture of a signature holds the kernel's own text alone.
+    texts.setdefault(kernel.file, "\n" * max(0, (kernel.first_line or kernel.line) - 1) + kernel.source)
     return any(_is_named(finding, _line(texts, file, line)) for file, line in places)
 
 
@@ -48,9 +50,3 @@ def _line(texts: Mapping[str, str], file: str, line: int) -> str:
     lines = texts.get(file, "").split("\n")
     return lines[line - 1] if 0 < line <= len(lines) else ""
 
-
-def _whole(capture: Capture, file: str) -> str:
-    """The kernel's file, as far as the capture holds it, with its lines at their places."""
-    held = dict(capture.sources).get(file)
-    kernel = capture.launch.kernel
-    return held if held is not None else "\n" * max(0, (kernel.first_line or kernel.line) - 1) + kernel.source

@@ -47,12 +47,14 @@ class Limits:
             return ()
         return tuple(name for name in loose if not is_wide(other for other in loose if other != name))
 
-    def depends(self, operation: Operation) -> tuple[tuple[str, int], ...]:
-        """(argument, its known divisor) of those that an access's addresses and mask depend on."""
+    def depends(self, operation: Operation, *, mask_alone: bool = False) -> tuple[tuple[str, int], ...]:
+        """(argument, its known divisor) of those that an access's addresses and mask, or its mask alone, depend on."""
         execution = self._with((), ()).get(operation.first_line)
         if execution is None:
             return ()
-        sources = execution.addresses.sources | (execution.mask.sources if execution.mask is not None else frozenset())
+        sources = execution.mask.sources if execution.mask is not None else frozenset[Source]()
+        if not mask_alone:
+            sources |= execution.addresses.sources
         depends = {source.text for source in sources if source.kind == "argument"}
         return tuple((value.name, divisor) for value, _, divisor in self._parameters if value.name in depends)
 
