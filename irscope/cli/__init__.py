@@ -78,7 +78,10 @@ _SUMMARIES = {
 
 _MODULES = {
     "import": "import_",
-    **{name: f"{name}.command" for name in ["ablate", "bisect", "diff", "dump", "graph", "layout", "ls", "passes", "why"]},
+    **{
+        name: f"{name}.command"
+        for name in ["ablate", "bisect", "diff", "dump", "graph", "layout", "ls", "passes", "why"]
+    },
 }
 COMMANDS = {
     name: Command(f"irscope.cli.{_MODULES.get(name, name)}", panel, _SUMMARIES[name])

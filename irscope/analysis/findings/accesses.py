@@ -30,7 +30,7 @@ __all__ = ["access_findings"]
 
 _WIDEST_BITS = 128
 _WASTE = 1.5
-"""Sectors, as a multiple of the least, from which they count as wasted: one row that begins off a sector is no waste."""
+"""From this multiple of the least on sectors count as wasted: a row that begins within a sector is no waste."""
 
 
 def access_findings(studied: Studied) -> Iterator[Finding]:
@@ -66,7 +66,14 @@ class _Reader:
         self._depends = dict(studied.limits.depends(operation))
         self._loose = [name for name, divisor in self._depends.items() if divisor % 16]
         run = self._possible // bits
-        self._free = [_along(threads.shape, axis) for axis, size in enumerate(threads.shape) if size >= run]
+        free = [_along(threads.shape, axis) for axis, size in enumerate(threads.shape) if size >= run]
+        self._free = free
+        self._maps = [threads] if self._is_layout_given else free
+        """The layouts that it can have: Triton's `coalesce` chooses one by the addresses, Gluon takes the kernel's."""
+
+    @property
+    def _is_layout_given(self) -> bool:
+        return self._capture.launch.language == "gluon"
 
     def findings(self) -> Iterator[Finding]:
         yield from self._wasted()
@@ -75,9 +82,7 @@ class _Reader:
 
     def _reach(self, names: Sequence[str] = (), ones: Sequence[str] = (), *, masked: bool = True) -> int:
         """The bits that the addresses and the mask allow, whatever the layout, if some arguments were as said."""
-        widths = (
-            self._studied.limits.width(self._operation, free, names, ones, masked=masked) for free in self._free
-        )
+        widths = (self._studied.limits.width(self._operation, free, names, ones, masked=masked) for free in self._free)
         return min(max(widths, default=0), self._possible)
 
     def _needed(self, ones: Sequence[str], wanted: int) -> list[str]:

@@ -22,7 +22,9 @@ def divisibility_cause(capture: Capture, name: str) -> Cause:
     if row.kind == "tensor":
         if (row.alignment_bytes or 0) < _DIVISOR:
             return _launched(f"{name} begins at a multiple of {row.alignment_bytes} bytes only, in this launch")
-        return _launched(f"{name} begins at a multiple of {_DIVISOR} bytes, but Triton was told not to specialise on it")
+        return _launched(
+            f"{name} begins at a multiple of {_DIVISOR} bytes, but Triton was told not to specialise on it"
+        )
     if isinstance(row.value, int) and row.value % _DIVISOR:
         return _launched(f"{name} is {row.value} in this launch: {_DIVISOR} does not divide it")
     return _launched(f"{name} is {row.value}, a multiple of {_DIVISOR}, but Triton was told not to specialise on it")

@@ -33,7 +33,7 @@ def with_changes(source: str, names: Iterable[str], changes: Iterable[Change]) -
             continue
         if called.count(change.name) != 1:
             return None
-        value, kind, attributes = parameters[called.index(change.name)]
+        value, kind, _ = parameters[called.index(change.name)]
         declared = re.compile(rf"(?<![\w$.-]){re.escape(value.name)}: {re.escape(kind)}(?: \{{(?P<given>[^{{}}]*)\}})?")
         match = declared.search(lines[head])
         if match is None:

@@ -41,38 +41,53 @@ def _by_fma(studied: Studied, use: OperationUse) -> Iterator[Finding]:
         return
     element, (rows, columns) = use.types[0].element, result.shape
     inner = use.types[0].shape[1]
-    first = studied.in_ir(f"its result has a blocked layout, {result.encoding}, which fused multiply-adds fill", use.line)
+    first = studied.in_ir(
+        f"its result has a blocked layout, {result.encoding}, which fused multiply-adds fill", use.line
+    )
     cost = f"{rows * columns * inner} multiply-adds, without matrix instructions"
     weight = rows * columns * inner >> 8
     target = studied.capture.target
     causes, text = list[Cause](), ""
     if element == "f32" and "inputPrecision" not in use.text:
-        causes.append(studied.in_ir('its operands are f32, and input_precision is "ieee": matrix units round them', use.line))
+        causes.append(
+            studied.in_ir('its operands are f32, and input_precision is "ieee": matrix units round them', use.line)
+        )
         text = 'tl.dot(…, input_precision="tf32") or "tf32x3", if the rounding is allowed, or operands of 16 bits'
     elif target.backend != "cuda":
         return
     elif architecture_rank(target.arch) < architecture_rank(_LEAST_ARCH.get(element, "0")):
         causes.append(Cause(f"{target} has no matrix instructions for {element} in Triton", "launch", "the target"))
     elif rows < _ROWS or columns < _COLUMNS:
-        causes.append(studied.in_ir(f"its tile is {rows}×{columns}, and matrix instructions take {_ROWS}×{_COLUMNS} at least", use.line))
+        causes.append(
+            studied.in_ir(
+                f"its tile is {rows}×{columns}, and matrix instructions take {_ROWS}×{_COLUMNS} at least", use.line
+            )
+        )
         text = "pad the tile, or compute several of them in one dot"
     suggestions = [Suggestion(text)] if text else []
     code = "IRS601" if element == "f32" and "inputPrecision" not in use.text else "IRS301"
-    yield studied.finding(
-        code, use.line, "is computed by fused multiply-adds, not by matrix instructions", cost, weight, [first, *causes],
-        suggestions,
-    )  # fmt: skip
+    what = "is computed by fused multiply-adds, not by matrix instructions"
+    yield studied.finding(code, use.line, what, cost, weight, [first, *causes], suggestions)
 
 
 def _waited_for(studied: Studied, use: OperationUse, loops: Sequence[Finding]) -> Iterator[Finding]:
-    said = [one for one in studied.decisions.about(studied.chain_at(use.line)) if isinstance(one, AsyncDot) and one.reason]
+    said = [
+        one for one in studied.decisions.about(studied.chain_at(use.line)) if isinstance(one, AsyncDot) and one.reason
+    ]
     if not said or not use.loops:
         return
     causes, suggestions = [studied.logged(said[0])], list[Suggestion]()
     if said[0].reason == _NO_BUFFERS:
         for one in loops:
             if one.line in _loads_of(studied, use):
-                causes += [Cause(f"its operand is the {one.operation} of line {one.line} of ttgir, which is not pipelined", "ir", f"line {use.line} of ttgir"), *one.causes[1:]]
+                causes += [
+                    Cause(
+                        f"its operand is the {one.operation} of line {one.line} of ttgir, which is not pipelined",
+                        "ir",
+                        f"line {use.line} of ttgir",
+                    ),
+                    *one.causes[1:],
+                ]
                 suggestions = list(one.suggestions)
                 break
     yield studied.finding(
@@ -123,6 +138,6 @@ def _serialised(studied: Studied, advice: PtxasAdvice) -> Finding:
 
 def waits_in_loops(operations: Sequence[tuple[Operation, int]]) -> int:
     """How many dots are waited for at once in a loop."""
-    return sum(one.name == "ttng.warp_group_dot_wait" and loops > 0 and "pendings = 0" in one.text for one, loops in operations)
-
-
+    return sum(
+        one.name == "ttng.warp_group_dot_wait" and loops > 0 and "pendings = 0" in one.text for one, loops in operations
+    )

@@ -70,9 +70,7 @@ def _refused(studied: Studied, load: Operation, accesses: Sequence[Finding]) -> 
     yield _finding(studied, load, causes, suggestions)
 
 
-def _finding(
-    studied: Studied, load: Operation, causes: Sequence[Cause], suggestions: Sequence[Suggestion]
-) -> Finding:
+def _finding(studied: Studied, load: Operation, causes: Sequence[Cause], suggestions: Sequence[Suggestion]) -> Finding:
     layout = studied.layout_of(load)
     bits = studied.limits.element_bits(load)
     size = layout.threads.size * bits // 8 if layout is not None and layout.threads is not None else 0

@@ -55,9 +55,7 @@ def _others(finding: Finding, before: Capture, after: Capture) -> Iterator[str]:
 
 def _costs_at(finding: Finding, studied: Studied, kind: str) -> list[Cost]:
     """The costs of the operations of a finding's place; of a copy past the registers as of a load."""
-    return [
-        cost for cost in studied.costs if cost.kind == kind and studied.chain_at(cost.line) == finding.chain
-    ]
+    return [cost for cost in studied.costs if cost.kind == kind and studied.chain_at(cost.line) == finding.chain]
 
 
 def _width(finding: Finding, studied: Studied) -> _Measured | None:

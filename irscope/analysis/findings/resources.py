@@ -84,7 +84,11 @@ def _does_not_fit(capture: Capture) -> Finding:
         over = memory.total - memory.limit
         largest = max(memory.buffers, key=lambda one: one.size, default=None)
         causes.append(
-            Cause(f"{memory.total} {memory.unit} of {memory.space} memory, {memory.limit} are there", "ir", "the allocator")
+            Cause(
+                f"{memory.total} {memory.unit} of {memory.space} memory, {memory.limit} are there",
+                "ir",
+                "the allocator",
+            )
         )
         if largest is not None:
             text = f"the largest buffer: {largest.size} {memory.unit} of {largest.owner}, {largest.what}"

@@ -49,4 +49,3 @@ def _code(word: str) -> str:
 def _line(texts: Mapping[str, str], file: str, line: int) -> str:
     lines = texts.get(file, "").split("\n")
     return lines[line - 1] if 0 < line <= len(lines) else ""
-

@@ -35,6 +35,14 @@ def why(
         list[str] | None,
         _which("--ignore", metavar="CODE[,CODE]", help="Not these kinds: IRS101, or narrow-load; repeatable."),
     ] = None,
+    tries: Annotated[
+        bool | None,
+        typer.Option(
+            "--try/--no-try",
+            help="Compile again, for the compiler's log and to try what mends it. Default: what was recorded here.",
+            show_default=False,
+        ),
+    ] = None,
     *,
     to: Destination,
     asked: RecordingOptions,
@@ -48,7 +56,7 @@ def why(
 
     chosen = _Choice(line, operation, value, codes_of(options.split_words(ignore)))
     captures = captures_of(subject, asked)
-    answers = {one.id: _answer(one, chosen) for one in captures}
+    answers = {one.id: _answer(one, chosen, tries) for one in captures}
 
     def text(capture: Capture, color: bool) -> str:
         findings, silenced = answers[capture.id]
@@ -88,18 +96,21 @@ class _Choice:
         )
 
 
-def _answer(capture: Capture, chosen: _Choice) -> tuple[Sequence[Finding], int]:
+def _answer(capture: Capture, chosen: _Choice, tries: bool | None) -> tuple[Sequence[Finding], int]:
     """The findings that are asked for, with what became of their suggestions, and how many comments silence."""
     from irscope.analysis.findings.find import findings_of, needs_log
     from irscope.analysis.findings.silence import is_silenced
     from irscope.cli.layout.subject import with_layouts
     from irscope.cli.subject.compiler_log import with_log
+    from irscope.cli.subject.keeping import was_recorded_here
     from irscope.cli.subject.operations import with_operations
     from irscope.cli.why.prove import proven
 
-    capture = with_operations(with_layouts(capture), sass=False)
+    compiles = tries if tries is not None else was_recorded_here(capture)
+    if compiles:
+        capture = with_operations(with_layouts(capture), sass=False)
     found = findings_of(capture)
-    if needs_log(capture, found):
+    if compiles and needs_log(capture, found):
         try:
             capture = with_log(capture)
             found = findings_of(capture)
@@ -107,4 +118,4 @@ def _answer(capture: Capture, chosen: _Choice) -> tuple[Sequence[Finding], int]:
             say(f"The compiler's own log could not be had: {error}")
     asked = [one for one in found if chosen.has(one)]
     shown = [one for one in asked if not is_silenced(one, capture)]
-    return proven(capture, shown), len(asked) - len(shown)
+    return proven(capture, shown) if compiles else shown, len(asked) - len(shown)

@@ -22,15 +22,16 @@ _Changes = tuple[Change, ...]
 
 def proven(capture: Capture, findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """The findings with what became of each suggestion that can be tried; each change is compiled once."""
-    wanted = list(
-        dict.fromkeys(one.changes for finding in findings for one in finding.suggestions if one.changes)
-    )
+    wanted = list(dict.fromkeys(one.changes for finding in findings for one in finding.suggestions if one.changes))
     if not wanted:
         return tuple(findings)
     from irscope.record.triton.versions import triton_version
 
     if capture.environment.triton_version != triton_version():
-        say(f"{capture.name} was compiled by Triton {capture.environment.triton_version}: nothing was tried with another.")
+        say(
+            f"{capture.name} was compiled by Triton {capture.environment.triton_version}: "
+            "nothing was tried with another."
+        )
         return tuple(findings)
     tell_origin(capture)
     try:

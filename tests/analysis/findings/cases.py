@@ -6,12 +6,14 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-import irscope
 from irscope.analysis.findings.find import findings_of
 from irscope.analysis.findings.model import Finding
 from irscope.model.capture import Capture
+from irscope.model.recording_options import RecordingOptions
 from irscope.record.compile.compiler_log import find_log
 from irscope.record.compile.operations import find_operations
+from irscope.record.process.requests import request_for
+from irscope.record.process.session import record_request
 
 PLANTED = Path(__file__).parent / "planted.py"
 _DOT = "*fp16:16, *fp16:16, *fp32:16"
@@ -116,15 +118,14 @@ CASES = (
 @cache
 def compiled(variant: Variant, target: str, logged: bool) -> Capture:
     """A variant as `why` studies it: with its layouts, operations and, if asked for, log."""
-    capture = irscope.record(
-        PLANTED,
-        kernel=variant.kernel,
+    asked = RecordingOptions(
         signature=variant.signature,
-        constexprs=dict(variant.constexprs),
-        target=target,
-        options=dict(variant.options),
+        constexprs=tuple((name, str(value)) for name, value in variant.constexprs),
+        targets=(target,),
+        options=variant.options,
         disassemble=False,
     )
+    capture = record_request(request_for(PLANTED, asked, kernel=variant.kernel)).captures[0]
     if capture.failure is not None and "ttgir" not in capture.stages:
         return capture
     capture = replace(capture, operations=find_operations(capture, stages=("ptx", "amdgcn")))

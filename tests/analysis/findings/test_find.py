@@ -33,7 +33,9 @@ def misfits(case: Case, target: str) -> list[str]:
         wrong.append(f"the clean twin has it: {twins[0].causes}")
     if case.helps:
         (one,) = proven(compiled(case.planted, target, case.code in LOGGED), found[:1])
-        if not any(each.proof is not None and each.proof.helps and each.tried == case.helps for each in one.suggestions):
+        if not any(
+            each.proof is not None and each.proof.helps and each.tried == case.helps for each in one.suggestions
+        ):
             wrong.append(f"suggestions: {one.suggestions}")
     return wrong
 

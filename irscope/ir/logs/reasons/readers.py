@@ -219,7 +219,14 @@ def _advice(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision]:
         function = _FUNCTION.search(match["text"])
         named, line = (function["name"], function["line"]) if function is not None else ("", None)
         yield PtxasAdvice(
-            log.stage, log.index, entry.line, None, match["code"] or "", match["text"], named, int(line) if line else None
+            log.stage,
+            log.index,
+            entry.line,
+            None,
+            match["code"] or "",
+            match["text"],
+            named,
+            int(line) if line else None,
         )
 
 
