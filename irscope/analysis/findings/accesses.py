@@ -82,7 +82,7 @@ class _Reader:
 
     def _reach(self, names: Sequence[str] = (), ones: Sequence[str] = (), *, masked: bool = True) -> int:
         """The bits that the addresses and the mask allow, whatever the layout, if some arguments were as said."""
-        widths = (self._studied.limits.width(self._operation, free, names, ones, masked=masked) for free in self._free)
+        widths = (self._studied.limits.width(self._operation, free, names, ones, masked=masked) for free in self._maps)
         return min(max(widths, default=0), self._possible)
 
     def _needed(self, ones: Sequence[str], wanted: int) -> list[str]:
@@ -97,9 +97,11 @@ class _Reader:
 
     def _causes(self) -> tuple[int, list[Cause], list[Suggestion]] | None:
         """(bits that would be, causes, suggestions); None if nothing is found that would widen it."""
-        now = self._reach()
-        if now > self._actual:
-            return self._by_layout(now)
+        if self._is_layout_given and (found := self._by_layout()) is not None:
+            return found
+        if self._reach() > self._actual:
+            # A layout that the compiler chose for other reasons, or one of another access.
+            return None
         if (wide := self._reach(self._loose)) > self._actual and (names := self._needed((), wide)):
             plain = [_plain(name) for name in names]
             what = self._evaluated(f"with {' and '.join(plain)} divisible by 16, {wide} bits a lane are possible")
@@ -115,7 +117,8 @@ class _Reader:
         return self._by_mask()
 
     def _by_mask(self) -> tuple[int, list[Cause], list[Suggestion]] | None:
-        wide = self._reach(masked=False)
+        # `coalesce` passes over masks: the layout is what it is without one.
+        wide = self._studied.limits.width(self._operation, self._threads, masked=False)
         if wide <= self._actual:
             return None
         causes = [*self._masked(), self._evaluated(f"without its mask, {wide} bits a lane are possible")]
@@ -128,10 +131,11 @@ class _Reader:
         causes.append(self._evaluated("its mask changes within so many bits"))
         return wide, causes, [Suggestion("let the mask end at a multiple of the vector: pad, or mask whole tiles only")]
 
-    def _by_layout(self, now: int) -> tuple[int, list[Cause], list[Suggestion]] | None:
-        """Where the layout is the kernel's own: the compiler's choices are left to the compiler."""
-        given = self._studied.limits.width(self._operation, self._threads)
-        if self._capture.launch.language != "gluon" or given >= now:
+    def _by_layout(self) -> tuple[int, list[Cause], list[Suggestion]] | None:
+        limits, operation = self._studied.limits, self._operation
+        now = min(max((limits.width(operation, free) for free in self._free), default=0), self._possible)
+        given = limits.width(operation, self._threads)
+        if now <= max(given, self._actual):
             return None
         what = self._evaluated(f"its addresses allow {now} bits a lane, its layout gives a thread {given} in a row")
         text = f"give a thread {now // self._bits} elements in a row (size_per_thread) of the contiguous dimension"
@@ -219,7 +223,7 @@ class _Reader:
                 causes = [apart, *self._said(), unit_stride_cause(self._capture, plain)]
                 return causes, [unit_stride(self._capture, plain, others)]
         if near and along not in near:
-            return None if self._capture.launch.language != "gluon" else ([apart], [])
+            return None if not self._is_layout_given else ([apart], [])
         text = "read what lies between with other lanes of the same load, or store the data in the order it is read"
         return [apart, *self._said()], [Suggestion(text)]
 
