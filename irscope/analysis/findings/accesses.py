@@ -85,13 +85,13 @@ class _Reader:
         widths = (self._studied.limits.width(self._operation, free, names, ones, masked=masked) for free in self._maps)
         return min(max(widths, default=0), self._possible)
 
-    def _needed(self, ones: Sequence[str], wanted: int) -> list[str]:
+    def _needed(self, ones: Sequence[str], wanted: int, *, masked: bool = True) -> list[str]:
         """The arguments without which being multiples of 16 so many bits are not reached."""
-        return [
-            name
-            for name in self._loose
-            if name not in ones and self._reach([other for other in self._loose if other != name], ones) < wanted
-        ]
+
+        def is_needed(name: str) -> bool:
+            return self._reach([one for one in self._loose if one != name], ones, masked=masked) < wanted
+
+        return [name for name in self._loose if name not in ones and is_needed(name)]
 
     # Narrow
 
@@ -217,9 +217,10 @@ class _Reader:
                 f"along dimension {other} they are {abs(strides[other] or 0)}"
             )
         for name in self._loose:
-            if self._reach(self._loose, (name,)) > self._reach(self._loose):
+            wide = self._reach(self._loose, (name,), masked=False)
+            if wide > self._reach(self._loose, masked=False):
                 plain = _plain(name)
-                others = [_plain(one) for one in self._needed((name,), self._reach(self._loose, (name,)))]
+                others = [_plain(one) for one in self._needed((name,), wide, masked=False)]
                 causes = [apart, *self._said(), unit_stride_cause(self._capture, plain)]
                 return causes, [unit_stride(self._capture, plain, others)]
         if near and along not in near:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from irscope.analysis.findings.model import Cause, Finding, Suggestion
@@ -10,6 +11,7 @@ from irscope.ir.locations.stages import read_locations
 from irscope.ir.locations.user import place_of
 from irscope.ir.logs.reasons.decisions import AsyncDot, PtxasAdvice
 from irscope.ir.mlir.model import Operation
+from irscope.ir.mlir.reader import parse_mlir
 from irscope.ir.mlir.uses import OperationUse
 from irscope.target import architecture_rank
 
@@ -17,8 +19,8 @@ __all__ = ["dot_findings", "waits_in_loops"]
 
 _NO_BUFFERS = "shmem operands aren't multi-buffered"
 _SERIALISED = "C7510"
-_ROWS, _COLUMNS = 16, 8
-"""The least rows and columns of a tile of mma. Source: PTX ISA, mma.sync shapes."""
+# tensor<64x64xf16>
+_ELEMENT = re.compile(r"tensor<(?:\d{1,9}x)+(\w+)>")
 _LEAST_ARCH = {"f16": "80", "i8": "80", "bf16": "80", "f32": "80"}
 """The least architecture on which Triton takes matrix instructions for an element type, of those it can."""
 
@@ -36,38 +38,49 @@ def dot_findings(studied: Studied, loops: Sequence[Finding]) -> Iterator[Finding
 
 
 def _by_fma(studied: Studied, use: OperationUse) -> Iterator[Finding]:
-    result = use.result_types[0]
-    if not studied.uses.module.resolve(result.encoding).startswith("#ttg.blocked") or len(result.shape) != 2:
+    result, target = use.result_types[0], studied.capture.target
+    if target.backend != "cuda" or len(result.shape) != 2:
         return
-    element, (rows, columns) = use.types[0].element, result.shape
-    inner = use.types[0].shape[1]
-    first = studied.in_ir(
-        f"its result has a blocked layout, {result.encoding}, which fused multiply-adds fill", use.line
+    if not studied.uses.module.resolve(result.encoding).startswith("#ttg.blocked"):
+        return
+    written, line = _as_written(studied, use)
+    match = _ELEMENT.search(written)
+    element = match[1] if match is not None else ""
+    code, text, causes = "IRS301", "", list[Cause]()
+    if architecture_rank(target.arch) < architecture_rank(_LEAST_ARCH.get(element, "0")):
+        causes.append(Cause(f"Triton takes no matrix instructions of {target} for {element}", "launch", "the target"))
+    elif element == "f32" and "inputPrecision" not in written:
+        said = 'its operands are f32, and its input_precision is "ieee": matrix units would round them'
+        causes.append(Cause(said, "ir", f"line {line} of ttir"))
+        code, text = "IRS601", 'input_precision="tf32" or "tf32x3", if their rounding is allowed; or 16-bit operands'
+    size = result.shape[0] * result.shape[1] * use.types[0].shape[1]
+    yield studied.finding(
+        code,
+        use.line,
+        "is computed by fused multiply-adds, not by matrix instructions",
+        f"{size} multiply-adds, without matrix instructions",
+        size >> 8,
+        [
+            studied.in_ir(f"its result has a blocked layout, {result.encoding}, for fused multiply-adds", use.line),
+            *causes,
+        ],
+        [Suggestion(text)] if text else [],
     )
-    cost = f"{rows * columns * inner} multiply-adds, without matrix instructions"
-    weight = rows * columns * inner >> 8
-    target = studied.capture.target
-    causes, text = list[Cause](), ""
-    if element == "f32" and "inputPrecision" not in use.text:
-        causes.append(
-            studied.in_ir('its operands are f32, and input_precision is "ieee": matrix units round them', use.line)
-        )
-        text = 'tl.dot(…, input_precision="tf32") or "tf32x3", if the rounding is allowed, or operands of 16 bits'
-    elif target.backend != "cuda":
-        return
-    elif architecture_rank(target.arch) < architecture_rank(_LEAST_ARCH.get(element, "0")):
-        causes.append(Cause(f"{target} has no matrix instructions for {element} in Triton", "launch", "the target"))
-    elif rows < _ROWS or columns < _COLUMNS:
-        causes.append(
-            studied.in_ir(
-                f"its tile is {rows}×{columns}, and matrix instructions take {_ROWS}×{_COLUMNS} at least", use.line
-            )
-        )
-        text = "pad the tile, or compute several of them in one dot"
-    suggestions = [Suggestion(text)] if text else []
-    code = "IRS601" if element == "f32" and "inputPrecision" not in use.text else "IRS301"
-    what = "is computed by fused multiply-adds, not by matrix instructions"
-    yield studied.finding(code, use.line, what, cost, weight, [first, *causes], suggestions)
+
+
+def _as_written(studied: Studied, use: OperationUse) -> tuple[str, int]:
+    """A dot and its line in the TTIR, where its operands have the types that the kernel gave them.
+
+    Nothing where it is not one for certain.
+    """
+    ttir = studied.capture.texts.get("ttir", "")
+    locations, chain = read_locations(ttir, "mlir"), studied.uses.chain_of(use)
+    found = [
+        one
+        for one in parse_mlir(ttir).walk()
+        if one.name == "tt.dot" and chain and locations.chain_at(one.first_line) == chain
+    ]
+    return (found[0].text, found[0].first_line) if len(found) == 1 else ("", 0)
 
 
 def _waited_for(studied: Studied, use: OperationUse, loops: Sequence[Finding]) -> Iterator[Finding]:

@@ -57,6 +57,7 @@ LOGGED = ("IRS201", "IRS302", "IRS303")
 """Kinds that the log tells of; of the others it only has more evidence."""
 _CUDA = ("cuda:80", "cuda:90", "cuda:100")
 _ROW = "*fp16:16, *fp16:16"
+_WORDS = "*fp32:16, *fp32:16"
 CASES = (
     Case("IRS101", _variant("row", f"{_ROW}, i32", BLOCK=1024), _variant("row", f"{_ROW}, i32:16", BLOCK=1024),
          "stride", _CUDA, helps="stride divisible by 16"),
@@ -99,12 +100,12 @@ CASES = (
     Case("IRS601", _variant("dot", "*fp32:16, *fp32:16, *fp32:16", HOW="ieee", M=64, TILE=64),
          _variant("dot", "*fp32:16, *fp32:16, *fp32:16", HOW="tf32", M=64, TILE=64), "input_precision",
          _CUDA),
-    Case("IRS301", _variant("dot", _DOT, HOW="ieee", M=4, TILE=32), _variant("dot", _DOT, HOW="ieee", M=16, TILE=32),
-         "4×32", _CUDA),
     Case("IRS301", _variant("dot", _DOT, HOW="ieee", M=32, TILE=32),
          _variant("row", f"{_ROW}, i32:16", BLOCK=1024), "cuda:75", ("cuda:75",)),
     Case("IRS401", _variant("turned", _ROW, TURN=True, TILE=64), _variant("turned", _ROW, TURN=False, TILE=64),
          "tt.store"),
+    Case("IRS402", _variant("through", _WORDS, PHASES=1, TILE=32),
+         _variant("through", _WORDS, PHASES=32, TILE=32), "wavefronts", _CUDA),
     Case("IRS501", _variant("held", "*fp32:16, *fp32:16, i32", TILE=128),
          _variant("held", "*fp32:16, *fp32:16, i32", TILE=32), "stored", _CUDA, is_of_kernel=True,
          helps="num_warps=8"),

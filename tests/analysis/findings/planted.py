@@ -2,6 +2,8 @@
 
 import triton
 import triton.language as tl
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
 
 
 @triton.jit
@@ -171,3 +173,14 @@ def tiles(a, b, c, size, TILE: tl.constexpr):
         right = tl.load(b + (start + rows)[:, None] * TILE + columns[None, :])  # here: IRS201
         total = tl.dot(left, right, total)
     tl.store(c + rows[:, None] * TILE + columns[None, :], total)
+
+
+@gluon.jit
+def through(x, y, PHASES: gl.constexpr, TILE: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1, 1], [1, 32], [4, 1], [1, 0])
+    shared: gl.constexpr = gl.SwizzledSharedLayout(vec=1, per_phase=1, max_phase=PHASES, order=[1, 0])
+    rows = gl.arange(0, TILE, layout=gl.SliceLayout(1, layout))[:, None]
+    columns = gl.arange(0, TILE, layout=gl.SliceLayout(0, layout))[None, :]
+    held = gl.allocate_shared_memory(gl.float32, [TILE, TILE], shared, gl.load(x + rows * TILE + columns))
+    turned = held.permute((1, 0)).load(layout)  # here: IRS402
+    gl.store(y + rows * TILE + columns, turned)
