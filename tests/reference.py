@@ -29,6 +29,8 @@ _SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         ("diff", "Comparison", "Change", "StageChange", "LineChange", "PassTime"),
     ),
     ("irscope.model.capture", "A capture and its parts.", "irscope.model.capture", ()),
+    ("irscope.model.autotuning", "A launch among an autotuner's configurations.", "irscope.model.autotuning", ()),
+    ("irscope.model.compiler_log", "What the compiler says of its reasons.", "irscope.model.compiler_log", ()),
     ("irscope.model.launch_record", "What a launch was given.", "irscope.model.launch_record", ()),
     ("irscope.model.assumption", "What the virtual GPU assumed.", "irscope.model.assumption", ()),
     ("irscope.model.failure", "Why a compile failed.", "irscope.model.failure", ()),

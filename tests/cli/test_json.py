@@ -24,6 +24,7 @@ from irscope.cli.output.destination import JSON_VERSION
 from irscope.device.measurement import Agreement, Ratio, Timing
 from irscope.model.assumption import Assumption, Decision
 from irscope.model.capture import Artifact, Autotuning, Capture, Environment, PassSnapshot, Resources
+from irscope.model.compiler_log import CompilerLog
 from irscope.model.failure import Failure
 from irscope.record.gpu import script as gpu_script
 from irscope.record.gpu import session as gpu_session
@@ -38,6 +39,8 @@ from tests.cli.json_reference import Reference, read_reference
 from tests.cli.product import KERNELS, ROOT, Run
 from tests.ir.logs.test_cache import variant
 from tests.memory.cases import too_large
+from tests.record.reasons import DATA as REASONS
+from tests.record.reasons import stored_logs
 
 DATA = ROOT / "tests" / "data"
 FLASH = DATA / "layouts" / "flash_attention-cuda-90.irscope"
@@ -150,6 +153,7 @@ def _passes_and_their_graphs(reference: Reference, irscope: Run, tmp_path: Path)
     save(replace(capture, snapshots=(*(replace(one, duration_us=5) for one in capture.snapshots), *rows)), made)
     (table,) = check(reference, irscope, "passes", "passes", made)
     assert any(row["by_operation"] for row in table["passes"])
+    _log(reference, irscope, made)
     check(reference, irscope, "graph --pipeline", "graph", made, "--pipeline")
     label = next(row["plan_name"] for row in table["passes"] if row["changed"])
     check(reference, irscope, "diff --pass", "diff", made, "--pass", label)
@@ -159,6 +163,29 @@ def _passes_and_their_graphs(reference: Reference, irscope: Run, tmp_path: Path)
     check(reference, irscope, "graph --loops", "graph", tmp_path / "90.irscope", "--loops")
     check(reference, irscope, "diff", "diff", made, made)
     check(reference, irscope, "diff", "diff", tmp_path / "80.irscope", tmp_path / "90.irscope")
+
+
+def _log(reference: Reference, irscope: Run, made: Path) -> None:
+    capture = load(made)
+    by_stage = {snapshot.stage: snapshot.index for snapshot in capture.passes()}
+    kept = stored_logs(REASONS / "3.9.0.cuda90.xz")
+    logs = {item.stage: item for name in ("product", "serialised") for item in kept[name]}
+    # As a compiler prints: every line ends.
+    rows = [
+        replace(item, text=item.text.rstrip("\n") + "\n", index=by_stage.get(item.stage), lines_left_out=2)
+        for item in logs.values()
+    ]
+    save(replace(capture, log=CompilerLog(tuple(rows), ("ptx",))), made)
+    (table,) = check(reference, irscope, "passes", "passes", made, "--log")
+    assert {"ttgir", "llir", "cubin"} <= {row["stage"] for row in table["log"]}
+    assert any(row["decisions"] for row in table["log"])
+    # Lines are counted once, and none is missing.
+    for row, item in zip(table["log"], rows, strict=True):
+        assert sum(entry["lines"] for entry in row["entries"]) == item.text.count("\n")
+    code, text, _ = irscope("passes", made, "--log", "--stage", "llir")
+    assert code == 0
+    assert "axis-info" in text
+    assert "more lines were not kept" in text
 
 
 def _comparisons(reference: Reference, irscope: Run, tmp_path: Path) -> None:

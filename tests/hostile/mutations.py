@@ -16,6 +16,9 @@ _VALUES: tuple[Any, ...] = (
     "\ud800", "a" * 5000, "#a", "%0", "ttgir", [], [[]], [0], [1, 2, 3], ["a", "b"], {}, {"a": 1}, {"name": []}, [{}],
 )  # fmt: skip
 
+_MOST_REPEATED = 32 << 20
+"""Bytes: the mutation itself is to stay below the limit of memory of what is tried."""
+
 
 def mutated_capture(data: bytes, seed: int) -> bytes:
     """A capture file with up to four changes in its manifest and its members, and of its zip file."""
@@ -145,7 +148,8 @@ def _repeated(text: str, draw: random.Random) -> str:
     if not lines:
         return text
     at = draw.randrange(len(lines))
-    return "".join(lines[:at] + lines[at : at + 1] * draw.choice((2, 50, 2000)) + lines[at:])
+    times = min(draw.choice((2, 50, 2000)), 1 + _MOST_REPEATED // len(lines[at]))
+    return "".join(lines[:at] + lines[at : at + 1] * times + lines[at:])
 
 
 def _replaced(text: str, draw: random.Random) -> str:

@@ -10,6 +10,7 @@ import pytest
 
 from irscope.analysis.diff.texts import diff_texts
 from irscope.device.occupancy import occupancy_of
+from irscope.model.compiler_log import CompilerLog, PassLog
 from irscope.render.text.figures import percent
 from tests.report_browser.captures import HOSTILE, failed, hostile, softmax, without_a_pass
 from tests.report_browser.conftest import Open
@@ -47,6 +48,21 @@ def test_the_overview_says_what_was_compiled(open_report: Open) -> None:
     shares = re.findall(r"occupancy[^\d]*([\d.]+ ?%)", text, re.IGNORECASE)
     assert len(shares) >= 3
     assert set(shares) == {occupancy}
+
+
+def test_a_pass_shows_its_log(open_report: Open) -> None:
+    step = next(snapshot for snapshot in softmax().passes() if snapshot.stage == "ttgir")
+    said = '[triton-loop-pipeline]: Load %x = tt.load %p : !tt.ptr<f16> loc("k.py":3:4) is too small for pipelining\n'
+    page = open_report([replace(softmax(), log=CompilerLog((PassLog("ttgir", said + HOSTILE, step.index),)))])
+    first_changed(page)
+    assert page.locator(".pass-log").count() == 0
+    page.evaluate(f"location.hash = '#tab=passes&pass={softmax().snapshots.index(step) + 1}'")
+    page.wait_for_selector(".pass-log")
+    assert page.inner_text(".pass-log summary") == "The compiler's log: 1 decision"
+    page.click(".pass-log summary")
+    assert "k.py:3 not pipelined" in " ".join(page.inner_text(".pass-log table").split())
+    # As text, whatever it holds.
+    assert HOSTILE in page.inner_text(".pass-log pre")
 
 
 def test_passes_are_stepped_by_keyboard(open_report: Open) -> None:

@@ -26,6 +26,7 @@ from irscope.model.capture import (
     SourceFile,
     Target,
 )
+from irscope.model.compiler_log import CompilerLog, PassLog
 from irscope.model.operation_lines import OperationLines
 from irscope.plan import PassPlan
 from irscope.store.file import from_bytes, load, save, to_bytes
@@ -106,7 +107,13 @@ def with_operations(one: Capture) -> Capture:
     return replace(one, operations=(*rows, OperationLines("sass", reason="the code is another")))
 
 
-@given(captures | captures.map(with_operations))
+def with_log(one: Capture) -> Capture:
+    steps = [(item.stage, item.index) for item in one.passes()]
+    rows = [PassLog(stage, f"[a]: {stage}\n" * 3, index, index) for stage, index in dict.fromkeys(steps)]
+    return replace(one, log=CompilerLog((*rows, PassLog("ptx", "module {}")), ("cubin",)))
+
+
+@given(captures | captures.map(with_operations) | captures.map(with_log))
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 def test_a_capture_comes_back_as_it_was(one: Capture) -> None:
     data = to_bytes(one)

@@ -11,7 +11,7 @@ import os
 
 from irscope.record.triton.native_calls import NativeCalls
 
-__all__ = ["print_reasons"]
+__all__ = ["VARIABLES", "print_reasons"]
 
 _DEBUG_TYPES = (
     "allocation-shared-memory",
@@ -71,11 +71,12 @@ _DEBUG_TYPES = (
     "axis-info",
 )
 
-_VARIABLES = {
+VARIABLES = {
     "TRITON_ENABLE_LLVM_DEBUG": "1",
     "TRITON_LLVM_DEBUG_ONLY": ",".join(_DEBUG_TYPES),
     "MLIR_ENABLE_DIAGNOSTICS": "remarks",
 }
+"""The environment variables that make Triton print its reasons."""
 _LLVM_OPTIONS = ("--pass-remarks-missed=.*", "--pass-remarks-analysis=.*")
 _PRINTER_OPTIONS = ("--mlir-print-debuginfo=true", "--mlir-use-nameloc-as-prefix=true")
 """Operations are printed with their locations, and their values named as in the modules that Triton prints."""
@@ -83,5 +84,5 @@ _PRINTER_OPTIONS = ("--mlir-print-debuginfo=true", "--mlir-use-nameloc-as-prefix
 
 def print_reasons(native: NativeCalls) -> None:
     """Let the compiler print its reasons until this process ends: LLVM cannot be told to stop."""
-    os.environ.update(_VARIABLES)
+    os.environ.update(VARIABLES)
     native.set_options(*_LLVM_OPTIONS, *_PRINTER_OPTIONS)

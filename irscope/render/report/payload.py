@@ -6,12 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from irscope import __version__
+from irscope.ir.locations.user import line_text, place_of
+from irscope.ir.logs.reasons.readers import read_decisions
 from irscope.model.capture import Capture
+from irscope.model.compiler_log import CompilerLog
 from irscope.render.report.facts import facts_of
 from irscope.render.report.findings import costs_of_layouts
 from irscope.render.report.layouts import packed_layouts
 from irscope.render.report.locations import stage_locations
 from irscope.render.report.texts import Blobs, TextTable
+from irscope.render.text.compiler_log import entries_text
 
 _PAYLOAD_VERSION = 1
 
@@ -60,6 +64,10 @@ class Payload:
         """Number the texts before and after each pass."""
         rows = [one for one in row["passes"] if one["group"] == group]
         before = base
+        logs = {(item.stage, item.index): item for item in (capture.log or CompilerLog()).passes}
+        if (assembler := logs.pop(("cubin", None), None)) is not None:
+            # What ptxas says stands beside its optimiser.
+            logs |= {(one["stage"], one["index"]): assembler for one in rows if one["stage"] == "cubin"}
         for one, snapshot in zip(rows, capture.passes(group), strict=True):
             if before >= 0:
                 one["before"] = before
@@ -69,6 +77,9 @@ class Payload:
                 before = -1
             if before >= 0:
                 one["after"] = before
+            if (log := logs.get((snapshot.stage, snapshot.index))) is not None and group == "mlir":
+                one["log"] = self._text(entries_text(log), number, blobs, f"log {snapshot.label}", [])
+                one["decisions"] = [[line_text(place_of(each.chain)), each.said] for each in read_decisions(log)]
 
     def _text(self, text: str, number: int, blobs: Blobs, place: str, bases: list[int]) -> int:
         key = self._kernel, place

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from irscope.ir.locations.user import place_of
+from irscope.ir.locations.user import line_text, place_of
 from irscope.ir.logs.reasons.decisions import Decision
 from irscope.ir.logs.reasons.entries import LogEntry, read_entries
 from irscope.ir.logs.reasons.readers import read_decisions
@@ -14,7 +14,7 @@ from irscope.model.capture import Capture
 from irscope.model.compiler_log import PassLog
 from irscope.render.text.tables import table
 
-__all__ = ["log_json", "log_text"]
+__all__ = ["entries_text", "log_json", "log_text"]
 
 
 def log_text(
@@ -45,6 +45,13 @@ def _printed(item: PassLog, capture: Capture, width: int | None) -> str:
     if item.lines_left_out:
         lines.append(["", "", f"{item.lines_left_out:,} more lines were not kept"])
     return table([""] * 5, lines, width=width)
+
+
+def entries_text(item: PassLog) -> str:
+    """All that was printed, without the locations of operations."""
+    rows = [(entry, line_text(place_of(entry.chain))) for entry in read_entries(item.text)]
+    left_out = [f"{item.lines_left_out:,} more lines were not kept"] if item.lines_left_out else []
+    return "\n".join([" ".join(filter(None, [entry.type, place, entry.text])) for entry, place in rows] + left_out)
 
 
 def log_json(capture: Capture, logs: Sequence[PassLog]) -> list[dict[str, Any]]:

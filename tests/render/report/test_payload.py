@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from irscope.ir.locations.stages import read_locations
 from irscope.model.capture import Capture
+from irscope.model.compiler_log import CompilerLog, PassLog
 from irscope.render.report.payload import Payload
 from irscope.render.report.texts import difference, pack
 from tests.report_browser.captures import failed, hostile, softmax, without_a_pass
@@ -74,6 +76,23 @@ def test_every_text_comes_back(capture: Capture) -> None:
         assert (reader.text(one["after"]) if "after" in one else None) == after
     assert [reader.text(text) for _, text in row["sources"]] == [item.text for item in capture.sources]
     assert reader.text(row["kernelSource"]) == capture.launch.kernel.source
+
+
+def test_a_pass_has_its_log_and_what_was_decided() -> None:
+    step = next(snapshot for snapshot in softmax().passes() if snapshot.stage == "ttgir")
+    text = (
+        '[triton-loop-pipeline]: Load %x = tt.load %p : !tt.ptr<f16> loc("k.py":3:4) is too small for pipelining\n-- 1'
+    )
+    log = CompilerLog((PassLog("ttgir", text, step.index, 7), PassLog("ptx", "remark: k.py:1:1: spilled\n")))
+    reader = Reader(Payload([replace(softmax(), log=log)]))
+    rows = [row for row in reader.blob(0, reader.index["captures"][0]["passes"]) if "log" in row]
+    (row,) = rows
+    assert (row["stage"], row["index"]) == ("ttgir", step.index)
+    assert [place for place, _ in row["decisions"]] == ["k.py:3"]
+    assert reader.lines(row["log"]) == [
+        "triton-loop-pipeline k.py:3 Load %x = tt.load %p : !tt.ptr<f16> is too small for pipelining", "-- 1",
+        "7 more lines were not kept",
+    ]  # fmt: skip
 
 
 def test_locations_come_back() -> None:

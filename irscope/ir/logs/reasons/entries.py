@@ -15,7 +15,7 @@ from irscope.ir.locations.model import Chain, Frame, count, cut
 
 __all__ = ["LogEntry", "read_entries"]
 
-EntryKind = Literal["debug", "diagnostic", "llvm", "ptxas", "text"]
+_EntryKind = Literal["debug", "diagnostic", "llvm", "ptxas", "text"]
 
 # [triton-loop-pipeline]: Load %x = tt.load … has width 16
 _DEBUG = re.compile(r"^\[(?P<type>[a-z][\w-]*)\]: ?(?P<text>.*)")
@@ -27,7 +27,7 @@ _DIAGNOSTIC = re.compile(
 _LLVM = re.compile(r"^(?P<type>remark|warning): (?P<file>[^:]*):(?P<line>\d+):(?P<column>\d+): ?(?P<text>.*)")
 # ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to …
 _PTXAS = re.compile(r"^ptxas[\w-]* (?P<type>info|warning|error|fatal) *: (?P<text>.*)")
-_FORMS: tuple[tuple[EntryKind, re.Pattern[str]], ...] = (
+_FORMS: tuple[tuple[_EntryKind, re.Pattern[str]], ...] = (
     ("debug", _DEBUG),
     ("diagnostic", _DIAGNOSTIC),
     ("llvm", _LLVM),
@@ -40,7 +40,7 @@ _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[()]')
 class LogEntry:
     """What was printed at once."""
 
-    kind: EntryKind
+    kind: _EntryKind
     type: str
     """`debug`: the part of Triton, as `tritongpu-coalesce`; otherwise `remark`, `warning`, `info`, …"""
     text: str
@@ -87,7 +87,7 @@ def read_entries(text: str) -> tuple[LogEntry, ...]:
     return tuple(entry.closed() for entry in entries)
 
 
-def _form_of(line: str) -> tuple[EntryKind, re.Match[str] | None]:
+def _form_of(line: str) -> tuple[_EntryKind, re.Match[str] | None]:
     for kind, pattern in _FORMS:
         if match := pattern.match(line):
             return kind, match
@@ -96,7 +96,7 @@ def _form_of(line: str) -> tuple[EntryKind, re.Match[str] | None]:
 
 @dataclass(slots=True)
 class _Open:
-    kind: EntryKind
+    kind: _EntryKind
     type: str
     texts: list[str]
     chain: Chain

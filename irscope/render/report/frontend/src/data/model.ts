@@ -96,6 +96,10 @@ export interface Pass {
   group: "mlir" | "llvm";
   scope?: string;
   leftOut?: boolean;
+  /** What the compiler printed of its reasons, as the number of a text. */
+  log?: number;
+  /** (FILE:LINE, a decision as a sentence), of that log. */
+  decisions?: [string, string][];
   /** Changes of lines, operations, layouts and convert_layouts. */
   counts?: (number | null)[];
   byOperation?: [string, number][];

@@ -13,6 +13,7 @@ import type { Key } from "../keys";
 import { state } from "../state";
 import { failureBox } from "./overview";
 import { PassList } from "./passlist";
+import { passLog } from "./passlog";
 
 const PAUSE_MS = 500;
 /** Changes that are compared before they are asked for: the more, the more memory. */
@@ -130,6 +131,7 @@ export class PassesTab implements Tab {
           )
         : null,
       operations.length ? h("div", { class: "chips" }, operations) : null,
+      passLog(pass, (number) => this.app.data.lines(number)),
       h(
         "div",
         { class: "bar-of-tools" },
