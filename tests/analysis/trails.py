@@ -62,3 +62,33 @@ def _line(text: str) -> str:
         _, result, operand, _ = words
         return f"    {result} = ttg.convert_layout %{operand} : tensor<8xf32, #a> -> tensor<8xf32, #b> loc({location})"
     return f"    {' '.join(words[:-1])} loc({location})"
+
+
+def store(value: str, line: int = 9) -> str:
+    """A line that reads a value."""
+    return f"tt.store %p, {value} : tensor<8x!tt.ptr<f32>, #b> {line}"
+
+
+def _read(value: str) -> str:
+    return f"tt.print {value} : tensor<8xf32, #b> 10"
+
+
+_LOAD = "%1 = tt.load %p : tensor<8x!tt.ptr<f32>, #b> 7"
+_COPY = (
+    "%a = ttg.local_alloc : () -> !ttg.memdesc<8xf32> 9",
+    "%t = ttg.async_copy_global_to_local %p, %a : tensor<8x!tt.ptr<f32>, #b> 7",
+    "%9 = ttg.local_load %a token %t : !ttg.memdesc<8xf32> -> tensor<8xf32, #b> 7",
+)
+LOAD = module(_LOAD, store("%1"))
+COPY = module(*_COPY, store("%9"))
+
+
+def eventful() -> Capture:
+    """Lives of every kind: two equal conversions made beside a load, one of them removed, the load rewritten."""
+    return through(
+        LOAD,
+        module(_LOAD, "conv %2 x 7", "conv %3 x 7", store("%1"), _read("%2"), _read("%3")),
+        module(_LOAD, "conv %2 x 7", store("%1"), _read("%2"), _read("%2")),
+        module(*_COPY, "%b = ttg.local_alloc %x : (tensor<8xf32, #a>) -> !ttg.memdesc<8xf32> 7", store("%9")),
+        None,
+    )

@@ -38,6 +38,8 @@ _REBUILT = (_NAME, _PLACE, _KEY)
 _INLINED = (_NAME, _KEY, _CODE)
 _MOST_RIVALS = 250_000
 """Pairs of operations that are compared one by one; of more, all of one name are one lot."""
+_MOST_AT_A_PLACE = 1000
+"""Operations of one place; of more it is not said which stand in for which."""
 _NOT_FROM_CODE = frozenset({"module", "builtin.module"})
 
 
@@ -188,20 +190,17 @@ class Compared:
         """What an operation that the step made comes from; None where its location is no other operation's."""
         line = self._right_side.line(right_number)
         found = self._left_side.lines_at(self._right_side.place(line))
-        if not found:
+        if not found or len(found) > _MOST_AT_A_PLACE:
             return None
         to_right = self._matching.to_right
         if replaced := [one for one in found if to_right[one] < 0 and line in self._made_for(one)]:
             return Origin("replaces", _names(self._left, replaced))
         if any(self._left.keys[one] == self._right.keys[line] for one in found):
             return Origin("copies", (self._right.shapes[line].name,))
-        neighbours = [one for one in found if to_right[one] >= 0 and self._is_next_to(line, to_right[one])]
+        around = {reader for reader, _ in self._right_side.readers(line)}
+        around.update(self._right.definers[value] for value in self._right.uses[line])
+        neighbours = [one for one in found if to_right[one] >= 0 and to_right[one] in around]
         return Origin("beside", _names(self._left, neighbours or found))
-
-    def _is_next_to(self, right_line: int, other: int) -> bool:
-        """Whether one of two right lines reads the other's result."""
-        lines = {line for line, _ in self._right_side.readers(right_line)}
-        return other in lines or right_line in {line for line, _ in self._right_side.readers(other)}
 
     def replacements(self, left_number: int) -> tuple[str, ...]:
         """The names of the operations that stand in for one that the step removed; empty where there are none."""
@@ -215,18 +214,15 @@ class Compared:
 
     def _search(self, left_line: int) -> set[int]:
         place, name = self._left_side.place(left_line), self._left.shapes[left_line].name
-        if not place:
+        within = self._right_side.lines_within(place)
+        if not place or len(within) > _MOST_AT_A_PLACE:
             return set()
         to_left, shapes = self._matching.to_left, self._right.shapes
         # What replaces one of its own kind replaces nothing else.
         taken = {
             self._left.shapes[one].name for one in self._left_side.lines_at(place) if self._matching.to_right[one] < 0
         } - {name}
-        made = {
-            line
-            for line in self._right_side.lines_within(place)
-            if to_left[line] < 0 and shapes[line].name not in taken
-        }
+        made = {line for line in within if to_left[line] < 0 and shapes[line].name not in taken}
         found: set[int] = set()
         waiting = [line for line in made if self._stands_in(left_line, line)]
         while waiting:

@@ -66,7 +66,8 @@ class Followed:
         lives = operation_lives(self.capture, lambda other: is_named(other, name))
         if not lives.lives:
             texts = [self.trail.first or "", *(step.right for step in self.trail.steps)]
-            known = sorted({other for text in texts for other in operation_counts(text, self.trail.kind)})
+            names = {other for text in texts for other in operation_counts(text, self.trail.kind)}
+            known = sorted(names | {other.rpartition(".")[2] for other in names})
             raise UsageError(
                 f"no pass of {self.capture.name} left an operation {name!r}.{did_you_mean(name, known, or_all=False)}"
             )

@@ -38,10 +38,9 @@ def render_lives(lives: Lives, at: int, where: str, file: str, *, width: int | N
     rows: list[list[object]] = [[_step_text(trail, -1), first, "", ""]] if first else []
     for one in counts:
         unclear = "" if one.is_certain else "which of several equal ones is not known"
-        made, removed = f"+{one.made}" if one.made else "", f"-{one.removed}" if one.removed else ""
-        rows.append([_step_text(trail, one.step), one.count, made, removed, unclear])
-    made, removed = sum(one.made for one in counts), sum(one.removed for one in counts)
-    rows.append(["in all", counts[-1].count if counts else first, f"+{made}", f"-{removed}"])
+        rows.append([_step_text(trail, one.step), one.count, *_changes(one.made, one.removed), unclear])
+    totals = _changes(sum(one.made for one in counts), sum(one.removed for one in counts))
+    rows.append(["in all", counts[-1].count if counts else first, *totals])
     parts = [table(["pass", "there", "made", "removed", ""], rows, width=width, color=color)]
     there = sorted((life for life in lives.lives if life.is_there(at)), key=lambda life: life.line_after(at))
     parts.append(f"\nThere after {where}: {len(there) or 'none'}\n")
@@ -53,6 +52,10 @@ def render_lives(lives: Lives, at: int, where: str, file: str, *, width: int | N
         if some:
             parts.append(f"\n{title}: {len(some)}\n{_grouped(trail, some, file, width, color)}")
     return "".join(parts) + _notes(trail)
+
+
+def _changes(made: int, removed: int) -> tuple[str, str]:
+    return f"+{made}" if made else "", f"-{removed}" if removed else ""
 
 
 def _survivors(trail: Trail, lives: Sequence[OperationLife], at: int, file: str, width: int | None, color: bool) -> str:
@@ -104,9 +107,9 @@ def _notes(trail: Trail) -> str:
         groups.append(trail.behind)
     if not groups:
         return ""
-    names = ", ".join(f"{group[0].label} to {group[-1].label}" for group in groups)
+    names = ", ".join(" to ".join(dict.fromkeys((group[0].label, group[-1].label))) for group in groups)
     behind = f" What is there after {trail.behind[-1].label} is not known." if trail.behind else ""
-    return f"\nThe IR between some passes was not kept ({names}): --snapshots all keeps it.{behind}\n"
+    return f"\nThe IR after some passes was not kept ({names}): --snapshots all keeps it.{behind}\n"
 
 
 def _step_text(trail: Trail, step: int) -> str:

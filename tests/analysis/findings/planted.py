@@ -1,5 +1,8 @@
 """Kernels with a planted cause: `# here` stands on the line that a finding must name."""
 
+# pyright: reportAssignmentType=false, reportArgumentType=false
+# Gluon types what is a constexpr in a kernel as what it holds.
+
 import triton
 import triton.language as tl
 from triton.experimental import gluon

@@ -66,7 +66,7 @@ def test_pairs_are_the_compilers(target: str) -> None:
     assert found["right"] > 500
     # A loop's end, which the pipeliner makes anew at the place of the old one, and rematerialised ranges.
     assert found["wrong"] * 200 <= found["right"], found
-    assert found["unclear"] * 20 <= found["right"], found
+    assert found["unclear"] * 12 <= found["right"], found
 
 
 @pytest.mark.triton

@@ -15,7 +15,7 @@ from irscope.model.capture import Capture
 from irscope.record.process.requests import request_from_capture
 from irscope.record.process.session import record_request
 from tests.analysis.snapshots import DUMPS
-from tests.analysis.trails import dumped, module, sample, through
+from tests.analysis.trails import COPY, LOAD, dumped, module, sample, store, through
 from tests.ir.renaming import WAYS, Way, renamed
 
 CONVERSION = "ttg.convert_layout"
@@ -24,10 +24,6 @@ TARGETS = ("cuda:80", "cuda:90", "cuda:100", "hip:gfx942")
 
 def conversions(capture: Capture) -> Lives:
     return operation_lives(capture, lambda name: is_named(name, "convert_layout"))
-
-
-def store(value: str, line: int = 9) -> str:
-    return f"tt.store %p, {value} : tensor<8x!tt.ptr<f32>, #b> {line}"
 
 
 def fates(lives: Lives) -> list[tuple[tuple[int, ...], int | None]]:
@@ -177,15 +173,7 @@ def test_what_moved_or_changed_is_the_same() -> None:
 
 
 def test_rewritten_in_place() -> None:
-    load = "%1 = tt.load %p : tensor<8x!tt.ptr<f32>, #b> 7"
-    before = module(load, store("%1"))
-    after = module(
-        "%a = ttg.local_alloc : () -> !ttg.memdesc<8xf32> 9",
-        "%t = ttg.async_copy_global_to_local %p, %a : tensor<8x!tt.ptr<f32>, #b> 7",
-        "%1 = ttg.local_load %a token %t : !ttg.memdesc<8xf32> -> tensor<8xf32, #b> 7",
-        store("%1"),
-    )
-    capture = through(before, after)
+    capture = through(LOAD, COPY)
     (copy,) = operation_lives(capture, lambda name: is_named(name, "async_copy_global_to_local")).lives
     assert copy.births[0].origin == Origin("replaces", ("tt.load",))
     (gone,) = operation_lives(capture, lambda name: name == "tt.load").lives

@@ -8,21 +8,13 @@ from irscope.analysis.lives.identity import Origin
 from irscope.analysis.lives.steps import trail_of
 from irscope.analysis.lives.values import ValueEvent, value_lives
 from irscope.errors import UsageError
-from tests.analysis.lives.test_operations import store
-from tests.analysis.trails import module, sample, through
+from tests.analysis.trails import COPY, LOAD, module, sample, store, through
 
 
 def told(events: list[ValueEvent]) -> list[tuple[int, str, str]]:
     return [(event.step, event.what, event.sighting.name) for event in events]
 
 
-LOAD = module("%1 = tt.load %p : tensor<8x!tt.ptr<f32>, #b> 7", store("%1"))
-COPY = module(
-    "%a = ttg.local_alloc : () -> !ttg.memdesc<8xf32> 9",
-    "%t = ttg.async_copy_global_to_local %p, %a : tensor<8x!tt.ptr<f32>, #b> 7",
-    "%9 = ttg.local_load %a token %t : !ttg.memdesc<8xf32> -> tensor<8xf32, #b> 7",
-    store("%9"),
-)
 WIDER = LOAD.replace("sizePerThread = [2]", "sizePerThread = [4]")
 
 

@@ -31,7 +31,7 @@ export class Links {
 
   linesOf(stage: string): Int32Array {
     let found = this.byLine.get(stage);
-    if (!found) this.byLine.set(stage, (found = unrolled(this.locations.stages[stage] ?? [])));
+    if (!found) this.byLine.set(stage, (found = runsOf(this.locations.stages[stage] ?? [])));
     return found;
   }
 
@@ -73,7 +73,8 @@ export class Links {
   }
 }
 
-function unrolled(runs: number[]): Int32Array {
+/** Runs of (value, length) as one value each. */
+export function runsOf(runs: number[]): Int32Array {
   let total = 0;
   for (let at = 1; at < runs.length; at += 2) total += runs[at]!;
   const lines = new Int32Array(total);

@@ -47,6 +47,7 @@ export interface Capture {
   kernelSource?: number;
   locations: Place;
   layouts: Place;
+  lives: Place;
 }
 
 /** A capture as the index has it. */

@@ -15,6 +15,7 @@ import {
 import { diffTexts } from "../structure/structural";
 import { countsOf, type Counts } from "../structure/counts";
 import type { Diff } from "./diff";
+import { Lives, type PackedLives } from "./lives";
 
 interface PackedText {
   l: string;
@@ -42,6 +43,7 @@ export class Payload {
   private readonly texts = new Map<number, string[]>();
   private readonly values = new Map<string, unknown>();
   private readonly diffs = new Map<string, Diff>();
+  private readonly followed = new Map<number, Lives>();
 
   /** The lines of a text, by its number. */
   lines(number: number): string[] {
@@ -66,6 +68,15 @@ export class Payload {
 
   locations(capture: number): Locations {
     return this.blob(capture, this.captures[capture]!.locations);
+  }
+
+  lives(capture: number): Lives {
+    let found = this.followed.get(capture);
+    if (!found) {
+      found = new Lives(this.blob<PackedLives>(capture, this.captures[capture]!.lives));
+      this.followed.set(capture, found);
+    }
+    return found;
   }
 
   layouts(capture: number): Layouts {

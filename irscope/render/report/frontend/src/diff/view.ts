@@ -6,6 +6,12 @@ import { plural } from "../format";
 import { h } from "../dom";
 import { rowsOf, type Row, type Shown } from "./rows";
 
+/** A line (1-based) of the text before or after. */
+export interface Place {
+  before: boolean;
+  line: number;
+}
+
 interface Line {
   row: Row;
   side: "left" | "right" | "both";
@@ -25,7 +31,9 @@ export class DiffView {
   private current = -1;
   private readonly marks = new Map<Row, [Span[], Span[]]>();
 
-  constructor(private readonly listeners: { click?(text: string, column: number, lines: string[]): void } = {}) {}
+  constructor(
+    private readonly listeners: { click?(text: string, column: number, lines: string[], place: Place): void } = {},
+  ) {}
 
   show(diff: Diff, shown: Shown, split: boolean): void {
     if (diff !== this.diff) this.open.clear();
@@ -77,7 +85,9 @@ export class DiffView {
         }
         const text = this.panes[side]?.view.state.doc.line(number).text ?? "";
         const before = this.split ? side === 0 : row?.right === -1;
-        this.listeners.click?.(text, column, before ? this.shown.left : this.shown.right);
+        const numbers = before ? this.diff?.leftNumbers : this.diff?.rightNumbers;
+        const line = numbers?.[(before ? row?.left : row?.right) ?? -1] ?? 0;
+        this.listeners.click?.(text, column, before ? this.shown.left : this.shown.right, { before, line });
       },
     };
   }

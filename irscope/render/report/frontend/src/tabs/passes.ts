@@ -6,11 +6,12 @@ import { nameAt } from "../code/values";
 import { command, copy, copyButton, toast } from "../copy";
 import type { Diff } from "../data/diff";
 import { hasDiff, labelOf, type Capture, type Kind, type Pass } from "../data/model";
-import { DiffView } from "../diff/view";
+import { DiffView, type Place } from "../diff/view";
 import { fill, h, toggle } from "../dom";
 import { milliseconds, signed } from "../format";
 import type { Key } from "../keys";
 import { state } from "../state";
+import { lifeOf } from "./life";
 import { failureBox } from "./overview";
 import { PassList } from "./passlist";
 import { passLog } from "./passlog";
@@ -26,8 +27,11 @@ export class PassesTab implements Tab {
   readonly element = h("section", { class: "passes split-view", "aria-label": "Passes" });
   private readonly list: PassList;
   private readonly head = h("div", { class: "pass-head" });
+  private readonly life = h("span", { class: "life" });
   private readonly body = h("div", { class: "pass-body" });
-  private readonly view = new DiffView({ click: (text, column, lines) => this.openLayout(text, column, lines) });
+  private readonly view = new DiffView({
+    click: (text, column, lines, place) => this.clicked(text, column, lines, place),
+  });
   private pane: Pane | undefined;
   private waiting = 0;
   private pause = 0;
@@ -44,7 +48,7 @@ export class PassesTab implements Tab {
 
   update(changed: Set<string>): void {
     const capture = currentCapture(this.app);
-    this.list.show(capture, this.number(capture), changed);
+    this.list.show(capture, this.app.data.lives(captureNumber(this.app)), this.number(capture), changed);
     this.draw(capture);
   }
 
@@ -102,6 +106,7 @@ export class PassesTab implements Tab {
       h("span", { class: "chip" }, `${signed(change)} ${name}`),
     );
     const text = () => this.text(pass).join("\n");
+    fill(this.life);
     fill(
       this.head,
       h(
@@ -137,6 +142,7 @@ export class PassesTab implements Tab {
         { class: "bar-of-tools" },
         this.tools(),
         h("span", { class: "faint summary" }, diff?.fallback ?? "", " ", diff?.summary ?? ""),
+        this.life,
       ),
     );
   }
@@ -175,7 +181,8 @@ export class PassesTab implements Tab {
     this.pane?.destroy();
     this.pane = undefined;
     if (!all.length) return;
-    this.pane = new Pane(holder);
+    const shown = pass.outcome === "failed" ? (pass.before ?? pass.after) : (pass.after ?? pass.before);
+    this.pane = new Pane(holder, { click: (row) => this.showLife(shown, numbers[row - 1] ?? 0) });
     this.pane.show({
       kind,
       lines,
@@ -225,6 +232,17 @@ export class PassesTab implements Tab {
       { keys: ["r"], text: "Attributes", run: flip("bare") },
       { keys: ["y"], text: "Copy the command that shows this", run: () => this.copyCommand() },
     ];
+  }
+
+  private clicked(text: string, column: number, lines: string[], place: Place): void {
+    const capture = currentCapture(this.app);
+    const pass = capture.passes[this.number(capture)];
+    this.showLife(place.before ? pass?.before : pass?.after, place.line);
+    this.openLayout(text, column, lines);
+  }
+
+  private showLife(text: number | undefined, line: number): void {
+    fill(this.life, text === undefined ? null : lifeOf(this.app, captureNumber(this.app), text, line));
   }
 
   /** From an alias in the diff to its thread map, where the final TTGIR has that layout too; else says what it stands for. */

@@ -2,16 +2,25 @@
 import { labelOf, type Capture, type Pass } from "../data/model";
 import { fill, h, toggle } from "../dom";
 import { milliseconds, plural, signed } from "../format";
+import type { Change, Lives } from "../data/lives";
 import { state } from "../state";
 import { bar } from "./overview";
+
+/** Letters from which on the filter is looked for among operations too. */
+const LEAST_OF_A_NAME = 3;
 
 export class PassList {
   readonly element = h("aside", { class: "pass-list", "aria-label": "Passes" });
   private readonly rows = h("div", { class: "rows", role: "listbox", tabindex: "0", "aria-label": "Passes" });
-  private readonly filter = h("input", { type: "search", placeholder: "filter (/)", "aria-label": "filter passes" });
+  private readonly filter = h("input", {
+    type: "search",
+    placeholder: "pass or operation (/)",
+    "aria-label": "filter passes",
+  });
   private readonly hide = h("span");
   private readonly foot = h("div", { class: "faint foot" });
   private capture: Capture | undefined;
+  private lives: Lives | undefined;
   private visible: number[] = [];
   private chosen = -1;
   private readonly items = new Map<number, HTMLElement>();
@@ -27,7 +36,8 @@ export class PassList {
     this.filter.select();
   }
 
-  show(capture: Capture, chosen: number, changed: Set<string>): void {
+  show(capture: Capture, lives: Lives, chosen: number, changed: Set<string>): void {
+    this.lives = lives;
     const redraw = capture !== this.capture || ["filter", "hide", "llvm"].some((name) => changed.has(name));
     this.capture = capture;
     if (this.filter.value !== state.text("filter") && document.activeElement !== this.filter)
@@ -68,7 +78,9 @@ export class PassList {
         state.set({ hide: on }, true),
       ),
     );
-    const kept = capture.passes.map((pass, number) => ({ pass, number })).filter(({ pass }) => wanted(pass));
+    const kept = capture.passes
+      .map((pass, number) => ({ pass, number }))
+      .filter(({ pass, number }) => this.wanted(pass, number));
     const longest = Math.max(1, ...capture.passes.filter((pass) => pass.group === "mlir").map((pass) => pass.us ?? 0));
     const parts: Node[] = [];
     let heading = "";
@@ -119,13 +131,15 @@ export class PassList {
       pass.outcome !== "ran" ? pass.outcome : pass.changed ? "changed" : pass.changed === null ? "unknown" : "same";
     const sign = { changed: "●", same: "", unknown: "?", skipped: "⊘", failed: "✗" }[what];
     const [lines, operations] = pass.counts ?? [];
+    const found = this.found(number);
+    const change = found ? [signed(found.made), signed(-found.removed)].filter(Boolean).join(" ") : undefined;
     const item = h(
       "div",
       {
         role: "option",
         class: `item ${what}`,
         "aria-selected": "false",
-        title: `${labelOf(pass)} ${pass.argument ?? ""}\n${what}`,
+        title: `${labelOf(pass)} ${pass.argument ?? ""}\n${what}${found ? `\nmade ${found.made}, removed ${found.removed}: ${found.names.join(", ")}` : ""}`,
         onclick: () => this.choose(number),
       },
       h("span", { class: "sign" }, sign),
@@ -136,7 +150,7 @@ export class PassList {
         pass.n > 1 ? h("span", { class: "faint" }, `#${pass.n}`) : null,
         pass.scope ? h("span", { class: "faint" }, ` ${pass.scope}`) : null,
       ),
-      h("span", { class: "change" }, signed(operations ?? lines)),
+      h("span", { class: found ? "change found" : "change" }, change ?? signed(operations ?? lines)),
       h(
         "span",
         { class: "time" },
@@ -146,11 +160,23 @@ export class PassList {
     );
     return item;
   }
+
+  private wanted(pass: Pass, number: number): boolean {
+    if (state.flag("hide") && pass.outcome === "ran" && pass.changed === false) return false;
+    if (this.found(number)) return true;
+    const text = `${labelOf(pass)} ${pass.argument ?? ""} ${pass.outcome}`.toLowerCase().replaceAll("-", "_");
+    return words().every((word) => text.includes(word));
+  }
+
+  /** The operations that a pass made or removed, where the filter is the beginning of their name. */
+  private found(number: number): Change | undefined {
+    const [word, ...others] = words();
+    return word !== undefined && word.length >= LEAST_OF_A_NAME && !others.length
+      ? this.lives?.changes(number, word)
+      : undefined;
+  }
 }
 
-function wanted(pass: Pass): boolean {
-  if (state.flag("hide") && pass.outcome === "ran" && pass.changed === false) return false;
-  const words = state.text("filter").toLowerCase().replaceAll("-", "_").split(/\s+/).filter(Boolean);
-  const text = `${labelOf(pass)} ${pass.argument ?? ""} ${pass.outcome}`.toLowerCase().replaceAll("-", "_");
-  return words.every((word) => text.includes(word));
+function words(): string[] {
+  return state.text("filter").toLowerCase().replaceAll("-", "_").split(/\s+/).filter(Boolean);
 }

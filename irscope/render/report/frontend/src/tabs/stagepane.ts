@@ -11,6 +11,7 @@ import type { Capture, Kind } from "../data/model";
 import { button, fill, h } from "../dom";
 import { fileName } from "../format";
 import { state } from "../state";
+import { lifeOf } from "./life";
 
 export interface Source {
   id: string;
@@ -251,6 +252,9 @@ export class StagePane {
       name && !name.startsWith("#loc") ? valueIn(this.lines, name, this.source.kind, this.lineOf(row)) : undefined;
     this.say();
     this.pane.repaint();
+    this.info.append(
+      ...lifeOf(this.app, this.app.data.captures.indexOf(this.capture), this.source.text, this.numbers[row - 1] ?? 0),
+    );
     if (!name) this.listeners.pin(this.lineOf(row));
   }
 
