@@ -22,6 +22,7 @@ from typing import Any
 from irscope.model.capture import Capture
 from irscope.render.report.page import render_report
 from irscope.render.report.payload import Payload
+from irscope.render.report.texts import pack
 from irscope.store.file import load
 
 EXAMPLES = ("matmul", "flash_attention")
@@ -68,7 +69,8 @@ def sizes(captures: list[Capture], paths: list[Path], target: Path) -> None:
         render_report(captures)
         times.append(time.process_time() - begun)
     payload = Payload(captures)
-    data = sum(len(base64.b64encode(part)) for part in (payload.packed_index(), *payload.packed_chunks()))
+    parts = (pack(payload.index), *(chunk.to_bytes() for chunk in payload.chunks))
+    data = sum(len(base64.b64encode(part)) for part in parts)
     texts = sum(len(item.text or "") for capture in captures for item in capture.snapshots)
     command = statistics.median(run("report", *map(str, paths), "-o", str(target)) for _ in range(rounds))
     print(

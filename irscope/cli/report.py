@@ -47,6 +47,10 @@ def report(
     ] = None,
     output: Annotated[Path, _output("--output", "-o", metavar="FILE", help="The page to write.")] = Path("report.html"),
     show: Annotated[bool, _output("--open", help="Open the page in the browser.")] = False,
+    operations: Annotated[
+        bool,
+        _output("--operations", help="Compile the TTGIR again to find which operation each instruction is from."),
+    ] = False,
     title: Annotated[str, _output("--title", metavar="TEXT", help="The title of the page.", show_default=False)] = "",
     *,
     asked: RecordingOptions,
@@ -63,8 +67,8 @@ def report(
     from irscope.render.report.page import render_report
 
     captures = StoredCaptures(file for subject in subjects or ["last"] for file in captures_of(subject, asked).files)
-    if len(captures) == 1:
-        captures.files[0].put(with_operations(captures[0]), None)
+    for file in captures.files if operations else ():
+        file.put(with_operations(file.load()), None)
     page = render_report(captures, title=title).encode("utf-8", "surrogateescape")
     write_output(output, page)
     count = "1 capture" if len(captures) == 1 else f"{len(captures)} captures"

@@ -96,6 +96,9 @@ class Access:
     inner: Traffic
     """Of a program in the middle of the grid."""
     last: Traffic
+    programs: Certainty
+    """Whether the traffic of these three is exact, lies between two figures, or was scaled up from some turns of a
+    loop."""
     launch: Traffic
     """Of all programs."""
     certainty: Certainty

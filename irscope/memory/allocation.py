@@ -19,6 +19,7 @@ from irscope.ir.mlir.encoding import Encoding, Padding, read_encoding
 from irscope.ir.mlir.reader import MlirModule, Operation, parse_mlir
 from irscope.ir.mlir.types import LayoutType, read_types
 from irscope.memory.liveness import Liveness
+from irscope.memory.pairing import paired_lines
 from irscope.model.capture import Capture
 from irscope.target import Target
 
@@ -74,6 +75,8 @@ class Buffer:
     """Bytes within it that hold nothing."""
     row: int = 0
     """The first of its rows in tensor memory."""
+    ttgir_line: int = 0
+    """The first line of its operation in the TTGIR, 1-based; 0 if that is not known."""
 
     @property
     def stop(self) -> int:
@@ -159,20 +162,23 @@ def allocations_of(capture: Capture) -> tuple[Allocation, ...]:
     text = shared_text(capture)
     if text is None:
         return ()
-    reader = _Reader(text, capture.target)
+    reader = _Reader(text, capture)
     found = (reader.allocation(space) for space in ("shared", "tensor"))
     return tuple(one for one in found if one is not None)
 
 
 class _Reader:
-    def __init__(self, text: str, target: Target) -> None:
+    def __init__(self, text: str, capture: Capture) -> None:
         self.module: MlirModule = parse_mlir(text)
         self.kernel = self.module.kernel
-        self.target = target
+        self.target = capture.target
         self._attributes = next((one.text for one in self.module.operations), "")
         self._locations = read_locations(text, "mlir")
         own = self._locations.chain_at(self.kernel.first_line) if self.kernel is not None else ()
         self._file = own[0].file if own else ""
+        written = [(one.name, f"{one.text} {one.closing}") for one in self.module.walk()]
+        owners = {name for name, own in written if _OFFSET.search(own) or _COLUMN.search(own)}
+        self._ttgir_lines = paired_lines(text, capture.texts.get("ttgir", ""), owners)
         self._needs: dict[str, tuple[int, bool]] = {}
         """Function → what it needs, and whether that is exact."""
         self._functions = {
@@ -219,6 +225,7 @@ class _Reader:
             common = Buffer(
                 "buffer", operation.name, "", "", operation.first_line, place, chain, 0, 0, 0, 0,
                 row=int(row[1]) if row is not None else 0,
+                ttgir_line=self._ttgir_lines.get(operation.first_line, 0),
             )  # fmt: skip
             if operation.name in ("ttg.local_alloc", "ttng.tmem_alloc"):
                 yield from self._explicit(common, operation, kinds[-1], offsets, live)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Literal
 
@@ -27,25 +27,26 @@ _OF_CONVERSIONS = ("shuffle", "shared load", "shared store", "matrix load", "mat
 def costs_of(capture: Capture) -> list[Cost]:
     """Every cost of a capture's TTGIR, the worst first: by `excess`, which counts more inside loops."""
     text = next((item.data for item in capture.artifacts if item.stage == "ttgir" and isinstance(item.data, str)), "")
-    reader = _CostReader(capture, text, read_uses(text), read_machine(capture))
-    uses, machine = reader.uses, reader.machine
+    uses, machine, scratch = read_uses(text), read_machine(capture), scratch_of(capture)
     costs = [
         *global_costs(capture, text, uses, machine),
-        *reader.costs(),
-        *shared_costs(capture, text, uses, machine),
+        *_CostReader(capture, text, uses, machine, scratch).costs(),
+        *shared_costs(capture, text, uses, machine, scratch),
     ]
     return sorted(costs, key=lambda cost: (-(cost.excess << min(4 * cost.loops, 16)), -cost.loops, cost.line))
 
 
 class _CostReader:
-    def __init__(self, capture: Capture, text: str, uses: ModuleUses, machine: Machine) -> None:
+    def __init__(
+        self, capture: Capture, text: str, uses: ModuleUses, machine: Machine, scratch: Mapping[int, str]
+    ) -> None:
         self.uses = uses
         self.machine = machine
         self.aliases = read_aliases(text)
         self.target = capture.target
         rows = (DescribedLayout(row, capture.target) for row in capture.layouts)
         self._layouts = {(item.encoding.text, item.shape): item for item in rows}
-        self._scratch = scratch_of(capture, uses)
+        self._scratch = scratch
 
     def costs(self) -> Iterator[Cost]:
         for use in self.uses.operations:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from math import prod
 from typing import Any
@@ -17,11 +17,11 @@ from typing import Any
 from irscope.ir.locations.user import chain_texts, line_text
 from irscope.ir.mlir.encoding import read_aliases, read_encoding, resolve_aliases
 from irscope.ir.mlir.types import LayoutType
-from irscope.ir.mlir.uses import ModuleUses, OperationUse, read_uses
+from irscope.ir.mlir.uses import ModuleUses, OperationUse
 from irscope.layout.described import DescribedLayout
 from irscope.layout.memory_map import MemoryMap
 from irscope.layout.rows import own_shape, query_type
-from irscope.memory.allocation import allocations_of, shared_text
+from irscope.memory.allocation import allocations_of
 from irscope.memory.conflicts import core_matrix_ways, matrix_choices, shared_access
 from irscope.memory.cost import Cost
 from irscope.memory.machine import Action, Machine
@@ -44,22 +44,29 @@ _MOVES = re.compile(r"(?:ttg\.local_|ttng\.|amdg\.|amdgpu\.)(?!.*(?:barrier|_wai
 _AXIS = re.compile(r"\baxis = (\d{1,3})\b")
 
 
-def shared_costs(capture: Capture, text: str, uses: ModuleUses, machine: Machine) -> Iterator[Cost]:
-    """A row for each access to shared memory of a capture's TTGIR, in the order of the text."""
-    reader = _Reader(capture, text, uses, machine)
+def shared_costs(
+    capture: Capture, text: str, uses: ModuleUses, machine: Machine, scratch: Mapping[int, str]
+) -> Iterator[Cost]:
+    """A row for each access to shared memory of a capture's TTGIR, in the order of the text.
+
+    `scratch`: what `scratch_of` returned.
+    """
+    reader = _Reader(capture, text, uses, machine, scratch)
     for use in uses.operations:
         yield from reader.costs(use)
 
 
 class _Reader:
-    def __init__(self, capture: Capture, text: str, uses: ModuleUses, machine: Machine) -> None:
+    def __init__(
+        self, capture: Capture, text: str, uses: ModuleUses, machine: Machine, scratch: Mapping[int, str]
+    ) -> None:
         self.uses = uses
         self.machine = machine
         self.target = capture.target
         self._aliases = read_aliases(text)
         rows = (DescribedLayout(row, capture.target) for row in capture.layouts)
         self._layouts = {(item.encoding.text, item.shape): item for item in rows}
-        self._scratch = scratch_of(capture, uses)
+        self._scratch = scratch
 
     def costs(self, use: OperationUse) -> Iterator[Cost]:
         if use.name in (*_LOADS, *_STORES, *_COPIES):
@@ -284,32 +291,10 @@ def _type_of(item: DescribedLayout, element: str) -> str:
     return query_type(item.encoding.text, item.shape, element)
 
 
-def scratch_of(capture: Capture, uses: ModuleUses) -> dict[int, str]:
-    """Line of an operation → its scratch memory, from the IR after shared memory was allocated.
-
-    Passes in between rename values, so operations are paired in order by their name, types and place in Python, if both
-    texts have equally many of them.
-    """
-    text = shared_text(capture)
-    if text is None:
-        return {}
-    buffers = {one.line: one for memory in allocations_of(capture)[:1] for one in memory.buffers}
-    ours, theirs = _with_scratch(uses), _with_scratch(read_uses(text))
+def scratch_of(capture: Capture) -> dict[int, str]:
+    """Line of an operation in the TTGIR → its scratch memory, from the IR after shared memory was allocated."""
     found: dict[int, str] = {}
-    for key, lines in ours.items():
-        for use, other in zip(lines, theirs.get(key, ()), strict=False):
-            if len(lines) == len(theirs[key]) and "allocation." in other.text:
-                one = buffers.get(other.line)
-                size = "" if one is None else f"{one.size} bytes" if one.is_exact else f"at most {one.size} bytes"
-                found[use.line] = f"{size} of scratch" if size else "scratch in shared memory"
-    return found
-
-
-def _with_scratch(uses: ModuleUses) -> dict[object, list[OperationUse]]:
-    """The operations of a module that may have scratch, by name, types (aliases resolved) and place in Python."""
-    found: dict[object, list[OperationUse]] = {}
-    for use in uses.operations:
-        if use.name in _SCRATCH:
-            types = tuple((str(kind), uses.module.resolve(kind.encoding)) for kind in use.types)
-            found.setdefault((use.name, types, uses.chain_of(use)), []).append(use)
+    for one in (one for memory in allocations_of(capture)[:1] for one in memory.buffers):
+        if one.ttgir_line and one.kind == "scratch":
+            found[one.ttgir_line] = f"{'' if one.is_exact else 'at most '}{one.size} bytes of scratch"
     return found

@@ -154,16 +154,13 @@ def _passes_and_their_graphs(reference: Reference, irscope: Run, tmp_path: Path)
     save(replace(capture, snapshots=(*(replace(one, duration_us=5) for one in capture.snapshots), *rows)), made)
     (table,) = check(reference, irscope, "passes", "passes", made)
     assert any(row["by_operation"] for row in table["passes"])
-<<<<<<< HEAD
     _log(reference, irscope, made)
-=======
     lives = tmp_path / "lives.irscope"
     save(eventful(), lives)
     check(reference, irscope, "passes --op", "passes", lives, "--op", "convert_layout", "--at", "p1", "--diff")
     check(reference, irscope, "passes --op", "passes", lives, "--op", "load", "--line", "7", "--at", "p1")
     for value, place in (("%1", "p1"), ("%2", "p2")):
         check(reference, irscope, "passes --value", "passes", lives, "--value", value, "--at", place, "--diff")
->>>>>>> why-life
     check(reference, irscope, "graph --pipeline", "graph", made, "--pipeline")
     label = next(row["plan_name"] for row in table["passes"] if row["changed"])
     check(reference, irscope, "diff --pass", "diff", made, "--pass", label)

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from irscope.memory.access import Traffic
 from irscope.memory.cost import Cost
 from irscope.memory.costs import as_json, costs_of
-from irscope.model.capture import Artifact, Capture
+from irscope.model.capture import Artifact, Capture, Kernel, Launch, Target
 from irscope.model.launch_record import Argument, LaunchRecord
 from irscope.store.file import load
 
@@ -134,6 +135,82 @@ def test_rows_that_do_not_begin_on_a_line_are_seen(width: int) -> None:
     expected = by_rows(width)
     assert load_q.access.first.units == (expected, expected)
     assert load_q.excess > 0
+
+
+TURNS = """module attributes {"ttg.num-warps" = 4 : i32, "ttg.threads-per-warp" = 32 : i32, ttg.target = "cuda:90"} {
+  tt.func public @kernel(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32}) {
+    %zero = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    %end = arith.constant 5000 : i32
+    %made = "another.descriptor"() : () -> !tt.tensordesc<tensor<16x16xf32>>
+    scf.for %i = %zero to %end step %one : i32 {
+      %square = arith.muli %i, %i : i32
+      %place = arith.xori %square, %i : i32
+      %p = tt.addptr %x, %place : !tt.ptr<f32>, i32
+      %v = tt.load %p : !tt.ptr<f32>
+    }
+    %w = tt.load %x : !tt.ptr<f32>
+    %b = tt.descriptor_load %made[%zero, %zero] : !tt.tensordesc<tensor<16x16xf32>> -> tensor<16x16xf32>
+    tt.return
+  }
+}
+"""
+"""A load at places without a rule, one at a known place, and one that cannot be read."""
+
+
+@pytest.mark.parametrize(
+    ("turns", "certainties"), [(5000, ["sampled", "exact", "range"]), (3, ["exact", "exact", "range"])]
+)
+def test_a_programs_figures_say_how_sure_they_are(turns: int, certainties: list[str]) -> None:
+    argument = Argument("x", "tensor", "float32", None, (1000,), (1,), 0, 4000, 512)
+    launch = Launch(
+        Kernel("kernel", "k.py"), (("x", "*fp32"),), options=(("num_warps", 4),), grid=(2, 1, 1),
+        record=LaunchRecord((argument,)),
+    )  # fmt: skip
+    text = TURNS.replace("5000", str(turns))
+    whole = Capture(launch, Target.parse("cuda:90"), artifacts=(Artifact("ttgir", text),))
+    found = sorted((cost.access for cost in costs_of(whole) if cost.access is not None), key=lambda one: one.line)
+    assert [one.programs for one in found] == [one.certainty for one in found] == certainties
+    in_loop, alone, unread = found
+    # Four warps, and a lane's four bytes are one sector.
+    assert alone.first.units == alone.last.units == (4, 4)
+    if turns == 3:
+        assert in_loop.first.units == (12, 12)
+    # Nothing is known of it: not even that a program asks for nothing.
+    for traffic in (unread.each, unread.first, unread.inner, unread.last, unread.launch):
+        assert traffic == Traffic.unknown()
+
+
+RARE = """#blocked = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
+module attributes {"ttg.num-warps" = 4 : i32, "ttg.threads-per-warp" = 32 : i32, ttg.target = "cuda:90"} {
+  tt.func public @kernel(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32}) {
+    %wanted = arith.constant 4 : i32
+    %id = tt.get_program_id x : i32
+    %square = arith.muli %id, %id : i32
+    %holds = arith.cmpi eq, %square, %wanted : i32
+    %places = tt.make_range {end = 128 : i32, start = 0 : i32} : tensor<128xi32, #blocked>
+    %base = tt.splat %x : !tt.ptr<f32> -> tensor<128x!tt.ptr<f32>, #blocked>
+    %p = tt.addptr %base, %places : tensor<128x!tt.ptr<f32>, #blocked>, tensor<128xi32, #blocked>
+    scf.if %holds {
+      %v = tt.load %p : tensor<128x!tt.ptr<f32>, #blocked>
+    }
+    tt.return
+  }
+}
+"""
+"""A load in the program alone whose number squared is 4; its layout has no map, as none was asked for."""
+
+
+@pytest.mark.parametrize(("wanted", "times", "assumed"), [(4, 1, ("the layout has no map",)), (3, 0, ())])
+def test_of_what_is_never_executed_nothing_is_assumed(wanted: int, times: int, assumed: tuple[str, ...]) -> None:
+    argument = Argument("x", "tensor", "float32", None, (128,), (1,), 0, 512, 512)
+    launch = Launch(Kernel("kernel", "k.py"), (("x", "*fp32"),), grid=(7, 1, 1), record=LaunchRecord((argument,)))
+    text = RARE.replace("constant 4", f"constant {wanted}")
+    (cost,) = costs_of(Capture(launch, Target.parse("cuda:90"), artifacts=(Artifact("ttgir", text),)))
+    assert cost.access is not None
+    assert cost.access.launch.executions[1] >= times
+    assert (cost.access.launch.executions == (0, 0)) == (not times)
+    assert cost.access.assumed == assumed
 
 
 def test_json_holds_the_figures() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -22,6 +24,7 @@ from irscope.model.layout import LayoutRow, LayoutUse
 from irscope.model.layout_json import layout_from_json
 from irscope.plan import PassPlan
 from tests.analysis.snapshots import FOLDER, snapshots, stage_text
+from tests.memory.test_global_costs import capture as with_launch
 
 KERNELS = (FOLDER / "kernels.py").read_text("utf-8")
 
@@ -105,6 +108,32 @@ def softmax(warps: int = 4) -> Capture:
         compile_us=41_000,
         snapshot_level="all",
     )
+
+
+def attention(alignment: int = 512, offset: int = 0, width: int = 64, *, recorded: bool = True) -> Capture:
+    """Flash attention for sm_90 with its launch, and with the IR after shared memory was allocated.
+
+    Args:
+        alignment: bytes, of its tensors.
+        offset: elements, of its tensors within their storage.
+        width: elements from row to row.
+        recorded: whether it holds what its launch was given.
+    """
+    whole = with_launch(alignment, offset, width)
+    launch = whole.launch if recorded else replace(whole.launch, record=None, grid=None)
+    total = 0
+
+    def placed(match: re.Match[str]) -> str:
+        nonlocal total
+        offset, total = total, total + (32768 if "2x128x64" in match[2] else 16384)
+        return f"{match[1]} {{allocation.offset = {offset} : i32}} : {match[2]}"
+
+    # Values are renamed between the two.
+    text = whole.text("ttgir").replace("%k_", "%key_")
+    text = re.sub(r"(ttg\.local_alloc\b[^:]*?) : (.*)", placed, text)
+    text = text.replace("module attributes {", f"module attributes {{ttg.shared = {total} : i32, ", 1)
+    snapshot = PassSnapshot(0, "llir", "allocate_shared_memory_nv", 1, changed=True, text=text)
+    return whole.with_(launch=launch, snapshots=(snapshot,))
 
 
 def without_a_pass() -> Capture:

@@ -288,7 +288,7 @@ def test_copying_gives_the_command(open_report: Open) -> None:
     assert softmax().id in copied
 
 
-@pytest.mark.parametrize("tab", ["overview", "passes", "stages", "layouts", "graph", "compare"])
+@pytest.mark.parametrize("tab", ["overview", "passes", "stages", "layouts", "memory", "graph", "compare"])
 def test_hostile_content_stays_text(open_report: Open, tab: str) -> None:
     page = open_report([hostile(), softmax()], f"tab={tab}")
     page.wait_for_timeout(300)

@@ -34,6 +34,8 @@ _SAMPLE_WORK = 30_000
 """Work of the evaluation of programs one by one, as `Evaluation.work` counts it."""
 _LEAST_SAMPLE, _MOST_SAMPLE = 4, 256
 """How many of them; if the work does not allow the least, the first, an inner and the last one are the sample."""
+_CERTAINTIES: tuple[Certainty, ...] = ("range", "sampled", "exact")
+"""The least certain first."""
 _MOST_PARTS = 32
 """Into how many parts the programs are divided whose accesses begin at different places within a line."""
 
@@ -225,11 +227,11 @@ class _Launch:
         shape = self.counter.shape(operation)
         said = [*self.arguments.stand_ins]
         said += [why for found in self.evaluations for other, why in found.unread if other == line]
-        if executions and not shape.strides and executions[0].addresses.shape:
+        if total.traffic.executions[1] and executions and not shape.strides and executions[0].addresses.shape:
             said.append("the layout has no map")
         if line in self._sampled():
             said += [note for found in self.evaluations for note in found.notes]
-        none = Traffic()
+        programs = [self._judged(line, found.get(line), "") for found in (first, inner, last)]
         return Access(
             operation=operation.name,
             line=line,
@@ -240,10 +242,11 @@ class _Launch:
             strides=shape.strides,
             unit_bytes=self.counter.hardware.unit_bytes,
             line_bytes=self.counter.hardware.line_bytes,
-            each=self.counter.each.get(line, none),
-            first=first.get(line, none),
-            inner=inner.get(line, none),
-            last=last.get(line, none),
+            each=self._judged(line, self.counter.each.get(line), "").traffic,
+            first=programs[0].traffic,
+            inner=programs[1].traffic,
+            last=programs[2].traffic,
+            programs=next(one for one in _CERTAINTIES if any(program.certainty == one for program in programs)),
             launch=total.traffic,
             certainty=total.certainty,
             basis=total.basis,

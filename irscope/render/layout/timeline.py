@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from html import escape
 
 from irscope.memory.allocation import Allocation, Buffer, covered
+from irscope.render.layout.labels import LETTER, Rect, placed_labels
 from irscope.render.pages.assets import read_asset
 from irscope.render.text.memory import headline, owner_text, peak_line, place_text, size_text
-from irscope.render.text.tables import shorten
+from irscope.render.text.tables import shorten, visible
 
 _WIDTH = 1280
 _LEFT = 104
@@ -18,12 +19,12 @@ _HEIGHT = 360
 """Pixels of the whole of a memory, up to its total or limit."""
 _STRIP = 56
 """Pixels of the curve of what is held."""
-_LETTER = 6.7
-"""Pixels of a character."""
 _LEAST = 4.0
 """Pixels that a box has at least, either way."""
 _ROW = 17
 """Pixels of a line of the key."""
+_LOOP_ROW = 18
+"""Pixels of a level of loops."""
 _COLORS = 8
 
 
@@ -31,14 +32,16 @@ def timeline_svg(title: str, allocations: Sequence[Allocation], *, styled: bool 
     """One SVG with a panel for each memory; `styled`: with its own style sheet, for a file that stands alone."""
     parts: list[str] = []
     y = 40.0
+    before = 0
     for allocation in allocations:
-        panel = _Panel(allocation, y)
+        panel = _Panel(allocation, y, before)
         parts.append(panel.draw(title))
         y = panel.bottom + 44
+        before += len(allocation.buffers)
     style = f"<style>{read_asset('memory.css')}</style>" if styled else ""
     size = f'viewBox="0 0 {_WIDTH} {y:.0f}" width="{_WIDTH}" height="{y:.0f}"'
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="mem" {size} role="img"><title>{escape(title)}</title>{style}'
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="mem" {size} role="img"><title>{_text(title)}</title>{style}'
         f'<rect class="mem-bg" width="{_WIDTH}" height="{y:.0f}"/>{"".join(parts)}</svg>\n'
     )
 
@@ -46,9 +49,11 @@ def timeline_svg(title: str, allocations: Sequence[Allocation], *, styled: bool 
 class _Panel:
     """One memory: its boxes, the axis of Python lines, the curve of what is held, and the key to the boxes."""
 
-    def __init__(self, allocation: Allocation, top: float) -> None:
+    def __init__(self, allocation: Allocation, top: float, before: int) -> None:
         self.memory = allocation
         self.top = top
+        self.before = before
+        """The buffers of the memories above it."""
         # Before the first buffer and after the last nothing is held: the axis begins and ends near them.
         start = min((one.start for one in allocation.buffers), default=0)
         end = max((one.end for one in allocation.buffers), default=1)
@@ -56,10 +61,15 @@ class _Panel:
         self.first, self.last = max(start - margin, 0), min(end + margin, len(allocation.steps))
         over = allocation.limit is not None and allocation.total > allocation.limit
         self.extent = max(allocation.total, 1) * (1.04 if over else 1.0)
-        self.base = top + 80 + _HEIGHT
+        self.loops = [one for one in allocation.loops if one[1] > self.first and one[0] < self.last]
+        self.ceiling = top + 56 + _LOOP_ROW * (1 + max(map(self._depth, self.loops), default=-1)) + 8
+        self.base = self.ceiling + _HEIGHT
         self.floor = self.base + 46 + _STRIP
-        rows = -(-len(allocation.buffers) // 2)
-        self.bottom = self.floor + 22 + rows * _ROW
+        self.key = [f"{number:2}  {self._told(one)}" for number, one in enumerate(allocation.buffers, 1)]
+        # In two columns where nothing has to be cut for that.
+        self.columns = 1 if any(len(text) > _letters(2) for text in self.key) else 2
+        self.rows = -(-len(self.key) // self.columns)
+        self.bottom = self.floor + 22 + self.rows * _ROW
 
     def x(self, step: float) -> float:
         """The pixel at which an operation begins."""
@@ -73,27 +83,38 @@ class _Panel:
         """Its elements."""
         memory = self.memory
         parts = [
-            f'<text class="mem-t mem-h" x="28" y="{self.top:.1f}">{escape(title)} · {memory.space} memory</text>',
+            f'<text class="mem-t mem-h" x="28" y="{self.top:.1f}">{_text(title)} · {memory.space} memory</text>',
             f'<text class="mem-m mem-p" x="28" y="{self.top + 20:.1f}">{escape(headline(memory))} · '
-            f"{escape(peak_line(memory))}</text>",
+            f"{_text(peak_line(memory))}</text>",
             *self._offsets(),
-            *(self._loop(start, end) for start, end in memory.loops if end > self.first and start < self.last),
-            *(self._box(index, one) for index, one in enumerate(memory.buffers)),
+            *map(self._loop, self.loops),
+            *map(self._box, self._from_the_largest()),
             self._limit(),
             self._peak(),
             *self._labels(),
             *self._lines(),
             self._held(),
-            *(self._key(index, one) for index, one in enumerate(memory.buffers)),
+            *map(self._key, range(len(self.key))),
         ]
         return "".join(parts)
 
-    def _loop(self, start: int, end: int) -> str:
-        left, right = self.x(max(start, self.first)), self.x(min(end, self.last))
-        top = self.base - _HEIGHT - 20
+    def _depth(self, loop: tuple[int, int]) -> int:
+        """The number of loops around a loop."""
+        return sum(one != loop and one[0] <= loop[0] and loop[1] <= one[1] for one in self.loops)
+
+    def _loop_area(self, loop: tuple[int, int]) -> Rect:
+        left, right = self.x(max(loop[0], self.first)), self.x(min(loop[1], self.last))
+        return Rect(left, self.top + 56 + _LOOP_ROW * self._depth(loop), right - left, _LOOP_ROW + 5)
+
+    def _loop(self, loop: tuple[int, int]) -> str:
+        area = self._loop_area(loop)
+        left, right, top = area.left, area.right, area.bottom - 5
         path = f"M{left:.1f} {top + 5:.1f}V{top:.1f}H{right:.1f}V{top + 5:.1f}"
-        label = f'<text class="mem-m" text-anchor="middle" x="{(left + right) / 2:.1f}" y="{top - 4:.1f}">loop</text>'
-        return f'<path class="mem-frame" d="{path}"/>{label if right - left > 30 else ""}'
+        middle = (left + right) / 2
+        if abs(middle - self._peak_x) < 22:
+            middle = self._peak_x + 22
+        label = f'<text class="mem-m" text-anchor="middle" x="{middle:.1f}" y="{top - 4:.1f}">loop</text>'
+        return f'<path class="mem-frame" d="{path}"/>{label if right - left > 60 else ""}'
 
     def _offsets(self) -> list[str]:
         """The axis of offsets: a line at the lower edge of each buffer, and at the total."""
@@ -114,18 +135,24 @@ class _Panel:
                 )
         return parts
 
-    def _area(self, one: Buffer) -> tuple[float, float, float, float]:
-        """Left, top, width and height of a buffer's box."""
+    def _area(self, one: Buffer) -> Rect:
+        """A buffer's box, which never leaves the plot."""
         left, right = self.x(max(one.start, self.first)), self.x(min(one.end, self.last))
         bottom, top = self.y(one.offset), self.y(one.stop)
         width, height = max(right - left, _LEAST), max(bottom - top, _LEAST)
-        return min(left, _WIDTH - _RIGHT - width), bottom - height, width, height
+        return Rect(min(left, _WIDTH - _RIGHT - width), max(bottom - height, self.ceiling), width, height)
 
-    def _box(self, index: int, one: Buffer) -> str:
-        left, top, width, height = self._area(one)
+    def _from_the_largest(self) -> list[int]:
+        """The buffers in the order of drawing: one that is too small to scale is not hidden by its neighbours."""
+        areas = [self._area(one) for one in self.memory.buffers]
+        return sorted(range(len(areas)), key=lambda index: areas[index].height <= _LEAST)
+
+    def _box(self, index: int) -> str:
+        left, top, width, height = self._area(self.memory.buffers[index])
         return (
-            f'<g><title>{escape(self._told(one))}</title><rect class="mem-f{index % _COLORS} mem-k" x="{left:.1f}" '
-            f'y="{top:.1f}" width="{width:.1f}" height="{height:.1f}"/></g>'
+            f'<g data-buffer="{self.before + index}"><title>{_text(self._told(self.memory.buffers[index]))}</title>'
+            f'<rect class="mem-f{index % _COLORS} mem-k" x="{left:.1f}" y="{top:.1f}" width="{width:.1f}" '
+            f'height="{height:.1f}"/></g>'
         )
 
     def _told(self, one: Buffer) -> str:
@@ -133,32 +160,20 @@ class _Panel:
         return " · ".join(filter(None, [owner_text(one), place_text(one.place), size, one.owner]))
 
     def _labels(self) -> list[str]:
-        """In each box its number in the key and what it is, as far as that fits; beside a small one its number."""
-        peak = self.x(self.memory.peak + 0.5)
-        taken: list[tuple[float, float]] = []
+        """In each box, or beside it, its number in the key and what it is, as far as there is room."""
+        memory = self.memory
+        forms: list[list[tuple[str, ...]]] = []
+        for number, one in enumerate(memory.buffers, 1):
+            named, size = f"{number} {owner_text(one)}", f"{size_text(one)} {memory.unit}, {place_text(one.place)}"
+            forms.append([(named, size), (named,), (str(number),)])
+        frame = Rect(_LEFT, self.ceiling - 17, _WIDTH - _LEFT - _RIGHT, self.base - self.ceiling + 16)
+        lines = [Rect(self._peak_x - 2, self.top, 4, self.base - self.top), *map(self._loop_area, self.loops)]
         parts: list[str] = []
-        for index, one in enumerate(self.memory.buffers):
-            left, top, width, height = self._area(one)
-            number = str(index + 1)
-            lines = [f"{number}  {owner_text(one)}", f"{size_text(one)} {self.memory.unit}, {place_text(one.place)}"]
-            room = max(map(len, lines)) * _LETTER + 14
-            if left < peak < left + room and peak + room <= left + width:
-                # No text across the line of the peak.
-                left, width = peak, left + width - peak
-            lines = [text for text in lines if len(text) * _LETTER + 14 <= width][: int(height // 15)]
-            inside = lines[:1] == [f"{number}  {owner_text(one)}"]
-            if not inside:
-                lines = [number]
-            x, y = left + 7, top + height / 2 + 4 - 7 * (len(lines) - 1)
-            if not inside and (width < len(number) * _LETTER + 8 or height < 14):
-                x, y = left, top - 4
-            if any(abs(x - other) < 16 and abs(y - line) < 11 for other, line in taken):
-                continue
-            taken.append((x, y))
-            shade = f"mem-x{index % _COLORS}" if y > top else "mem-t"
+        for label in placed_labels([self._area(one) for one in memory.buffers], forms, frame, lines):
+            shade = f"mem-x{label.box % _COLORS}" if label.inside else "mem-t"
             parts += [
-                f'<text class="{shade}" x="{x:.1f}" y="{y + 14 * row:.1f}">{escape(line)}</text>'
-                for row, line in enumerate(lines)
+                f'<text class="{shade}" x="{label.area.left:.1f}" y="{label.baseline(row):.1f}">{_text(line)}</text>'
+                for row, line in enumerate(label.lines)
             ]
         return parts
 
@@ -172,11 +187,20 @@ class _Panel:
             f'<text class="mem-wrong" text-anchor="end" x="{_LEFT - 8}" y="{y + 4:.1f}">limit {limit}</text>'
         )
 
+    @property
+    def _peak_x(self) -> float:
+        return self.x(self.memory.peak + 0.5)
+
     def _peak(self) -> str:
-        x, top = self.x(self.memory.peak + 0.5), self.base - _HEIGHT - 38
+        """A line at the peak, with a gap for the axis of Python lines, and its label above it."""
+        x, top = self._peak_x, self.top + 54
+        path = f"M{x:.1f} {top:.1f}V{self.base + 5:.1f}M{x:.1f} {self.base + 22:.1f}V{self.floor:.1f}"
+        label = f"peak: {self.memory.held_at_peak} {self.memory.unit}"
+        half = len(label) * LETTER / 2
+        middle = min(max(x, _LEFT + half), _WIDTH - _RIGHT - half)
         return (
-            f'<line class="mem-peak" x1="{x:.1f}" x2="{x:.1f}" y1="{top:.1f}" y2="{self.floor:.1f}"/>'
-            f'<text class="mem-t" text-anchor="end" x="{x - 5:.1f}" y="{top + 8:.1f}">peak</text>'
+            f'<path class="mem-peak" d="{path}"/>'
+            f'<text class="mem-t" text-anchor="middle" x="{middle:.1f}" y="{top - 5:.1f}">{label}</text>'
         )
 
     def _lines(self) -> list[str]:
@@ -190,7 +214,7 @@ class _Panel:
             label = step.place.rpartition(":")[2]
             if x < free:
                 continue
-            free = x + len(label) * _LETTER + 8
+            free = x + len(label) * LETTER + 8
             parts.append(
                 f'<line class="mem-g" x1="{x:.1f}" x2="{x:.1f}" y1="{self.base:.1f}" y2="{self.base + 5:.1f}"/>'
                 f'<text class="mem-m" x="{x:.1f}" y="{self.base + 17:.1f}">{label}</text>'
@@ -212,11 +236,21 @@ class _Panel:
             f'<line class="mem-g" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{base:.1f}" y2="{base:.1f}"/>'
         )
 
-    def _key(self, index: int, one: Buffer) -> str:
-        rows = -(-len(self.memory.buffers) // 2)
-        x, y = 28 + index // rows * (_WIDTH - 56) / 2, self.floor + 28 + index % rows * _ROW
-        text = shorten(f"{index + 1:2}  {self._told(one)}", int((_WIDTH - 56) / 2 / _LETTER) - 5)
+    def _key(self, index: int) -> str:
+        x = 28 + index // self.rows * (_WIDTH - 56) / self.columns
+        y = self.floor + 28 + index % self.rows * _ROW
+        text = shorten(self.key[index], _letters(self.columns))
         return (
             f'<rect class="mem-f{index % _COLORS} mem-k" x="{x:.1f}" y="{y - 10:.1f}" width="14" height="12"/>'
-            f'<text class="mem-t" x="{x + 20:.1f}" y="{y:.1f}" xml:space="preserve">{escape(text)}</text>'
+            f'<text class="mem-t" x="{x + 20:.1f}" y="{y:.1f}" xml:space="preserve">{_text(text)}</text>'
         )
+
+
+def _letters(columns: int) -> int:
+    """The characters of a line of the key."""
+    return int(((_WIDTH - 56) / columns - 24) / LETTER)
+
+
+def _text(text: str) -> str:
+    """A text of a capture as XML may hold it."""
+    return escape(visible(text).replace("\ufffe", "�").replace("\uffff", "�"))

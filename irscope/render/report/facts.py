@@ -10,6 +10,7 @@ from typing import Any
 from irscope.analysis.passes.effects import PassEffect, pass_effects
 from irscope.analysis.resources.metrics import instruction_families, resource_rows
 from irscope.device.occupancy import occupancy_of
+from irscope.memory.cost import Cost
 from irscope.model.capture import Capture, stage_named
 from irscope.render.report.findings import findings_of
 
@@ -17,7 +18,7 @@ _LARGEST = 8
 """Operations whose change is named with a pass."""
 
 
-def facts_of(capture: Capture, costs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def facts_of(capture: Capture, costs: Sequence[Cost]) -> dict[str, Any]:
     """All but the texts of a capture, as JSON holds it."""
     launch = capture.launch
     occupancy = occupancy_of(capture)

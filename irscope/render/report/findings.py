@@ -8,7 +8,8 @@ from typing import Any
 from irscope.device.fit import excesses_of
 from irscope.device.occupancy import occupancy_of
 from irscope.errors import IrscopeError
-from irscope.memory.costs import as_json, costs_of
+from irscope.memory.cost import Cost
+from irscope.memory.costs import costs_of
 from irscope.model.capture import Capture
 from irscope.render.text.figures import percent
 
@@ -17,7 +18,7 @@ _SLOW_SHARE = 0.2
 _LOW_OCCUPANCY = 0.5
 
 
-def findings_of(capture: Capture, costs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def findings_of(capture: Capture, costs: Sequence[Cost]) -> list[dict[str, Any]]:
     """Findings, the most serious first: `level` (bad, warn, note), `text`, and where to look: `stage`, `line`, `pass`.
 
     `costs` are those of `costs_of_layouts`.
@@ -59,18 +60,18 @@ def _occupancy(capture: Capture) -> list[dict[str, Any]]:
     return [{"level": "warn", "text": text}]
 
 
-def _costs(costs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    rows = [row for row in costs if row["excess"]]
+def _costs(costs: Sequence[Cost]) -> list[dict[str, Any]]:
+    rows = [row for row in costs if row.excess]
     return [
-        {"level": "warn", "text": f"{row['operation']}: {row['summary']}", "stage": "ttgir", "line": row["line"]}
+        {"level": "warn", "text": f"{row.operation}: {row.summary}", "stage": "ttgir", "line": row.line}
         for row in rows[:_MOST]
     ]
 
 
-def costs_of_layouts(capture: Capture) -> list[dict[str, Any]]:
-    """The cost of layouts, operation by operation, the worst first; none if the capture's layouts are damaged."""
+def costs_of_layouts(capture: Capture) -> list[Cost]:
+    """The costs of layouts and accesses, the worst first; none if the capture's layouts are damaged."""
     try:
-        return as_json(costs_of(capture))
+        return costs_of(capture)
     except (IrscopeError, ValueError, KeyError, TypeError, IndexError):
         # Layouts come from the capture's file, which may say anything.
         return []

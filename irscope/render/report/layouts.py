@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from irscope.layout.described import DescribedLayout
 from irscope.layout.rows import layout_rows
+from irscope.memory.cost import Cost
+from irscope.memory.costs import as_json
 from irscope.model.capture import Capture
 from irscope.model.layout import LayoutRefusal
 from irscope.model.layout_json import layout_to_json
@@ -16,8 +18,8 @@ from irscope.render.layout.figure import memory_facts, thread_facts
 _NOT_RECORDED = LayoutRefusal("unasked", "the capture holds no answer of the compiler: record it again")
 
 
-def packed_layouts(capture: Capture, costs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """`rows`, one per layout, and `costs`, one per operation.
+def packed_layouts(capture: Capture, costs: Iterable[Cost]) -> dict[str, Any]:
+    """`rows`, one per layout, and `conversions`, the costs of each one.
 
     A row is that of the capture file, with `name`, `parameters` and `facts` for people. The rows of a capture that was
     made without the compiler's answers say so in `reason`.
@@ -26,7 +28,8 @@ def packed_layouts(capture: Capture, costs: Sequence[dict[str, Any]]) -> dict[st
     if not rows:
         text = next((item.data for item in capture.artifacts if item.stage == "ttgir"), "")
         rows = [replace(row, answer=_NOT_RECORDED) for row in layout_rows(text)] if isinstance(text, str) else []
-    return {"rows": [_packed(DescribedLayout(row, capture.target)) for row in rows], "costs": costs}
+    conversions = as_json(cost for cost in costs if cost.kind == "conversion")
+    return {"rows": [_packed(DescribedLayout(row, capture.target)) for row in rows], "conversions": conversions}
 
 
 def _packed(described: DescribedLayout) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from irscope.ir.locations.model import Chain, Frame
 from irscope.ir.locations.stages import capture_locations
+from irscope.ir.mlir.reader import parse_mlir
 from irscope.model.capture import Capture, stage_named
 
 
@@ -14,7 +15,9 @@ def stage_locations(capture: Capture) -> dict[str, Any]:
     """The locations of every text stage of a capture.
 
     `stages`: of each the chain of its lines, as (chain, lines) again and again, -1 for no chain. `files`; `frames` as
-    (file, line, column, function, name); `chains` as numbers of frames, innermost first.
+    (file, line, column, function, name); `chains` as numbers of frames, innermost first. `operations`: of assembly the
+    operation of its lines where the capture holds it, as (first line in the TTGIR or 0, lines) again and again.
+    `owners`: (line, first line of its operation) for the lines of the TTGIR that continue an operation.
     """
     files: dict[str, int] = {}
     frames: dict[Frame, int] = {}
@@ -33,4 +36,11 @@ def stage_locations(capture: Capture) -> dict[str, Any]:
         "files": list(files),
         "frames": [[files[one.file], one.line, one.column, one.function, one.name] for one in frames],
         "chains": [[frames[frame] for frame in chain] for chain in chains],
+        "operations": {row.stage: [item for run in row.runs for item in run] for row in capture.operations if row.runs},
+        "owners": _owners(capture) if any(row.runs for row in capture.operations) else [],
     }
+
+
+def _owners(capture: Capture) -> list[tuple[int, int]]:
+    operations = parse_mlir(capture.texts.get("ttgir", "")).walk()
+    return sorted((line, one.first_line) for one in operations for line in one.lines if line != one.first_line)

@@ -15,6 +15,7 @@ from importlib.resources import files
 
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
+from irscope.render.pages.assets import read_asset
 from irscope.render.report.payload import Payload
 from irscope.render.report.summary import summary_html
 from irscope.render.report.texts import pack
@@ -46,7 +47,7 @@ def render_report(captures: Sequence[Capture], *, title: str = "") -> str:
     payload = Payload(captures)
     names = list(dict.fromkeys(row["kernel"] for row in payload.index["captures"]))
     title = title or ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
-    loader, style = (_asset(name).decode() for name in ("loader.js", "viewer.css"))
+    loader, style = _asset("loader.js").decode(), _asset("viewer.css").decode() + _picture_style()
     nonce = base64.b64encode(hashlib.sha256(style.encode()).digest()[:18]).decode()
     scripts = " ".join(f"'{digest}'" for digest in json.loads(_asset("digests.json")).values())
     policy = "; ".join([*_POLICY, f"script-src {scripts} 'wasm-unsafe-eval'", f"style-src 'nonce-{nonce}'"])
@@ -75,6 +76,14 @@ def render_report(captures: Sequence[Capture], *, title: str = "") -> str:
         "",
     ]
     return "\n".join(parts)
+
+
+def _picture_style() -> str:
+    """The style of pictures of memory, dark where the page is: as the reader chose, or else as the system is."""
+    light, _, dark = read_asset("memory.css").partition("@media (prefers-color-scheme: dark) {")
+    dark = dark.rstrip().removesuffix("}")
+    system = f"@media (prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}"
+    return f"{light}@media screen{{:root[data-theme=dark]{{{dark}}}{system}}}"
 
 
 def _asset(name: str) -> bytes:

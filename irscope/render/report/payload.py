@@ -15,6 +15,7 @@ from irscope.render.report.findings import costs_of_layouts
 from irscope.render.report.layouts import packed_layouts
 from irscope.render.report.lives import packed_lives
 from irscope.render.report.locations import stage_locations
+from irscope.render.report.memory import packed_memory
 from irscope.render.report.texts import Blobs, TextTable
 from irscope.render.text.compiler_log import entries_text
 
@@ -59,6 +60,7 @@ class Payload:
         row["passes"] = blobs.add(row["passes"])
         row["locations"] = blobs.add(stage_locations(capture))
         row["layouts"] = blobs.add(packed_layouts(capture, costs))
+        row["memory"] = blobs.add(packed_memory(capture, costs))
         row["lives"] = blobs.add(packed_lives(capture, lambda text: self.texts.add(text, number, blobs)))
         return row
 

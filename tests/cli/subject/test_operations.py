@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -63,3 +66,34 @@ def test_they_are_found_once_and_kept(
     assert "operations on one line have the same" in capsys.readouterr().out
     assert run(["layout", "last", "--costs"]) == 0
     assert "operations on one line have the same" not in capsys.readouterr().out
+
+
+def test_a_report_looks_for_them_only_if_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert run([*DUMP, "--target", "cuda:90"]) == 0
+    found = operations.find_operations
+
+    def not_now(*_: object) -> None:
+        raise AssertionError("compiled again")
+
+    monkeypatch.setattr(operations, "find_operations", not_now)
+    assert run(["report", "last", "-o", str(tmp_path / "without.html")]) == 0
+    assert CaptureStore().load("last").operations == ()
+    monkeypatch.setattr(operations, "find_operations", found)
+    assert run(["report", "last", "--operations", "-o", str(tmp_path / "with.html")]) == 0
+    monkeypatch.setattr(operations, "find_operations", not_now)
+    assert run(["report", "last", "-o", str(tmp_path / "stored.html")]) == 0
+    without, complete, stored = (data_of(tmp_path / f"{name}.html") for name in ("without", "with", "stored"))
+    assert not any(row["by_operation"] for row in without["memory"]["costs"])
+    assert without["locations"]["operations"] == {}
+    assert all(row["by_operation"] for row in complete["memory"]["costs"])
+    assert set(complete["locations"]["operations"]) == {"ptx", "sass"}
+    assert stored == complete
+
+
+def data_of(page: Path) -> dict[str, Any]:
+    """The memory and the locations of a page's capture."""
+    scripts = dict(re.findall(r'<script type="application/octet-stream" id="(\w+)">([^<]*)<', page.read_text("utf-8")))
+    index, chunk = base64.b64decode(scripts["index"]), base64.b64decode(scripts["chunk0"])
+    (row,) = json.loads(zlib.decompress(index, -zlib.MAX_WBITS))["captures"]
+    parts = {name: chunk[row[name][0] : sum(row[name])] for name in ("memory", "locations")}
+    return {name: json.loads(zlib.decompress(part, -zlib.MAX_WBITS)) for name, part in parts.items()}

@@ -8,6 +8,7 @@ import { state } from "./state";
 import { CompareTab } from "./tabs/compare";
 import { GraphTab } from "./tabs/graph";
 import { LayoutsTab } from "./tabs/layouts";
+import { MemoryTab } from "./tabs/memory";
 import { OverviewTab } from "./tabs/overview";
 import { PassesTab } from "./tabs/passes";
 import { StagesTab } from "./tabs/stages";
@@ -19,6 +20,7 @@ const makers: [string, string, (app: App) => Tab][] = [
   ["passes", "Passes", (app) => new PassesTab(app)],
   ["stages", "Stages", (app) => new StagesTab(app)],
   ["layouts", "Layouts", (app) => new LayoutsTab(app)],
+  ["memory", "Memory", (app) => new MemoryTab(app)],
   ["graph", "Graph", (app) => new GraphTab(app)],
   ["compare", "Compare", (app) => new CompareTab(app)],
 ];

@@ -1,4 +1,5 @@
 // The data of a report, as irscope/render/report/payload.py writes it.
+import type { Cost } from "./memory";
 
 export type Kind = "mlir" | "llvm" | "ptx" | "sass" | "amdgcn" | "binary" | "python" | "text";
 /** (offset, length) of a blob in its chunk. */
@@ -47,6 +48,7 @@ export interface Capture {
   kernelSource?: number;
   locations: Place;
   layouts: Place;
+  memory: Place;
   lives: Place;
 }
 
@@ -148,26 +150,15 @@ export interface Locations {
   /** (file, line, column, function, name). */
   frames: [number, number, number, string, string][];
   chains: number[][];
-}
-
-export interface Cost {
-  kind: string;
-  operation: string;
-  line: number;
-  place: string;
-  /** Every frame of it, innermost first. */
-  chain: string[];
-  layouts: string[];
-  values: string[];
-  excess: number;
-  loops: number;
-  summary: string;
-  hint: string;
+  /** Of assembly: (first line of the operation in the TTGIR or 0, lines) again and again. */
+  operations: Record<string, number[]>;
+  /** (line, first line of its operation) for lines of the TTGIR that continue an operation. */
+  owners: [number, number][];
 }
 
 export interface Layouts {
   rows: LayoutRow[];
-  costs: Cost[];
+  conversions: Cost[];
 }
 
 export interface LayoutRow {

@@ -12,6 +12,7 @@ import {
   type Pass,
   type Place,
 } from "./model";
+import type { Memory } from "./memory";
 import { diffTexts } from "../structure/structural";
 import { countsOf, type Counts } from "../structure/counts";
 import type { Diff } from "./diff";
@@ -81,6 +82,10 @@ export class Payload {
 
   layouts(capture: number): Layouts {
     return this.blob(capture, this.captures[capture]!.layouts);
+  }
+
+  memory(capture: number): Memory {
+    return this.blob(capture, this.captures[capture]!.memory);
   }
 
   /** The structural diff of a pass; undefined where it changed nothing. */

@@ -1,11 +1,15 @@
 // Layouts: each one of the TTGIR with its thread map, next to another one if wanted, and what layouts cost.
 import { captureNumber, currentCapture, type App, type Tab } from "../app";
 import { command, copyButton } from "../copy";
-import type { Capture, Cost, LayoutRow } from "../data/model";
+import type { Cost } from "../data/memory";
+import type { Capture, LayoutRow } from "../data/model";
 import { button, fill, h, select, table } from "../dom";
 import { mapOf } from "../layout/map";
 import { Picture, type ColorBy } from "../layout/picture";
 import { state } from "../state";
+import { callers, operationLink, pythonLink } from "./sources";
+
+const MOST_CONVERSIONS = 60;
 
 const COLORS: [ColorBy, string][] = [
   ["warp", "colour: warp"],
@@ -30,7 +34,7 @@ export class LayoutsTab implements Tab {
 
   update(): void {
     const capture = currentCapture(this.app);
-    const { rows, costs } = this.app.data.layouts(captureNumber(this.app));
+    const { rows, conversions } = this.app.data.layouts(captureNumber(this.app));
     if (!rows.length) {
       fill(
         this.element,
@@ -51,7 +55,7 @@ export class LayoutsTab implements Tab {
       { class: "layout-body" },
       this.tools(capture, rows, chosen),
       h("div", { class: "pictures" }),
-      costs.length ? costTable(costs) : null,
+      conversions.length ? conversionTable(capture, conversions) : null,
     );
     fill(this.element, list, content);
     const pictures = content.querySelector(".pictures")!;
@@ -134,9 +138,7 @@ function uses(row: LayoutRow): HTMLElement | null {
     .slice(0, 40)
     .map((use) => [
       use.name ?? "",
-      (use.lines ?? [])
-        .slice(0, 12)
-        .map((line) => [button(String(line), "Open the line", () => openLine(line), { class: "link" }), " "]),
+      (use.lines ?? []).slice(0, 12).map((line) => [operationLink(line, "", String(line)), " "]),
       h(
         "span",
         { title: (use.chains ?? []).map(callers).join("\n") },
@@ -153,27 +155,20 @@ function uses(row: LayoutRow): HTMLElement | null {
     : null;
 }
 
-/** A place with the calls that lead to it. */
-const callers = (chain: string[]): string => chain.join(" called from ");
-
-function openLine(line: number): void {
-  state.set({ tab: "stages", panes: "py0,ttgir", at: `ttgir:${line}` });
-}
-
-function costTable(costs: Cost[]): HTMLElement {
+function conversionTable(capture: Capture, costs: Cost[]): HTMLElement {
   const rows = costs
-    .slice(0, 60)
+    .slice(0, MOST_CONVERSIONS)
     .map((cost) => [
-      button(`ttgir:${cost.line}`, "Open the line", () => openLine(cost.line), { class: "link" }),
+      operationLink(cost.line),
       cost.operation,
-      h("span", { title: callers(cost.chain) }, cost.place.slice(cost.place.lastIndexOf("/") + 1)),
+      pythonLink(capture, cost.place, cost.chain),
       cost.layouts.join(" → "),
       [cost.summary, cost.hint ? h("span", { class: "faint" }, ` ${cost.hint}`) : null],
     ]);
   return h(
     "section",
     { class: "card" },
-    h("h2", null, "Costs, the worst first"),
+    h("h2", null, "Conversions, the worst first"),
     table(["line", "operation", "Python", "layouts", "cost"], rows),
   );
 }

@@ -6,7 +6,7 @@ import { meaningAt } from "../code/meanings";
 import { Pane, type Mark } from "../code/pane";
 import { hideTip, showTip } from "../code/tip";
 import { nameAt, placesOf, valueIn, type Value } from "../code/values";
-import type { Frame, Links, Nearness } from "../data/links";
+import type { Frame, Links, Near, Nearness } from "../data/links";
 import type { Capture, Kind } from "../data/model";
 import { button, fill, h } from "../dom";
 import { fileName } from "../format";
@@ -41,7 +41,7 @@ export class StagePane {
   private readonly rows: string[];
   private readonly numbers: number[];
   private readonly pane: Pane;
-  private near: Nearness[] | null = null;
+  private near: Near | null = null;
   private readonly sourceLines = new Map<number, Nearness>();
   private own = 0;
   private value: Value | undefined;
@@ -136,14 +136,14 @@ export class StagePane {
       row += by
     ) {
       const line = this.lineOf(row);
-      if (kind === "python" ? this.links.nearLine(file, line).some(Boolean) : this.links.chainAt(id, line) >= 0)
+      if (kind === "python" ? this.links.nearLine(file, line).chains.some(Boolean) : this.links.isLinked(id, line))
         return line;
     }
     return undefined;
   }
 
-  /** Lights the lines of near chains, or of frames in a Python file; null puts the light out. */
-  light(near: Nearness[] | null, frames: { file: string; line: number }[], own: number, scroll: boolean): void {
+  /** Lights the lines that are near, or those of frames in a Python file; null puts the light out. */
+  light(near: Near | null, frames: { file: string; line: number }[], own: number, scroll: boolean): void {
     this.near = near;
     this.own = own;
     this.sourceLines.clear();
@@ -159,7 +159,7 @@ export class StagePane {
   private nearness(row: number): Nearness {
     if (this.source.kind === "python") return this.sourceLines.get(this.lineOf(row)) ?? 0;
     if (!this.near) return 0;
-    return this.near[this.links.chainAt(this.source.id, this.lineOf(row))] ?? 0;
+    return this.links.nearness(this.near, this.source.id, this.lineOf(row));
   }
 
   private scrollToLight(): void {

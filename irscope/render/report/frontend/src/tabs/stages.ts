@@ -1,13 +1,13 @@
 // Stages: two or three texts next to each other; a line lights up where it came from and what became of it.
 import { captureNumber, currentCapture, type App, type Tab } from "../app";
 import { copyButton, command } from "../copy";
-import { Links, type Nearness } from "../data/links";
+import { Links, type Near } from "../data/links";
 import type { Capture } from "../data/model";
 import { button, fill, h, select, toggle } from "../dom";
-import { fileName } from "../format";
 import type { Key } from "../keys";
 import { state } from "../state";
 import { hideTip } from "../code/tip";
+import { sourcesOf } from "./sources";
 import { StagePane, type Source } from "./stagepane";
 
 const HOVER_MS = 40;
@@ -44,36 +44,8 @@ export class StagesTab implements Tab {
     this.follow(true);
   }
 
-  private sources(capture: Capture): Source[] {
-    const files = capture.sources.map(([path, text], index): Source => ({
-      id: `py${index}`,
-      title: fileName(path),
-      kind: "python",
-      text,
-      file: path,
-      offset: 0,
-    }));
-    if (!files.some((file) => file.file === capture.file) && capture.kernelSource !== undefined) {
-      files.unshift({
-        id: "py0",
-        title: fileName(capture.file) || "source",
-        kind: "python",
-        text: capture.kernelSource,
-        file: capture.file,
-        offset: Math.max(0, capture.firstLine - 1),
-      });
-      files.forEach((file, index) => (file.id = `py${index}`));
-    }
-    const stages = capture.stages.flatMap((row): Source[] =>
-      row.text === undefined
-        ? []
-        : [{ id: row.stage, title: row.stage, kind: row.kind, text: row.text, file: "", offset: 0 }],
-    );
-    return [...files, ...stages];
-  }
-
   private ids(capture: Capture): string[] {
-    const known = this.sources(capture).map((source) => source.id);
+    const known = sourcesOf(capture).map((source) => source.id);
     const named = state
       .text("panes")
       .split(",")
@@ -90,7 +62,7 @@ export class StagesTab implements Tab {
   private build(capture: Capture, ids: string[]): void {
     for (const pane of this.panes) pane.destroy();
     this.links = new Links(this.app.data.locations(captureNumber(this.app)));
-    const sources = this.sources(capture);
+    const sources = sourcesOf(capture);
     this.panes = ids.map((id, index) => {
       const source = sources.find((one) => one.id === id)!;
       return new StagePane(this.app, capture, source, this.links!, {
@@ -201,16 +173,15 @@ export class StagesTab implements Tab {
     const from = this.panes[index];
     const links = this.links;
     if (!from || !links) return;
-    let near: Nearness[] | null = null;
+    let near: Near | null = null;
     let frames: { file: string; line: number }[] = [];
     if (line > 0) {
       if (from.source.kind === "python") {
         near = links.nearLine(from.source.file, line);
         frames = [{ file: from.source.file, line }];
       } else {
-        const chain = links.chainAt(from.source.id, line);
-        near = chain < 0 ? [] : links.nearChain(chain);
-        frames = chain < 0 ? [] : links.frames(chain);
+        near = links.nearTo(from.source.id, line);
+        frames = links.frames(links.chainAt(from.source.id, line));
       }
     }
     this.panes.forEach((pane, at) => pane.light(near, frames, at === index ? line : 0, scroll && at !== index));
