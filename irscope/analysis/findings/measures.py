@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from irscope.analysis.findings.dots import waits_in_loops
 from irscope.analysis.findings.loops import loops_with_dots
@@ -12,7 +12,7 @@ from irscope.analysis.findings.studied import Studied
 from irscope.memory.cost import Cost
 from irscope.model.capture import Capture
 
-__all__ = ["compare"]
+__all__ = ["compare", "without_refuted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,14 @@ def compare(finding: Finding, before: Capture, after: Capture) -> Proof:
     fits = after.failure is None or before.failure is not None
     failure = "" if fits or after.failure is None else after.failure.why_not_run
     return Proof(now.value < was.value and fits, (*own, *_others(finding, before, after)), failure)
+
+
+def without_refuted(finding: Finding) -> Finding:
+    """A finding about an access without what its launch is blamed for, where a compile showed that it is not to blame."""
+    proofs = [one.proof for one in finding.suggestions if one.proof is not None and not one.proof.failure]
+    if finding.code not in ("IRS101", "IRS102", "IRS103") or not proofs or any(one.helps for one in proofs):
+        return finding
+    return replace(finding, causes=tuple(one for one in finding.causes if one.evidence != "launch"))
 
 
 def _others(finding: Finding, before: Capture, after: Capture) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from irscope.analysis.findings.changed import with_changes
-from irscope.analysis.findings.measures import compare
+from irscope.analysis.findings.measures import compare, without_refuted
 from irscope.analysis.findings.model import Change, Finding, Suggestion
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import tell_origin
@@ -45,7 +45,7 @@ def proven(capture: Capture, findings: Sequence[Finding]) -> tuple[Finding, ...]
         return one if after is None else replace(one, proof=compare(finding, capture, after))
 
     return tuple(
-        replace(finding, suggestions=tuple(with_proof(finding, one) for one in finding.suggestions))
+        without_refuted(replace(finding, suggestions=tuple(with_proof(finding, one) for one in finding.suggestions)))
         for finding in findings
     )
 
