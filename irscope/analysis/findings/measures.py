@@ -40,7 +40,7 @@ def compare(finding: Finding, before: Capture, after: Capture) -> Proof:
 
 
 def without_refuted(finding: Finding) -> Finding:
-    """A finding about an access without what its launch is blamed for, where a compile showed that it is not to blame."""
+    """A finding about an access without what its launch is blamed for, if a compile showed that it is not to blame."""
     proofs = [one.proof for one in finding.suggestions if one.proof is not None and not one.proof.failure]
     if finding.code not in ("IRS101", "IRS102", "IRS103") or not proofs or any(one.helps for one in proofs):
         return finding
