@@ -4,7 +4,7 @@ WORKERS ?= 2
 # What test-next has pip install: the newest release or pre-release, or the path of a wheel.
 TRITON ?= triton
 
-.PHONY: help setup check format test test-triton test-next test-gpu goldens docs fuzz bench report
+.PHONY: help setup check format test test-triton test-next test-gpu exhaustive goldens docs fuzz bench report
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,14 +38,19 @@ test-next:  ## The tests that compile, under the newest Triton, a pre-release to
 test-gpu:  ## The tests that launch kernels on a GPU
 	$(PYTHON) -m pytest --only-gpu
 
+exhaustive:  ## All of what the tests of every day take a sample of: hours
+	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal -m exhaustive
+
 goldens:  ## Write the golden files again
 	$(PYTHON) -m pytest --skip-gpu --update-goldens -m golden
 
 docs:  ## Write docs/api.md from docstrings, and the drawing of the rooms
 	$(PYTHON) -m tests.reference
 
-fuzz:  ## Search long for what a damaged or hostile file can do (CI runs a few)
+fuzz:  ## Search long, at random: what a hostile file can do, and what breaks a property (CI runs the same few each time)
 	$(PYTHON) -m tests.hostile --jobs $(WORKERS)
+	for round in 1 2 3 4 5; do \
+	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal --skip-gpu -m hypothesis --hypothesis-profile search || exit 1; done
 
 bench:  ## Measure the figures of docs/benchmarks.md
 	$(PYTHON) -m benchmarks

@@ -2,13 +2,40 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 DATA = Path(__file__).parent / "data"
+
+# A run of tests/gpu alone does without Hypothesis.
+with contextlib.suppress(ImportError):
+    from hypothesis import settings
+
+    settings.register_profile("same every time", derandomize=True, deadline=None, database=None)
+    settings.register_profile("search", max_examples=2000, deadline=None, print_blob=True)
+    settings.load_profile("same every time")
+
+_KEPT_LISTINGS = """#!/bin/sh
+# nvdisasm takes 0.4 s of a core for the smallest binary: of one binary it is asked once in a run of the tests.
+mode= file=
+for word; do mode="$mode$file" file="$word"; done
+[ -f "$file" ] || exec "{tool}" "$@"
+digest=$(sha256sum < "$file")
+kept="{folder}/${{digest%% *}}$mode"
+if [ ! -f "$kept" ]; then
+  "{tool}" "$@" > "$kept.$$" || exit
+  mv "$kept.$$" "$kept"
+fi
+exec cat "$kept"
+"""
+_DIGESTS = "from irscope.record.triton.identity import compiler_fingerprint; compiler_fingerprint()"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -30,6 +57,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     elif gpu and not _has_gpu():
         for item in gpu:
             item.add_marker(pytest.mark.skip(reason="this machine has no GPU that torch can use"))
+    if "exhaustive" not in config.option.markexpr:
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("exhaustive")])
+        items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
     # The longest begin first, so that no worker is left with one of them at the end.
     items.sort(key=lambda item: "test_every_command_runs" not in item.name)
     if any(item.get_closest_marker("triton") for item in items) and not _has_triton():
@@ -47,21 +77,64 @@ def _has_gpu() -> bool:
 
 
 def _has_triton() -> bool:
-    from importlib.util import find_spec
-
     return find_spec("triton") is not None
 
 
-@pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """No setting of the user's, and caches of the test's own."""
-    for name in list(os.environ):
-        if name.startswith(("TRITON_", "MLIR_", "LLVM_", "IRSCOPE_")):
-            monkeypatch.delenv(name)
+@pytest.fixture(scope="session", autouse=True)
+def clean_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No setting of the user's, also for what is made once for several tests; listings of nvdisasm are kept."""
     home = tmp_path_factory.mktemp("home")
-    monkeypatch.setenv("TRITON_CACHE_DIR", str(home / "triton-cache"))
-    monkeypatch.setenv("IRSCOPE_HOME", str(home / "irscope"))
-    monkeypatch.setenv("NO_COLOR", "1")
+    with pytest.MonkeyPatch.context() as patch:
+        _set_clean(patch, home)
+        if _has_triton():
+            patch.setenv("TRITON_NVDISASM_PATH", str(_nvdisasm(tmp_path_factory)))
+        yield
+
+
+@pytest.fixture(scope="session")
+def digests(clean_session: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file in which the digests of the installed Triton's files are stored: reading them takes a while."""
+    home = tmp_path_factory.mktemp("digests")
+    environment = os.environ | {"IRSCOPE_HOME": str(home), "PYTHONPATH": str(Path(__file__).parents[1])}
+    subprocess.run([sys.executable, "-c", _DIGESTS], env=environment, check=True)
+    return home / "contents.json"
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """No setting of the user's, and caches of the test's own."""
+    home = tmp_path_factory.mktemp("home")
+    _set_clean(monkeypatch, home)
+    if request.node.get_closest_marker("triton"):
+        (home / "irscope").mkdir()
+        os.link(request.getfixturevalue("digests"), home / "irscope" / "contents.json")
+
+
+def _set_clean(patch: pytest.MonkeyPatch, home: Path) -> None:
+    for name in list(os.environ):
+        if name.startswith(("TRITON_", "MLIR_", "LLVM_", "IRSCOPE_")) and name != "TRITON_NVDISASM_PATH":
+            patch.delenv(name)
+    patch.setenv("TRITON_CACHE_DIR", str(home / "triton-cache"))
+    patch.setenv("IRSCOPE_HOME", str(home / "irscope"))
+    patch.setenv("NO_COLOR", "1")
+
+
+def _nvdisasm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program that prints what the installed Triton's nvdisasm does, with one folder for all workers of this run."""
+    from irscope.record.triton.api import package_folder
+
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    folder /= "nvdisasm"
+    folder.mkdir(exist_ok=True)
+    path = tmp_path_factory.mktemp("tools") / "nvdisasm"
+    tool = package_folder() / "backends" / "nvidia" / "bin" / "nvdisasm"
+    path.write_text(_KEPT_LISTINGS.format(tool=tool, folder=folder))
+    path.chmod(0o755)
+    return path
 
 
 @pytest.fixture

@@ -50,9 +50,9 @@ _PANELS = {
     "Record and read": "dump show ls import doctor",
     "Passes": "passes",
     "Compare": "diff report",
-    "On the GPU": "run bench",
+    "On the GPU": "run bench profile",
     "Effect of passes": "ablate bisect",
-    "Inspect": "why layout graph source",
+    "Inspect": "why layout roofline graph source",
 }
 _SUMMARIES = {
     "dump": "Record any Triton kernel on any machine, and show any stage of its compilation.",
@@ -65,10 +65,13 @@ _SUMMARIES = {
     "count.",
     "run": "Run a script on the GPU with passes off, and check each launch against the same launch with all passes on.",
     "bench": "Time a launch and its variants on the GPU, interleaved, with a confidence interval for every ratio.",
+    "profile": "Show where warps wait and what memory really does, per operation: the hardware's own counters.",
     "ablate": "Switch each pass off in turn and tabulate the effect: what fails, what differs, and the resources used.",
     "bisect": "Find the pass that a result depends on: the one whose absence, or presence, flips a check.",
     "why": "Say what is slow in a kernel, on which line, because of what, and what mends it: each remedy was compiled.",
     "layout": "Show which thread holds which element, where it lies in shared memory, and what that costs.",
+    "roofline": "Count what a launch computes and the bytes that it must move, and the least time that its target's "
+    "peaks allow.",
     "graph": "Draw the dataflow of a kernel: layouts are colours; memory, dots and layout conversions stand out.",
     "source": "Show the kernel's Python with, for each line, its operations at every stage, instructions and live "
     "registers.",

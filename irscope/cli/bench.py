@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class _Variant:
+class Variant:
     """What the launch is timed against: the same source under a plan or other options, or another capture."""
 
     name: str
@@ -81,7 +81,7 @@ def bench(
     ):
         if asked.launch is None:
             say(f"This is launch {session.info.launch}, {session.baseline.name}; --launch N takes another.")
-        captures = [(variant.name, _compiled(session.baseline, variant, asked, tell)) for variant in variants]
+        captures = [(variant.name, compiled_variant(session.baseline, variant, asked, tell)) for variant in variants]
         measured = _measured(session, captures or [("baseline, again", session.baseline)], rounds, not warm)
         bench = _with_rates(measured, session, known_bytes, known_flops)
     to.emit(lambda: bench_json(bench), lambda width, color: render_bench(bench, width=width, color=color))
@@ -91,16 +91,16 @@ def bench(
     return int(any(row.timing is None for row in bench.rows))
 
 
-def variants_of(plan: PassPlan, versus: list[str]) -> list[_Variant]:
+def variants_of(plan: PassPlan, versus: list[str]) -> list[Variant]:
     """The variants that the command line names, in order; raises PlanError, UsageError and CaptureNotFound."""
-    variants = [_Variant(str(plan), plan)] if plan else []
+    variants = [Variant(str(plan), plan)] if plan else []
     for text in versus:
         if text.lstrip()[:1] in ("-", "+"):
-            variants.append(_Variant(text.strip(), PassPlan.parse(text)))
+            variants.append(Variant(text.strip(), PassPlan.parse(text)))
         elif "=" in text:
-            variants.append(_Variant(text, options=_options(text)))
+            variants.append(Variant(text, options=_options(text)))
         else:
-            variants.append(_Variant(text, capture=_capture(text)))
+            variants.append(Variant(text, capture=_capture(text)))
     return variants
 
 
@@ -125,8 +125,8 @@ def _capture(text: str) -> Capture:
         ) from None
 
 
-def _compiled(
-    baseline: Capture, variant: _Variant, asked: RecordingOptions, tell: Callable[[str], None] | None
+def compiled_variant(
+    baseline: Capture, variant: Variant, asked: RecordingOptions, tell: Callable[[str], None] | None
 ) -> Capture:
     """A variant's capture: the one it names, or the baseline's source compiled again."""
     from irscope.record.process.requests import request_from_capture

@@ -8,6 +8,7 @@ import platform
 import shutil
 import sys
 from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
 from typing import Annotated, Any
 
 import typer
@@ -16,6 +17,8 @@ from irscope import __version__
 from irscope.cli import app
 from irscope.cli.output.destination import Destination, with_destination
 from irscope.errors import MissingTool, RecordingError
+from irscope.model.ceilings import Ceilings
+from irscope.store.ceilings import save_ceilings
 from irscope.store.recent import CaptureStore, default_folder
 
 _PROBE_TIMEOUT_S = 120
@@ -40,14 +43,21 @@ def doctor(
         str,
         typer.Option("--python", metavar="PATH", help="Look at the Triton of another interpreter.", show_default=False),
     ] = sys.executable,
-    gpu: Annotated[bool, typer.Option("--gpu", help="Compile, launch and check a kernel on each GPU.")] = False,
+    gpu: Annotated[
+        bool,
+        typer.Option(
+            "--gpu", help="Compile, launch and check a kernel on each GPU, and measure what it reaches, for roofline."
+        ),
+    ] = False,
     *,
     to: Destination,
 ) -> int:
     """Report what is installed (Triton, targets, GPU, tools), what is missing, and how to install it."""
     from irscope.render.text.tables import table
 
-    findings = try_gpus(interpreter) if gpu else look(interpreter)
+    findings, measured = try_gpus(interpreter) if gpu else (look(interpreter), ())
+    if measured:
+        save_ceilings(measured)
     rows = [[finding.state, finding.what, finding.found, finding.remedy] for finding in findings]
     to.emit(
         lambda: [asdict(finding) for finding in findings],
@@ -68,34 +78,45 @@ def look(interpreter: str) -> list[Finding]:
     ]
 
 
-def try_gpus(interpreter: str) -> list[Finding]:
-    """Compile, launch and check a kernel on each GPU, each in its own process."""
+def try_gpus(interpreter: str) -> tuple[list[Finding], list[Ceilings]]:
+    """Compile, launch and check a kernel on each GPU, each in its own process, and measure what they reach."""
     try:
         answer = _ask(interpreter, "irscope.record.gpu.probe")
     except (MissingTool, RecordingError) as error:
         remedy = "it needs torch, and a GPU with its driver; pip install 'irscope[triton,torch]'"
-        return [Finding("GPU", "missing", f"nothing could be launched: {error}", remedy)]
+        return [Finding("GPU", "missing", f"nothing could be launched: {error}", remedy)], []
     if not answer["devices"]:
         remedy = "launching needs a GPU, its driver, and a torch built for it; all but run and bench works without"
-        return [Finding("GPU", "missing", f"none: {answer['why']}", remedy)]
-    return [_try_gpu(interpreter, number) for number in range(answer["devices"])]
+        return [Finding("GPU", "missing", f"none: {answer['why']}", remedy)], []
+    tried = [_try_gpu(interpreter, number) for number in range(answer["devices"])]
+    return [finding for finding, _ in tried], [one for _, one in tried if one is not None]
 
 
-def _try_gpu(interpreter: str, number: int) -> Finding:
+def _try_gpu(interpreter: str, number: int) -> tuple[Finding, Ceilings | None]:
+    from irscope.render.text.bench import rate_text
+
     what = f"GPU {number}"
     try:
         seen = _ask(interpreter, "irscope.record.gpu.probe", str(number))
     except (MissingTool, RecordingError) as error:
         remedy = "nvidia-smi may show the state of the GPU"
-        return Finding(what, "missing", f"a kernel ended its process: {error}", remedy)
+        return Finding(what, "missing", f"a kernel ended its process: {error}", remedy), None
     name = f"{seen['name']}, capability {seen['capability']}, driver {seen['driver'] or 'unknown'}"
     if seen["error"]:
-        return Finding(what, "missing", f"{name}: {seen['error']}", "a script that launches one kernel shows details")
+        remedy = "a script that launches one kernel shows details"
+        return Finding(what, "missing", f"{name}: {seen['error']}", remedy), None
     error = f"relative error {seen['relative_error']:.1e}"
     if not seen["right"]:
-        return Finding(what, "missing", f"{name}: a wrong result, {error}", "do not trust results of this GPU")
+        remedy = "do not trust results of this GPU"
+        return Finding(what, "missing", f"{name}: a wrong result, {error}", remedy), None
     times = f"compiled and launched in {seen['compile_s']:.1f} s, then {seen['launch_us']:.0f} µs a launch"
-    return Finding(what, "ok", f"{name}: the right result ({error}); {times}")
+    rates = tuple(seen["flops_per_s"].items())
+    today = datetime.now(timezone.utc).date().isoformat()
+    ceilings = Ceilings(seen["name"], seen["target"], seen["bytes_per_s"], rates, today)
+    reached = [f"a large copy moves {rate_text(ceilings.bytes_per_s, 'B/s')}"]
+    reached += [f"torch.matmul of {dtype} makes {rate_text(rate, 'FLOP/s')}" for dtype, rate in rates]
+    found = f"{name}: the right result ({error}); {times}; {', '.join(reached)}"
+    return Finding(what, "ok", found), ceilings
 
 
 def _ask(interpreter: str, module: str, *arguments: str) -> dict[str, Any]:

@@ -24,6 +24,8 @@ class Traffic:
     """How often a program comes to the operation; summed where several programs are counted."""
     instructions: Span = (0, 0)
     """Instructions of warps, those with all lanes masked off included."""
+    active_instructions: Span = (0, 0)
+    """Those of them with a lane that is not masked off: the assembly may branch around the others."""
     bytes: Span = (0, 0)
     """Bytes that the lanes ask for."""
     masked_lanes: Span = (0, 0)

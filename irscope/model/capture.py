@@ -16,6 +16,7 @@ from irscope.model.failure import Failure
 from irscope.model.launch_record import LaunchRecord
 from irscope.model.layout import LayoutRow
 from irscope.model.operation_lines import OperationLines
+from irscope.model.profile import Profile
 from irscope.plan import PassPlan
 from irscope.target import Target
 
@@ -260,6 +261,8 @@ class Capture:
     """Which operation of the TTGIR the lines of the assembly are from; empty where nobody asked yet."""
     log: CompilerLog | None = None
     """What the compiler says of its reasons; None where nobody asked yet."""
+    profile: Profile | None = None
+    """The hardware's counters of the launch; None where it was not profiled."""
     resources: Resources = field(default_factory=Resources)
     environment: Environment = field(default_factory=Environment)
     status: CaptureStatus = "ok"
@@ -279,17 +282,10 @@ class Capture:
         """Sixteen hex digits of all that decides the compile: equal for the same compile, different for any other."""
         # What it was compiled from: the front end's IR, an IR file, or where the front end failed the Python text.
         source = self.artifacts[0].data if self.artifacts else self.launch.kernel.source
-        identity = [
-            self.launch.kernel.name,
-            source if isinstance(source, str) else source.hex(),
-            self.launch.signature,
-            self.launch.constants,
-            self.launch.attributes,
-            self.launch.options,
-            str(self.target),
-            str(self.plan),
-            self.environment.triton_version,
-        ]
+        text = source if isinstance(source, str) else source.hex()
+        launch = self.launch
+        identity = [launch.kernel.name, text, launch.signature, launch.constants, launch.attributes, launch.options]
+        identity += [str(self.target), str(self.plan), self.environment.triton_version]
         if self.environment.parts:
             # Captures of before these were recorded keep the id they had.
             identity += [self.environment.parts, self.environment.variables]

@@ -78,6 +78,7 @@ def to_bytes(capture: Capture) -> bytes:
         "layouts": [layout_to_json(row) for row in capture.layouts],
         "operations": [asdict(row) for row in capture.operations],
         "log": capture.log and _log_row(capture.log, member),
+        "profile": capture.profile and asdict(capture.profile) | {"page": member("profile.csv", capture.profile.page)},
         "artifacts": [
             {
                 "stage": item.stage,
@@ -199,6 +200,7 @@ def _capture(members: Members, manifest: Manifest) -> Capture:
         layouts=tuple(map(layout_from_json, manifest.layouts)),
         operations=manifest.operations,
         log=log,
+        profile=manifest.profile and replace(manifest.profile, page=members.text(manifest.profile.page)),
         resources=manifest.resources,
         environment=manifest.environment,
         status=manifest.status,

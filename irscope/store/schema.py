@@ -29,6 +29,7 @@ from irscope.model.compiler_log import CompilerLog
 from irscope.model.layout import LayoutUse
 from irscope.model.operation_lines import OperationLines
 from irscope.model.plain import is_storable
+from irscope.model.profile import Profile
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -124,6 +125,8 @@ class Manifest:
     operations: tuple[OperationLines, ...] = ()
     log: CompilerLog | None = None
     """With the name of a member as each pass's text."""
+    profile: Profile | None = None
+    """With the name of a member as its page."""
     sources: tuple[_StoredSource, ...] = ()
     notes: tuple[str, ...] = ()
 

@@ -1,10 +1,10 @@
-"""Fixtures of the tests of commands: the command line in this process, and a capture of a small matmul."""
+"""Fixtures of the tests of commands: the command line in this process, a capture of a small matmul, its variants."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from irscope.__main__ import run as run_irscope
 from irscope.model.capture import Capture
 from irscope.store.file import load
 from irscope.store.recent import CaptureStore
-from tests.cli.product import KERNELS, ROOT, SIGNATURE, Run
+from tests.cli.product import Run, recorded_product
 
 
 @pytest.fixture
@@ -26,18 +26,39 @@ def irscope(capsys: pytest.CaptureFixture[str]) -> Run:
     return run
 
 
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A file with a capture of a small matmul, and a home where it is `last`."""
-    home = tmp_path_factory.mktemp("home")
-    path = home / "product.irscope"
-    command = [sys.executable, "-m", "irscope", "dump", f"{KERNELS}::tile_product", *SIGNATURE, "-o", path]
-    subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": str(ROOT), "IRSCOPE_HOME": str(home)})
-    return path, home
+@pytest.fixture(scope="session")
+def recorded(clean_session: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A file with a capture of a small matmul, and a home."""
+    return recorded_product(tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def warm_pool(clean_session: None) -> Iterator[Callable[..., AbstractContextManager[object]]]:
+    """A pool of variants in place of one for each command: it has imported Triton."""
+    from irscope.record.variants.pool import VariantPool
+
+    with VariantPool() as pool:
+        cores, folder = pool.jobs, pool.folder
+
+        @contextmanager
+        def lent(*, jobs: int | None = None, timeout_s: float) -> Iterator[VariantPool]:
+            pool.jobs = jobs or cores
+            # What cannot be kept elsewhere is kept in the pool's folder.
+            pool.folder = Path(tempfile.mkdtemp(dir=folder))
+            yield pool
+
+        yield lent
 
 
 @pytest.fixture
-def product(recorded: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> Capture:
+def warm(warm_pool: Callable[..., AbstractContextManager[object]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """`ablate` and `bisect` start no pool of their own."""
+    for command in ("ablate", "bisect"):
+        monkeypatch.setattr(f"irscope.cli.{command}.run.VariantPool", warm_pool)
+
+
+@pytest.fixture
+def product(recorded: tuple[Path, Path], warm: None, monkeypatch: pytest.MonkeyPatch) -> Capture:
     """That capture, which is `last`; what was compiled of it for one test is there for the next."""
     path, home = recorded
     monkeypatch.setenv("IRSCOPE_HOME", str(home))

@@ -20,6 +20,22 @@ from tests.ir.logs.test_cache import variant
 
 DUMPS = Path(__file__).parent.parent / "data" / "dumps"
 EXAMPLE = str(Path(__file__).parent.parent.parent / "examples" / "vector_add.py")
+SCRIPT = """
+import triton
+import triton.language as tl
+
+class Buffer:
+    dtype = "fp32"
+    def data_ptr(self):
+        return 4096
+
+@triton.jit
+def double(x, out):
+    offsets = tl.arange(0, 1024)
+    tl.store(out + offsets, 2 * tl.load(x + offsets))
+
+double[(1,)](Buffer(), Buffer())
+"""
 Captured = pytest.CaptureFixture[str]
 
 
@@ -128,9 +144,10 @@ def test_what_cannot_be_imported(log: Path, capsys: Captured, arguments: list[st
 
 @pytest.mark.triton
 @pytest.mark.slow
-def test_dump_via_mlir_dump(capsys: Captured) -> None:
-    pytest.importorskip("torch", reason="the example imports torch")
-    assert run(["dump", EXAMPLE, "--via", "mlir-dump", "--target", "cuda:90", "--launch", "1", "--json"]) == 0
+def test_dump_via_mlir_dump(capsys: Captured, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    assert run(["dump", str(script), "--via", "mlir-dump", "--target", "cuda:90", "--launch", "1", "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
     assert any("MLIR_ENABLE_DUMP" in note for note in row["notes"])
     capture = CaptureStore().load(row["id"])

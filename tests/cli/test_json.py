@@ -24,6 +24,7 @@ from irscope.cli.output.destination import JSON_VERSION
 from irscope.device.measurement import Agreement, Ratio, Timing
 from irscope.model.assumption import Assumption, Decision
 from irscope.model.capture import Artifact, Autotuning, Capture, Environment, PassSnapshot, Resources
+from irscope.model.ceilings import Ceilings
 from irscope.model.compiler_log import CompilerLog
 from irscope.model.failure import Failure
 from irscope.record.gpu import script as gpu_script
@@ -31,10 +32,12 @@ from irscope.record.gpu import session as gpu_session
 from irscope.record.layouts import questions as layout_questions
 from irscope.record.layouts import verify as layout_check
 from irscope.record.process.requests import RecordRequest
+from irscope.store.ceilings import save_ceilings
 from irscope.store.file import load, save
 from irscope.store.recent import CaptureStore
 from irscope.store.shelf import StoredCaptures
 from tests.analysis.recorded import stored
+from tests.analysis.roofline.launched import attention
 from tests.analysis.trails import eventful
 from tests.cli.json_reference import Reference, read_reference
 from tests.cli.product import KERNELS, ROOT, Run
@@ -274,10 +277,17 @@ def _graphs_and_source(reference: Reference, irscope: Run, tmp_path: Path) -> No
     check(reference, irscope, "graph --cfg", "graph", chains, "--stage", "ptx")
 
 
+def _profiles(reference: Reference, irscope: Run) -> None:
+    (known,) = check(reference, irscope, "profile", "profile", DATA / "counters" / "strided.irscope")
+    assert known["predicted_executed"] == known["counters"]["executed"]
+    (unknown,) = check(reference, irscope, "profile", "profile", DATA / "counters" / "column.irscope")
+    assert unknown["predicted_executed"] is None
+
+
 def _doctor(reference: Reference, irscope: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("irscope.cli.doctor.look", partial(_findings, "ok"))
     check(reference, irscope, "doctor", "doctor")
-    monkeypatch.setattr("irscope.cli.doctor.try_gpus", partial(_findings, "missing"))
+    monkeypatch.setattr("irscope.cli.doctor.try_gpus", lambda interpreter: (_findings("missing", interpreter), []))
     check(reference, irscope, "doctor --gpu", "doctor", "--gpu", code=1)
 
 
@@ -285,6 +295,21 @@ def _findings(state: str, interpreter: str) -> list[Any]:
     from irscope.cli.doctor import Finding
 
     return [Finding("GPU", state, interpreter, "a remedy")]
+
+
+def _roofline(reference: Reference, irscope: Run, tmp_path: Path) -> None:
+    path = tmp_path / "launched.irscope"
+    save(attention(), path)
+    (found,) = check(reference, irscope, "roofline", "roofline", path)
+    assert found["measured"] is None
+    save_ceilings([Ceilings("NVIDIA H100 PCIe", "cuda:90", 1.8e12, (("float16", 6e14),), "2026-01-01")])
+    (found,) = check(reference, irscope, "roofline", "roofline", path)
+    assert found["part"]["name"] == "h100-pcie"
+    assert found["units"][0]["measured_flops_per_s"] == 6e14
+    save(attention(without="nk"), path)
+    (found,) = check(reference, irscope, "roofline", "roofline", path)
+    assert found["units"][0]["flops"]["most"] is None
+    assert any("nk has no value" in note for note in found["notes"])
 
 
 def _on_a_gpu(reference: Reference, irscope: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -349,8 +374,10 @@ def test_what_is_printed_without_triton(
     _layouts(reference, irscope, tmp_path, monkeypatch)
     _reasons(reference, irscope, monkeypatch)
     _graphs_and_source(reference, irscope, tmp_path)
+    _profiles(reference, irscope)
     _on_a_gpu(reference, irscope, tmp_path, monkeypatch)
     _doctor(reference, irscope, monkeypatch)
+    _roofline(reference, irscope, tmp_path)
     commands = [names for names in reference.commands if names not in ("`ablate`", "`bisect`")]
     assert unseen(reference, *commands) == OF_A_RECORDING
 
@@ -383,7 +410,9 @@ def test_what_is_printed_of_variants(
     check(reference, irscope, "layout", "layout", "last")
     check(reference, irscope, "source", "source", "last", "--stage", "sass")
     assert reference.valued.issuperset(OF_A_RECORDING)
-    check(reference, irscope, "bisect", "bisect", "last", "--stage", "ttgir", "--check-regs", 100)
+    check(
+        reference, irscope, "bisect", "bisect", "last", "--stage", "ttgir", "--check-regs", product.resources.registers
+    )
     plan = ("-d", "ttgir:convert_to_ttgpuir", "-d", "ttir:cse", "--stage", "ttgir")
     check(reference, irscope, "bisect", "bisect", "last", *plan, "--check-compiles")
     monkeypatch.setattr(gpu_session, "device_session", device_session)

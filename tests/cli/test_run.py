@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.cli.product import ROOT, Run
+
 SCRIPT = ROOT / "tests" / "gpu" / "scripts" / "row_sum.py"
-
-
-def irscope(*arguments: object) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
-    command = [sys.executable, "-m", "irscope", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
 
 
 @pytest.fixture
@@ -30,22 +22,22 @@ def no_gpu() -> None:
     "arguments",
     [("run", SCRIPT), ("run", SCRIPT, "-d", "cse", "--json"), ("bench", SCRIPT), ("bench", SCRIPT, "--vs", "-cse")],
 )
-def test_without_a_gpu_it_is_said_what_is_missing(arguments: tuple[object, ...]) -> None:
-    answer = irscope(*arguments)
-    assert (answer.returncode, answer.stdout) == (1, "")
-    assert answer.stderr == (
+def test_without_a_gpu_it_is_said_what_is_missing(irscope: Run, arguments: tuple[object, ...]) -> None:
+    code, out, err = irscope(*arguments)
+    assert (code, out) == (1, "")
+    assert err == (
         "irscope: There is no GPU here that Triton's driver takes: launching needs one, with its driver and a torch "
         "for it.\n"
     )
 
 
 @pytest.mark.usefixtures("no_gpu")
-def test_doctor_says_that_there_is_none() -> None:
-    answer = irscope("doctor", "--gpu")
-    assert answer.returncode == 1
-    assert "missing" in answer.stdout
-    assert "GPU" in answer.stdout
-    assert answer.stderr == ""
+def test_doctor_says_that_there_is_none(irscope: Run) -> None:
+    code, out, err = irscope("doctor", "--gpu")
+    assert code == 1
+    assert "missing" in out
+    assert "GPU" in out
+    assert err == ""
 
 
 @pytest.mark.parametrize(
@@ -65,11 +57,11 @@ def test_doctor_says_that_there_is_none() -> None:
         (("doctor", "--gpu", "--python", "/no/python"), 1, ""),
     ],
 )
-def test_misuse(arguments: tuple[object, ...], code: int, said: str) -> None:
-    answer = irscope(*arguments)
-    assert answer.returncode == code, answer.stderr
-    assert said in answer.stderr
-    assert "Traceback" not in answer.stderr
+def test_misuse(irscope: Run, arguments: tuple[object, ...], code: int, said: str) -> None:
+    found, _, err = irscope(*arguments)
+    assert found == code, err
+    assert said in err
+    assert "Traceback" not in err
 
 
 def test_variants_of_the_command_line() -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("triton", reason="recording compiles with Triton, which is not installed")
-from irscope.api import record_all
 from irscope.model.assumption import Assumption, Decision
 from irscope.model.capture import Capture
+from irscope.record.process.requests import request_for
+from irscope.record.process.session import record_request
 from irscope.store.file import from_bytes, to_bytes
 
 pytestmark = [
@@ -59,16 +61,20 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def recorded(script: Path, **assume: int) -> tuple[Capture, ...]:
+    request = request_for(script, targets=("cuda:90",), snapshots="none", virtual=True, assume=assume)
+    return tuple(record_request(replace(request, disassemble=False, layouts=False)).captures)
+
+
 @pytest.fixture(scope="module")
 def captures(script: Path) -> tuple[Capture, ...]:
-    return record_all(script, target="cuda:90", snapshots="none", virtual=True)
+    return recorded(script)
 
 
 @pytest.fixture(scope="module")
 def assumed(script: Path) -> tuple[Capture, ...]:
     """With one value by its name, one by its line, and one that nothing has."""
-    values = {"n": 3, "item3.py:25": 31, "nothing": 3}
-    return record_all(script, target="cuda:90", snapshots="none", virtual=True, assume=values)
+    return recorded(script, **{"n": 3, "item3.py:25": 31, "nothing": 3})
 
 
 def named(capture: Capture) -> dict[str, Assumption]:
@@ -130,7 +136,7 @@ def test_assume_compiles_what_the_value_itself_would(
     for read, number in numbers.items():
         text = text.replace(read, number)
     literal.write_text(text)
-    written = record_all(literal, target="cuda:90", snapshots="none", virtual=True)
+    written = recorded(literal)
     assert len(assumed) == len(written)
     for capture, expected in zip(assumed, written, strict=True):
         texts = [
@@ -185,8 +191,6 @@ def test_a_capture_without_the_field_is_read(captures: tuple[Capture, ...]) -> N
 
 
 def test_assumptions_are_no_part_of_the_identity(captures: tuple[Capture, ...]) -> None:
-    from dataclasses import replace
-
     bare = replace(captures[1], launch=replace(captures[1].launch, assumptions=()))
     assert bare.id == captures[1].id
 

@@ -11,7 +11,7 @@ from irscope.cli.subject.captures import failure_text
 from irscope.model.capture import Capture
 from irscope.record.process import session
 from irscope.store.file import from_bytes, to_bytes
-from tests.record.failure_cases import CASES, KERNELS, PRODUCT, SMALL, Case
+from tests.record.failure_cases import CASES, EVERY_VERSION, KERNELS, PRODUCT, SMALL, Case
 
 pytestmark = pytest.mark.triton
 
@@ -51,7 +51,13 @@ def _this_version() -> str:
     return ".".join(triton_version().split(".")[:2])
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=case.name, marks=() if case.name in EVERY_VERSION else pytest.mark.newest)
+        for case in CASES
+    ],
+)
 def test_a_failure_says_why_first(case: Case, product: Capture, tmp_path: Path, limits: list[float]) -> None:
     if case.versions and _this_version() not in case.versions:
         pytest.skip(f"only Triton {', '.join(case.versions)} fails so")
@@ -76,6 +82,7 @@ def test_a_failure_says_why_first(case: Case, product: Capture, tmp_path: Path, 
     assert from_bytes(to_bytes(capture)).failure == failure
 
 
+@pytest.mark.newest
 def test_the_chain_of_calls_is_pythons() -> None:
     capture = irscope.record(KERNELS, kernel="chain", signature="*fp32", constexprs={"BLOCK": 64})
     assert capture.failure is not None
@@ -92,6 +99,7 @@ def test_the_chain_of_calls_is_pythons() -> None:
             assert called.startswith(("middle(", "innermost(", "missing_in_helper"))
 
 
+@pytest.mark.newest
 def test_what_does_not_fit_keeps_all_that_was_made() -> None:
     capture = irscope.record(
         KERNELS, kernel="wide", signature="*fp32", constexprs={"BLOCK": 64}, options={"num_warps": 64}

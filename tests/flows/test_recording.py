@@ -70,6 +70,7 @@ def test_resources_are_known_without_a_gpu(axpy: Capture) -> None:
     assert resources.instruction_count * 16 <= resources.code_bytes
 
 
+@pytest.mark.newest
 def test_an_untapped_compile_gives_the_same_bytes(axpy: Capture, tmp_path: Path) -> None:
     script = f"""
 import sys; sys.path.insert(0, {str(KERNELS)!r})
@@ -92,6 +93,7 @@ import os; os._exit(0)
         assert (data if isinstance(data, bytes) else data.encode()) == plain, stage
 
 
+@pytest.mark.newest
 def test_constants_in_the_signature_and_hints(axpy: Capture) -> None:
     capture = irscope.record(
         KERNELS / "no_torch.py", kernel="axpy", signature="*fp32:16, *fp32:16, i32:1, fp32, 64, True"
@@ -165,6 +167,7 @@ def test_a_compile_error_keeps_the_message_and_the_caret() -> None:
     assert "^" in capture.failure.message
 
 
+@pytest.mark.newest
 def test_every_target_gives_its_stages() -> None:
     captures = irscope.record_all(KERNELS / "no_torch.py", target=["cuda:80", "hip:gfx942", "cuda:100"], **AXPY)
     assert [str(capture.target) for capture in captures] == ["cuda:80", "hip:gfx942", "cuda:100"]
@@ -257,6 +260,7 @@ def test_an_interpreter_without_triton_says_so(tmp_path: Path) -> None:
         record_axpy(interpreter=str(tmp_path / "nothing"))
 
 
+@pytest.mark.newest
 def test_the_users_cache_is_neither_read_nor_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = tmp_path / "cache"
     cache.mkdir()

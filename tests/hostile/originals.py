@@ -17,8 +17,9 @@ LANGUAGES = ("ttir", "ttgir", "llir", "ptx", "sass", "amdgcn")
 
 @lru_cache
 def capture_files() -> tuple[Path, ...]:
-    """Captures as they were recorded, with their passes, and compiles with a few stages and many layouts."""
-    return (*sorted(DATA.glob("hostile/*.irscope")), DATA / "layouts/matrix_transpose-cuda-90.irscope")
+    """Captures as they were recorded, with their passes, compiles with a few stages and many layouts, and a profile."""
+    others = ("layouts/matrix_transpose-cuda-90.irscope", "counters/transposed.irscope")
+    return (*sorted(DATA.glob("hostile/*.irscope")), *(DATA / other for other in others))
 
 
 @lru_cache

@@ -84,6 +84,8 @@ def zipped(members: dict[str, bytes], twice: str = "") -> bytes:
         (("log",), {"passes": [{"stage": "ttgir", "text": "stages/ttgir"}] * 2}, "log of"),
         (("log",), {"passes": [{"stage": "ttgir", "text": "", "lines_left_out": -1}]}, "lines_left_out"),
         (("log",), {"differing": ["nope"]}, "nope"),
+        (("profile",), {"page": "profile.csv"}, "'profile.csv', which it does not have"),
+        (("profile",), {"page": 3}, "profile.page"),
         (("notes",), [1], "notes"),
         (("schema",), 99, "schema version 99"),
     ],

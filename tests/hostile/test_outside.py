@@ -71,6 +71,7 @@ def test_a_stream_that_takes_nothing(file: Path, redirection: str, code: int, to
     assert "Exception ignored" not in done.stderr
 
 
+@pytest.mark.newest
 @pytest.mark.triton
 @pytest.mark.parametrize(
     "words", [["examples/vector_add.py"], ["examples/vector_add.py::add_kernel", "--signature", "i32"]]

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-import irscope
 from irscope.memory.allocation import Allocation, allocations_of, shared_text
 from irscope.model.capture import Capture, Kernel, Launch, PassSnapshot, Target
 from tests.examples.compile_cases import EXAMPLES, attention_case, tma_case
 from tests.memory.compiler_log import CASES, FOR_EVER, Row, logged_buffers
 from tests.memory.kernels import compiled
+from tests.recording import record_without_sass, without_torch
 
 
 def rows_of(allocation: Allocation) -> list[Row]:
@@ -52,11 +52,16 @@ def test_buffers_are_the_compilers(kernel: str, target: str, tmp_path: Path) -> 
 
 @pytest.mark.newest
 @pytest.mark.triton
-@pytest.mark.parametrize("case", [attention_case(64, True, 128, 64, 4, 3), tma_case(128, 128, 64, 4, 3, 2)])
-def test_examples_in_tensor_memory(case) -> None:
-    pytest.importorskip("torch", reason="the examples import torch")
-    capture = irscope.record(
-        EXAMPLES / f"{case.script}.py",
+@pytest.mark.parametrize(
+    "case",
+    [
+        attention_case(64, True, 128, 64, 4, 3),
+        pytest.param(tma_case(128, 128, 64, 4, 3, 2), marks=pytest.mark.exhaustive),
+    ],
+)
+def test_examples_in_tensor_memory(case, tmp_path: Path) -> None:
+    capture = record_without_sass(
+        without_torch(EXAMPLES / f"{case.script}.py", tmp_path),
         kernel=case.kernel,
         signature=", ".join(case.signature.split()),
         constexprs=case.constants,
@@ -72,6 +77,7 @@ def with_text(text: str, target: str = "cuda:90") -> Capture:
     return Capture(Launch(Kernel("kernel", "k.py")), Target.parse(target), snapshots=(snapshot,))
 
 
+@pytest.mark.newest
 @pytest.mark.triton
 @pytest.mark.parametrize("kernel", ["product", "sums", "gathered", "branching"])
 def test_sizes_that_are_not_written_are_bounds(kernel: str) -> None:

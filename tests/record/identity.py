@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
-from compile_cases import CASES, compile_case
+from compile_cases import CASES, ONE_CASE_A_KERNEL, compile_case
 
 from irscope.record.compile.recompile import compile_text
 from irscope.record.compile.watch import Watch, watch_compiles
@@ -20,8 +20,6 @@ from irscope.record.process.requests import RecordRequest, request_from_capture
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.module_text import LatestText
 from irscope.record.triton.patches import replaced
-
-ONE_CASE_A_KERNEL = {(case.script, case.kernel): case.name for case in reversed(CASES)}
 
 
 def check(case, target):

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
-from compile_cases import CASES, compile_case
+from compile_cases import CASES, ONE_CASE_A_KERNEL, compile_case
 
 from irscope.analysis.source.operations import read_stage_operations
 from irscope.model.capture import Artifact, stage_named
@@ -21,8 +21,6 @@ from irscope.record.compile.watch import Watch, watch_compiles
 from irscope.record.process.assembly import Assembly
 from irscope.record.process.requests import RecordRequest
 from irscope.record.triton import api as triton_api
-
-ONE_CASE_A_KERNEL = {(case.script, case.kernel): case.name for case in reversed(CASES)}
 
 
 def captured(case, target):

@@ -1,5 +1,7 @@
 """Record a program for several targets and compare with it alone on each: `python targets.py TARGET... -- PART...`.
 
+A first part that is the path of a script runs that one, with the others as its arguments.
+
 Alone means without irscope: the program runs on the virtual GPU of that one target in a fresh process, and what Triton
 puts in its cache is what counts. Then the captures of the first target are compiled for each other one, and compared
 with the program's own compile there where both launches were given the same. Ends with 1 where a byte differs.
@@ -37,11 +39,11 @@ def digest(data):
     return hashlib.sha256(data if isinstance(data, bytes) else data.encode()).hexdigest()[:16]
 
 
-def alone(target, parts):
+def alone(script, target, parts):
     """The kernels that the program compiles on one target: each as its name and the digest of each stage."""
     with tempfile.TemporaryDirectory() as cache:
         environment = {**os.environ, "TRITON_CACHE_DIR": cache}
-        subprocess.run([sys.executable, "-c", ALONE, SCRIPT, target, *parts], env=environment, check=True)
+        subprocess.run([sys.executable, "-c", ALONE, script, target, *parts], env=environment, check=True)
         kernels = []
         for folder in Path(cache).iterdir():
             files = {path.suffix[1:]: path for path in folder.iterdir() if path.suffix[1:] in STAGES}
@@ -73,12 +75,13 @@ def given(capture):
 def main():
     place = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     targets, parts = sys.argv[1:place], sys.argv[place + 1 :]
-    request = request_for(SCRIPT, targets=targets, arguments=parts, snapshots="none", virtual=True)
+    script = Path(parts.pop(0)) if parts and parts[0].endswith(".py") else SCRIPT
+    request = request_for(script, targets=targets, arguments=parts, snapshots="none", virtual=True)
     recording = record_request(replace(request, disassemble=False, layouts=False))
     wrong = 0
     by_target = {target: [one for one in recording.captures if str(one.target) == target] for target in targets}
     for target, captures in by_target.items():
-        told, plain = [of_capture(one) for one in captures if one.has_compiled], alone(target, parts)
+        told, plain = [of_capture(one) for one in captures if one.has_compiled], alone(script, target, parts)
         here, there = without_binary(told), without_binary(plain)
         differ = sum(((here - there) + (there - here)).values())
         cubins = {rows["ptx"]: rows["cubin"] for _, rows in plain if "cubin" in rows}

@@ -12,6 +12,7 @@ from irscope.analysis.diff.texts import diff_texts
 from irscope.device.occupancy import occupancy_of
 from irscope.model.compiler_log import CompilerLog, PassLog
 from irscope.render.text.figures import percent
+from tests.render.report.test_heat import heated
 from tests.report_browser.captures import HOSTILE, failed, hostile, softmax, without_a_pass
 from tests.report_browser.conftest import Open
 
@@ -296,3 +297,15 @@ def test_hostile_content_stays_text(open_report: Open, tab: str) -> None:
     assert page.evaluate("document.querySelectorAll('#app img[src], #app script, #app iframe').length") == 0
     if tab == "overview":
         assert HOSTILE[:30] in page.inner_text("#app")
+
+
+def test_stalls_stand_beside_the_code(open_report: Open) -> None:
+    page = open_report([heated()], "tab=stages&panes=ttgir,sass")
+    page.wait_for_selector(".stage-pane .cm-line")
+    for index, text in ((0, "arith.addf"), (1, "FADD")):
+        pane = page.locator(".stage-pane").nth(index)
+        hot = pane.locator(".cm-line.heat-4")
+        assert text in hot.inner_text()
+        assert "75 %" in pane.locator(".cm-gutters").inner_text()
+    hot.hover(position={"x": 200, "y": 5})
+    page.wait_for_selector("text=30 samples of warps that waited for global memory 100 %")

@@ -28,6 +28,7 @@ from irscope.model.capture import (
 )
 from irscope.model.compiler_log import CompilerLog, PassLog
 from irscope.model.operation_lines import OperationLines
+from irscope.model.profile import Profile
 from irscope.plan import PassPlan
 from irscope.store.file import from_bytes, load, save, to_bytes
 from irscope.store.recent import CaptureStore
@@ -113,7 +114,11 @@ def with_log(one: Capture) -> Capture:
     return replace(one, log=CompilerLog((*rows, PassLog("ptx", "module {}")), ("cubin",)))
 
 
-@given(captures | captures.map(with_operations) | captures.map(with_log))
+def with_profile(one: Capture) -> Capture:
+    return replace(one, profile=Profile('"Kernel Name","matmul"\n', "a GPU", "a tool", own_binary=True))
+
+
+@given(captures | captures.map(with_operations) | captures.map(with_log) | captures.map(with_profile))
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 def test_a_capture_comes_back_as_it_was(one: Capture) -> None:
     data = to_bytes(one)

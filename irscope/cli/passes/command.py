@@ -75,15 +75,13 @@ def passes(
     With --target and no file: the pipeline of that target, from compiling a small kernel that irscope brings.
     """
     follows = operation is not None or value is not None
-    if follows and (changed or match is not None or len(stage or ()) > 1):
+    if follows and (changed or log or match is not None or len(stage or ()) > 1):
         raise UsageError(
-            "--changed, --match and several --stage choose from the list of passes, not with --op, --value."
+            "--changed, --log, --match and several --stage are for the list of passes, not for --op, --value."
         )
     if not follows and (line is not None or at is not None or show_diff):
         raise UsageError("--line, --at and --diff go with --op NAME or --value %V.")
     captures = captures_with_passes(subject, replace(asked, disassemble=False))
-    for file in captures.files if log else ():
-        file.put(with_log(file.load()), None)
     if follows:
         from irscope.cli.passes.lives import Followed, Question
 
@@ -93,6 +91,8 @@ def passes(
             lambda width, color: under_titles(captures, lambda one: Followed(one, question).as_text(width, color)),
         )
         return tell_failures(captures)
+    for file in captures.files if log else ():
+        file.put(with_log(file.load()), None)
 
     def effects(capture: Capture) -> list[PassEffect]:
         return _chosen_effects(capture, changed, stage, match)

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from irscope.ir.mlir.model import Operation, Value
 from irscope.ir.mlir.tokens import closing
 from irscope.memory.addresses.descriptors import Descriptor, block_addresses
@@ -154,8 +156,12 @@ def _named(operation: Operation, pattern: re.Pattern[str], number: Callable[[Val
 
 
 def _shaped(mask: Number | None, addresses: Number) -> Number | None:
-    """A mask of the shape of the addresses; one of a scalar is for all of them."""
-    if mask is None or len(mask.shape) == len(addresses.shape):
+    """A mask of the shape of the addresses; one of a scalar is for all of them. Raises ValueError for another shape."""
+    if mask is None:
+        return None
+    if len(mask.shape) == len(addresses.shape):
+        if np.broadcast_shapes(mask.known.shape, mask.shape, addresses.shape) != addresses.shape:
+            raise ValueError("a mask of another shape")
         return mask
     rank = len(addresses.shape)
     return mask.shaped(lambda array: array.reshape((1,) * rank), addresses.shape)

@@ -56,6 +56,7 @@ def counted(
     return Traffic(
         executions=(1, 1),
         instructions=(len(starts), len(starts)),
+        active_instructions=(int(surely.any(axis=1).sum()), int(perhaps.any(axis=1).sum())),
         bytes=(low * size, high * size),
         masked_lanes=(takes_part - high, takes_part - low),
         units=spans[0],

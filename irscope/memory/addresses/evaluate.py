@@ -7,8 +7,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -22,10 +24,9 @@ from irscope.memory.addresses.numbers import FAR, Number, Source, mixed, select
 from irscope.memory.addresses.reductions import reduced, scanned
 from irscope.memory.addresses.rules import RULES, attribute
 
-__all__ = ["Evaluation", "evaluate"]
+__all__ = ["Evaluation", "Runner", "TooMuch", "evaluate"]
 
-_MOST_WORK = 20_000
-"""Operations of one evaluation, an access as four; a thousand elements count as one more."""
+_Side = TypeVar("_Side")
 _DEEPEST = 24
 """Calls and branches within one another."""
 _MOST_TURNS = 256
@@ -56,7 +57,7 @@ class Evaluation:
     """(line, why) of accesses that were reached, but whose addresses could not be read."""
 
 
-class _TooMuch(Exception):
+class TooMuch(Exception):
     """A bound of the evaluation's work is reached."""
 
 
@@ -73,20 +74,25 @@ def evaluate(module: MlirModule, arguments: Mapping[Value, Held], programs: Prog
     kernel = module.kernel
     if kernel is None or not kernel.regions:
         return Evaluation(())
-    runner = _Runner(module, dict(arguments), programs)
+    runner = Runner(module, dict(arguments), programs)
     warps = next((int(match[1]) for one in module.operations if (match := _MODULE_WARPS.search(one.text))), 4)
     ended = False
     with np.errstate(all="ignore"):
         try:
             given = [runner.value(value) for block in kernel.regions[0].blocks[:1] for value in block.arguments]
             runner.function(kernel, given, Place(warps=warps))
-        except (_TooMuch, RecursionError) as end:
+        except (TooMuch, RecursionError) as end:
             runner.note(str(end))
             ended = True
     return Evaluation(tuple(runner.executions), tuple(runner.notes), ended, runner.work, tuple(runner.unread.items()))
 
 
-class _Runner:
+class Runner:
+    """Runs a kernel for some programs; what is unknown of them is held as such."""
+
+    most_work = 20_000
+    """Operations of one evaluation, an access as four; a thousand elements count as one more."""
+
     def __init__(self, module: MlirModule, held: dict[Value, Held], programs: Programs) -> None:
         self.executions: list[Execution] = []
         self.notes: dict[str, None] = {}
@@ -126,6 +132,15 @@ class _Runner:
         self._give(block.arguments, given)
         return self._ended(self._block(block, place))
 
+    def where(self, condition: Number, side: bool) -> AbstractContextManager[None]:
+        """Within it runs what is done where a condition, whose value differs or is unknown, holds or does not."""
+        return nullcontext()
+
+    def _sides(self, condition: Number, sides: Iterable[_Side]) -> Iterator[_Side]:
+        for side, holds in zip(sides, (True, False), strict=False):
+            with self.where(condition, holds):
+                yield side
+
     # Blocks
 
     def function(self, function: Operation, given: Sequence[Held], place: Place) -> list[Held]:
@@ -153,7 +168,7 @@ class _Runner:
                 block = targets[-1 if condition is not None and not condition.value else 0]
                 continue
             perhaps = self._perhaps(place, condition.sources)
-            found = [self._from(target, blocks, perhaps) for target in targets]
+            found = [self._from(target, blocks, perhaps) for target in self._sides(condition, targets)]
             return [Opaque(kind_of_held(one), next(iter(condition.sources), LOST), self.fresh()) for one in found[0]]
 
     def _decision(self, value: Value) -> Number:
@@ -167,8 +182,8 @@ class _Runner:
         operation = None
         for operation in block.operations:
             self.work += 1
-            if self.work > _MOST_WORK:
-                raise _TooMuch(f"the evaluation ended after {_MOST_WORK} operations")
+            if self.work > self.most_work:
+                raise TooMuch(f"the evaluation ended after {self.most_work} operations")
             try:
                 self._run(operation, place)
             except (ValueError, IndexError, KeyError, TypeError, OverflowError, AttributeError, MemoryError):
@@ -188,7 +203,7 @@ class _Runner:
         elif name in ACCESSES:
             self._access(operation, place)
         elif name in _CONTROL:
-            _CONTROL[name](self, operation, place)
+            getattr(self, _CONTROL[name])(operation, place)
         elif operation.regions:
             self._regions(operation, place)
         else:
@@ -210,7 +225,7 @@ class _Runner:
 
     def _perhaps(self, place: Place, sources: frozenset[Source]) -> Place:
         if place.depth >= _DEEPEST:
-            raise _TooMuch(f"calls and branches more than {_DEEPEST} deep were not evaluated")
+            raise TooMuch(f"calls and branches more than {_DEEPEST} deep were not evaluated")
         place = place.often((0, 1), sources)
         return replace(place, depth=place.depth + 1)
 
@@ -250,7 +265,7 @@ class _Runner:
             self._give(operation.results, self._region(taken, place))
             return
         perhaps = self._perhaps(place, condition.sources)
-        found = [self._region(region, perhaps) for region in regions]
+        found = [self._region(region, perhaps) for region in self._sides(condition, regions)]
         self._lose(operation, next(iter(condition.sources), LOST))
         for number, result in enumerate(operation.results):
             sides = [side[number] for side in found if number < len(side)]
@@ -278,7 +293,7 @@ class _Runner:
         if callee is None:
             return
         if place.depth >= _DEEPEST:
-            raise _TooMuch(f"calls and branches more than {_DEEPEST} deep were not evaluated")
+            raise TooMuch(f"calls and branches more than {_DEEPEST} deep were not evaluated")
         given = [self.value(value) for value in operation.operands]
         self._give(operation.results, self.function(callee, given, replace(place, depth=place.depth + 1)))
 
@@ -297,11 +312,15 @@ class _Runner:
         else:
             self._give(operation.results, reduced(parts, axis, combine))
 
+    def program_axis(self, operation: Operation) -> int:
+        match = _PROGRAM_AXIS.search(operation.text)
+        return "xyz".index(match[1]) if match else attribute(operation, "axis")
+
     def run_program_id(self, operation: Operation, _: Place) -> None:
-        self._held[operation.results[0]] = self._programs.index(_axis(operation))
+        self._held[operation.results[0]] = self._programs.index(self.program_axis(operation))
 
     def run_num_programs(self, operation: Operation, _: Place) -> None:
-        self._held[operation.results[0]] = self._programs.total(_axis(operation))
+        self._held[operation.results[0]] = self._programs.total(self.program_axis(operation))
 
     def run_split(self, operation: Operation, _: Place) -> None:
         whole = self.number(operation.operands[0]).full()
@@ -362,24 +381,19 @@ def _either(condition: Number, sides: Sequence[Held]) -> Held | None:
     return replace(select(chosen, one, other), shape=one.shape)
 
 
-def _axis(operation: Operation) -> int:
-    match = _PROGRAM_AXIS.search(operation.text)
-    return "xyz".index(match[1]) if match else attribute(operation, "axis")
-
-
-_CONTROL: dict[str, Callable[[_Runner, Operation, Place], None]] = {
-    "scf.for": _Runner.run_for,
-    "scf.while": _Runner.run_while,
-    "scf.if": _Runner.run_if,
-    "tt.call": _Runner.run_call,
-    "func.call": _Runner.run_call,
-    "tt.reduce": _Runner.run_reduce,
-    "tt.scan": _Runner.run_reduce,
-    "tt.get_program_id": _Runner.run_program_id,
-    "tt.get_num_programs": _Runner.run_num_programs,
-    "tt.split": _Runner.run_split,
-    "tt.make_tensor_descriptor": _Runner.run_descriptor,
-    "ttng.reinterpret_tensor_descriptor": _Runner.run_descriptor,
-    "ttng.tensormap_create": _Runner.run_tensormap,
+_CONTROL: dict[str, str] = {
+    "scf.for": "run_for",
+    "scf.while": "run_while",
+    "scf.if": "run_if",
+    "tt.call": "run_call",
+    "func.call": "run_call",
+    "tt.reduce": "run_reduce",
+    "tt.scan": "run_reduce",
+    "tt.get_program_id": "run_program_id",
+    "tt.get_num_programs": "run_num_programs",
+    "tt.split": "run_split",
+    "tt.make_tensor_descriptor": "run_descriptor",
+    "ttng.reinterpret_tensor_descriptor": "run_descriptor",
+    "ttng.tensormap_create": "run_tensormap",
 }
-"""Operations that are run by what they do to control, programs or descriptors."""
+"""Operation → the method that runs it: what it does to control, programs or descriptors."""

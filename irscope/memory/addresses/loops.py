@@ -22,7 +22,7 @@ from irscope.memory.addresses.accesses import Execution
 from irscope.memory.addresses.held import Held, Opaque, Place, kind_of_held
 from irscope.memory.addresses.numbers import FAR, Number, Source, add, atom, constant, merged, multiply
 
-__all__ = ["Host", "run_loop"]
+__all__ = ["Host", "grew", "grown", "growth_of", "run_loop"]
 
 _MOST_TURNS = 512
 """Turns that are evaluated one after another."""
@@ -107,7 +107,7 @@ class _Loop:
         begun = len(executions)
         second = self._turn(constant(0, 64), self.first, self.place)
         third = self._turn(constant(1, 64), second, self.place)
-        growths = [_growth(*values) for values in zip(self.first, second, third, strict=True)]
+        growths = [growth_of(*values) for values in zip(self.first, second, third, strict=True)]
         if known:
             index = atom(self.source, 64, low=2, high=most - _LAST_TURNS - 1)
             count = most - _LAST_TURNS - 2
@@ -158,7 +158,7 @@ class _Loop:
             before = self._at(growths, index)
             after = self._turn(index, before, place)
             kept = [
-                growth if growth is not None and _grew(one, other, growth) else None
+                growth if growth is not None and grew(one, other, growth) else None
                 for growth, one, other in zip(growths, before, after, strict=True)
             ]
             if [growth is None for growth in kept] == [growth is None for growth in growths]:
@@ -202,7 +202,7 @@ class _Loop:
     def _at(self, growths: Sequence[Number | None], index: Number) -> list[Held]:
         """The carried values at the beginning of a turn."""
         return [
-            _grown(value, growth, index) if growth is not None and isinstance(value, Number) else lost
+            grown(value, growth, index) if growth is not None and isinstance(value, Number) else lost
             for value, growth, lost in zip(self.first, growths, self._lost(), strict=True)
         ]
 
@@ -210,23 +210,25 @@ class _Loop:
         return [Opaque(kind_of_held(value), self.source, self.host.fresh()) for value in self.first]
 
 
-def _grown(value: Number, growth: Number, index: Number) -> Number:
+def grown(value: Number, growth: Number, index: Number) -> Number:
+    """A carried value at the beginning of a turn."""
     rank = len(value.shape)
     times = replace(index.shaped(lambda array: array.reshape((1,) * rank), (1,) * rank), bits=value.bits)
     return add(value, multiply(growth, times))
 
 
-def _growth(first: Held, second: Held, third: Held) -> Number | None:
+def growth_of(first: Held, second: Held, third: Held) -> Number | None:
     """By what a carried value grows from turn to turn; None if the first two turns do not agree."""
     if not isinstance(first, Number) or not isinstance(second, Number) or first.bits == 1:
         return None
     if first.shape != second.shape or first.bits != second.bits:
         return None
     growth = replace(add(second, first, -1), argument="")
-    return growth if _grew(second, third, growth) else None
+    return growth if grew(second, third, growth) else None
 
 
-def _grew(before: Held, after: Held, growth: Number) -> bool:
+def grew(before: Held, after: Held, growth: Number) -> bool:
+    """Whether a turn added just that."""
     if not isinstance(before, Number) or not isinstance(after, Number) or before.shape != after.shape:
         return False
     rest = add(add(after, before, -1), growth, -1)

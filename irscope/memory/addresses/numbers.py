@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "FAR", "Integers", "Number", "Source", "Tokens", "add", "atom", "constant", "divide", "elementwise", "fits",
-    "merged", "mixed", "multiply", "remainder", "select", "unknown", "wrapped",
+    "merged", "mixed", "multiply", "remainder", "select", "token_of", "unknown", "wrapped",
 ]  # fmt: skip
 
 Integers = NDArray[np.int64]
@@ -61,6 +61,8 @@ class Number:
     sources: frozenset[Source] = frozenset()
     argument: str = ""
     """The pointer argument that it points into, if it is a pointer into one."""
+    terms: tuple[tuple[int, int], ...] = ()
+    """(token of an atom, coefficient) of the one unknown part of all elements; empty where that is not linear."""
 
     @property
     def value(self) -> int | None:
@@ -94,12 +96,13 @@ def constant(value: int, bits: int, shape: tuple[int, ...] = ()) -> Number:
 
 def atom(source: Source, bits: int, step: int = 1, low: int = -FAR, high: int = FAR) -> Number:
     """An unknown scalar: a multiple of `step` within bounds."""
-    return Number(np.array(0, np.int64), (), bits, np.array(_token_of(source), np.uint64), step, low, high,
-                  frozenset({source}))  # fmt: skip
+    token = token_of(source)
+    return Number(np.array(0, np.int64), (), bits, np.array(token, np.uint64), step, low, high, frozenset({source}),
+                  terms=((token, 1),))  # fmt: skip
 
 
 @lru_cache(maxsize=4096)
-def _token_of(key: object) -> int:
+def token_of(key: object) -> int:
     """The token of an atom: odd, and the same for the same key."""
     return int.from_bytes(blake2b(repr(key).encode("utf-8", "backslashreplace"), digest_size=8).digest(), "big") | 1
 
@@ -118,7 +121,7 @@ def _in_64_bits(value: int) -> int:
 
 def mixed(key: object, parts: Iterable[Number]) -> Tokens:
     """A token for each element that stands for any function of the elements of some numbers."""
-    result: Tokens = np.array(_token_of(key), np.uint64)
+    result: Tokens = np.array(token_of(key), np.uint64)
     for part in parts:
         for array in (part.known.view(np.uint64), part.tokens):
             if array is not None:
@@ -153,7 +156,7 @@ def _settled(number: Number) -> Number:
     """Without tokens where all of them are 0."""
     if number.tokens is None or number.tokens.any():
         return number
-    return replace(number, tokens=None, step=0, low=0, high=0, sources=frozenset())
+    return replace(number, tokens=None, step=0, low=0, high=0, sources=frozenset(), terms=())
 
 
 def fits(number: Number, bits: int) -> bool:
@@ -180,9 +183,18 @@ def add(one: Number, other: Number, sign: int = 1) -> Number:
         Number(
             known, shape, one.bits, _ranked(first + second if sign > 0 else first - second, len(shape)),
             gcd(one.step, other.step), max(one.low + low, -FAR), min(one.high + high, FAR), merged((one, other)),
-            argument,
+            argument, _terms_of_sum(one, other, sign),
         )
     )  # fmt: skip
+
+
+def _terms_of_sum(one: Number, other: Number, sign: int) -> tuple[tuple[int, int], ...]:
+    if any(part.tokens is not None and not part.terms for part in (one, other)):
+        return ()
+    terms = dict(one.terms)
+    for token, factor in other.terms:
+        terms[token] = terms.get(token, 0) + sign * factor
+    return tuple((token, factor) for token, factor in terms.items() if factor)
 
 
 def _ranked(tokens: Tokens, rank: int) -> Tokens:
@@ -211,9 +223,13 @@ def multiply(one: Number, other: Number) -> Number:
         step = gcd(step, one.step * other.step)
         ends = [a * b for a in (one.low, one.high) for b in (other.low, other.high)]
         low, high = low + min(ends), high + max(ends)
+    terms: tuple[tuple[int, int], ...] = ()
+    for part, factor in ((one, other), (other, one)):
+        if part.terms and factor.tokens is None and (factor.known == (by := factor.known.flat[0])).all():
+            terms = tuple((token, times * int(by)) for token, times in part.terms)
     return _settled(
         Number(known, shape, one.bits, _ranked(tokens, len(shape)), step, max(low, -FAR), min(high, FAR),
-               merged((one, other)))
+               merged((one, other)), terms=terms)
     )  # fmt: skip
 
 
@@ -239,7 +255,8 @@ def divide(one: Number, other: Number, *, signed: bool = True, up: bool = False)
     # The unknown part is a multiple of the divisor: the quotient of the known part is known.
     tokens = np.where(one.tokens == 0, np.uint64(0), mixed(name, [replace(one, known=np.zeros_like(one.known)), other]))
     known = -(-one.known // by) if up else one.known // by
-    return replace(one, known=known, tokens=tokens, step=one.step // by, low=one.low // by, high=-(-one.high // by))
+    low, high = one.low // by, -(-one.high // by)
+    return replace(one, known=known, tokens=tokens, step=one.step // by, low=low, high=high, terms=())
 
 
 def _quotient(top: Integers, bottom: Integers, up: bool) -> Integers:
@@ -265,10 +282,10 @@ def remainder(one: Number, other: Number, *, signed: bool = True) -> Number:
         return add(one, multiply(divide(one, other, signed=signed), other), -1)
     by, (least, most) = other.value, one.bounds
     name = f"remainder {signed}"
+    if least >= 0 and most < other.bounds[0] and fits(one, one.bits) and fits(other, other.bits):
+        return one
     if by is None or by <= 0 or least < 0 or not fits(one, one.bits):
         return unknown(name, (one, other), one.bits)
-    if most < by:
-        return one
     if one.step % by == 0:
         known = one.known % by
         return Number(known, one.shape, one.bits)
@@ -299,9 +316,10 @@ def select(condition: Number, one: Number, other: Number) -> Number:
             step = gcd(step, _divisor(one.known), _divisor(other.known))
             low = min(low, one.bounds[0], other.bounds[0])
             high = max(high, one.bounds[1], other.bounds[1])
+    terms = one.terms if one.terms == other.terms else ()
     return _settled(
         Number(known, shape, one.bits, _ranked(tokens, len(shape)), step, max(low, -FAR), min(high, FAR),
-               merged(parts), argument)
+               merged(parts), argument, terms)
     )  # fmt: skip
 
 

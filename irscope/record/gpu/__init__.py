@@ -1,1 +1,1 @@
-"""Launches on a real GPU: run, checked against the empty plan, and timed."""
+"""Launches on a real GPU: run, checked against the empty plan, timed and profiled."""

@@ -1,7 +1,9 @@
 """`python -m irscope.record.gpu.child FD`: runs a script on the GPU, and variants of one of its launches.
 
-Commands come in and events go out through the socket FD; `messages` has both. The first command says what to do. After
-a fault of the GPU nothing more can be done in a process: it reports that, and ends.
+Commands come in and events go out through the socket FD; `messages` has both. With two paths in its place, the commands
+are all in the first file, and the events go to the second: a profiler that starts this process passes on no socket. The
+first command says what to do. After a fault of the GPU nothing more can be done in a process: it reports that, and
+ends.
 """
 
 from __future__ import annotations
@@ -15,9 +17,10 @@ from typing import Any
 
 from irscope.errors import NoDevice, UsageError
 from irscope.record.gpu.messages import COMMANDS, CheckScript, Command, PinLaunch
+from irscope.record.process.codec import MessageReader, MessageWriter
 from irscope.record.process.events import EventSink
 from irscope.record.process.own_folder import parent_of_temporaries
-from irscope.record.process.parent import serve_parent
+from irscope.record.process.parent import report_work, serve_parent
 from irscope.record.triton import api as triton_api
 from irscope.target import Target
 
@@ -27,6 +30,15 @@ _NEEDS_GPU = "There is no GPU here that Triton's driver takes: launching needs o
 def main(descriptor: int) -> None:
     """Do what the commands ask for; ends the process."""
     os._exit(serve_parent(descriptor, COMMANDS, _serve))
+
+
+def _main_of_files(commands: Path, events: Path) -> None:
+    """Do the commands of a file; ends the process."""
+    with events.open("wb") as output:
+        waiting = MessageReader(COMMANDS).feed(commands.read_bytes())
+        code = report_work(MessageWriter(output.fileno()), lambda sink: _serve(waiting, sink))
+    # By itself, so that the profiler has all it wants.
+    sys.exit(code)
 
 
 def _serve(commands: Iterator[Command], sink: EventSink) -> None:
@@ -62,4 +74,7 @@ def _require_gpu(targets: tuple[str, ...]) -> Any:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    if len(sys.argv) > 2:
+        _main_of_files(Path(sys.argv[1]), Path(sys.argv[2]))
+    else:
+        main(int(sys.argv[1]))

@@ -112,6 +112,15 @@ class _PinnedLaunch:
                 sink(messages.VariantChecked(_guarded(lambda: self.kept.check(partial(self.run, kernel), alive), sink)))
             case messages.TimeVariants():
                 self._time(command, sink, alive)
+            case messages.ProfileVariant():
+                kernel = self._variants[command.key]
+                self.kept.fill()
+                torch.cuda.synchronize()
+                # A profiler that was told to wait for this sees no other launch.
+                torch.cuda.profiler.start()
+                self.run(kernel)
+                torch.cuda.profiler.stop()
+                sink(messages.VariantProfiled())
             case messages.MeasureCeilings():
                 sink(_ceilings(command.dtype, alive))
             case _:

@@ -65,7 +65,23 @@ class MeasureCeilings:
     dtype: str
 
 
-Command = Union[CheckScript, PinLaunch, LoadVariant, CheckVariant, TimeVariants, MeasureCeilings]  # noqa: UP007
+@dataclass(frozen=True, slots=True)
+class ProfileVariant:
+    """Launch a variant once, for a profiler."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunProgram:
+    """Run a program in the group of the process that gets this, which does nothing else."""
+
+    command: tuple[str, ...]
+
+
+Command = Union[  # noqa: UP007
+    CheckScript, PinLaunch, LoadVariant, CheckVariant, TimeVariants, MeasureCeilings, ProfileVariant
+]
 COMMANDS: tuple[type[Command], ...] = get_args(Command)
 
 
@@ -170,6 +186,18 @@ class Ceilings(RecordingEvent):
     """Of a large copy, bytes read plus bytes written."""
     flops_per_s: float | None
     """Of torch's matrix product of a dtype; None if it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class VariantProfiled(RecordingEvent):
+    """The answer to ProfileVariant: it was launched."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramEnded(RecordingEvent):
+    """The answer to RunProgram."""
+
+    code: int
 
 
 DEVICE_EVENTS = (*EVENTS, *event_kinds(globals()))

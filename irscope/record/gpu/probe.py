@@ -1,7 +1,8 @@
 """`python -m irscope.record.gpu.probe [N]`: prints one line of JSON on the GPUs that are there.
 
 Without a number: how many there are, or why none can be used. With one: that device's name, capability and driver, and
-whether a kernel compiled for it gives the right result there.
+whether a kernel compiled for it gives the right result there; and what it reaches, in a large copy and in torch's
+matrix products.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from typing import Any
 
 import torch
 
+from irscope.record.gpu.timing import copy_bytes_per_second, matmul_flops_per_second
 from irscope.record.triton import api as triton_api
 
 _SIZE, _BLOCK = 256, 64
 _LAUNCHES = 20
+_DTYPES = ("float16", "bfloat16", "float32")
 
 
 def count() -> dict[str, Any]:
@@ -48,6 +51,7 @@ def _try_device(number: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="irscope-") as folder, triton_api.private_cache(Path(folder)):
         try:
             answer |= _run_sample()
+            answer |= _measure(f"cuda:{major}{minor}")
         except Exception as error:
             text = str(error).strip().splitlines()
             answer["error"] = f"{type(error).__name__}: {text[0] if text else ''}"
@@ -83,6 +87,17 @@ def _run_sample() -> dict[str, Any]:
         "right": error < 1e-3,
         "compile_s": compile_s,
         "launch_us": sorted(times)[_LAUNCHES // 2],
+    }
+
+
+def _measure(cuda_target: str) -> dict[str, Any]:
+    """What the device reaches, and the target that it is."""
+    arch = getattr(torch.cuda.get_device_properties(torch.cuda.current_device()), "gcnArchName", "")
+    rates = {name: matmul_flops_per_second(name) for name in _DTYPES}
+    return {
+        "target": f"hip:{arch.partition(':')[0]}" if torch.version.hip else cuda_target,
+        "bytes_per_s": copy_bytes_per_second(),
+        "flops_per_s": {name: rate for name, rate in rates.items() if rate is not None},
     }
 
 

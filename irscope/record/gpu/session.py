@@ -71,9 +71,9 @@ class DeviceSession:
 
         Raises UsageError where it is no variant of this launch: other parameters, constants or target.
         """
-        if (why := _not_runnable(capture)) is not None:
+        if (why := why_not_runnable(capture)) is not None:
             return Agreement("failed", detail=why)
-        self._require_variant(capture)
+        require_variant(capture, self.baseline, self.info.launch)
         child = self._started()
         key = _load(child, capture)
         try:
@@ -98,9 +98,9 @@ class DeviceSession:
         if rounds < FEWEST_ROUNDS:
             raise UsageError(f"{rounds} rounds give no 95 % confidence interval: take at least {FEWEST_ROUNDS}.")
         for capture in captures:
-            if (why := _not_runnable(capture)) is not None:
+            if (why := why_not_runnable(capture)) is not None:
                 raise RecordingError(f"{capture!r} cannot be timed: {why}")
-            self._require_variant(capture)
+            require_variant(capture, self.baseline, self.info.launch)
         child = self._started()
         keys = [_load(child, capture) for capture in captures]
         try:
@@ -190,15 +190,16 @@ class DeviceSession:
             self.close()
             raise
 
-    def _require_variant(self, capture: Capture) -> None:
-        base = self.baseline
-        if capture.target != base.target:
-            raise UsageError(f"a binary for {capture.target} cannot run here: the GPU is {base.target}.")
-        if capture.launch.signature != base.launch.signature or capture.launch.constants != base.launch.constants:
-            raise UsageError(
-                f"{capture!r} was compiled for other parameters or constants than launch {self.info.launch} of "
-                f"{base.name}: its binary cannot stand in for that."
-            )
+
+def require_variant(capture: Capture, base: Capture, launch: int) -> None:
+    """Raise UsageError for what is no variant of a launch: other parameters, constants or target."""
+    if capture.target != base.target:
+        raise UsageError(f"a binary for {capture.target} cannot run here: the GPU is {base.target}.")
+    if capture.launch.signature != base.launch.signature or capture.launch.constants != base.launch.constants:
+        raise UsageError(
+            f"{capture!r} was compiled for other parameters or constants than launch {launch} of "
+            f"{base.name}: its binary cannot stand in for that."
+        )
 
 
 @contextmanager
@@ -240,19 +241,25 @@ def _binary_of(capture: Capture) -> bytes | None:
     return None
 
 
-def _not_runnable(capture: Capture) -> str | None:
+def why_not_runnable(capture: Capture) -> str | None:
+    """Why a capture's binary cannot be launched; None if it can."""
     if capture.failure is not None:
         return capture.failure.why_not_run
     return "it holds no binary" if _binary_of(capture) is None else None
 
 
-def _load(child: DeviceProcess, capture: Capture) -> str:
-    """Give the child a capture's binary, once; returns the key it has there."""
+def load_command(capture: Capture) -> messages.LoadVariant:
+    """The command that gives a process on the GPU a capture's binary."""
     binary = _binary_of(capture) or b""
     metadata: dict[str, Any] = dict(capture.metadata)
     text = json.dumps(metadata, sort_keys=True, default=str)
-    key = hashlib.sha256(binary + text.encode()).hexdigest()
-    if key not in child.loaded:
-        child.send(messages.LoadVariant(key, json.loads(text), binary))
-        child.loaded.add(key)
-    return key
+    return messages.LoadVariant(hashlib.sha256(binary + text.encode()).hexdigest(), json.loads(text), binary)
+
+
+def _load(child: DeviceProcess, capture: Capture) -> str:
+    """Give the child a capture's binary, once; returns the key it has there."""
+    command = load_command(capture)
+    if command.key not in child.loaded:
+        child.send(command)
+        child.loaded.add(command.key)
+    return command.key

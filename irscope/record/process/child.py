@@ -230,7 +230,7 @@ def child_process(
     """
 
     def start(descriptor: int, output: IO[bytes]) -> subprocess.Popen[bytes]:
-        command = _module_command(module, str(descriptor), interpreter=interpreter)
+        command = module_command(module, str(descriptor), interpreter=interpreter)
         return _started(command, _child_environment(folder), subprocess.PIPE, output, output, descriptor)
 
     with _followed(start, folder, kinds, echo) as child:
@@ -295,7 +295,7 @@ def ask_child(module: str, *arguments: str, interpreter: str | None = None, time
 
     Raises MissingTool if it prints none, and RecordingError if it cannot be started, or does not end.
     """
-    command = _module_command(module, *arguments, interpreter=interpreter)
+    command = module_command(module, *arguments, interpreter=interpreter)
     with _started(command, _child_environment(), subprocess.DEVNULL, subprocess.PIPE, subprocess.PIPE) as process:
         try:
             output, said = process.communicate(timeout=timeout_s)
@@ -318,7 +318,7 @@ def end_group(leader: int) -> None:
             kill(leader, signal.SIGKILL)
 
 
-def _module_command(module: str, *arguments: str, interpreter: str | None = None) -> list[str]:
+def module_command(module: str, *arguments: str, interpreter: str | None = None) -> list[str]:
     """The command that runs a module of this irscope under an interpreter that need not have irscope installed.
 
     Only irscope is taken from here, which needs no more than the standard library to record: with its folder on the

@@ -19,6 +19,7 @@ from typing import Any
 
 from irscope.errors import MissingTool, TargetError, UsageError, did_you_mean
 from irscope.model.capture import Target
+from irscope.record.triton.patches import replaced
 from irscope.record.triton.versions import TRIED_VERSIONS, minor_of, triton_version
 from irscope.target import KNOWN_TARGETS
 
@@ -254,9 +255,14 @@ def language_of(name: str) -> Any:
 
 
 def nvidia_tools() -> dict[str, Path]:
-    """The programs of the CUDA toolkit that the wheel carries: ptxas, nvdisasm, cuobjdump. Does not import Triton."""
+    """The programs of the CUDA toolkit that the wheel carries: ptxas, nvdisasm, cuobjdump. Does not import Triton.
+
+    As in Triton, TRITON_NVDISASM_PATH names another nvdisasm.
+    """
     folder = package_folder() / "backends" / "nvidia" / "bin"
-    return {path.name: path for path in sorted(folder.glob("*")) if os.access(path, os.X_OK)}
+    tools = [(path.name, path) for path in sorted(folder.glob("*"))]
+    tools.append(("nvdisasm", Path(os.environ.get("TRITON_NVDISASM_PATH", ""))))
+    return {name: path for name, path in tools if path.is_file() and os.access(path, os.X_OK)}
 
 
 def assembler(target: Target) -> Path | None:
@@ -294,9 +300,16 @@ def knob(group: str, name: str, value: Any) -> Iterator[None]:
         yield
 
 
-def private_cache(folder: Path) -> contextlib.AbstractContextManager[None]:
-    """Move Triton's cache to a folder until the end of the block: the user's is neither read nor written."""
-    return knob("cache", "dir", str(folder))
+@contextlib.contextmanager
+def private_cache(folder: Path) -> Iterator[None]:
+    """Move Triton's cache to a folder until the end of the block: the user's is neither read nor written.
+
+    Its keys name Triton by its version: a digest of all its files, which Triton makes in each process, takes 0.4 s.
+    """
+    from triton.runtime import cache
+
+    with knob("cache", "dir", str(folder)), replaced(cache, "triton_key", triton_version):
+        yield
 
 
 def kernel_functions(namespace: Mapping[str, Any]) -> dict[str, Any]:

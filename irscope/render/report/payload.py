@@ -12,6 +12,7 @@ from irscope.model.capture import Capture
 from irscope.model.compiler_log import CompilerLog
 from irscope.render.report.facts import facts_of
 from irscope.render.report.findings import costs_of_layouts
+from irscope.render.report.heat import heat_of
 from irscope.render.report.layouts import packed_layouts
 from irscope.render.report.lives import packed_lives
 from irscope.render.report.locations import stage_locations
@@ -61,6 +62,8 @@ class Payload:
         row["locations"] = blobs.add(stage_locations(capture))
         row["layouts"] = blobs.add(packed_layouts(capture, costs))
         row["memory"] = blobs.add(packed_memory(capture, costs))
+        if (heat := heat_of(capture)) is not None:
+            row["heat"] = blobs.add(heat)
         row["lives"] = blobs.add(packed_lives(capture, lambda text: self.texts.add(text, number, blobs)))
         return row
 

@@ -27,7 +27,9 @@ def test_a_variant_that_the_launch_is_already(product: Capture, irscope: Run, ve
 
 
 def test_the_same_interpreter(product: Capture, irscope: Run) -> None:
-    code, out, _ = irscope("diff", f"{KERNELS}::tile_product", *SIGNATURE, "--vs", f"triton={sys.executable}")
+    code, out, _ = irscope(
+        "diff", f"{KERNELS}::tile_product", *SIGNATURE, "--vs", f"triton={sys.executable}", "--exit-code"
+    )
     assert code == 0
     assert out.endswith(f"triton is {sys.executable} already: nothing to compare\n")
 

@@ -27,6 +27,7 @@ def dumped(target: str, stage: str, lines: str, *more: str) -> str:
     return result.stdout
 
 
+@pytest.mark.newest
 @pytest.mark.triton
 @pytest.mark.parametrize(("target", "stage"), [("hip:gfx942", "amdgcn"), ("cuda:90", "sass")])
 def test_a_line_of_python_in_assembly(target: str, stage: str) -> None:

@@ -112,6 +112,7 @@ MMA = "#ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [2, 2]
 MFMA = "#ttg.amd_mfma<{version = 3, warpsPerCTA = [2, 2], instrShape = [32, 32, 8], isTransposed = false}>"
 
 
+@pytest.mark.newest
 @pytest.mark.triton
 @pytest.mark.parametrize(
     ("texts", "said"),
@@ -128,18 +129,22 @@ MFMA = "#ttg.amd_mfma<{version = 3, warpsPerCTA = [2, 2], instrShape = [32, 32, 
     ],
 )
 def test_two_typed_layouts(texts: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    for arguments in ([texts[0], "--compare", texts[1]], ["--compare", *texts]):
-        assert run(["layout", "--shape", "64x64", *arguments]) == 0
-        shown = capsys.readouterr().out
-        assert "#A · " in shown
-        assert "#B · " in shown
-        assert said in shown
-    assert run(["layout", texts[0], "--compare", texts[1], "--shape", "64x64", "--json"]) == 0
+    assert run(["layout", "--shape", "64x64", texts[0], "--compare", texts[1]]) == 0
+    shown = capsys.readouterr().out
+    assert "#A · " in shown
+    assert "#B · " in shown
+    assert said in shown
+
+
+@pytest.mark.triton
+def test_both_may_follow_compare(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["layout", "--shape", "64x64", "--compare", BLOCKED, SWIZZLED, "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [row["comparison"]["with"] for row in rows] == ["#B", "#A"]
-    assert said.removeprefix("to #B: ") in rows[0]["comparison"]["summary"]
+    assert "2-way bank conflicts (as the compiler counts)" in rows[0]["comparison"]["summary"]
 
 
+@pytest.mark.newest
 @pytest.mark.triton
 def test_the_pictures_of_two_typed_layouts(tmp_path: Path) -> None:
     for name in ("pair.svg", "pair.html"):
@@ -150,6 +155,7 @@ def test_the_pictures_of_two_typed_layouts(tmp_path: Path) -> None:
         assert "2-way bank conflicts" in text
 
 
+@pytest.mark.newest
 @pytest.mark.triton
 @pytest.mark.parametrize(
     ("arguments", "lanes", "target"),
@@ -165,8 +171,15 @@ def test_another_warp_size(arguments: list[str], lanes: int, target: str, capsys
     assert run(["layout", *arguments, "--shape", "64x64", "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
     assert (row["threads"]["lanes"], row["target"]) == (lanes, target)
-    assert run(["layout", *arguments, "--shape", "64x64"]) == 0
-    assert ("for 64 threads per warp; cuda:90 has 32" in capsys.readouterr().out) == (target == "cuda:90")
+
+
+@pytest.mark.triton
+@pytest.mark.parametrize(("arguments", "is_said"), [(["--target", "cuda:90"], True), ([], False)])
+def test_a_warp_size_that_is_not_the_targets_is_said(
+    arguments: list[str], is_said: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["layout", WIDE, *arguments, "--shape", "64x64"]) == 0
+    assert ("for 64 threads per warp; cuda:90 has 32" in capsys.readouterr().out) == is_said
 
 
 @pytest.mark.triton

@@ -29,6 +29,7 @@ def costs(subject: str, capsys: pytest.CaptureFixture[str]) -> list[dict[str, An
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.newest
 def test_they_are_found_once_and_kept(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

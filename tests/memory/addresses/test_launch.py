@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import irscope
 from irscope.ir.mlir.encoding import read_aliases, read_encoding, resolve_aliases
 from irscope.ir.mlir.types import read_types
 from irscope.layout.described import DescribedLayout
@@ -20,18 +19,31 @@ from irscope.layout.thread_map import ThreadMap
 from irscope.memory.access import Traffic
 from irscope.memory.costs import costs_of
 from irscope.model.capture import Capture
+from irscope.record.process.requests import request_for
+from irscope.record.process.session import record_request
 
 pytestmark = [pytest.mark.triton, pytest.mark.newest, pytest.mark.slow]
 pytest.importorskip("triton", reason="the kernels are compiled, and Triton is not installed")
 pytest.importorskip("torch", reason="the launches are made with torch")
-accessing = importlib.import_module("tests.memory.addresses.accessing")
+every = importlib.import_module("tests.memory.addresses.accesses.every")
 
-FIGURES = ("units", "lines", "bytes", "ideal_units", "instructions", "masked_lanes", "executions")
+FIGURES = (
+    "units",
+    "lines",
+    "bytes",
+    "ideal_units",
+    "instructions",
+    "active_instructions",
+    "masked_lanes",
+    "executions",
+)
 
 
 @pytest.fixture(scope="module", params=["cuda:90", "hip:gfx942"])
 def captures(request: pytest.FixtureRequest) -> dict[str, Capture]:
-    return {one.name: one for one in irscope.record_all(Path(accessing.__file__), target=request.param)}
+    """All kernels, recorded at once, without what costs are not read from: nvdisasm takes a second for each."""
+    asked = request_for(Path(every.__file__), targets=request.param, snapshots="none", disassemble=False)
+    return {one.name: one for one in record_request(asked).captures}
 
 
 def threads_at(capture: Capture, line: int) -> ThreadMap | None:
@@ -51,15 +63,13 @@ def threads_at(capture: Capture, line: int) -> ThreadMap | None:
 UNIT_BYTES = {"cuda": 32, "hip": 128}
 
 
-def by_hand(
-    touched: Any, threads: ThreadMap | None, warps: int, bits: int, size: int, once: bool, base: int, unit: int = 32
-) -> Traffic:
-    """One execution, lane by lane."""
+def by_hand(touched: Any, asking: Sequence[Sequence[int]], bits: int, size: int, base: int, unit: int) -> Traffic:
+    """One execution, lane by lane; `asking`: the warp instructions."""
     elements, mask = touched
     address = (base + elements.astype(np.int64) * size).reshape(-1).tolist()
     held = np.broadcast_to(mask, elements.shape).reshape(-1).tolist()
-    instructions = units = lines = asked = ideal = masked = 0
-    for lanes in warp_instructions(threads, warps, max(bits // 8 // size, 1), once, 64 if unit == 128 else 32):
+    instructions = active = units = lines = asked = ideal = masked = 0
+    for lanes in asking:
         instructions += 1
         touched_bytes: set[int] = set()
         for element in lanes:
@@ -68,18 +78,21 @@ def by_hand(
                 continue
             asked += max(bits // 8, size)
             touched_bytes.update(range(address[element], address[element] + max(bits // 8, size)))
+        active += bool(touched_bytes)
         units += len({one // unit for one in touched_bytes})
         lines += len({one // 128 for one in touched_bytes})
         ideal += -(-len(touched_bytes) // unit)
     values = {"units": units, "lines": lines, "bytes": asked, "ideal_units": ideal, "instructions": instructions,
+              "active_instructions": active,
               "masked_lanes": masked, "executions": 1}  # fmt: skip
     return Traffic(**{name: (value, value) for name, value in values.items()})
 
 
 def warp_instructions(
-    threads: ThreadMap | None, warps: int, width: int, once: bool, lanes_of_a_scalar: int
+    threads: ThreadMap | None, warps: int, bits: int, size: int, once: bool, unit: int
 ) -> Iterator[list[int]]:
     """The first element of each lane that takes part, of every warp instruction."""
+    width, lanes_of_a_scalar = max(bits // 8 // size, 1), 64 if unit == 128 else 32
     if threads is None:
         for warp in range(warps):
             yield ([0] if warp == 0 else []) if once else [0] * lanes_of_a_scalar
@@ -108,29 +121,31 @@ def box_by_hand(touched: Any, size: int) -> Traffic:
     found = {int(byte) for start in starts for byte in range(start, start + size)}
     values = {"units": len({one // 32 for one in found}), "lines": len({one // 128 for one in found}),
               "bytes": len(starts) * size, "ideal_units": -(-len(found) // 32), "instructions": 1,
+              "active_instructions": int(bool(found)),
               "masked_lanes": int((~held).sum()), "executions": 1}  # fmt: skip
     return Traffic(**{name: (value, value) for name, value in values.items()})
 
 
 def test_every_access_by_hand(captures: dict[str, Capture]) -> None:
     """All kernels in one test: they are recorded at once."""
-    assert set(accessing.CASES) <= set(captures)
-    wrong = [text for name in accessing.CASES for text in differences(captures[name], accessing.CASES[name])]
+    assert set(every.CASES) <= set(captures)
+    wrong = [text for name in every.CASES for text in differences(captures[name], every.CASES[name])]
     assert not wrong, "\n".join(wrong)
-    counted = sum(len(case.model((0, 0, 0))) for case in accessing.CASES.values())
+    counted = sum(len(case.model((0, 0, 0))) for case in every.CASES.values())
     assert counted >= 80
 
 
 @pytest.mark.parametrize("name", ["rows", "words", "dropped"])
 def test_what_data_decides_lies_between_the_bounds(captures: dict[str, Capture], name: str) -> None:
     """For random indices, for equal ones and for ones far apart; the last two reach the bounds."""
-    case = accessing.OF_DATA[name]
+    case = every.OF_DATA[name]
     capture = captures[name]
     (access,) = [one for cost in costs_of(capture) if (one := cost.access) is not None and one.argument == "table"]
     assert access.certainty == "range"
     assert any(text.startswith("depends on data of") for text in access.assumed)
     size = 2 if name == "rows" else 4
     threads, warps = threads_at(capture, access.line), capture.launch.option("num_warps")
+    asking = list(warp_instructions(threads, warps, access.bits_a_lane, size, False, access.unit_bytes))
     random = np.random.default_rng(0)
     seen: dict[str, list[int]] = {figure: [] for figure in FIGURES}
     same, apart = np.zeros(128, np.int64), np.arange(128) * 64
@@ -138,7 +153,7 @@ def test_what_data_decides_lies_between_the_bounds(captures: dict[str, Capture],
         launch: list[Traffic] = []
         for program in range(case.grid[0]):
             (touched,) = case.model((program, 0, 0), indices)["load table"]
-            launch.append(by_hand(touched, threads, warps, access.bits_a_lane, size, False, 0, access.unit_bytes))
+            launch.append(by_hand(touched, asking, access.bits_a_lane, size, 0, access.unit_bytes))
         total = Traffic.sum(launch)
         for figure in FIGURES:
             seen[figure].append(getattr(total, figure)[0])
@@ -171,7 +186,8 @@ def differences(capture: Capture, case: Any) -> Iterator[str]:
         touched = {program: case.model(program)[key] for program in programs}
         if own[0].bits_a_lane:
             once = own[0].action != "load"
-            given = (threads, warps, own[0].bits_a_lane, size, once, base, unit)
+            asking = list(warp_instructions(threads, warps, own[0].bits_a_lane, size, once, unit))
+            given = (asking, own[0].bits_a_lane, size, base, unit)
             hand = {at: Traffic.sum(by_hand(one, *given) for one in rows) for at, rows in touched.items()}
         else:
             hand = {at: Traffic.sum(box_by_hand(one, size) for one in rows) for at, rows in touched.items()}

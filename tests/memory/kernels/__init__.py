@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-import irscope
 from irscope.model.capture import Capture
+from tests.recording import record_without_sass
 
 FILE = Path(__file__).with_name("shared.py")
 SIGNATURES = {
@@ -22,4 +22,4 @@ SIGNATURES = {
 @cache
 def compiled(kernel: str, target: str) -> Capture:
     """A kernel of `shared.py`, compiled once."""
-    return irscope.record(FILE, kernel=kernel, signature=SIGNATURES[kernel], target=target)
+    return record_without_sass(FILE, kernel=kernel, signature=SIGNATURES[kernel], target=target)

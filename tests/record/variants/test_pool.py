@@ -58,7 +58,7 @@ def timeless(capture: Capture) -> Capture:
 
 
 @pytest.mark.parametrize("plan", ["", "-ttgir:coalesce", "-llvm-opt", "-convert_to_ttgpuir"])
-@pytest.mark.parametrize("snapshots", ["none", "triton"])
+@pytest.mark.parametrize("snapshots", [pytest.param("none", marks=pytest.mark.newest), "triton"])
 def test_the_same_capture_as_from_a_process_of_its_own(
     pool: VariantPool, axpy: Capture, plan: str, snapshots: str
 ) -> None:

@@ -97,6 +97,7 @@ def test_computed_cases() -> None:
             check(make_figure(case_layout(case, answer)))
 
 
+@pytest.mark.newest
 @pytest.mark.triton
 def test_every_case() -> None:
     from irscope.record.layouts.messages import Module

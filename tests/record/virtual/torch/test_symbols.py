@@ -44,46 +44,27 @@ with virtual_gpu(Target.parse("cuda:90")):
 """
 
 
-def run(inside: str) -> str:
-    code = SETUP + textwrap.indent(textwrap.dedent(inside), "    ")
-    answer = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False)
-    assert answer.returncode == 0, answer.stderr
-    return answer.stdout
-
-
-def test_checking_a_result_loads_neither_sympy_nor_dynamo() -> None:
-    shown = run(
-        OPERATIONS
-        + """
+PARTS = (
+    OPERATIONS
+    + """
         for result, shape, strides in RESULTS:
             assert result.is_cuda and tuple(result.shape) == shape, (tuple(result.shape), shape)
             assert result.stride() == strides, (result.stride(), strides)
         torch.use_deterministic_algorithms(True)
         assert torch.are_deterministic_algorithms_enabled()
         torch.use_deterministic_algorithms(False)
-        real = [name for name in ("sympy.core", "torch._dynamo", "torch.utils._sympy") if name in sys.modules]
-        print(real)
-        """
-    )
-    assert shown.strip() == "[]"
-
-
-def test_a_mistake_in_shapes_is_still_one() -> None:
-    shown = run(
-        """
+        print([name for name in ("sympy.core", "torch._dynamo", "torch.utils._sympy") if name in sys.modules])
+    """,
+    """
+        shown = []
         for bad in (lambda: x + q, lambda: x @ y, lambda: torch.cat([x, q])):
             try:
                 bad()
             except RuntimeError as error:
-                print(type(error).__name__)
-        """
-    )
-    assert shown.split() == ["RuntimeError"] * 3
-
-
-def test_a_program_that_uses_symbols_gets_the_real_ones() -> None:
-    shown = run(
-        """
+                shown.append(type(error).__name__)
+        print(shown)
+    """,
+    """
         import sympy
         n = sympy.Symbol("n")
         assert isinstance(n, sympy.Basic) and sympy.expand((n + 1) ** 2) == n**2 + 2 * n + 1
@@ -92,6 +73,26 @@ def test_a_program_that_uses_symbols_gets_the_real_ones() -> None:
         assert guard_or_false(True) and not guard_or_false(3 > 4)
         import torch.fx.experimental.symbolic_shapes as shapes
         print((x + y).shape, sys.modules["torch.fx.experimental.symbolic_shapes"].ShapeEnv is shapes.ShapeEnv)
-        """
-    )
-    assert shown.strip() == "torch.Size([64, 96]) True"
+    """,
+)
+"""One process does them in this order: torch takes longer to import than all of them."""
+
+
+@pytest.fixture(scope="module")
+def shown() -> list[str]:
+    code = SETUP + "".join(textwrap.indent(textwrap.dedent(part), "    ") for part in PARTS)
+    answer = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stderr
+    return answer.stdout.splitlines()
+
+
+def test_checking_a_result_loads_neither_sympy_nor_dynamo(shown: list[str]) -> None:
+    assert shown[0] == "[]"
+
+
+def test_a_mistake_in_shapes_is_still_one(shown: list[str]) -> None:
+    assert shown[1] == str(["RuntimeError"] * 3)
+
+
+def test_a_program_that_uses_symbols_gets_the_real_ones(shown: list[str]) -> None:
+    assert shown[2] == "torch.Size([64, 96]) True"

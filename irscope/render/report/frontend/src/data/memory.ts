@@ -12,6 +12,7 @@ export type Certainty = "exact" | "range" | "sampled";
 export interface Traffic {
   executions: Span;
   instructions: Span;
+  active_instructions: Span;
   bytes: Span;
   masked_lanes: Span;
   units: Span;

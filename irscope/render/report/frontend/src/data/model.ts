@@ -49,6 +49,7 @@ export interface Capture {
   locations: Place;
   layouts: Place;
   memory: Place;
+  heat?: Place;
   lives: Place;
 }
 
@@ -154,6 +155,13 @@ export interface Locations {
   operations: Record<string, number[]>;
   /** (line, first line of its operation) for lines of the TTGIR that continue an operation. */
   owners: [number, number][];
+}
+
+export interface Heat {
+  /** Samples of warps that waited. */
+  stalled: number;
+  /** Stage, or file of Python -> (line, samples, what is known of it). */
+  lines: Record<string, [number, number, string][]>;
 }
 
 export interface Layouts {

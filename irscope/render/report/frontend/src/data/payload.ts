@@ -5,6 +5,7 @@ import {
   hasDiff,
   type CaptureRow,
   type Capture,
+  type Heat,
   type Index,
   type Kind,
   type Layouts,
@@ -69,6 +70,12 @@ export class Payload {
 
   locations(capture: number): Locations {
     return this.blob(capture, this.captures[capture]!.locations);
+  }
+
+  /** Where warps waited; undefined where the launch was not profiled. */
+  heat(capture: number): Heat | undefined {
+    const place = this.captures[capture]!.heat;
+    return place && this.blob(capture, place);
   }
 
   lives(capture: number): Lives {

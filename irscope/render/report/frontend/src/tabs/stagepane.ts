@@ -31,6 +31,9 @@ interface Listeners {
 
 const MOST_LINES_LISTED = 12;
 
+/** A share of the samples, a dot for a small one. */
+const heatText = (share: number): string => (share >= 0.01 ? `${Math.round(100 * share)} %` : share > 0 ? "·" : "");
+
 export class StagePane {
   readonly head = h("div", { class: "pane-head" });
   readonly info = h("span", { class: "pane-info" });
@@ -46,6 +49,8 @@ export class StagePane {
   private own = 0;
   private value: Value | undefined;
   private aliases: Map<string, string> | undefined;
+  /** Line -> the share of samples of warps that waited there, and what is known of it. */
+  private readonly heat = new Map<number, { share: number; tip: string }>();
 
   constructor(
     private readonly app: App,
@@ -62,6 +67,10 @@ export class StagePane {
     });
     this.rows = shown.lines;
     this.numbers = shown.numbers;
+    const heat = app.data.heat(app.data.captures.indexOf(capture));
+    for (const [line, stalled, tip] of heat?.lines[source.kind === "python" ? source.file : source.id] ?? []) {
+      this.heat.set(line, { share: heat!.stalled ? stalled / heat!.stalled : 0, tip });
+    }
     const holder = h("div", { class: "pane" });
     this.element.append(this.head, holder);
     this.pane = new Pane(holder, {
@@ -74,6 +83,7 @@ export class StagePane {
       lines: this.rows,
       label: source.title,
       gutters: [
+        ...(this.heat.size ? [(row: number) => heatText(this.heat.get(this.lineOf(row))?.share ?? 0)] : []),
         (row) => String((this.numbers[row - 1] ?? 0) + source.offset),
         // SASS has its control information beside it, where it takes no room from the instructions.
         ...(source.kind === "sass" && !state.flag("loc")
@@ -179,7 +189,9 @@ export class StagePane {
   private classOf(row: number): string {
     const near = this.nearness(row);
     const own = this.own === this.lineOf(row) ? " lit-own" : "";
-    return (near === 2 ? "lit-strong" : near === 1 ? "lit-weak" : "") + own;
+    const share = this.heat.get(this.lineOf(row))?.share ?? 0;
+    const heat = share >= 0.01 ? ` heat-${Math.min(4, Math.ceil(share * 20))}` : "";
+    return (near === 2 ? "lit-strong" : near === 1 ? "lit-weak" : "") + own + heat;
   }
 
   private marksOf(row: number): Mark[] {
@@ -200,11 +212,13 @@ export class StagePane {
     const name = this.source.kind === "mlir" ? nameAt(line, column, "mlir") : undefined;
     const alias = name && /^[#!]/.test(name) && !name.startsWith("#loc") ? this.definition(name) : undefined;
     const control = this.source.kind === "sass" ? controlText(this.lines[this.lineOf(row) - 1]!) : "";
+    const hot = this.heat.get(this.lineOf(row))?.tip;
     showTip(
       event,
       meaning ? h("p", null, h("b", null, meaning[0]), ` ${meaning[1]}`) : null,
       alias ? h("p", null, h("b", null, name!), h("code", null, ` = ${alias}`)) : null,
       control ? h("p", null, control) : null,
+      hot ? h("p", null, hot) : null,
       this.chainText(
         this.source.kind === "python" ? [] : this.links.frames(this.links.chainAt(this.source.id, this.lineOf(row))),
       ),

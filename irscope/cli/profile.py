@@ -1,0 +1,169 @@
+"""`irscope profile`: the hardware's counters of a launch, joined to its operations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+from irscope.analysis.counters.matched import kernel_of_page
+from irscope.analysis.counters.operations import counted_launch
+from irscope.cli import app, options
+from irscope.cli.bench import Variant, compiled_variant, variants_of
+from irscope.cli.output.destination import Destination, with_destination
+from irscope.cli.output.talk import echo, progress
+from irscope.cli.run import measuring, script_of
+from irscope.cli.subject.captures import captures_of, is_capture
+from irscope.cli.subject.keeping import tell_not_kept
+from irscope.cli.subject.operations import with_operations
+from irscope.cli.subject.recording import recorded
+from irscope.cli.subject.variants import one_capture
+from irscope.errors import NoDevice, RecordingError, UsageError
+from irscope.model.capture import Capture
+from irscope.model.profile import Profile
+from irscope.model.recording_options import RecordingOptions
+from irscope.plan import PassPlan
+from irscope.store.recent import CaptureStore
+from irscope.store.shelf import StoredCaptures
+
+_Profiled = list[tuple[str, Capture]]
+"""What makes each a variant, an empty string for the launch as it is, and its capture with a profile."""
+
+
+@app.command(rich_help_panel="On the GPU")
+@recorded(only=("arguments", "launch", "disable_pass", "enable_only", "plan", "timeout", "verbose"))
+@with_destination
+def profile(
+    subject: options.Subject = None,
+    source: Annotated[
+        Path | None,
+        measuring(
+            "--from",
+            metavar="REPORT",
+            help="Read a profile that was made elsewhere: a .ncu-rep, with Nsight Compute installed here, or what 'ncu "
+            "-i REPORT.ncu-rep --page source --csv --print-source sass' printed, anywhere.",
+        ),
+    ] = None,
+    versus: Annotated[
+        list[str] | None,
+        measuring(
+            "--vs",
+            metavar="VARIANT",
+            help="Profile a variant too: a plan (-combine), compile options (num_warps=8, several separated by "
+            "commas), or a capture of the same launch; repeatable.",
+        ),
+    ] = None,
+    *,
+    to: Destination,
+    asked: RecordingOptions,
+) -> int:
+    """Show where warps wait and what memory really does, per operation: the hardware's own counters.
+
+    The script runs under Nsight Compute up to one launch, its first or the one that --launch chooses; a capture shows
+    the profile that it holds. Beside what was counted stands what irscope computed. The profile is kept in the
+    capture, whose report shows it too.
+    """
+    from irscope.render.text.profile import profile_json, render_profile, render_side_by_side
+
+    variants = variants_of(asked.plan, versus or [])
+    asked = replace(asked, plan=PassPlan())
+    is_stored = is_capture((subject or "last").partition("::")[0])
+    if variants and (is_stored or source is not None):
+        raise UsageError("--vs and --disable-pass need the launch itself: give the FILE, on a machine with a GPU.")
+    if source is not None:
+        profiled: _Profiled = [("", _with_report(captures_of(subject, asked), source))]
+    elif is_stored:
+        profiled = [("", _with_own_profile(captures_of(subject, asked)[0]))]
+    else:
+        profiled = _measured(subject, variants, asked)
+    rows = [(name, capture, counted_launch(capture)) for name, capture in profiled]
+
+    def text(width: int | None, color: bool) -> str:
+        parts = [
+            render_profile(capture, counted, title=name, width=width, color=color) for name, capture, counted in rows
+        ]
+        if len(rows) > 1:
+            named = [(name or "baseline", counted) for name, _, counted in rows]
+            parts.append(render_side_by_side(named, width=width, color=color))
+        return "\n".join(parts)
+
+    to.emit(lambda: [profile_json(capture, counted, name) for name, capture, counted in rows], text)
+    return 0
+
+
+def _with_report(captures: StoredCaptures, source: Path) -> Capture:
+    """The capture whose code a report is of, with its profile; raises UsageError if it is of other code."""
+    from irscope.record.gpu.nsight import find_nsight
+
+    if not source.is_file():
+        raise UsageError(f"--from {str(source)!r} is no file: give a .ncu-rep, or the CSV of its source page.")
+    tool = ""
+    if source.suffix == ".ncu-rep":
+        nsight = find_nsight()
+        page, tool = nsight.export(source), nsight.name
+    else:
+        page = source.read_text("utf-8", "replace")
+    reasons: list[str] = []
+    for capture in captures:
+        _check_backend(capture)
+        try:
+            return _kept(capture, Profile(kernel_of_page(capture, page).page, tool=tool))
+        except UsageError as error:
+            reasons.append(str(error))
+    raise UsageError(f"--from {str(source)!r}: {reasons[0]}")
+
+
+def _with_own_profile(capture: Capture) -> Capture:
+    if capture.profile is None:
+        raise UsageError(
+            f"{capture.name} ({capture.id[:8]}) holds no profile. To make one, the launch needs the inputs that a "
+            "script makes: irscope profile FILE.py on a machine with a GPU. --from reads one that was made elsewhere."
+        )
+    return with_operations(capture)
+
+
+def _measured(subject: str | None, variants: Sequence[Variant], asked: RecordingOptions) -> _Profiled:
+    """The script's launch, and variants of it, launched under Nsight Compute."""
+    from irscope.record.gpu.nsight import find_nsight, profile_launch
+    from irscope.record.gpu.session import require_variant, why_not_runnable
+    from irscope.record.process.requests import request_for
+
+    file, kernel = script_of(subject, "profile")
+    nsight = find_nsight()
+    capture, number = one_capture(subject, asked)
+    _check_backend(capture)
+    if not capture.environment.gpu:
+        raise NoDevice("There is no GPU here that Triton's driver takes: a launch is profiled on one.")
+    named = [("", capture)]
+    with progress() as tell:
+        named += [(variant.name, compiled_variant(capture, variant, asked, tell)) for variant in variants]
+        for _, one in named:
+            if (why := why_not_runnable(one)) is not None:
+                raise RecordingError(f"{one!r} cannot be profiled: {why}")
+            require_variant(one, capture, number)
+        request = request_for(file, replace(asked, snapshots="none", layouts=False, disassemble=False), kernel=kernel)
+        captures = [one for _, one in named]
+        shown = echo if asked.verbose else None
+        profiles = profile_launch(nsight, request, number, captures, progress=tell, echo=shown)
+    return [(name, _kept(one, profile)) for (name, one), profile in zip(named, profiles, strict=True)]
+
+
+def _check_backend(capture: Capture) -> None:
+    if capture.target.backend != "cuda":
+        raise UsageError(
+            f"{capture.name} was compiled for {capture.target}: Nsight Compute reads the counters of NVIDIA's GPUs "
+            "alone. AMD's own tool is rocprofv3."
+        )
+
+
+def _kept(capture: Capture, profile: Profile) -> Capture:
+    """The capture with a profile and the operations of its instructions, stored."""
+    store = CaptureStore()
+    full = replace(capture, profile=profile)
+    try:
+        if not store.update(full):
+            store.add(full)
+    except OSError as error:
+        tell_not_kept(error)
+    return with_operations(full)

@@ -1,0 +1,344 @@
+"""The footprint of a launch: how often its operations are executed, and how many distinct bytes it reads and writes.
+
+Where programs differ in more than the place at which an access begins, they are divided (those in which a scalar has
+its least value, its greatest one, and the others) and each part is run by itself, until nothing is left open or a bound
+is reached.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irscope.ir.mlir.model import MlirModule, Operation
+from irscope.memory.access import MOST, Span
+from irscope.memory.addresses.accesses import ACCESSES, Execution
+from irscope.memory.addresses.arguments import Arguments
+from irscope.memory.addresses.descriptors import Descriptor
+from irscope.memory.addresses.numbers import Integers, Number, Source
+from irscope.memory.programs.intervals import Intervals, TooMany
+from irscope.memory.programs.runner import Run, Touch, run_programs
+from irscope.memory.programs.vectors import Vectors
+from irscope.memory.programs.weights import Weight
+
+__all__ = ["MOST_PROGRAMS", "SECTOR_BYTES", "Footprint", "Touched", "footprint_of"]
+
+SECTOR_BYTES = 32
+"""The least that is moved to or from DRAM: a sector of NVIDIA's L2, and the smaller of the two sizes of a request that
+AMD's L2 sends to memory ("MI300 and MI200 Series performance counters", ROCm documentation, TCC_EA_RDREQ_32B)."""
+MOST_PROGRAMS = 1 << 22
+_AT_ONCE = 1 << 20
+"""Programs of one run."""
+_MOST_PREDICATES = 4
+_MOST_RUNS, _MOST_WORK = 48, 200_000
+
+_READS = ("load", "copy")
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """The bytes of one argument that a launch reads, or writes."""
+
+    argument: str
+    """An empty string for what is reached in another way than by an argument."""
+    is_read: bool
+    distinct_bytes: Span
+    sectors: Span
+    """Distinct sectors of `SECTOR_BYTES` that these bytes lie in."""
+    requested_bytes: Span
+    """Each element as often as it is asked for; those that a mask turns off are left out."""
+    why_not: tuple[str, ...] = ()
+    """What is not known, where the bounds differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """What all programs of a launch do."""
+
+    executions: Mapping[int, Span]
+    """Line of an operation → how often all programs together execute it."""
+    open: Mapping[int, tuple[str, ...]]
+    """Line of an operation whose bounds differ → what decides it."""
+    touched: tuple[Touched, ...]
+    notes: tuple[str, ...]
+    """Why it is incomplete; empty if it is not."""
+
+
+def footprint_of(
+    module: MlirModule, arguments: Arguments, grid: tuple[int, int, int], room: Mapping[str, int]
+) -> Footprint:
+    """The footprint of a launch.
+
+    Args:
+        module: a TTGIR module.
+        arguments: what its parameters are.
+        grid: the programs of the launch, at most `MOST_PROGRAMS`.
+        room: argument → bytes of the storage that it lies in, as far as that is known: it touches no more.
+    """
+    found = _Found(room, _steps(arguments))
+    count = prod(grid)
+    waiting = [np.arange(first, min(first + _AT_ONCE, count)) for first in range(0, count, _AT_ONCE)]
+    runs = work = 0
+    while waiting:
+        programs = waiting.pop()
+        run = run_programs(module, arguments.held, Vectors(programs, grid))
+        runs, work = runs + 1, work + run.work
+        if runs + len(waiting) < _MOST_RUNS and work < _MOST_WORK and (parts := _divided(run)) is not None:
+            waiting += parts
+            continue
+        found.take(run)
+    return found.footprint(module)
+
+
+def _steps(arguments: Arguments) -> dict[str, int]:
+    """Pointer → what divides where it begins, of which its known part is told apart."""
+    pointers = [one.base if isinstance(one, Descriptor) else one for one in arguments.held.values()]
+    return {one.argument: one.step for one in pointers if isinstance(one, Number) and one.argument}
+
+
+def _divided(run: Run) -> list[Integers] | None:
+    """The programs in parts, by the scalar that leaves most accesses open; None if none does."""
+    wanted: Counter[Source] = Counter()
+    for touch in run.touches:
+        if touch.weight.span[1] and (_place(run, touch) is None or _active(run, touch) is None):
+            mask = touch.execution.mask
+            sources = touch.execution.addresses.sources | (mask.sources if mask is not None else frozenset())
+            wanted.update(sources)
+    # In a fixed order, whatever the order of a set is.
+    for source, _ in sorted(wanted.items(), key=lambda item: (-item[1], item[0].text)):
+        if (values := run.vectors.of_source(source)) is not None:
+            least, greatest = values == values.min(), values == values.max()
+            parts = [run.vectors.programs[chosen] for chosen in (least, greatest, ~(least | greatest))]
+            return [part for part in parts if part.size]
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where an access lies: how far each program and each turn moves it."""
+
+    argument: str
+    shifts: Integers
+    """One for all programs or one for each."""
+    turns: tuple[tuple[int, int], ...]
+    """(bytes, how many) of each loop around it."""
+
+
+def _place(run: Run, touch: Touch) -> _Place | None:
+    """Where an access lies; None if that is not known."""
+    addresses = touch.execution.addresses
+    found = run.vectors.split(addresses)
+    if found is None or not addresses.argument:
+        return None
+    shifts, rest = found
+    turns = tuple((rest.pop(token), count) for token, count in touch.turns if token in rest)
+    # What is left is the beginning of the argument.
+    return _Place(addresses.argument, shifts, turns) if list(rest.values()) == [1] else None
+
+
+def _active(run: Run, touch: Touch) -> list[tuple[NDArray[np.bool_], Weight]] | None:
+    """Which elements are accessed, in parts, and how often each is; None if the mask is not known."""
+    addresses, mask = touch.execution.addresses, touch.execution.mask
+    if mask is None:
+        return [(np.ones(addresses.shape, np.bool_), touch.weight)]
+    known, tokens = np.broadcast_to(mask.known, addresses.shape), mask.tokens
+    if tokens is None:
+        return [(known != 0, touch.weight)]
+    # Such as a predicate of the whole access, and beside it what is out of bounds in every program.
+    tokens = np.broadcast_to(tokens, addresses.shape)
+    parts = [((known != 0) & (tokens == 0), touch.weight)]
+    for token in np.unique(tokens[tokens != 0])[: _MOST_PREDICATES + 1]:
+        values = run.vectors.of_token(int(token))
+        if values is None or len(parts) > _MOST_PREDICATES:
+            return None
+        for value in np.unique(known[tokens == token]):
+            parts.append(((tokens == token) & (known == value), touch.weight.where(values + value != 0)))
+    return parts
+
+
+@dataclass(slots=True)
+class _Sum:
+    """What is known of one argument, read or written."""
+
+    surely: list[Intervals] = field(default_factory=list[Intervals])
+    perhaps: list[Intervals] = field(default_factory=list[Intervals])
+    beyond: int = 0
+    """Bytes that lie nobody knows where, at most."""
+    beyond_sectors: int = 0
+    """Sectors that they lie in, at most."""
+    requested: list[int] = field(default_factory=lambda: [0, 0])
+    why_not: dict[str, None] = field(default_factory=dict[str, None])
+
+
+class _Found:
+    def __init__(self, room: Mapping[str, int], steps: Mapping[str, int]) -> None:
+        self._room = room
+        self._steps = steps
+        self._executions: dict[int, list[int]] = {}
+        self._open: dict[int, dict[str, None]] = {}
+        self._sums: dict[tuple[str, bool], _Sum] = {}
+        self._notes: dict[str, None] = {}
+        self._is_ended = False
+
+    def take(self, run: Run) -> None:
+        for visit in run.visits:
+            low, high = visit.weight.span
+            span = self._executions.setdefault(visit.operation.first_line, [0, 0])
+            span[:] = min(span[0] + low, MOST), min(span[1] + high, MOST)
+            if low < high:
+                self._open.setdefault(visit.operation.first_line, {}).update(_words(visit.weight.sources))
+        for touch in run.touches:
+            for is_read in _directions(touch.execution.operation):
+                self._touch(run, touch, is_read)
+        for line, why in run.unread:
+            total = self._sum("", True)
+            total.why_not[f"the access of line {line}: {why}"] = None
+            total.beyond = total.beyond_sectors = total.requested[1] = MOST
+        self._notes.update(dict.fromkeys(run.notes))
+        self._is_ended = self._is_ended or run.is_ended
+
+    def _sum(self, argument: str, is_read: bool) -> _Sum:
+        return self._sums.setdefault((argument, is_read), _Sum())
+
+    def _touch(self, run: Run, touch: Touch, is_read: bool) -> None:
+        execution = touch.execution
+        place, active = _place(run, touch), _active(run, touch)
+        total = self._sum(execution.addresses.argument, is_read)
+        for elements, weight in active or ():
+            self._part(total, execution, place, elements, elements, weight)
+        if active is None:
+            surely, perhaps = _bounds_of_mask(execution.mask, execution.addresses)
+            self._part(total, execution, place, surely, perhaps, touch.weight)
+
+    def _part(
+        self, total: _Sum, execution: Execution, place: _Place | None, surely: NDArray[np.bool_],
+        perhaps: NDArray[np.bool_], weight: Weight,
+    ) -> None:  # fmt: skip
+        size = max(execution.element_bits // 8, 1)
+        low, high = weight.span
+        most = min(high * int(perhaps.sum()) * size, MOST)
+        total.requested[0] += low * int(surely.sum()) * size
+        total.requested[1] = min(total.requested[1] + most, MOST)
+        if not most:
+            return
+        if place is None:
+            _lie_anywhere(total, most, size)
+            total.why_not.update(_words(_but(execution.addresses.sources, execution.addresses.argument)))
+            return
+        try:
+            known = execution.addresses.full().known
+            if surely is not perhaps or not weight.is_known:
+                total.perhaps.append(_intervals(known[perhaps], size, place, weight.high > 0))
+                total.why_not.update(_words(weight.sources))
+                if execution.mask is not None and surely is not perhaps:
+                    total.why_not.update(_words(execution.mask.sources))
+            total.surely.append(_intervals(known[surely], size, place, weight.low > 0))
+        except TooMany:
+            _lie_anywhere(total, most, size)
+            total.why_not[f"the access of line {execution.operation.first_line} is in too many pieces"] = None
+
+    def footprint(self, module: MlirModule) -> Footprint:
+        if self._is_ended:
+            # What was not reached may come as often as it likes.
+            self._unbound(module)
+        touched = tuple(
+            self._touched(argument, is_read, total) for (argument, is_read), total in sorted(self._sums.items())
+        )
+        executions = {line: (low, high) for line, (low, high) in self._executions.items()}
+        return Footprint(
+            executions, {line: tuple(why) for line, why in self._open.items()}, touched, tuple(self._notes)
+        )
+
+    def _unbound(self, module: MlirModule) -> None:
+        for one in module.walk():
+            self._executions.setdefault(one.first_line, [0, 0])[1] = MOST
+        for argument in ("", *self._steps):
+            for is_read in (True, False):
+                total = self._sum(argument, is_read)
+                total.beyond = total.beyond_sectors = total.requested[1] = MOST
+                total.why_not.update(self._notes)
+
+    def _touched(self, argument: str, is_read: bool, total: _Sum) -> Touched:
+        room, requested = self._room.get(argument, MOST), total.requested
+        step = self._steps.get(argument, 1)
+        # A storage that does not begin with a sector may lie in one more.
+        room_sectors = -(-room // SECTOR_BYTES) + (step < SECTOR_BYTES)
+        try:
+            surely = Intervals.union(total.surely)
+            perhaps = Intervals.union([surely, *total.perhaps]) if total.perhaps else surely
+        except TooMany:
+            none = Intervals.union([])
+            surely = perhaps = none
+            _lie_anywhere(total, requested[1], 1)
+        begins = range(0, SECTOR_BYTES, step) if step < SECTOR_BYTES else (0,)
+        fewest = min(surely.units(SECTOR_BYTES, begin) for begin in begins)
+        most = max(perhaps.units(SECTOR_BYTES, begin) for begin in begins)
+        # What lies nobody knows where may all be new, as far as there is room.
+        high = min(perhaps.bytes + total.beyond, max(room, surely.bytes), requested[1])
+        if surely.bytes < high == room < requested[1]:
+            total.why_not["it is taken to stay within its storage"] = None
+        most = min(most + total.beyond_sectors, max(room_sectors, fewest), MOST)
+        return Touched(
+            argument, is_read, (surely.bytes, high), (fewest, most), (requested[0], requested[1]), tuple(total.why_not)
+        )
+
+
+def _lie_anywhere(total: _Sum, size: int, element_bytes: int) -> None:
+    """Add bytes of which it is not known where they lie."""
+    total.beyond = min(total.beyond + size, MOST)
+    total.beyond_sectors = min(total.beyond_sectors + 2 * (size // element_bytes), MOST)
+
+
+def _intervals(starts: Integers, size: int, place: _Place, reached: NDArray[np.bool_]) -> Intervals:
+    """The bytes that an access touches in the programs that come to it; raises TooMany."""
+    found = Intervals.of(starts, size)
+    for apart, count in place.turns:
+        found = found.moved(apart * np.arange(count, dtype=np.int64))
+    both = np.broadcast_arrays(place.shifts, reached)
+    return found.moved(both[0][both[1]])
+
+
+def _bounds_of_mask(mask: Number | None, addresses: Number) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """The elements that are surely accessed, and those that may be."""
+    if mask is None:
+        every = np.ones(addresses.shape, np.bool_)
+        return every, every
+    holds = np.broadcast_to(mask.known != 0, addresses.shape)
+    if mask.tokens is None:
+        return holds, holds
+    is_known = np.broadcast_to(mask.tokens == 0, addresses.shape)
+    return holds & is_known, holds | ~is_known
+
+
+def _directions(operation: Operation) -> tuple[bool, ...]:
+    """Whether an access reads, writes, or both."""
+    action = ACCESSES[operation.name]
+    return (True, False) if action == "atomic" else (action in _READS,)
+
+
+def _but(sources: Iterable[Source], pointer: str) -> list[Source]:
+    """All but the beginning of what is pointed to, which nobody needs to know."""
+    return [one for one in sources if one.kind != "argument" or one.text != pointer]
+
+
+def _words(sources: Iterable[Source]) -> dict[str, None]:
+    of_kind = {
+        kind: [one.text for one in sources if one.kind == kind]
+        for kind in ("argument", "data", "operation", "program", "turn")
+    }
+    said = [f"{text} has no value" for text in of_kind["argument"]]
+    said += [f"it depends on {text}" for text in of_kind["data"]]
+    said += [f"{text} is not evaluated" for text in of_kind["operation"]]
+    # Programs and turns decide nothing by themselves where something else is not known.
+    said = said or ["the programs differ in it"] * bool(of_kind["program"]) + [
+        "the turns of a loop differ in it"
+    ] * bool(of_kind["turn"])
+    return dict.fromkeys(sorted(said))

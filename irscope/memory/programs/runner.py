@@ -1,0 +1,378 @@
+"""Runs a kernel for many programs at once: what each operation is executed, and the accesses, by their addresses.
+
+Scalars that depend on the program alone are known for every one of them, so that numbers of turns and branches that
+differ between programs are exact. Of a loop the turns that touch memory alike are run once, with an unknown number of
+the turn; the others one after another.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from irscope.ir.mlir.model import MlirModule, Operation, Value
+from irscope.memory.addresses.accesses import Execution
+from irscope.memory.addresses.evaluate import Runner, TooMuch
+from irscope.memory.addresses.held import LOST, Held, Opaque, Place, Programs, kind_of_held
+from irscope.memory.addresses.kinds import Kind, kinds_of_results
+from irscope.memory.addresses.loops import grew, grown, growth_of
+from irscope.memory.addresses.numbers import FAR, Integers, Number, Source, add, atom, constant, merged, multiply
+from irscope.memory.addresses.rules import RULES
+from irscope.memory.programs.turns import Loop, bounds_of_turns, difference, merged_values
+from irscope.memory.programs.vectors import Vectors
+from irscope.memory.programs.weights import ENDLESS, Weight
+
+__all__ = ["Run", "Touch", "Visit", "run_programs"]
+
+_MOST_TURNS = 1024
+"""Turns that are run one after another."""
+_LAST_TURNS = 4
+"""Turns at the end of a loop that masks and pipelines treat differently."""
+_FEW_TURNS = 4
+_PREDICATE_AT = {"ttng.tc_gen5_mma": 4, "ttng.tc_gen5_mma_scaled": 6}
+"""Operation → which of its operands, counted without what stands in brackets, says whether it is done."""
+# ttng.tc_gen5_mma %a, %b, %d[%token], %use_d, %pred, %barrier[%true] {is_async} : …
+_IN_BRACKETS = re.compile(r"\[[^\[\]\n]{0,200}\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """An operation that is executed."""
+
+    operation: Operation
+    weight: Weight
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """An access that is executed."""
+
+    execution: Execution
+    weight: Weight
+    turns: tuple[tuple[int, int], ...]
+    """(token of the turn's number, turns) of the loops around it whose turns are run at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What some programs of a launch do."""
+
+    vectors: Vectors
+    visits: tuple[Visit, ...]
+    touches: tuple[Touch, ...]
+    notes: tuple[str, ...]
+    """Why it is incomplete; empty if it is not."""
+    unread: tuple[tuple[int, str], ...]
+    """(line, why) of accesses whose addresses could not be read."""
+    work: int
+    is_ended: bool
+    """Whether it was ended before the kernel's end: nothing bounds what it would have done."""
+
+
+def run_programs(module: MlirModule, arguments: Mapping[Value, Held], vectors: Vectors) -> Run:
+    """Run a module's kernel for some programs; never raises for what the module holds."""
+    kernel = module.kernel
+    runner, is_ended = _Runner(module, dict(arguments), vectors), False
+    with np.errstate(all="ignore"):
+        try:
+            if kernel is not None and kernel.regions:
+                given = [runner.value(value) for block in kernel.regions[0].blocks[:1] for value in block.arguments]
+                runner.function(kernel, given, Place())
+        except (TooMuch, RecursionError) as end:
+            runner.note(str(end))
+            is_ended = True
+    return Run(
+        vectors, tuple(runner.visits), tuple(runner.touches), tuple(runner.notes), tuple(runner.unread.items()),
+        runner.work, is_ended,
+    )  # fmt: skip
+
+
+class _Runner(Runner):
+    most_work = 100_000
+
+    def __init__(self, module: MlirModule, held: dict[Value, Held], vectors: Vectors) -> None:
+        super().__init__(module, held, Programs(grid=vectors.grid))
+        self.vectors = vectors
+        self.visits: list[Visit] = []
+        self.touches: list[Touch] = []
+        self.weight = Weight.once(vectors.count)
+        self.turns: tuple[tuple[int, int], ...] = ()
+
+    def _run(self, operation: Operation, place: Place) -> None:
+        weight = self._predicated(operation) if operation.name in _PREDICATE_AT else self.weight
+        self.visits.append(Visit(operation, weight))
+        super()._run(operation, place)
+        if operation.name.startswith("arith.") and operation.name in RULES:
+            self._settle(operation)
+
+    def _predicated(self, operation: Operation) -> Weight:
+        """How often each program does what a predicate may switch off."""
+        names = [name.strip() for name in _IN_BRACKETS.sub("", operation.text).split(",")]
+        at = _PREDICATE_AT[operation.name]
+        wanted = names[at].split()[0] if at < len(names) else ""
+        value = next((one for one in operation.operands if one.name == wanted), None)
+        if value is None:
+            return self.weight.perhaps(frozenset({LOST}))
+        condition = self.number(value)
+        holds = self.vectors.values(condition)
+        return self.weight.perhaps(condition.sources) if holds is None else self.weight.where(holds != 0)
+
+    def _settle(self, operation: Operation) -> None:
+        """Put the values that a scalar has in the programs in place of what is unknown of it."""
+        result = operation.results[0]
+        held = self._held[result]
+        if not isinstance(held, Number) or held.shape or held.tokens is None:
+            return
+        parts = [self.vectors.values(number) for number in map(self.number, operation.operands)]
+        operands = [
+            Number(part, (self.vectors.count,), self.number(value).bits)
+            for part, value in zip(parts, operation.operands, strict=True)
+            if part is not None
+        ]
+        if len(operands) < len(parts):
+            return
+        kind = Kind((self.vectors.count,), kinds_of_results(operation)[0].element)
+        self.work += self.vectors.count >> 13
+        found = RULES[operation.name](operation, operands, kind)
+        if found.tokens is None:
+            self._held[result] = self._tightened(held, np.broadcast_to(found.known, kind.shape))
+
+    def _tightened(self, held: Number, values: Integers) -> Number:
+        linear, named = self.vectors.values(held), self.vectors.named(values, held.bits)
+        if named.tokens is None or linear is None or not np.array_equal(linear, values):
+            return named
+        base = int(held.known)
+        return replace(held, low=int(values.min()) - base, high=int(values.max()) - base)
+
+    def _access(self, operation: Operation, place: Place) -> None:
+        super()._access(operation, place)
+        if self.executions:
+            self.touches.append(Touch(self.executions.pop(), self.weight, self.turns))
+
+    def run_program_id(self, operation: Operation, _: Place) -> None:
+        axis = self.program_axis(operation)
+        self._held[operation.results[0]] = self.vectors.program_id(axis)
+
+    # Branches
+
+    @contextmanager
+    def where(self, condition: Number, side: bool) -> Generator[None]:
+        values = self.vectors.values(condition)
+        before = self.weight
+        weight = before.perhaps(condition.sources) if values is None else before.where((values != 0) == side)
+        with self._weighted(weight):
+            yield
+
+    @contextmanager
+    def _weighted(self, weight: Weight) -> Generator[None]:
+        before = self.weight
+        self.weight = weight
+        try:
+            yield
+        finally:
+            self.weight = before
+
+    def run_if(self, operation: Operation, place: Place) -> None:
+        condition = self.number(operation.operands[0])
+        super().run_if(operation, place)
+        holds = self.vectors.values(condition)
+        if condition.value is not None or holds is None or len(operation.regions) != 2:
+            return
+        ends = [region.blocks[0].operations[-1].operands for region in operation.regions if region.blocks]
+        for result, *sides in zip(operation.results, *ends, strict=False):
+            self._choose(result, holds != 0, [self.value(side) for side in sides])
+
+    def _choose(self, result: Value, holds: Integers, sides: Sequence[Held]) -> None:
+        """Give a scalar one of two values in each program."""
+        known = [self.vectors.values(side) for side in sides if isinstance(side, Number) and not side.shape]
+        values = [value for value in known if value is not None]
+        if len(values) == 2 and isinstance(sides[0], Number):
+            chosen = np.broadcast_to(np.where(holds, *values), (self.vectors.count,))
+            self._held[result] = self.vectors.named(chosen, sides[0].bits)
+
+    # Loops
+
+    def run_for(self, operation: Operation, place: Place) -> None:
+        self._lose(operation)
+        bounds = [self.number(value) for value in operation.operands[:3]]
+        first = [self.value(value) for value in operation.operands[3:]]
+        loop = Loop(operation, place, bounds[0], bounds[2], first, Source("turn", f"turn {self.fresh()}"))
+        turns = self._turns(*bounds)
+        if turns is None:
+            low, high = bounds_of_turns(*bounds)
+            with self._weighted(self.weight.often(low, high).perhaps(merged(bounds)) if not low.any() else
+                                self._unsure(low, high, merged(bounds))):  # fmt: skip
+                self._at_once(loop, None)
+            return
+        turns = np.where(self.weight.high > 0, turns, 0)
+        self._give(operation.results, self._counted(loop, turns))
+
+    def _unsure(self, low: Integers, high: Integers, sources: frozenset[Source]) -> Weight:
+        weight = self.weight.often(low, high)
+        return replace(weight, sources=weight.sources | sources)
+
+    def _turns(self, start: Number, stop: Number, step: Number) -> Integers | None:
+        """The turns in each program; None if they depend on more than the program."""
+        values = [self.vectors.values(number) for number in (start, stop, step)]
+        first, last, by = (np.zeros(1, np.int64) if value is None else value for value in values)
+        if any(value is None for value in values) or int(by.min()) <= 0:
+            return None
+        return np.maximum(-((first - last) // by), 0)
+
+    def _counted(self, loop: Loop, turns: Integers) -> list[Held]:
+        """Run a loop whose turns are known in each program; returns what it gives."""
+        reached = turns[np.broadcast_to(self.weight.high > 0, turns.shape)]
+        if not reached.size or not reached.max():
+            return loop.first
+        least, most = int(reached.min()), int(reached.max())
+        head = least - _LAST_TURNS
+        carried: list[Held] | None = None
+        if head > _FEW_TURNS:
+            carried = self._head(loop, head)
+        head = head if carried is not None else 0
+        if most - head > _MOST_TURNS:
+            self.note(f"of the loop of line {loop.operation.first_line} one of {most} turns was evaluated")
+            with self._weighted(self.weight.often(turns, turns)):
+                self._at_once(loop, None)
+            return loop.lost(self)
+        carried = carried if carried is not None else loop.first
+        growths: list[Number | None] = [None] * len(carried)
+        after = [self._scalar(value) for value in carried]
+        for turn in range(head, most):
+            runs = turns > turn
+            with self._weighted(self.weight.where(runs)):
+                handed = self._turn(loop, constant(turn, 64), carried)
+            after = [merged_values(runs, self._scalar(new), old) for new, old in zip(handed, after, strict=True)]
+            if turn == head:
+                growths = [difference(*both) for both in zip(carried, handed, strict=True)]
+            growths = [
+                growth if growth is not None and grew(old, new, growth) else None
+                for growth, old, new in zip(growths, carried, handed, strict=True)
+            ]
+            carried = handed
+        if least == most:
+            return carried
+        # Programs that end earlier hand on what they had then.
+        count = self.vectors.named(np.broadcast_to(turns, (self.vectors.count,)), 64)
+        return [
+            self.vectors.named(np.broadcast_to(values, (self.vectors.count,)), value.bits)
+            if values is not None and isinstance(value, Number)
+            else grown(value, growth, count)
+            if growth is not None and isinstance(value, Number) and not head
+            else lost
+            for value, values, growth, lost in zip(loop.first, after, growths, loop.lost(self), strict=True)
+        ]
+
+    def _scalar(self, value: Held) -> Integers | None:
+        return self.vectors.values(value) if isinstance(value, Number) and not value.shape else None
+
+    def _turn(self, loop: Loop, index: Number, carried: Sequence[Held]) -> list[Held]:
+        induction = add(loop.start, multiply(replace(index, bits=loop.start.bits), loop.step))
+        if (values := self.vectors.values(induction)) is not None:
+            induction = self._tightened(induction, np.broadcast_to(values, (self.vectors.count,)))
+        after = self.body(loop.operation, [induction, *carried], loop.place)
+        return after if len(after) == len(carried) else loop.lost(self)
+
+    def _head(self, loop: Loop, turns: int) -> list[Held] | None:
+        """Run the first turns at once; returns what is carried on, or None if they do not touch memory alike."""
+        visits, touches = len(self.visits), len(self.touches)
+        weight = self.weight.often(*[np.array([turns])] * 2)
+        with self._weighted(weight):
+            growths, unknown = self._at_once(loop, turns)
+        if any(self._depends(touch, loop.source, unknown) for touch in self.touches[touches:]) or any(
+            loop.source in visit.weight.sources for visit in self.visits[visits:]
+        ):
+            del self.visits[visits:], self.touches[touches:]
+            return None
+        return self._carried(loop, growths, constant(turns, 64))
+
+    def _depends(self, touch: Touch, source: Source, unknown: Set[int]) -> bool:
+        """Whether turns differ in more than the place at which an access begins."""
+        addresses, mask = touch.execution.addresses, touch.execution.mask
+        if mask is not None and source in mask.sources:
+            return True
+        if source not in addresses.sources or self.vectors.split(addresses) is not None:
+            return False
+        # Where one turn by itself does not tell either, turns one by one would not.
+        return touch.execution.operation.first_line not in unknown
+
+    def _at_once(self, loop: Loop, turns: int | None) -> tuple[list[Number | None], Set[int]]:
+        """Run one turn with an unknown number for all.
+
+        Returns by what the carried values grow, and the lines whose places are not known in one turn by itself.
+        """
+        visits, touches, outer = len(self.visits), len(self.touches), self.turns
+        try:
+            second = self._turn(loop, constant(0, 64), loop.first)
+            third = self._turn(loop, constant(1, 64), second)
+            growths = [growth_of(*values) for values in zip(loop.first, second, third, strict=True)]
+            tried = [touch.execution for touch in self.touches[touches:]]
+            unknown = {one.operation.first_line for one in tried if self.vectors.split(one.addresses) is None}
+            index = atom(loop.source, 64, low=0, high=FAR if turns is None else turns - 1)
+            if turns is not None:
+                self.turns = (*outer, (index.terms[0][0], turns))
+            while True:
+                del self.visits[visits:], self.touches[touches:]
+                before = self._carried(loop, growths, index)
+                after = self._turn(loop, index, before)
+                kept = [
+                    growth if growth is not None and grew(old, new, growth) else None
+                    for growth, old, new in zip(growths, before, after, strict=True)
+                ]
+                if [growth is None for growth in kept] == [growth is None for growth in growths]:
+                    return growths, unknown
+                growths = kept
+        except (TooMuch, RecursionError):
+            # What was tried is not what is done.
+            del self.visits[visits:], self.touches[touches:]
+            raise
+        finally:
+            self.turns = outer
+
+    def _carried(self, loop: Loop, growths: Sequence[Number | None], index: Number) -> list[Held]:
+        return [
+            grown(value, growth, index) if growth is not None and isinstance(value, Number) else lost
+            for value, growth, lost in zip(loop.first, growths, loop.lost(self), strict=True)
+        ]
+
+    def run_while(self, operation: Operation, place: Place) -> None:
+        before, after = (region.blocks[0] for region in operation.regions[:2])
+        carried = [self.value(value) for value in operation.operands]
+        source = Source("data", f"the number of turns of the scf.while of line {operation.first_line}")
+        given: list[Integers | None] = [np.zeros(1, np.int64) for _ in operation.results]
+        self._lose(operation, source)
+        weight, runs = self.weight, np.ones(1, np.bool_)
+        visits, touches = len(self.visits), len(self.touches)
+        for _ in range(_MOST_TURNS):
+            with self._weighted(weight.where(runs)):
+                self._give(before.arguments, carried)
+                condition, *handed = self._ended(self._block(before, place)) or [Opaque(Kind((), ""), LOST, 0)]
+            holds = self.vectors.values(condition) if isinstance(condition, Number) else None
+            if holds is None:
+                break
+            given = [merged_values(runs, self._scalar(new), old) for new, old in zip(handed, given, strict=True)]
+            runs = runs & (holds != 0)
+            if not (runs & (weight.high > 0)).any():
+                for result, values, held in zip(operation.results, given, handed, strict=True):
+                    if values is not None and isinstance(held, Number):
+                        whole = np.broadcast_to(values, (self.vectors.count,))
+                        self._held[result] = self.vectors.named(whole, held.bits)
+                return
+            with self._weighted(weight.where(runs)):
+                self._give(after.arguments, handed)
+                carried = self._ended(self._block(after, place))
+        # One turn stands for all, whose number is not known.
+        del self.visits[visits:], self.touches[touches:]
+        endless = np.array([ENDLESS])
+        with self._weighted(weight.often(endless, endless).perhaps(frozenset({source}))):
+            self._give(before.arguments, [Opaque(kind_of_held(value), source, self.fresh()) for value in carried])
+            _, *last = self._ended(self._block(before, place)) or [Opaque(Kind((), ""), LOST, 0)]
+            self._give(after.arguments, last)
+            self._block(after, place)

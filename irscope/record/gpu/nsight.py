@@ -1,0 +1,202 @@
+"""Nsight Compute: launches of a script profiled by it, and its reports exported; the parent's side.
+
+Its own child runs the script up to the launch and holds that, as for `bench`, and launches each variant once between
+the calls that start and stop a profiler; Nsight Compute profiles nothing else. What is launched is the capture's own
+binary. Commands and events go through files, for Nsight Compute starts the process that it measures itself.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from irscope.errors import DeviceFault, MissingTool, NoDevice, RecordingError
+from irscope.ir.logs.source_page import read_source_page
+from irscope.model.capture import Capture
+from irscope.model.profile import Profile
+from irscope.record.gpu.messages import (
+    DEVICE_EVENTS,
+    Fault,
+    LaunchInfo,
+    PinLaunch,
+    ProfileVariant,
+    ProgramEnded,
+    RunProgram,
+)
+from irscope.record.gpu.session import load_command
+from irscope.record.process.assembly import Assembly
+from irscope.record.process.child import child_process, module_command
+from irscope.record.process.codec import MessageReader, frame_of
+from irscope.record.process.events import RecordingEvent, Refused
+from irscope.record.process.own_folder import own_folder
+from irscope.record.process.requests import RecordRequest
+from irscope.record.process.session import Progress
+
+__all__ = ["Nsight", "find_nsight", "profile_launch"]
+
+_PLACES = ("/usr/local/cuda*/bin/ncu", "/opt/nvidia/nsight-compute/*/ncu")
+_OPTIONS = ("--clock-control", "none", "--section", "SourceCounters", "--section", "InstructionStats")
+_EXPORT = ("--page", "source", "--csv", "--print-source", "sass")
+_ANSWER_S = 60.0
+_EXPORT_S = 300.0
+_ELSEWHERE = (
+    "A profile made elsewhere can be read anywhere: 'ncu -i REPORT.ncu-rep --page source --csv --print-source sass "
+    "> REPORT.csv' there, 'irscope profile CAPTURE --from REPORT.csv' here."
+)
+
+# Version 2025.3.1.0 (build 36398880) (public-release)
+_VERSION = re.compile(r"Version (\d[\d.]*)")
+# ==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters …
+_ERROR = re.compile(r"^==ERROR== (.+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Nsight:
+    """Nsight Compute's command line, as it is installed here."""
+
+    path: str
+    version: str
+    """`2025.3.1.0`; empty if it does not say one."""
+
+    @property
+    def name(self) -> str:
+        """`Nsight Compute 2025.3.1.0`."""
+        return f"Nsight Compute {self.version}".rstrip()
+
+    def export(self, report: Path) -> str:
+        """The source page of a report, as CSV; raises RecordingError if it cannot be read."""
+        command = [self.path, "--import", str(report), *_EXPORT]
+        try:
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_EXPORT_S, check=False
+            )
+        except subprocess.TimeoutExpired as error:
+            raise RecordingError(f"{self.name} did not export {report.name} in {_EXPORT_S:g} s.") from error
+        text = done.stdout.decode("utf-8", "replace")
+        if done.returncode or not read_source_page(text):
+            said = (done.stderr.decode("utf-8", "replace") + text).strip()
+            raise RecordingError(f"{self.name} cannot export {str(report)!r}: {_said(said)}")
+        return text
+
+
+def find_nsight() -> Nsight:
+    """The installed Nsight Compute, `ncu` on the PATH first; raises MissingTool if there is none."""
+    path = shutil.which("ncu") or next(
+        (str(found) for place in _PLACES for found in sorted(Path("/").glob(place[1:]), reverse=True)), None
+    )
+    if path is None:
+        raise MissingTool(
+            "Nsight Compute is not installed here: there is no ncu on the PATH. It comes with the CUDA toolkit, and "
+            "alone from https://developer.nvidia.com/nsight-compute; it is for NVIDIA's GPUs, and AMD's own tool is "
+            f"rocprofv3. {_ELSEWHERE}"
+        )
+    try:
+        said = subprocess.run(
+            [path, "--version"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_ANSWER_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise MissingTool(f"{path!r} cannot be run: {error}. {_ELSEWHERE}") from error
+    version = _VERSION.search(said.stdout)
+    return Nsight(path, version[1] if version else "")
+
+
+def profile_launch(
+    nsight: Nsight,
+    request: RecordRequest,
+    number: int,
+    captures: Sequence[Capture],
+    *,
+    progress: Progress | None = None,
+    echo: Callable[[str], None] | None = None,
+) -> tuple[Profile, ...]:
+    """The counters of a script's launch, for each of some captures of it.
+
+    Args:
+        nsight: what `find_nsight` found.
+        request: the script, as `requests.request_for` makes it, with an empty plan.
+        number: of the launch's compile, from 1.
+        captures: the launch as it was recorded, and variants of it; each is launched once, on the same inputs.
+        progress: gets a text of what is under way.
+        echo: gets what the script prints, as it comes.
+
+    Raises NoDevice without a GPU, DeviceFault where a launch fails, and RecordingError where the script makes another
+    launch this time, or Nsight Compute may not read the counters.
+    """
+    with own_folder() as folder:
+        loads = [load_command(capture) for capture in captures]
+        commands = [PinLaunch(request, number), *loads, *(ProfileVariant(load.key) for load in loads)]
+        files = folder / "commands", folder / "events"
+        files[0].write_bytes(b"".join(map(frame_of, commands)))
+        report = folder / "report.ncu-rep"
+        program = module_command("irscope.record.gpu.child", *map(str, files), interpreter=request.interpreter)
+        profiler = (nsight.path, *_OPTIONS, "--import-source", "yes", "--profile-from-start", "off")
+        chosen = ("--kernel-name", f"regex:^{re.escape(captures[0].name)}$", "--launch-count", str(len(captures)))
+        with child_process("irscope.record.gpu.profiler", folder, DEVICE_EVENTS, echo=echo) as child:
+            child.send(RunProgram((*profiler, *chosen, "--force-overwrite", "--export", str(report), *program)))
+            if progress is not None:
+                progress(f"{captures[0].name}: {nsight.name}")
+            code = None
+            while code is None and not child.at_end:
+                code = next((event.code for event in child.read() if isinstance(event, ProgramEnded)), None)
+            said = child.log.read_text("utf-8", "replace")
+        _check(_events_of(files[1]), request, captures[0], said)
+        if not report.is_file():
+            raise RecordingError(f"{nsight.name} made no report: {_said(said)}")
+        pages = [kernel.page for kernel in read_source_page(nsight.export(report))]
+    if len(pages) != len(captures):
+        raise RecordingError(f"{nsight.name} profiled {len(pages)} of {len(captures)} launches: {_said(said)}")
+    gpu = captures[0].environment.gpu
+    return tuple(Profile(page, gpu, nsight.name, own_binary=True) for page in pages)
+
+
+def _events_of(file: Path) -> list[RecordingEvent]:
+    return list(MessageReader(DEVICE_EVENTS).feed(file.read_bytes())) if file.is_file() else []
+
+
+def _check(events: Sequence[RecordingEvent], request: RecordRequest, capture: Capture, said: str) -> None:
+    """Raise what went wrong: in Nsight Compute, with the GPU, or in the script."""
+    _raise_denied(said)
+    assembly = Assembly(request)
+    for event in events:
+        assembly.feed(event)
+        if isinstance(event, Refused):
+            raise event.as_error()
+        if isinstance(event, Fault):
+            raise DeviceFault(event.detail)
+        if isinstance(event, LaunchInfo):
+            again = assembly.capture(assembly.numbers[event.launch - 1])
+            if again.text("source") != capture.text("source"):
+                raise RecordingError(
+                    f"{os.path.basename(request.path)} launched another kernel, or with other arguments, when it ran "
+                    "again: its launches must not change."
+                )
+    if not any(isinstance(event, LaunchInfo) for event in events):
+        raise RecordingError(f"the script ended under Nsight Compute before its launch: {_said(said)}")
+
+
+def _raise_denied(said: str) -> None:
+    if "ERR_NVGPUCTRPERM" in said:
+        raise RecordingError(
+            "Nsight Compute may not read the GPU's counters (ERR_NVGPUCTRPERM): the driver gives them to "
+            "administrators alone. Run it as root, give the container --cap-add=SYS_ADMIN, or let every user: "
+            "'options nvidia NVreg_RestrictProfilingToAdminUsers=0' in /etc/modprobe.d, and load the driver again "
+            "(https://developer.nvidia.com/ERR_NVGPUCTRPERM)."
+        )
+    if "No supported GPU" in said or "no CUDA-capable device" in said:
+        raise NoDevice("Nsight Compute finds no GPU here that it supports.")
+
+
+def _said(text: str) -> str:
+    """The errors in what Nsight Compute printed, or its last lines."""
+    errors = [error.strip() for error in _ERROR.findall(text)]
+    return " ".join(dict.fromkeys(errors)) or " / ".join(text.strip().splitlines()[-3:]) or "it printed nothing."

@@ -1,0 +1,1 @@
+"""Charts of figures, as SVG."""

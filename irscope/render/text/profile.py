@@ -1,0 +1,263 @@
+"""The counters of a launch as a table and as JSON, where warps waited most first, and several launches side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from irscope.analysis.counters.operations import CountedLaunch, CountedOperation
+from irscope.analysis.counters.predicted import Comparison, Quantity
+from irscope.ir.logs.source_page import Counters
+from irscope.memory.access import MOST
+from irscope.model.capture import Capture
+from irscope.render.text.figures import percent
+from irscope.render.text.tables import table
+
+__all__ = ["profile_json", "render_profile", "render_side_by_side", "stall_text"]
+
+_REASONS = {
+    "barrier": "a barrier",
+    "branch_resolving": "a branch",
+    "dispatch": "the dispatcher",
+    "drain": "stores to drain",
+    "gmma": "wgmma",
+    "imc": "the constant cache",
+    "lg": "the queue of global accesses",
+    "long_sb": "global memory",
+    "math": "an arithmetic unit",
+    "membar": "a memory barrier",
+    "mio": "the queue of shared accesses",
+    "misc": "other causes",
+    "no_inst": "instructions to be fetched",
+    "not_selected": "other warps to be issued",
+    "short_sb": "shared memory or a special function",
+    "sleep": "sleep",
+    "tex": "the queue of textures",
+    "wait": "a fixed latency",
+}
+"""What a warp waits for at each reason. Source: "Nsight Compute" documentation, "Warp Stall Reasons"."""
+_MOST_REASONS = 2
+_LEAST_SHARE = 0.1
+"""Of a row's stalls, for a reason to be named."""
+_TITLES: dict[Quantity, str] = {"instructions": "accesses", "sectors": "sectors", "lines": "lines", "ways": "conflicts"}
+
+
+def render_profile(
+    capture: Capture, counted: CountedLaunch, *, title: str = "", width: int | None = None, color: bool = False
+) -> str:
+    """A table with an operation a line, and below it what is not as predicted."""
+    total = counted.counters.stalled
+    telling = [row for row in counted.operations if row.counters.stalled or row.comparisons or row.counters.sectors]
+    shown: list[Quantity] = [name for name in _TITLES if any(_cell(row, name) for row in telling)]
+    columns = [
+        "stalls",
+        "share",
+        "operation" if counted.by_operation else "",
+        "ttgir",
+        "python",
+        "layouts",
+        "waits for",
+    ]
+    columns += ["executed", *(_TITLES[name] for name in shown)]
+    names = {row.line: row.operation for row in counted.operations}
+    rows = [
+        [
+            row.counters.stalled,
+            percent(row.counters.stalled / total) if total else "",
+            row.operation or ("no single one" if counted.by_operation else ""),
+            row.line or "",
+            row.place.rpartition("/")[2],
+            " ".join(row.layouts),
+            _waits(row, names),
+            _number(row.counters.executed),
+            *(_cell(row, name) for name in shown),
+        ]
+        for row in telling
+    ]
+    notes = _notes(counted, len(counted.operations) - len(telling))
+    return f"{_head(capture, title)}{table(columns, rows, width=width, color=color)}{''.join(notes)}"
+
+
+def _head(capture: Capture, title: str) -> str:
+    profile = capture.profile
+    device = f" on {profile.device}" if profile is not None and profile.device else ""
+    tool = f", {profile.tool}" if profile is not None and profile.tool else ""
+    grid = "×".join(map(str, capture.launch.grid)) if capture.launch.grid else "?"
+    return f"{capture.id[:8]} {capture.name}{f' ({title})' if title else ''}, grid {grid}{device}{tool}\n"
+
+
+def _notes(counted: CountedLaunch, left_out: int) -> list[str]:
+    total = counted.counters
+    notes = [
+        f"{_number(total.executed) or '?'}{_executed(counted)} instructions of warps; {total.samples or 0} samples, "
+        f"{total.stalled} of them of warps that waited.\n"
+    ]
+    if left_out:
+        notes.append(f"Left out: {left_out} rows without stalls and accesses (--json has them).\n")
+    if not counted.by_operation:
+        why = f"operations of instructions are not known, {counted.why_not}"
+        return [*notes, f"By line of Python, without predictions: {why}.\n"]
+    if counted.uncompared:
+        notes.append(f"Accesses to global memory have no predictions: {counted.uncompared}.\n")
+    if counted.predicted_executed is not None or any(row.comparisons for row in counted.operations):
+        notes.append("=: as predicted; (in brackets): predicted.\n")
+    for row in counted.operations:
+        by_cause: dict[tuple[str, str], list[str]] = {}
+        for one in row.comparisons:
+            if one.verdict != "equal":
+                figures = f"{_TITLES[one.quantity]} {_figure(one.measured)} ({_predicted(one)})"
+                by_cause.setdefault((one.verdict, one.reason), []).append(figures)
+        notes += [
+            f"{row.operation} (ttgir {row.line}): {', '.join(figures)}: {'; '.join(filter(None, cause))}.\n"
+            for cause, figures in by_cause.items()
+        ]
+    return notes
+
+
+def _executed(counted: CountedLaunch) -> str:
+    predicted = counted.predicted_executed
+    return "" if predicted is None else " =" if predicted == counted.counters.executed else f" ({predicted})"
+
+
+def stall_text(counters: Counters) -> str:
+    """What warps waited for most at some instructions: `global memory 89.2 %, a barrier 10.8 %`."""
+    waiting = [(reason, count) for reason, count in counters.stalls if reason != "selected"]
+    total = counters.stalled
+    named = [
+        f"{_REASONS.get(reason, reason)} {percent(count / total)}"
+        for reason, count in waiting[:_MOST_REASONS]
+        if count >= _LEAST_SHARE * total
+    ]
+    return ", ".join(named)
+
+
+def _waits(row: CountedOperation, names: Mapping[int, str]) -> str:
+    """What warps waited for most, and the operation whose global memory it was."""
+    text = stall_text(row.counters)
+    for line in row.awaited[:1]:
+        others = ", …" if len(row.awaited) > 1 else ""
+        text = text.replace(_REASONS["long_sb"], f"{names.get(line, '')} ({line}{others})".strip(), 1)
+    return text
+
+
+def _cell(row: CountedOperation, quantity: Quantity) -> str:
+    found = [one for one in row.comparisons if one.quantity == quantity]
+    if found:
+        return ", ".join(
+            f"{_figure(one.measured)} =" if one.verdict == "equal" else f"{_figure(one.measured)} ({_predicted(one)})"
+            for one in found
+        )
+    counters = row.counters
+    if quantity == "sectors":
+        return _number(counters.sectors or None)
+    if quantity == "lines":
+        return _number(counters.lines or None)
+    return ""
+
+
+def _predicted(one: Comparison) -> str:
+    if one.least == one.most:
+        return _figure(one.least)
+    return f"at least {_figure(one.least)}" if one.most >= MOST else f"{_figure(one.least)}–{_figure(one.most)}"
+
+
+def _figure(value: float) -> str:
+    return str(int(value)) if value == int(value) else f"{value:.2f}"
+
+
+def _number(value: int | None) -> str:
+    return "" if value is None else str(value)
+
+
+def render_side_by_side(
+    rows: Sequence[tuple[str, CountedLaunch]], *, width: int | None = None, color: bool = False
+) -> str:
+    """Several profiles of one launch, by line of Python: the stalls, instructions and sectors of each."""
+    names = [name for name, _ in rows]
+    found = [_by_place(counted) for _, counted in rows]
+    places = sorted(dict.fromkeys(place for one in found for place in one), key=lambda place: -_most(found, place))
+    columns = ["python"] + [f"{what} {name}" for what in ("stalls", "executed", "sectors") for name in names]
+    lines: list[list[object]] = []
+    for place in places:
+        counters = [Counters.sum(one.get(place, ())) for one in found]
+        lines.append([place.rpartition("/")[2], *_side_by_side(counters)])
+    lines.append(["all", *_side_by_side([counted.counters for _, counted in rows])])
+    return table(columns, lines, width=width, color=color)
+
+
+def _side_by_side(counters: Sequence[Counters]) -> list[object]:
+    figures = [[one.stalled for one in counters], [one.executed for one in counters], [one.sectors for one in counters]]
+    return [value for row in figures for value in row]
+
+
+def _by_place(counted: CountedLaunch) -> dict[str, list[Counters]]:
+    found: dict[str, list[Counters]] = {}
+    for row in counted.operations:
+        found.setdefault(row.place or "no line", []).append(row.counters)
+    return found
+
+
+def _most(found: Sequence[dict[str, list[Counters]]], place: str) -> int:
+    return max(Counters.sum(one.get(place, ())).stalled for one in found)
+
+
+def profile_json(capture: Capture, counted: CountedLaunch, variant: str = "") -> dict[str, Any]:
+    """As JSON."""
+    profile = capture.profile
+    return {
+        "id": capture.id,
+        "kernel": capture.name,
+        "target": str(capture.target),
+        "variant": variant,
+        "grid": capture.launch.grid,
+        "device": profile.device if profile else "",
+        "tool": profile.tool if profile else "",
+        "own_binary": bool(profile and profile.own_binary),
+        "by_operation": counted.by_operation,
+        "why_not": counted.why_not,
+        "uncompared": counted.uncompared,
+        "counters": _counters_json(counted.counters),
+        "predicted_executed": counted.predicted_executed,
+        "operations": [_operation_json(row) for row in counted.operations],
+    }
+
+
+def _counters_json(counters: Counters) -> dict[str, Any]:
+    return {
+        "executed": counters.executed,
+        "threads": counters.threads,
+        "samples": counters.samples,
+        "stalled": counters.stalled,
+        "stalls": dict(counters.stalls),
+        "sectors": counters.sectors,
+        "ideal_sectors": counters.ideal_sectors,
+        "lines": counters.lines,
+        "wavefronts": counters.wavefronts,
+    }
+
+
+def _operation_json(row: CountedOperation) -> dict[str, Any]:
+    return {
+        "line": row.line,
+        "operation": row.operation,
+        "place": row.place,
+        "chain": list(row.chain),
+        "layouts": list(row.layouts),
+        "awaited": list(row.awaited),
+        "loops": row.loops,
+        "counters": _counters_json(row.counters),
+        "comparisons": [
+            {
+                "quantity": one.quantity,
+                "predicted": [one.least, None if one.most >= MOST else one.most],
+                "measured": one.measured,
+                "verdict": one.verdict,
+                "reason": one.reason,
+            }
+            for one in row.comparisons
+        ],
+        "instructions": [
+            {"line": one.line, "offset": one.offset, "text": one.text, "counters": _counters_json(one.counters)}
+            for one in row.instructions
+        ],
+    }

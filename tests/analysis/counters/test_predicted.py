@@ -1,0 +1,82 @@
+"""What irscope computed of accesses, held against an H200's counters."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from irscope.analysis.counters.operations import counted_launch
+from irscope.analysis.counters.predicted import Comparison
+from tests.analysis.counters.measured import NAMES, capture, counted
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_exact_is_what_the_hardware_counted(name: str) -> None:
+    for row in counted(name).operations:
+        for one in row.comparisons:
+            assert one.reason or one.verdict == "equal", (row.operation, row.line, one)
+
+
+def test_enough_was_compared() -> None:
+    verdicts = Counter((one.quantity, one.verdict) for name in NAMES for row in counted(name).operations
+                       for one in row.comparisons)  # fmt: skip
+    assert verdicts["sectors", "equal"] >= 60
+    assert verdicts["lines", "equal"] >= 60
+    assert verdicts["instructions", "equal"] >= 50
+    assert verdicts["ways", "equal"] >= 4
+    # Those of the three kernels below alone.
+    assert verdicts["sectors", "differs"] == verdicts["lines", "differs"] == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "operation", "reason"),
+    [
+        ("row_broadcast", "tt.load", "the SASS has 1 of the 8 instructions of the PTX"),
+        ("scalars", "tt.load", "warps may leave before it, at '@P0 EXIT' (0070)"),
+        ("triangle", "tt.load", "the SASS has 8 instructions for 1 of the PTX, some of which execute with"),
+        ("matmul_naive_kernel", "ttg.async_copy_global_to_local", "the hardware counts some sectors of asynchronous"),
+        ("column", "tt.load", "warps may leave before it, at '@P0 BRA `(.L_x_1)' (0160)"),
+    ],
+)
+def test_differences_have_their_cause_in_the_code(name: str, operation: str, reason: str) -> None:
+    rows = [one for one in counted(name).operations if one.operation == operation]
+    found = [one for row in rows for one in row.comparisons if one.verdict != "equal"]
+    assert found
+    assert all(one.reason.startswith(reason) for one in found)
+
+
+def test_a_wrong_counter_is_seen() -> None:
+    """A hundred sectors more at one load of `strided`, and one instruction less."""
+    one = capture("strided")
+    assert one.profile is not None
+    row = '"8","256","256","32","32","0","Global","Load","32","256","0","224","256","32"'
+    for title, old, new in (("sectors", '"224","256"', '"224","356"'), ("instructions", '"8","256"', '"7","256"')):
+        assert row in one.profile.page
+        page = one.profile.page.replace(row, row.replace(old, new), 1)
+        found = counted_launch(replace(one, profile=replace(one.profile, page=page)))
+        assert any(
+            (comparison.quantity, comparison.verdict) == (title, "differs")
+            for row in found.operations
+            for comparison in row.comparisons
+        ), title
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "measured", "verdict"),
+    [
+        (100, 100, 100, "equal"),
+        (100, 100, 101, "within 1 %"),
+        (100, 100, 102, "differs"),
+        (100, 100, 99, "differs"),
+        (50, 100, 70, "in range"),
+        (50, 100, 50, "in range"),
+        (50, 100, 101, "within 1 %"),
+        (50, 100, 40, "differs"),
+        (0, 0, 0, "equal"),
+        (4, 4, 0, "differs"),
+    ],
+)
+def test_verdicts(least: int, most: int, measured: int, verdict: str) -> None:
+    assert Comparison("sectors", least, most, measured).verdict == verdict

@@ -1,0 +1,23 @@
+"""Recordings for tests that need less than a whole one: nvdisasm and importing torch take a second of a core each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from irscope.model.capture import Capture
+from irscope.record.process.requests import request_for
+from irscope.record.process.session import record_request
+
+
+def record_without_sass(source: str | Path, *, kernel: str = "", target: str, **options: Any) -> Capture:
+    """The first capture of a recording, with these options of `RecordingOptions`."""
+    return record_request(request_for(source, kernel=kernel, targets=target, disassemble=False, **options)).captures[0]
+
+
+def without_torch(script: Path, folder: Path) -> Path:
+    """A copy of a script, to compile its kernels by their signatures: its torch is the types of annotations."""
+    copy = folder / script.name
+    stand_in = "\nclass torch: Tensor = device = object\n"
+    copy.write_text(script.read_text("utf-8").replace("\nimport torch\n", stand_in), "utf-8")
+    return copy
