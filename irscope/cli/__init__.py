@@ -52,7 +52,7 @@ _PANELS = {
     "Compare": "diff report",
     "On the GPU": "run bench profile",
     "Effect of passes": "ablate bisect",
-    "Inspect": "layout roofline graph source",
+    "Inspect": "why layout roofline graph source",
 }
 _SUMMARIES = {
     "dump": "Record any Triton kernel on any machine, and show any stage of its compilation.",
@@ -68,6 +68,7 @@ _SUMMARIES = {
     "profile": "Show where warps wait and what memory really does, per operation: the hardware's own counters.",
     "ablate": "Switch each pass off in turn and tabulate the effect: what fails, what differs, and the resources used.",
     "bisect": "Find the pass that a result depends on: the one whose absence, or presence, flips a check.",
+    "why": "Say what is slow in a kernel, on which line, because of what, and what mends it: each remedy was compiled.",
     "layout": "Show which thread holds which element, where it lies in shared memory, and what that costs.",
     "roofline": "Count what a launch computes and the bytes that it must move, and the least time that its target's "
     "peaks allow.",
@@ -80,7 +81,10 @@ _SUMMARIES = {
 
 _MODULES = {
     "import": "import_",
-    **{name: f"{name}.command" for name in ["ablate", "bisect", "diff", "dump", "graph", "layout", "ls", "passes"]},
+    **{
+        name: f"{name}.command"
+        for name in ["ablate", "bisect", "diff", "dump", "graph", "layout", "ls", "passes", "why"]
+    },
 }
 COMMANDS = {
     name: Command(f"irscope.cli.{_MODULES.get(name, name)}", panel, _SUMMARIES[name])

@@ -28,7 +28,7 @@ from irscope.target import Target
 if TYPE_CHECKING:
     from irscope.memory.addresses.narrow import Limits
 
-__all__ = ["global_costs"]
+__all__ = ["fastest_dimension", "global_costs", "layout_of_access"]
 
 _SECTOR_BYTES = 32
 _LINE_BYTES = 128
@@ -82,14 +82,7 @@ class _Rows:
 
     def layout_of(self, operation: Operation) -> DescribedLayout | None:
         """The layout of an operation's pointers or offsets, or of its values."""
-        kinds = read_types(operation.text.partition(" = ")[2] if operation.results else operation.text)
-        kinds.sort(key=lambda kind: not kind.pointee)
-        for kind in kinds:
-            encoding = read_encoding(resolve_aliases(kind.encoding, self._aliases))
-            found = self._layouts.get((encoding.text, own_shape(encoding, kind)[0]))
-            if kind.form == "tensor" and found is not None and found.threads is not None:
-                return found
-        return None
+        return layout_of_access(operation, self._layouts, self._aliases)
 
     def threads_of(self, operation: Operation) -> ThreadMap | None:
         described = self.layout_of(operation)
@@ -154,6 +147,22 @@ class _Rows:
         return "the compiler does not know that the addresses are contiguous, or the mask equal, so far"
 
 
+def layout_of_access(
+    operation: Operation,
+    layouts: Mapping[tuple[str, tuple[int, ...]], DescribedLayout],
+    aliases: Mapping[str, str],
+) -> DescribedLayout | None:
+    """The layout of an operation's pointers or offsets, or of its values; `layouts` by their text and shape."""
+    kinds = read_types(operation.text.partition(" = ")[2] if operation.results else operation.text)
+    kinds.sort(key=lambda kind: not kind.pointee)
+    for kind in kinds:
+        encoding = read_encoding(resolve_aliases(kind.encoding, aliases))
+        found = layouts.get((encoding.text, own_shape(encoding, kind)[0]))
+        if kind.form == "tensor" and found is not None and found.threads is not None:
+            return found
+    return None
+
+
 def _excess(access: Access, warps: int) -> int:
     """The units of one warp, each time it comes there, that are surely more than its distinct bytes fill."""
     total = access.launch
@@ -198,7 +207,7 @@ def _pattern(access: Access, described: DescribedLayout | None) -> str:
     if 2 * total.distinct_bytes[1] <= total.bytes[0]:
         return f"each byte is asked for {total.bytes[0] / total.distinct_bytes[1]:.3g} times by a program"
     size = max(access.possible_bits // 8, 1)
-    along = _fastest_dimension(described.threads)
+    along = fastest_dimension(described.threads)
     near = [
         axis for axis, stride in enumerate(access.strides) if stride is not None and 0 < abs(stride) < _SECTOR_BYTES
     ]
@@ -210,7 +219,7 @@ def _pattern(access: Access, described: DescribedLayout | None) -> str:
     return f"neighbours along dim {along} are {abs(stride)} bytes apart"
 
 
-def _fastest_dimension(threads: ThreadMap) -> int:
+def fastest_dimension(threads: ThreadMap) -> int:
     """The dimension along which a thread, then a warp, holds the longest run."""
     lanes = threads.layout.vectors("lane")
 

@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from irscope.analysis.findings.model import Cause, Change, Proof, Suggestion
+from irscope.analysis.findings.model import Finding as KernelFinding
 from irscope.cli import COMMANDS
 from irscope.cli.layout import memory as layout_memory
 from irscope.cli.layout.fitting import Attempt
@@ -251,6 +253,18 @@ def _layouts(reference: Reference, irscope: Run, tmp_path: Path, monkeypatch: py
     check(reference, irscope, "layout --memory", "layout", large, "--memory", code=1)
 
 
+def _reasons(reference: Reference, irscope: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`why`, of a finding that has everything."""
+    change = (Change("option", "num_warps", 8),)
+    proof = Proof(False, ("16 → 128 bits",), "it does not fit")
+    one = KernelFinding(
+        "IRS101", "tt.load", 7, ("%x",), (), (("a.py", 3),), "narrow", "3 more", 3,
+        (Cause("n is 7", "launch", "the arguments"),), (Suggestion("num_warps=8", change, proof),),
+    )  # fmt: skip
+    monkeypatch.setattr("irscope.analysis.findings.find.findings_of", lambda capture: (one,))
+    check(reference, irscope, "why", "why", FLASH, "--no-try")
+
+
 def _graphs_and_source(reference: Reference, irscope: Run, tmp_path: Path) -> None:
     check(reference, irscope, "graph of MLIR or LLVM IR", "graph", FLASH)
     check(reference, irscope, "graph of MLIR or LLVM IR", "graph", FLASH, "--stage", "llir")
@@ -358,6 +372,7 @@ def test_what_is_printed_without_triton(
     _passes_and_their_graphs(reference, irscope, tmp_path)
     _comparisons(reference, irscope, tmp_path)
     _layouts(reference, irscope, tmp_path, monkeypatch)
+    _reasons(reference, irscope, monkeypatch)
     _graphs_and_source(reference, irscope, tmp_path)
     _profiles(reference, irscope)
     _on_a_gpu(reference, irscope, tmp_path, monkeypatch)

@@ -12,7 +12,7 @@ from irscope.memory.addresses.evaluate import evaluate
 from irscope.memory.addresses.held import Programs
 from irscope.memory.addresses.kinds import kind_of
 from irscope.memory.addresses.lanes import widest_vector
-from irscope.memory.addresses.numbers import Source, atom
+from irscope.memory.addresses.numbers import Source, atom, constant
 
 __all__ = ["Limits"]
 
@@ -31,44 +31,74 @@ class Limits:
             for value, kind, attributes in (module.kernel.parameters if module.kernel is not None else ())
             if kind_of(kind).bits > 1
         ]
-        self._known: dict[frozenset[str], Mapping[int, Execution]] = {}
+        self._known: dict[tuple[frozenset[str], frozenset[str]], Mapping[int, Execution]] = {}
 
     def arguments(self, operation: Operation, threads: ThreadMap, wanted: int) -> tuple[str, ...]:
         """The arguments without which being multiples of 16 an access cannot have `wanted` bits a lane.
 
         Empty if more is in the way than arguments.
         """
-        execution = self._with(()).get(operation.first_line)
-        if execution is None:
-            return ()
-        depends = {source.text for source in execution.addresses.sources if source.kind == "argument"}
-        if execution.mask is not None:
-            depends |= {source.text for source in execution.mask.sources if source.kind == "argument"}
-        loose = [value.name for value, _, divisor in self._parameters if divisor % _ENOUGH and value.name in depends]
+        loose = [name for name, divisor in self.depends(operation) if divisor % _ENOUGH]
 
         def is_wide(aligned: Iterable[str]) -> bool:
-            found = self._with(aligned).get(operation.first_line)
-            return found is not None and _width(found, threads) >= wanted
+            return self.width(operation, threads, aligned) >= wanted
 
         if not loose or not is_wide(loose):
             return ()
         return tuple(name for name in loose if not is_wide(other for other in loose if other != name))
 
-    def _with(self, aligned: Iterable[str]) -> Mapping[int, Execution]:
-        """The first execution of each line, if some arguments were multiples of 16."""
-        key = frozenset(aligned)
+    def depends(self, operation: Operation, *, mask_alone: bool = False) -> tuple[tuple[str, int], ...]:
+        """(argument, its known divisor) of those that an access's addresses and mask, or its mask alone, depend on."""
+        execution = self._with((), ()).get(operation.first_line)
+        if execution is None:
+            return ()
+        sources = execution.mask.sources if execution.mask is not None else frozenset[Source]()
+        if not mask_alone:
+            sources |= execution.addresses.sources
+        depends = {source.text for source in sources if source.kind == "argument"}
+        return tuple((value.name, divisor) for value, _, divisor in self._parameters if value.name in depends)
+
+    def width(
+        self,
+        operation: Operation,
+        threads: ThreadMap,
+        aligned: Iterable[str] = (),
+        ones: Iterable[str] = (),
+        *,
+        masked: bool = True,
+    ) -> int:
+        """The bits of the widest vector of an access under a layout; 0 if it is not executed.
+
+        Args:
+            operation: the access.
+            threads: the layout of its pointers.
+            aligned: arguments that are taken to be multiples of 16.
+            ones: arguments that are taken to be 1.
+            masked: whether its mask counts.
+        """
+        execution = self._with(aligned, ones).get(operation.first_line)
+        if execution is None or execution.is_box:
+            return 0
+        bits = max(execution.element_bits, 1)
+        mask = execution.mask if masked else None
+        most = max(_WIDEST_BITS // bits, 1)
+        return bits * widest_vector(threads, execution.addresses, mask, max(bits // 8, 1), most, aligned=True)
+
+    def element_bits(self, operation: Operation) -> int:
+        """The bits of an element; 0 if the access is not executed, or has no lanes."""
+        execution = self._with((), ()).get(operation.first_line)
+        return 0 if execution is None or execution.is_box else execution.element_bits
+
+    def _with(self, aligned: Iterable[str], ones: Iterable[str]) -> Mapping[int, Execution]:
+        """The first execution of each line, if some arguments were multiples of 16, and some were 1."""
+        key = (frozenset(aligned), frozenset(ones))
         if key not in self._known:
             held = {
-                value: atom(Source("argument", value.name), bits, _ENOUGH if value.name in key else divisor)
+                value: constant(1, bits)
+                if value.name in key[1]
+                else atom(Source("argument", value.name), bits, _ENOUGH if value.name in key[0] else divisor)
                 for value, bits, divisor in self._parameters
             }
             executions = evaluate(self._module, held, Programs()).executions
             self._known[key] = {one.operation.first_line: one for one in reversed(executions)}
         return self._known[key]
-
-
-def _width(execution: Execution, threads: ThreadMap) -> int:
-    """The bits of the widest vector."""
-    bits = max(execution.element_bits, 1)
-    given = (threads, execution.addresses, execution.mask, max(bits // 8, 1))
-    return bits * widest_vector(*given, max(_WIDEST_BITS // bits, 1), aligned=True)

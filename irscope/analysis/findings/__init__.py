@@ -1,0 +1,1 @@
+"""Findings: what is slow in a compiled kernel, because of what, and what would mend it."""

@@ -1,0 +1,247 @@
+"""IRS101, IRS102, IRS103: accesses to global memory that are narrower, or touch more of it, than they need.
+
+A load is narrow if the assembly moves fewer bits a lane than one thread's part of the tensor has, up to 128. It is a
+finding only if its addresses show what would widen it: they are evaluated with and without each argument being a
+multiple of 16, or 1, and with and without the mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from irscope.analysis.findings.arguments import (
+    aligned,
+    divisibility_cause,
+    is_hidden_unit,
+    unit_stride,
+    unit_stride_cause,
+)
+from irscope.analysis.findings.model import Cause, Finding, Suggestion
+from irscope.analysis.findings.studied import Studied
+from irscope.ir.logs.reasons.decisions import ThreadWidth, VectorWidth
+from irscope.ir.mlir.model import Operation
+from irscope.layout.thread_map import ThreadMap
+from irscope.memory.access import Access
+from irscope.memory.cost import Cost
+from irscope.memory.global_costs import fastest_dimension
+from irscope.model.linear_layout import LinearLayout
+
+__all__ = ["access_findings"]
+
+_WIDEST_BITS = 128
+_WASTE = 1.5
+"""From this multiple of the least on sectors count as wasted: a row that begins within a sector is no waste."""
+
+
+def access_findings(studied: Studied) -> Iterator[Finding]:
+    """The findings of each access, in the order of the costs."""
+    for cost in studied.costs:
+        if cost.access is None or cost.access.action == "atomic" or not cost.access.launch.executions[1]:
+            continue
+        operation, _ = studied.operations[cost.line]
+        layout = studied.layout_of(operation)
+        bits = studied.limits.element_bits(operation)
+        if layout is not None and layout.threads is not None and bits:
+            yield from _Reader(studied, cost, cost.access, operation, layout.threads, bits).findings()
+
+
+class _Reader:
+    """One access."""
+
+    def __init__(
+        self, studied: Studied, cost: Cost, access: Access, operation: Operation, threads: ThreadMap, bits: int
+    ) -> None:
+        self._studied = studied
+        self._capture = studied.capture
+        self._cost = cost
+        self._access = access
+        self._operation = operation
+        self._threads = threads
+        self._bits = bits
+        whole = threads.size // (threads.lanes * threads.warps * threads.blocks) * bits
+        self._own_bits = max(whole, bits)
+        """Of the tensor, for one thread."""
+        self._possible = min(_WIDEST_BITS, self._own_bits)
+        self._actual = max(map(int, cost.figures["assembly_bits"]), default=0)
+        self._depends = dict(studied.limits.depends(operation))
+        self._loose = [name for name, divisor in self._depends.items() if divisor % 16]
+        run = self._possible // bits
+        free = [_along(threads.shape, axis) for axis, size in enumerate(threads.shape) if size >= run]
+        self._free = free
+        self._maps = [threads] if self._is_layout_given else free
+        """The layouts that it can have: Triton's `coalesce` chooses one by the addresses, Gluon takes the kernel's."""
+
+    @property
+    def _is_layout_given(self) -> bool:
+        return self._capture.launch.language == "gluon"
+
+    def findings(self) -> Iterator[Finding]:
+        yield from self._wasted()
+        if self._actual and self._actual < self._possible and (found := self._causes()) is not None:
+            yield self._narrow(*found)
+
+    def _reach(self, names: Sequence[str] = (), ones: Sequence[str] = (), *, masked: bool = True) -> int:
+        """The bits that the addresses and the mask allow, whatever the layout, if some arguments were as said."""
+        widths = (self._studied.limits.width(self._operation, free, names, ones, masked=masked) for free in self._maps)
+        return min(max(widths, default=0), self._possible)
+
+    def _needed(self, ones: Sequence[str], wanted: int, *, masked: bool = True) -> list[str]:
+        """The arguments without which being multiples of 16 so many bits are not reached."""
+
+        def is_needed(name: str) -> bool:
+            return self._reach([one for one in self._loose if one != name], ones, masked=masked) < wanted
+
+        return [name for name in self._loose if name not in ones and is_needed(name)]
+
+    # Narrow
+
+    def _causes(self) -> tuple[int, list[Cause], list[Suggestion]] | None:
+        """(bits that would be, causes, suggestions); None if nothing is found that would widen it."""
+        if self._is_layout_given and (found := self._by_layout()) is not None:
+            return found
+        if self._reach() > self._actual:
+            # A layout that the compiler chose for other reasons, or one of another access.
+            return None
+        if (wide := self._reach(self._loose)) > self._actual and (names := self._needed((), wide)):
+            plain = [_plain(name) for name in names]
+            what = self._evaluated(f"with {' and '.join(plain)} divisible by 16, {wide} bits a lane are possible")
+            return wide, [*self._said(), what, *self._divisibility(names)], [aligned(self._capture, plain)]
+        for name in self._loose:
+            wide = self._reach(self._loose, (name,))
+            if wide > self._actual and is_hidden_unit(self._capture, _plain(name)):
+                others = [_plain(other) for other in self._needed((name,), wide)]
+                what = self._evaluated(f"with {_plain(name)} = 1, {wide} bits a lane are possible")
+                cause = unit_stride_cause(self._capture, _plain(name))
+                more = [divisibility_cause(self._capture, other) for other in others]
+                return wide, [*self._said(), what, cause, *more], [unit_stride(self._capture, _plain(name), others)]
+        return self._by_mask()
+
+    def _by_mask(self) -> tuple[int, list[Cause], list[Suggestion]] | None:
+        # `coalesce` passes over masks: the layout is what it is without one.
+        wide = self._studied.limits.width(self._operation, self._threads, masked=False)
+        if wide <= self._actual:
+            return None
+        causes = [*self._masked(), self._evaluated(f"without its mask, {wide} bits a lane are possible")]
+        depends = self._studied.limits.depends(self._operation, mask_alone=True)
+        if names := [_plain(name) for name, divisor in depends if divisor % 16]:
+            # Whether their divisibility is enough is for a compile to say: masks are not evaluated so far.
+            causes.append(self._evaluated(f"its mask depends on {' and '.join(names)}"))
+            causes += [divisibility_cause(self._capture, name) for name in names]
+            return wide, causes, [aligned(self._capture, names)]
+        causes.append(self._evaluated("its mask changes within so many bits"))
+        return wide, causes, [Suggestion("let the mask end at a multiple of the vector: pad, or mask whole tiles only")]
+
+    def _by_layout(self) -> tuple[int, list[Cause], list[Suggestion]] | None:
+        limits, operation = self._studied.limits, self._operation
+        now = min(max((limits.width(operation, free) for free in self._free), default=0), self._possible)
+        given = limits.width(operation, self._threads)
+        if now <= max(given, self._actual):
+            return None
+        what = self._evaluated(f"its addresses allow {now} bits a lane, its layout gives a thread {given} in a row")
+        text = f"give a thread {now // self._bits} elements in a row (size_per_thread) of the contiguous dimension"
+        return now, [what], [Suggestion(text)]
+
+    def _divisibility(self, names: Sequence[str]) -> list[Cause]:
+        return [divisibility_cause(self._capture, _plain(name)) for name in names]
+
+    def _said(self) -> list[Cause]:
+        """What `coalesce` said of it."""
+        chain = self._studied.chain_at(self._cost.line)
+        found = [
+            one
+            for one in self._studied.decisions.about(chain)
+            if isinstance(one, ThreadWidth) and one.at_once * one.element_bytes * 8 < self._possible
+        ]
+        return [self._studied.logged(one) for one in found[:1]]
+
+    def _masked(self) -> list[Cause]:
+        chain = self._studied.chain_at(self._cost.line)
+        found = [
+            one
+            for one in self._studied.decisions.about(chain)
+            if isinstance(one, VectorWidth) and one.without_mask > one.elements
+        ]
+        return [self._studied.logged(one) for one in found[:1]]
+
+    def _narrow(self, wide: int, causes: Sequence[Cause], suggestions: Sequence[Suggestion]) -> Finding:
+        stores = self._access.action == "store"
+        widths = ", ".join(f"{number} of {width} bits" for width, number in self._cost.figures["assembly_bits"].items())
+        stage = self._studied.machine.text_stage
+        many, few = (-(-self._own_bits // width) for width in (self._actual, wide))
+        first = Cause(f"its instructions: {widths}", "assembly", f"{stage} of line {self._cost.line} of ttgir")
+        return self._studied.finding(
+            "IRS102" if stores else "IRS101",
+            self._cost.line,
+            f"{'stores' if stores else 'loads'} {self._actual} bits a lane, {wide} are possible",
+            f"{many} instructions of each thread in place of {few}, each time",
+            many - few,
+            [first, *causes],
+            suggestions,
+        )
+
+    # Wasted sectors
+
+    def _wasted(self) -> Iterator[Finding]:
+        total, access = self._access.launch, self._access
+        units, least = total.units[0], total.least_units[1]
+        if not least or units < _WASTE * least or access.certainty == "sampled" or not self._actual:
+            return
+        found = self._stride_causes()
+        if found is None:
+            return
+        causes, suggestions = found
+        unit = f"{'sectors' if access.unit_bytes == 32 else 'cache lines'} of {access.unit_bytes} bytes"
+        shown = str(units) if total.units[0] == total.units[1] else f"at least {units}"
+        first = self._evaluated(f"{shown} {unit} in a launch, {least} hold all that each warp asks for; {access.mark}")
+        yield self._studied.finding(
+            "IRS103",
+            self._cost.line,
+            f"touches {units / least:.3g} times the {unit} that it needs",
+            f"{(units - least) * access.unit_bytes} bytes more than needed, in a launch",
+            self._cost.excess,
+            [first, *causes, *(Cause(text, "launch", "assumed") for text in access.assumed)],
+            suggestions,
+        )
+
+    def _stride_causes(self) -> tuple[list[Cause], list[Suggestion]] | None:
+        along = fastest_dimension(self._threads)
+        strides = self._access.strides
+        if along >= len(strides) or (stride := strides[along]) is None or abs(stride) * 8 <= self._bits:
+            return None
+        near = [axis for axis, one in enumerate(strides) if one is not None and 0 < abs(one) < self._access.unit_bytes]
+        apart = self._evaluated(f"neighbours along dimension {along} are {abs(stride)} bytes apart")
+        if near and along not in near:
+            other = near[-1]
+            apart = self._evaluated(
+                f"its layout goes along dimension {along} first, where neighbours are {abs(stride)} bytes apart; "
+                f"along dimension {other} they are {abs(strides[other] or 0)}"
+            )
+        for name in self._loose:
+            wide = self._reach(self._loose, (name,), masked=False)
+            if wide > self._reach(self._loose, masked=False):
+                plain = _plain(name)
+                others = [_plain(one) for one in self._needed((name,), wide, masked=False)]
+                causes = [apart, *self._said(), unit_stride_cause(self._capture, plain)]
+                return causes, [unit_stride(self._capture, plain, others)]
+        if near and along not in near:
+            return None if not self._is_layout_given else ([apart], [])
+        text = "read what lies between with other lanes of the same load, or store the data in the order it is read"
+        return [apart, *self._said()], [Suggestion(text)]
+
+    def _evaluated(self, text: str) -> Cause:
+        return self._studied.in_ir(text, self._cost.line, "evaluated")
+
+
+def _plain(name: str) -> str:
+    return name.removeprefix("%")
+
+
+def _along(shape: tuple[int, ...], first: int) -> ThreadMap:
+    """All elements as registers of one thread, one dimension first."""
+    axes = [first, *(axis for axis in range(len(shape)) if axis != first)]
+    vectors = [
+        [1 << bit if other == axis else 0 for other in range(len(shape))]
+        for axis in axes
+        for bit in range(shape[axis].bit_length() - 1)
+    ]
+    return ThreadMap.of(LinearLayout.of({"register": vectors}, shape))

@@ -1,0 +1,156 @@
+"""IRS301, IRS302, IRS303, IRS601: dots that are no matrix instructions, or that are waited for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from irscope.analysis.findings.model import Cause, Finding, Suggestion
+from irscope.analysis.findings.studied import Studied
+from irscope.ir.locations.stages import read_locations
+from irscope.ir.locations.user import place_of
+from irscope.ir.logs.reasons.decisions import AsyncDot, PtxasAdvice
+from irscope.ir.mlir.model import Operation
+from irscope.ir.mlir.reader import parse_mlir
+from irscope.ir.mlir.uses import OperationUse
+from irscope.target import architecture_rank
+
+__all__ = ["dot_findings", "waits_in_loops"]
+
+_NO_BUFFERS = "shmem operands aren't multi-buffered"
+_SERIALISED = "C7510"
+# tensor<64x64xf16>
+_ELEMENT = re.compile(r"tensor<(?:\d{1,9}x)+(\w+)>")
+_LEAST_ARCH = {"f16": "80", "i8": "80", "bf16": "80", "f32": "80"}
+"""The least architecture on which Triton takes matrix instructions for an element type, of those it can."""
+
+
+def dot_findings(studied: Studied, loops: Sequence[Finding]) -> Iterator[Finding]:
+    """The findings of each dot; `loops`: those of the loads of the same loops, which may say why."""
+    for use in studied.uses.operations:
+        if use.name == "tt.dot" and use.result_types:
+            yield from _by_fma(studied, use)
+        elif use.name == "ttng.warp_group_dot":
+            yield from _waited_for(studied, use, loops)
+    for advice in studied.decisions.all:
+        if isinstance(advice, PtxasAdvice) and advice.code == _SERIALISED:
+            yield _serialised(studied, advice)
+
+
+def _by_fma(studied: Studied, use: OperationUse) -> Iterator[Finding]:
+    result, target = use.result_types[0], studied.capture.target
+    if target.backend != "cuda" or len(result.shape) != 2:
+        return
+    if not studied.uses.module.resolve(result.encoding).startswith("#ttg.blocked"):
+        return
+    written, line = _as_written(studied, use)
+    match = _ELEMENT.search(written)
+    element = match[1] if match is not None else ""
+    code, text, causes = "IRS301", "", list[Cause]()
+    if architecture_rank(target.arch) < architecture_rank(_LEAST_ARCH.get(element, "0")):
+        causes.append(Cause(f"Triton takes no matrix instructions of {target} for {element}", "launch", "the target"))
+    elif element == "f32" and "inputPrecision" not in written:
+        said = 'its operands are f32, and its input_precision is "ieee": matrix units would round them'
+        causes.append(Cause(said, "ir", f"line {line} of ttir"))
+        code, text = "IRS601", 'input_precision="tf32" or "tf32x3", if their rounding is allowed; or 16-bit operands'
+    size = result.shape[0] * result.shape[1] * use.types[0].shape[1]
+    yield studied.finding(
+        code,
+        use.line,
+        "is computed by fused multiply-adds, not by matrix instructions",
+        f"{size} multiply-adds, without matrix instructions",
+        size >> 8,
+        [
+            studied.in_ir(f"its result has a blocked layout, {result.encoding}, for fused multiply-adds", use.line),
+            *causes,
+        ],
+        [Suggestion(text)] if text else [],
+    )
+
+
+def _as_written(studied: Studied, use: OperationUse) -> tuple[str, int]:
+    """A dot and its line in the TTIR, where its operands have the types that the kernel gave them.
+
+    Nothing where it is not one for certain.
+    """
+    ttir = studied.capture.texts.get("ttir", "")
+    locations, chain = read_locations(ttir, "mlir"), studied.uses.chain_of(use)
+    found = [
+        one
+        for one in parse_mlir(ttir).walk()
+        if one.name == "tt.dot" and chain and locations.chain_at(one.first_line) == chain
+    ]
+    return (found[0].text, found[0].first_line) if len(found) == 1 else ("", 0)
+
+
+def _waited_for(studied: Studied, use: OperationUse, loops: Sequence[Finding]) -> Iterator[Finding]:
+    said = [
+        one for one in studied.decisions.about(studied.chain_at(use.line)) if isinstance(one, AsyncDot) and one.reason
+    ]
+    if not said or not use.loops:
+        return
+    causes, suggestions = [studied.logged(said[0])], list[Suggestion]()
+    if said[0].reason == _NO_BUFFERS:
+        for one in loops:
+            if one.line in _loads_of(studied, use):
+                causes += [
+                    Cause(
+                        f"its operand is the {one.operation} of line {one.line} of ttgir, which is not pipelined",
+                        "ir",
+                        f"line {use.line} of ttgir",
+                    ),
+                    *one.causes[1:],
+                ]
+                suggestions = list(one.suggestions)
+                break
+    yield studied.finding(
+        "IRS302",
+        use.line,
+        "is waited for in each iteration: it does not run on beside the next one",
+        "a wait for the tensor cores in each iteration",
+        1,
+        causes,
+        suggestions,
+    )
+
+
+def _loads_of(studied: Studied, use: OperationUse) -> set[int]:
+    """The lines of the loads that a dot's operands are put into shared memory from."""
+    lines = set[int]()
+    for operand in use.operands[:2]:
+        made = studied.uses.maker_of(operand)
+        for _ in range(8):
+            if made is None or made.name == "tt.load" or not made.operands:
+                break
+            made = studied.uses.maker_of(made.operands[0])
+        if made is not None and made.name == "tt.load":
+            lines.add(made.first_line)
+    return lines
+
+
+def _serialised(studied: Studied, advice: PtxasAdvice) -> Finding:
+    ptx = studied.capture.texts.get("ptx", "")
+    dots = [use for use in studied.uses.operations if use.name == "ttng.warp_group_dot"]
+    line = dots[0].line if len(dots) == 1 else 0
+    chain = studied.chain_at(line) if line else ()
+    if not chain and advice.ptx_line is not None:
+        chain = read_locations(ptx, "ptx").chain_at(advice.ptx_line)
+    return Finding(
+        "IRS303",
+        "ttng.warp_group_dot" if line else "",
+        line,
+        tuple(one.name for one in dots[0].results) if line else (),
+        chain,
+        place_of(chain, studied.capture.launch.kernel.file),
+        "wgmma is serialised: each instruction waits for the one before",
+        "a wait for each wgmma instruction",
+        1 << 8,
+        (studied.logged(advice),),
+    )
+
+
+def waits_in_loops(operations: Sequence[tuple[Operation, int]]) -> int:
+    """How many dots are waited for at once in a loop."""
+    return sum(
+        one.name == "ttng.warp_group_dot_wait" and loops > 0 and "pendings = 0" in one.text for one, loops in operations
+    )

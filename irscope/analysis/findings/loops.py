@@ -1,0 +1,85 @@
+"""IRS201: loads of a loop with a dot that are not pipelined, so that each iteration waits for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from irscope.analysis.findings.model import Cause, Change, Finding, Suggestion
+from irscope.analysis.findings.studied import Studied
+from irscope.ir.logs.reasons.decisions import LoadPipelining, ThreadWidth
+from irscope.ir.mlir.model import Operation
+from irscope.target import architecture_rank
+
+__all__ = ["loop_findings", "loops_with_dots"]
+
+_DOTS = ("tt.dot", "ttng.warp_group_dot", "ttng.tc_gen5_mma", "tt.dot_scaled", "ttng.tc_gen5_mma_scaled")
+_LEAST_ARCH = "80"
+"""From here on NVIDIA's GPUs copy from global to shared memory past the registers, which pipelining needs."""
+_STAGES = 3
+
+
+def loop_findings(studied: Studied, accesses: Sequence[Finding]) -> Iterator[Finding]:
+    """The findings of each load in a loop with a dot; `accesses`: those of the same loads, which may say why."""
+    target = studied.capture.target
+    if target.backend != "cuda" or architecture_rank(target.arch) < architecture_rank(_LEAST_ARCH):
+        return
+    stages = studied.capture.launch.option("num_stages")
+    for loop in loops_with_dots(studied):
+        for load in (one for one in loop.walk() if one.name == "tt.load" and "tensor<" in one.text):
+            if loop.name == "scf.while":
+                cause = studied.in_ir("it is a while loop, and the pipeliner takes for loops only", loop.first_line)
+                advice = Suggestion("write the loop as `for … in range(…)`, if the number of iterations is known")
+                yield _finding(studied, load, [cause], [advice])
+            elif isinstance(stages, int) and stages < 2 and "num_stages" not in loop.closing + loop.text:
+                cause = Cause(f"num_stages is {stages}", "launch", "the options of the launch")
+                change = Change("option", "num_stages", _STAGES)
+                yield _finding(studied, load, [cause], [Suggestion(f"num_stages={_STAGES}", (change,))])
+            else:
+                yield from _refused(studied, load, accesses)
+
+
+def loops_with_dots(studied: Studied) -> Iterator[Operation]:
+    """The innermost loops around each dot, in the order of the text."""
+    for operation, _ in studied.operations.values():
+        if operation.name in ("scf.for", "scf.while"):
+            inner = [one for one in operation.walk() if one is not operation and one.name in ("scf.for", "scf.while")]
+            nested = {one.first_line for loop in inner for one in loop.walk()}
+            if any(one.name in _DOTS and one.first_line not in nested for one in operation.walk()):
+                yield operation
+
+
+def _refused(studied: Studied, load: Operation, accesses: Sequence[Finding]) -> Iterator[Finding]:
+    """Where the pipeliner says why it refuses a load."""
+    said = [
+        one
+        for one in studied.decisions.about(studied.chain_at(load.first_line))
+        if isinstance(one, LoadPipelining) and one.reason
+    ]
+    if not said:
+        return
+    causes, suggestions = [studied.logged(said[0])], list[Suggestion]()
+    is_narrow = said[0].width_bits is not None and said[0].width_bits < 32
+    for other in accesses:
+        if is_narrow and other.line == load.first_line:
+            causes += [one for one in other.causes if one not in causes]
+            suggestions = list(other.suggestions)
+            break
+    else:
+        widths = studied.decisions.about(studied.chain_at(load.first_line)) if is_narrow else ()
+        causes += [studied.logged(one) for one in widths if isinstance(one, ThreadWidth)][:1]
+    yield _finding(studied, load, causes, suggestions)
+
+
+def _finding(studied: Studied, load: Operation, causes: Sequence[Cause], suggestions: Sequence[Suggestion]) -> Finding:
+    layout = studied.layout_of(load)
+    bits = studied.limits.element_bits(load)
+    size = layout.threads.size * bits // 8 if layout is not None and layout.threads is not None else 0
+    return studied.finding(
+        "IRS201",
+        load.first_line,
+        "is not pipelined: each iteration of its loop waits for it",
+        f"{size} bytes waited for in each iteration" if size else "a wait in each iteration",
+        max(1, size // 128),
+        [studied.in_ir("it is still a load from global memory, inside the loop of the dot", load.first_line), *causes],
+        suggestions,
+    )

@@ -1,0 +1,129 @@
+"""Finding: one thing that is worth a reader's time in a compiled kernel, with its causes, evidence and suggestions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from irscope.ir.locations.model import Chain
+
+__all__ = ["KINDS", "Cause", "Change", "Evidence", "Finding", "Kind", "Proof", "Suggestion"]
+
+Evidence = Literal["log", "ir", "assembly", "evaluated", "launch", "binary"]
+"""What a cause is known by: the compiler's log, an operation of the IR, instructions of the assembly, addresses that
+were evaluated, the arguments and options of the launch, or the binary's own figures."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of finding; its code never changes its meaning."""
+
+    code: str
+    """`IRS101`."""
+    name: str
+    """`narrow-load`."""
+    rank: int
+    """Kinds of a lower rank come first, whatever they cost."""
+
+
+KINDS = {
+    one.code: one
+    for one in (
+        Kind("IRS101", "narrow-load", 2),
+        Kind("IRS102", "narrow-store", 2),
+        Kind("IRS103", "wasted-sectors", 2),
+        Kind("IRS201", "loop-not-pipelined", 2),
+        Kind("IRS301", "dot-not-mma", 1),
+        Kind("IRS302", "dot-not-async", 2),
+        Kind("IRS303", "wgmma-serialised", 1),
+        Kind("IRS401", "conversion-through-shared-memory", 3),
+        Kind("IRS402", "shared-conflicts", 3),
+        Kind("IRS501", "spills", 1),
+        Kind("IRS503", "does-not-fit", 0),
+        Kind("IRS601", "fp32-dot-by-fma", 1),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One link of the chain of causes; each is the reason of the one before."""
+
+    text: str
+    evidence: Evidence
+    source: str
+    """Where the evidence is: `ttgir:coalesce#1, line 213 of its log`, `line 96 of ttgir`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of a compile that can be tried without the script."""
+
+    kind: Literal["divisible", "constant", "option"]
+    name: str
+    """The argument, without `%`, or the option."""
+    value: int
+
+    def __str__(self) -> str:
+        if self.kind == "divisible":
+            return f"{self.name} divisible by {self.value}"
+        return f"{self.name} = {self.value}" if self.kind == "constant" else f"{self.name}={self.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What compiling the change gave."""
+
+    helps: bool
+    """Whether what the finding is about is gone, or less."""
+    effects: tuple[str, ...] = ()
+    """`16 → 128 bits`, `84 → 90 registers`: of the finding itself, then of the kernel."""
+    failure: str = ""
+    """Why it could not be compiled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """What would mend it."""
+
+    text: str
+    """What to do in Python."""
+    changes: tuple[Change, ...] = ()
+    """What is compiled to try it; empty if it cannot be tried without the script."""
+    proof: Proof | None = None
+    """None if it was not tried."""
+
+    @property
+    def tried(self) -> str:
+        """The changes that are compiled, as text."""
+        return ", ".join(map(str, self.changes))
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One finding."""
+
+    code: str
+    operation: str
+    """`tt.load`; empty if it is about the whole kernel."""
+    line: int
+    """In the TTGIR, 1-based; 0 if it is about the whole kernel."""
+    values: tuple[str, ...]
+    """The results of the operation, or what it works on."""
+    chain: Chain
+    """Where it comes from, innermost first; empty if it is about the whole kernel."""
+    place: tuple[tuple[str, int], ...]
+    """(file, line) of the frames of the user's code, innermost first."""
+    text: str
+    """What it is, with its figures."""
+    cost: str
+    """What it costs, in words."""
+    weight: int
+    """The cost as a number, by which findings of one rank are ordered."""
+    causes: tuple[Cause, ...]
+    suggestions: tuple[Suggestion, ...] = ()
+
+    @property
+    def kind(self) -> Kind:
+        """The row of `KINDS`."""
+        return KINDS[self.code]

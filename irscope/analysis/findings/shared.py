@@ -1,0 +1,95 @@
+"""IRS401, IRS402: conversions of layouts through shared memory, and bank conflicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from irscope.analysis.findings.model import Cause, Finding
+from irscope.analysis.findings.studied import Studied
+from irscope.analysis.lives.operations import OperationLife, operation_lives
+from irscope.ir.logs.reasons.decisions import Rematerialisation
+from irscope.memory.cost import Cost
+
+__all__ = ["shared_findings"]
+
+_CONVERSION = "ttg.convert_layout"
+
+
+def shared_findings(studied: Studied) -> Iterator[Finding]:
+    """The findings of each conversion and each access to shared memory."""
+    lives: dict[int, tuple[OperationLife, str]] | None = None
+    for cost in studied.costs:
+        if cost.kind == "conversion" and _is_through_memory(studied, cost):
+            lives = _lives(studied) if lives is None else lives
+            yield _conversion(studied, cost, lives.get(cost.line))
+        elif cost.kind == "shared" and cost.excess > 0 and cost.figures.get("ways", 1) > 1:
+            yield _conflicts(studied, cost)
+
+
+def _is_through_memory(studied: Studied, cost: Cost) -> bool:
+    """Whether its own instructions, or those of its line alone, store to shared memory."""
+    return cost.by_operation and studied.machine.count(cost.line, "shared store", "matrix store") > 0
+
+
+def _conversion(studied: Studied, cost: Cost, life: tuple[OperationLife, str] | None) -> Finding:
+    size = cost.figures["bytes"]
+    stores, loads = (
+        studied.machine.count(cost.line, f"shared {verb}", f"matrix {verb}")  # pyright: ignore[reportArgumentType]
+        for verb in ("store", "load")
+    )
+    causes = [
+        Cause(
+            f"its instructions: {stores} stores to shared memory, {loads} loads",
+            "assembly",
+            f"{studied.machine.text_stage} of line {cost.line} of ttgir",
+        ),
+        studied.in_ir(cost.hint, cost.line),
+    ]
+    if life is not None:
+        causes.append(Cause(f"{life[1]} put it in", "ir", "the IR before and after that pass"))
+    kept = [
+        one
+        for one in studied.decisions.about(studied.chain_at(cost.line))
+        if isinstance(one, Rematerialisation)
+        and one.reason
+        and one.operation is not None
+        and one.operation.name == _CONVERSION
+    ]
+    causes += [studied.logged(one) for one in kept[-1:]]
+    return studied.finding(
+        "IRS401",
+        cost.line,
+        f"goes through shared memory: {' → '.join(cost.layouts)}",
+        f"{size} bytes through shared memory, and barriers, each time",
+        cost.excess,
+        causes,
+    )
+
+
+def _lives(studied: Studied) -> dict[int, tuple[OperationLife, str]]:
+    """Line of the TTGIR → the life of the conversion there, and the pass that made it, if it is one for certain."""
+    found = operation_lives(studied.capture, lambda name: name == _CONVERSION)
+    steps = found.trail.steps
+    at = next((index for index in reversed(range(len(steps))) if steps[index].right == studied.ttgir), None)
+    if at is None:
+        return {}
+    return {
+        life.line_after(at): (life, steps[life.births[0].step].label)
+        for life in found.lives
+        if life.is_there(at) and len(life.births) == 1 and life.births[0].step >= 0
+    }
+
+
+def _conflicts(studied: Studied, cost: Cost) -> Finding:
+    ways = cost.figures["ways"]
+    return studied.finding(
+        "IRS402",
+        cost.line,
+        f"has {ways:.3g}-way bank conflicts in shared memory",
+        f"{cost.excess} wavefronts of each warp more than needed, each time",
+        cost.excess,
+        [
+            studied.in_ir(cost.summary, cost.line, "evaluated"),
+            studied.in_ir(f"its layouts: {', '.join(cost.layouts)}", cost.line),
+        ],
+    )

@@ -1,0 +1,121 @@
+"""`irscope why`: the findings of a kernel, the worst first, each with its reasons and a remedy that was tried."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from irscope.cli import app, options
+from irscope.cli.output.destination import Destination, under_titles, with_destination
+from irscope.cli.output.talk import say
+from irscope.cli.subject.captures import captures_of, tell_failures
+from irscope.cli.subject.recording import recorded
+from irscope.errors import IrscopeError
+from irscope.model.capture import Capture
+from irscope.model.recording_options import RecordingOptions
+
+if TYPE_CHECKING:
+    from irscope.analysis.findings.model import Finding
+
+_which = options.in_panel("Which findings")
+
+
+@app.command(rich_help_panel="Inspect")
+@recorded()
+@with_destination
+def why(
+    subject: options.Subject = None,
+    line: Annotated[int | None, _which("--line", metavar="N", min=1, help="Only those of this line of Python.")] = None,
+    operation: Annotated[str | None, _which("--op", metavar="OP", help="Only those of these operations: load.")] = None,
+    value: Annotated[str | None, _which("--value", metavar="%V", help="Only those of this value of the TTGIR.")] = None,
+    ignore: Annotated[
+        list[str] | None,
+        _which("--ignore", metavar="CODE[,CODE]", help="Not these kinds: IRS101, or narrow-load; repeatable."),
+    ] = None,
+    tries: Annotated[
+        bool | None,
+        typer.Option(
+            "--try/--no-try",
+            help="Compile again, for the compiler's log and to try what mends it. Default: what was recorded here.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    to: Destination,
+    asked: RecordingOptions,
+) -> int:
+    """Say what is slow in a kernel, on which line, because of what, and what mends it: each remedy was compiled.
+
+    A comment `# irscope: ignore[IRS101]` on a line of the kernel silences what is found there.
+    """
+    from irscope.analysis.findings.silence import codes_of
+    from irscope.render.text.findings import findings_json, render_findings
+
+    chosen = _Choice(line, operation, value, codes_of(options.split_words(ignore)))
+    captures = captures_of(subject, asked)
+    answers = {one.id: _answer(one, chosen, tries) for one in captures}
+
+    def text(capture: Capture, color: bool) -> str:
+        findings, silenced = answers[capture.id]
+        hidden = f"{silenced} silenced by comments in the kernel.\n" if silenced else ""
+        return (render_findings(findings, color=color) or "Nothing was found.\n") + hidden
+
+    def as_json(capture: Capture) -> dict[str, Any]:
+        findings, silenced = answers[capture.id]
+        head = {"id": capture.id, "kernel": capture.name, "target": str(capture.target)}
+        return head | {"findings": findings_json(findings), "silenced": silenced}
+
+    to.emit(
+        lambda: [as_json(one) for one in captures],
+        lambda _, color: under_titles(captures, lambda one: text(one, color)),
+    )
+    return tell_failures(captures)
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """Which findings are asked for."""
+
+    line: int | None
+    operation: str | None
+    value: str | None
+    ignored: frozenset[str]
+
+    def has(self, finding: Finding) -> bool:
+        """Whether a finding is one of them."""
+        from irscope.analysis.lives.operations import is_named
+
+        return (
+            finding.code not in self.ignored
+            and (self.line is None or any(line == self.line for _, line in finding.place))
+            and (self.operation is None or is_named(finding.operation, self.operation))
+            and (self.value is None or "%" + self.value.removeprefix("%") in finding.values)
+        )
+
+
+def _answer(capture: Capture, chosen: _Choice, tries: bool | None) -> tuple[Sequence[Finding], int]:
+    """The findings that are asked for, with what became of their suggestions, and how many comments silence."""
+    from irscope.analysis.findings.find import findings_of, needs_log
+    from irscope.analysis.findings.silence import is_silenced
+    from irscope.cli.layout.subject import with_layouts
+    from irscope.cli.subject.compiler_log import with_log
+    from irscope.cli.subject.keeping import was_recorded_here
+    from irscope.cli.subject.operations import with_operations
+    from irscope.cli.why.prove import proven
+
+    compiles = tries if tries is not None else was_recorded_here(capture)
+    if compiles:
+        capture = with_operations(with_layouts(capture), sass=False)
+    found = findings_of(capture)
+    if compiles and needs_log(capture, found):
+        try:
+            capture = with_log(capture)
+            found = findings_of(capture)
+        except IrscopeError as error:
+            say(f"The compiler's own log could not be had: {error}")
+    asked = [one for one in found if chosen.has(one)]
+    shown = [one for one in asked if not is_silenced(one, capture)]
+    return proven(capture, shown) if compiles else shown, len(asked) - len(shown)

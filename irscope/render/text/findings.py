@@ -1,0 +1,86 @@
+"""Findings as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from os.path import basename
+from typing import Any
+
+from irscope.analysis.findings.model import Finding, Suggestion
+
+__all__ = ["findings_json", "render_findings"]
+
+_BOLD, _DIM, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
+
+
+def render_findings(findings: Sequence[Finding], *, color: bool) -> str:
+    """Each finding with its causes, the evidence of each, and what mends it."""
+    return "\n".join("\n".join(_lines(one, color)) + "\n" for one in findings)
+
+
+def findings_json(findings: Sequence[Finding]) -> list[dict[str, Any]]:
+    """Findings as plain values, in their order."""
+    return [_as_json(one) for one in findings]
+
+
+def _lines(finding: Finding, color: bool) -> Iterator[str]:
+    bold, dim, plain = (_BOLD, _DIM, _PLAIN) if color else ("", "", "")
+    calls = " ← ".join(f"{basename(file)}:{line}" for file, line in finding.place) or "the whole kernel"
+    operation = " ".join(filter(None, (finding.operation, *finding.values[:1])))
+    yield f"{bold}{finding.code} {finding.kind.name}{plain}  {calls}  {operation}".rstrip()
+    yield f"  {finding.text}"
+    yield f"  costs: {finding.cost}"
+    for number, cause in enumerate(finding.causes):
+        yield f"  {'because' if not number else '       '} {cause.text} {dim}[{cause.evidence}: {cause.source}]{plain}"
+    for one in sorted(finding.suggestions, key=_order):
+        yield from _suggested(one, dim, plain)
+
+
+def _order(suggestion: Suggestion) -> int:
+    if suggestion.proof is None:
+        return 1
+    return 0 if suggestion.proof.helps else 2
+
+
+def _suggested(one: Suggestion, dim: str, plain: str) -> Iterator[str]:
+    proof = one.proof
+    if proof is None:
+        yield f"  not tried: {one.text}"
+    elif proof.helps:
+        yield f"  mend: {one.text}"
+        yield f"        compiled with {one.tried}: {'; '.join(proof.effects)}"
+    else:
+        why = proof.failure or f"no help{': ' if proof.effects else ''}{'; '.join(proof.effects)}"
+        yield f"  {dim}tried {one.tried}: {why}{plain}"
+
+
+def _as_json(finding: Finding) -> dict[str, Any]:
+    return {
+        "code": finding.code,
+        "name": finding.kind.name,
+        "operation": finding.operation,
+        "ttgir_line": finding.line or None,
+        "values": list(finding.values),
+        "place": [{"file": file, "line": line} for file, line in finding.place],
+        "text": finding.text,
+        "cost": finding.cost,
+        "weight": finding.weight,
+        "causes": [asdict(one) for one in finding.causes],
+        "suggestions": [
+            {
+                "text": one.text,
+                "changes": [str(change) for change in one.changes],
+                "outcome": _outcome(one),
+                "effects": list(one.proof.effects) if one.proof is not None else [],
+                "failure": one.proof.failure if one.proof is not None else "",
+            }
+            for one in finding.suggestions
+        ],
+    }
+
+
+def _outcome(one: Suggestion) -> str:
+    if one.proof is None:
+        return "not tried"
+    return "helps" if one.proof.helps else "failed" if one.proof.failure else "no help"

@@ -1,0 +1,189 @@
+"""Kernels with a planted cause: `# here` stands on the line that a finding must name."""
+
+# pyright: reportAssignmentType=false, reportArgumentType=false
+# Gluon types what is a constexpr in a kernel as what it holds.
+
+import triton
+import triton.language as tl
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+
+
+@triton.jit
+def row(x, y, stride, BLOCK: tl.constexpr):
+    """A row that begins anywhere, or at a multiple of 16."""
+    columns = tl.arange(0, BLOCK)
+    values = tl.load(x + tl.program_id(0) * stride + columns)  # here: IRS101
+    tl.store(y + tl.program_id(0) * BLOCK + columns, values)
+
+
+@triton.jit
+def row_out(x, y, stride, BLOCK: tl.constexpr):
+    columns = tl.arange(0, BLOCK)
+    values = tl.load(x + tl.program_id(0) * BLOCK + columns)
+    tl.store(y + tl.program_id(0) * stride + columns, values)  # here: IRS102
+
+
+@triton.jit
+def two_strides(x, y, outer, inner, BLOCK: tl.constexpr):
+    """One of two strides is to blame."""
+    columns = tl.arange(0, BLOCK)
+    values = tl.load(x + tl.program_id(0) * outer + tl.program_id(1) * inner + columns)  # here: IRS101
+    tl.store(y + tl.program_id(0) * BLOCK + columns, values)
+
+
+@triton.jit
+def counted(x, y, n, BLOCK: tl.constexpr):
+    """A mask that ends anywhere."""
+    columns = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    values = tl.load(x + columns, mask=columns < n)  # here: IRS101
+    tl.store(y + columns, values)
+
+
+@triton.jit
+def fixed_mask(x, y, END: tl.constexpr, BLOCK: tl.constexpr):
+    """A mask that ends at a constant."""
+    columns = tl.arange(0, BLOCK)
+    values = tl.load(x + columns, mask=columns < END, other=0.0)  # here: IRS101
+    tl.store(y + columns, values)
+
+
+@triton.jit
+def _span(x, first, BLOCK: tl.constexpr):
+    return tl.load(x + first + tl.arange(0, BLOCK))  # here: IRS101
+
+
+@triton.jit
+def helped(x, y, stride, BLOCK: tl.constexpr):
+    """The cause is in the caller, the load in a helper."""
+    values = _span(x, tl.program_id(0) * stride, BLOCK)
+    tl.store(y + tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), values)
+
+
+@triton.jit
+def stepped(x, y, step, BLOCK: tl.constexpr):
+    """A stride that may be 1."""
+    columns = tl.arange(0, BLOCK)
+    values = tl.load(x + columns * step)  # here: IRS101
+    tl.store(y + columns, values)
+
+
+@triton.jit
+def every(x, y, STEP: tl.constexpr, BLOCK: tl.constexpr):
+    """Every STEP-th element."""
+    columns = tl.arange(0, BLOCK)
+    values = tl.load(x + columns * STEP)  # here: IRS103
+    tl.store(y + columns, values)
+
+
+@triton.jit
+def every_out(x, y, STEP: tl.constexpr, BLOCK: tl.constexpr):
+    columns = tl.arange(0, BLOCK)
+    values = tl.load(x + columns)
+    tl.store(y + columns * STEP, values)  # here: IRS103
+
+
+@triton.jit
+def product(a, b, c, size, tight, TILE: tl.constexpr):
+    """The left operand comes in rows that begin anywhere."""
+    rows, columns = tl.arange(0, TILE), tl.arange(0, TILE)
+    total = tl.zeros((TILE, TILE), tl.float32)
+    for start in range(0, size, TILE):
+        left = tl.load(a + rows[:, None] * tight + (start + columns)[None, :])  # here: IRS201 IRS101
+        right = tl.load(b + (start + rows)[:, None] * TILE + columns[None, :])
+        total = tl.dot(left, right, total)  # here: IRS302
+    tl.store(c + rows[:, None] * TILE + columns[None, :], total)
+
+
+@triton.jit
+def turning(a, b, c, size, TILE: tl.constexpr):
+    """A while loop."""
+    rows, columns = tl.arange(0, TILE), tl.arange(0, TILE)
+    total = tl.zeros((TILE, TILE), tl.float32)
+    start = 0
+    while start < size:
+        left = tl.load(a + rows[:, None] * TILE + (start + columns)[None, :])  # here: IRS201
+        right = tl.load(b + (start + rows)[:, None] * TILE + columns[None, :])  # here: IRS201
+        total = tl.dot(left, right, total)
+        start += TILE
+    tl.store(c + rows[:, None] * TILE + columns[None, :], total)
+
+
+@triton.jit
+def used(a, b, c, size, SCALE: tl.constexpr, TILE: tl.constexpr):
+    """Every iteration uses the dot at once, or none does."""
+    rows, columns = tl.arange(0, TILE), tl.arange(0, TILE)
+    total = tl.zeros((TILE, TILE), tl.float32)
+    for start in range(0, size, TILE):
+        left = tl.load(a + rows[:, None] * size + (start + columns)[None, :])
+        right = tl.load(b + (start + rows)[:, None] * TILE + columns[None, :])
+        total = tl.dot(left, right, total)  # here: IRS302
+        if SCALE:
+            total = total * 0.5
+    tl.store(c + rows[:, None] * TILE + columns[None, :], total)
+
+
+@triton.jit
+def serialised(a, b, c, size, TELL: tl.constexpr, TILE: tl.constexpr):
+    """A call of the runtime between the dots."""
+    rows, columns = tl.arange(0, TILE), tl.arange(0, TILE)
+    total = tl.zeros((TILE, TILE), tl.float32)
+    for start in range(0, size, TILE):
+        left = tl.load(a + rows[:, None] * size + (start + columns)[None, :])
+        right = tl.load(b + (start + rows)[:, None] * TILE + columns[None, :])
+        total = tl.dot(left, right, total)  # here: IRS303
+        if TELL:
+            tl.device_print("start", start)
+    tl.store(c + rows[:, None] * TILE + columns[None, :], total)
+
+
+@triton.jit
+def dot(a, b, c, HOW: tl.constexpr, M: tl.constexpr, TILE: tl.constexpr):
+    """One dot."""
+    rows, columns, inner = tl.arange(0, M), tl.arange(0, TILE), tl.arange(0, TILE)
+    left = tl.load(a + rows[:, None] * TILE + inner[None, :])
+    right = tl.load(b + inner[:, None] * TILE + columns[None, :])
+    total = tl.dot(left, right, input_precision=HOW)  # here: IRS601 IRS301
+    tl.store(c + rows[:, None] * TILE + columns[None, :], total)
+
+
+@triton.jit
+def turned(x, y, TURN: tl.constexpr, TILE: tl.constexpr):
+    """A transposition, or a copy."""
+    rows, columns = tl.arange(0, TILE)[:, None], tl.arange(0, TILE)[None, :]
+    values = tl.load(x + rows * TILE + columns)
+    tl.store(y + (columns * TILE + rows if TURN else rows * TILE + columns), values)  # here: IRS401
+
+
+@triton.jit
+def held(x, y, size, TILE: tl.constexpr):
+    """More values at once than a thread has registers."""
+    rows, columns = tl.arange(0, TILE)[:, None], tl.arange(0, TILE)[None, :]
+    first = tl.load(x + rows * TILE + columns)
+    total = first
+    for turn in range(size):
+        total = total * first + tl.sin(total + turn)
+    tl.store(y + rows * TILE + columns, total)
+
+
+@triton.jit
+def tiles(a, b, c, size, TILE: tl.constexpr):
+    """Buffers that fit, or do not."""
+    rows, columns = tl.arange(0, TILE), tl.arange(0, TILE)
+    total = tl.zeros((TILE, TILE), tl.float32)
+    for start in range(0, size, TILE):
+        left = tl.load(a + rows[:, None] * size + (start + columns)[None, :])  # here: IRS201
+        right = tl.load(b + (start + rows)[:, None] * TILE + columns[None, :])  # here: IRS201
+        total = tl.dot(left, right, total)
+    tl.store(c + rows[:, None] * TILE + columns[None, :], total)
+
+
+@gluon.jit
+def through(x, y, PHASES: gl.constexpr, TILE: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1, 1], [1, 32], [4, 1], [1, 0])
+    shared: gl.constexpr = gl.SwizzledSharedLayout(vec=1, per_phase=1, max_phase=PHASES, order=[1, 0])
+    rows = gl.arange(0, TILE, layout=gl.SliceLayout(1, layout))[:, None]
+    columns = gl.arange(0, TILE, layout=gl.SliceLayout(0, layout))[None, :]
+    held = gl.allocate_shared_memory(gl.float32, [TILE, TILE], shared, gl.load(x + rows * TILE + columns))
+    turned = held.permute((1, 0)).load(layout)  # here: IRS402
+    gl.store(y + rows * TILE + columns, turned)

@@ -1,0 +1,74 @@
+"""Every kind of finding has a section in docs/findings.md, whose kernel gives it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from irscope.analysis.findings.find import findings_of, needs_log
+from irscope.analysis.findings.model import KINDS, Change, Suggestion
+from irscope.model.recording_options import RecordingOptions
+from irscope.record.compile.compiler_log import find_log
+from irscope.record.compile.operations import find_operations
+from irscope.record.process.requests import request_for
+from irscope.record.process.session import record_request
+
+PAGE = (Path(__file__).parents[3] / "docs" / "findings.md").read_text("utf-8")
+# ## IRS101 narrow-load
+SECTIONS = {
+    code: (name, text)
+    for code, name, text in re.findall(r"^## (IRS\d{3}) (\S+)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+}
+HEAD = """import triton
+import triton.language as tl
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+
+
+"""
+
+
+def test_every_kind_has_a_section() -> None:
+    assert {code: name for code, (name, _) in SECTIONS.items()} == {one.code: one.name for one in KINDS.values()}
+
+
+def test_codes_and_names_are_distinct() -> None:
+    assert all(code == kind.code for code, kind in KINDS.items())
+    assert len({kind.name for kind in KINDS.values()}) == len(KINDS)
+
+
+def test_changes_as_text() -> None:
+    changes = (Change("divisible", "k", 16), Change("constant", "s", 1), Change("option", "num_warps", 8))
+    assert Suggestion("", changes).tried == "k divisible by 16, s = 1, num_warps=8"
+
+
+@pytest.mark.triton
+@pytest.mark.newest
+@pytest.mark.parametrize("code", sorted(KINDS))
+def test_the_kernel_of_a_section_gives_its_code(code: str, tmp_path: Path) -> None:
+    kernel = re.search(r"^```py\n(.*?)^```", SECTIONS[code][1], re.MULTILINE | re.DOTALL)
+    command = re.search(r"^```text\nirscope why kernel.py::(.*?)\n```", SECTIONS[code][1], re.MULTILINE)
+    assert kernel is not None
+    assert command is not None
+    (file := tmp_path / "kernel.py").write_text(HEAD + kernel[1])
+    name, *words = shlex.split(command[1])
+    given = list(zip(words[::2], words[1::2], strict=True))
+    asked = RecordingOptions(
+        signature=next(value for flag, value in given if flag == "--signature"),
+        constexprs=tuple(
+            (pair[0], pair[2]) for flag, value in given if flag == "--constexpr" for pair in [value.partition("=")]
+        ),
+        targets=tuple(value for flag, value in given if flag == "--target"),
+        options=tuple(("num_stages", int(value)) for flag, value in given if flag == "--num-stages"),
+        disassemble=False,
+    )
+    capture = record_request(request_for(file, asked, kernel=name)).captures[0]
+    capture = replace(capture, operations=find_operations(capture, stages=("ptx",)))
+    found = findings_of(capture)
+    if code not in {one.code for one in found} and needs_log(capture, found):
+        found = findings_of(replace(capture, log=find_log(capture)))
+    assert code in {one.code for one in found}

@@ -1,0 +1,52 @@
+"""`irscope why`: what it shows of a kernel with a planted cause."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from irscope.record.compile import compiler_log
+from tests.analysis.findings.cases import PLANTED, marked_lines
+from tests.cli.product import Run
+
+pytestmark = pytest.mark.triton
+ROW = (
+    f"{PLANTED}::row", "--signature", "*fp16:16, *fp16:16, i32", "--constexpr", "BLOCK=1024", "--target", "cuda:90",
+)  # fmt: skip
+
+
+def test_a_finding_its_filters_and_what_was_tried(irscope: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, out, err = irscope("why", *ROW, "--json")
+    assert code == 0, err
+    (answer,) = json.loads(out)
+    (found,) = answer["findings"]
+    (line,) = marked_lines("row", "IRS101")
+    assert (found["code"], found["place"][0]["line"], found["operation"]) == ("IRS101", line, "tt.load")
+    assert {"assembly", "log", "evaluated", "launch"} == {cause["evidence"] for cause in found["causes"]}
+    (suggestion,) = found["suggestions"]
+    assert suggestion["outcome"] == "helps"
+    assert suggestion["effects"][0] == "16 bits a lane → 128 bits a lane"
+
+    # From here on nothing is compiled.
+    monkeypatch.setattr(compiler_log, "find_log", None)
+
+    def codes(*options: object) -> list[str]:
+        code, out, err = irscope("why", "last", "--no-try", "--json", *options)
+        assert code == 0, err
+        return [one["code"] for one in json.loads(out)[0]["findings"]]
+
+    assert codes() == ["IRS101"]
+    assert codes("--line", line, "--op", "load", "--value", found["values"][0]) == ["IRS101"]
+    assert codes("--line", line + 1) == []
+    assert codes("--op", "store") == []
+    assert codes("--value", "%nothing") == []
+    assert codes("--ignore", "narrow-load") == []
+    assert "not tried: " in irscope("why", "last", "--no-try")[1]
+    assert irscope("why", "last", "--no-try", "--op", "tt.store")[1] == "Nothing was found.\n"
+
+
+def test_a_code_that_is_none_is_a_misuse(irscope: Run) -> None:
+    code, _, err = irscope("why", "last", "--ignore", "IRS999")
+    assert code == 2
+    assert "'IRS999' is no kind of finding" in err

@@ -1,0 +1,49 @@
+"""Findings as text and as JSON."""
+
+from __future__ import annotations
+
+from irscope.analysis.findings.model import Cause, Change, Finding, Proof, Suggestion
+from irscope.ir.locations.model import Frame
+from irscope.render.text.findings import findings_json, render_findings
+
+CHAIN = (Frame("/k/a.py", 3, 5), Frame("/k/a.py", 9, 1))
+CAUSES = (Cause("16 bits", "assembly", "ptx"), Cause("n is 7", "launch", "the arguments"))
+
+
+def finding(*suggestions: Suggestion) -> Finding:
+    place = (("/k/a.py", 3), ("/k/a.py", 9))
+    return Finding("IRS101", "tt.load", 12, ("%x",), CHAIN, place, "loads 16 bits", "3 more", 3, CAUSES, suggestions)
+
+
+def test_what_helped_comes_first_and_what_was_not_tried_says_so() -> None:
+    change = (Change("option", "num_warps", 8),)
+    text = render_findings(
+        [
+            finding(
+                Suggestion("useless", change, Proof(False, ("1 → 1 bits",))),
+                Suggestion("broken", change, Proof(False, failure="it does not compile")),
+                Suggestion("by hand"),
+                Suggestion("good", change, Proof(True, ("16 → 128 bits", "84 → 90 registers"))),
+            )
+        ],
+        color=False,
+    )
+    assert text.splitlines() == [
+        "IRS101 narrow-load  a.py:3 ← a.py:9  tt.load %x",
+        "  loads 16 bits",
+        "  costs: 3 more",
+        "  because 16 bits [assembly: ptx]",
+        "          n is 7 [launch: the arguments]",
+        "  mend: good",
+        "        compiled with num_warps=8: 16 → 128 bits; 84 → 90 registers",
+        "  not tried: by hand",
+        "  tried num_warps=8: no help: 1 → 1 bits",
+        "  tried num_warps=8: it does not compile",
+    ]
+
+
+def test_a_suggestion_that_did_not_help_is_never_a_mend() -> None:
+    change = (Change("divisible", "k", 16),)
+    rows = findings_json([finding(Suggestion("a", change, Proof(False))), finding(Suggestion("b", change))])
+    assert [one["suggestions"][0]["outcome"] for one in rows] == ["no help", "not tried"]
+    assert rows[0]["place"] == [{"file": "/k/a.py", "line": 3}, {"file": "/k/a.py", "line": 9}]
