@@ -103,7 +103,7 @@ CASES = (
     Case("IRS301", _variant("dot", _DOT, HOW="ieee", M=32, TILE=32),
          _variant("row", f"{_ROW}, i32:16", BLOCK=1024), "cuda:75", ("cuda:75",)),
     Case("IRS401", _variant("turned", _ROW, TURN=True, TILE=64), _variant("turned", _ROW, TURN=False, TILE=64),
-         "tt.store"),
+         "store (line"),
     Case("IRS402", _variant("through", _WORDS, PHASES=1, TILE=32),
          _variant("through", _WORDS, PHASES=32, TILE=32), "wavefronts", _CUDA),
     Case("IRS501", _variant("held", "*fp32:16, *fp32:16, i32", TILE=128),
