@@ -20,7 +20,7 @@ __all__ = ["dot_findings", "waits_in_loops"]
 _NO_BUFFERS = "shmem operands aren't multi-buffered"
 _SERIALISED = "C7510"
 # tensor<64x64xf16>
-_ELEMENT = re.compile(r"tensor<(?:\d{1,9}x)+(\w+)>")
+_ELEMENT = re.compile(r"tensor<(?:\d{1,9}x){1,8}([a-z]\w{0,31})>")
 _LEAST_ARCH = {"f16": "80", "i8": "80", "bf16": "80", "f32": "80"}
 """The least architecture on which Triton takes matrix instructions for an element type, of those it can."""
 

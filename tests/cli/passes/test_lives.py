@@ -94,7 +94,7 @@ def test_an_operation_that_was_lowered_with_no_text_kept(irscope: Run, tmp_path:
         (("--op", "convert_layuot", "--at", "p1"), 2, "Did you mean 'convert_layout'"),
         (("--op", "load", "--line", "99", "--at", "p1"), 2, "no load comes from line 99: they come from 7"),
         (("--line", "3"), 2, "--line, --at and --diff go with --op"),
-        (("--op", "load", "--changed"), 2, "not with --op"),
+        (("--op", "load", "--changed"), 2, "not for --op"),
         (("--op", "load", "--value", "%1"), 2, "--op and --value do not go together"),
         (("--value", "%nothing", "--at", "p1"), 2, "no value is named '%nothing'"),
         (("--value", "%1", "--line", "3"), 2, "--line goes with --op"),

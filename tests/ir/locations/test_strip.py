@@ -279,5 +279,5 @@ def test_time_is_linear_for_a_hostile_text(piece: str, kind: StageKind) -> None:
         filter_lines(text, kind, {1, 1000})
         return time.process_time() - start
 
-    # Four times the text takes four times as long; sixteen times where it is quadratic.
-    assert read_s(160_000) < 9 * max(read_s(40_000), 0.02)
+    # Four times the text takes four times as long; sixteen times where it is quadratic. Other work may slow one try.
+    assert any(read_s(160_000) < 9 * max(read_s(40_000), 0.02) for _ in range(3))

@@ -12,6 +12,7 @@ from typing import Literal
 
 from irscope.ir.locations.mlir import read_location
 from irscope.ir.locations.model import Chain, Frame, count, cut
+from irscope.ir.mlir.tokens import STRING
 
 __all__ = ["LogEntry", "read_entries"]
 
@@ -33,7 +34,7 @@ _FORMS: tuple[tuple[_EntryKind, re.Pattern[str]], ...] = (
     ("llvm", _LLVM),
     ("ptxas", _PTXAS),
 )
-_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[()]')
+_STRING_OR_BRACKET = re.compile(rf"{STRING}|[()]")
 
 
 @dataclass(frozen=True, slots=True)
