@@ -60,7 +60,7 @@ def bench(
     launch_timeout: LaunchTimeout = 30.0,
     *,
     to: Destination,
-    asked: RecordingOptions,
+    record_options: RecordingOptions,
 ) -> int:
     """Time a launch and its variants on the GPU, interleaved, with a confidence interval for every ratio.
 
@@ -72,16 +72,18 @@ def bench(
     from irscope.render.text.bench import bench_json, render_bench
 
     file, kernel = script_of(subject, "bench")
-    variants = variants_of(asked.plan, versus or [])
-    asked = replace(asked, plan=PassPlan(), snapshots="none", layouts=False, disassemble=False)
-    request = request_for(file, asked, kernel=kernel)
+    variants = variants_of(record_options.plan, versus or [])
+    record_options = replace(record_options, plan=PassPlan(), snapshots="none", layouts=False, disassemble=False)
+    request = request_for(file, record_options, kernel=kernel)
     with (
         progress() as tell,
-        device_session(request, asked.launch, launch_timeout_s=launch_timeout, progress=tell) as session,
+        device_session(request, record_options.launch, launch_timeout_s=launch_timeout, progress=tell) as session,
     ):
-        if asked.launch is None:
+        if record_options.launch is None:
             say(f"This is launch {session.info.launch}, {session.baseline.name}; --launch N takes another.")
-        captures = [(variant.name, compiled_variant(session.baseline, variant, asked, tell)) for variant in variants]
+        captures = [
+            (variant.name, compiled_variant(session.baseline, variant, record_options, tell)) for variant in variants
+        ]
         measured = _measured(session, captures or [("baseline, again", session.baseline)], rounds, not warm)
         bench = _with_rates(measured, session, known_bytes, known_flops)
     to.emit(lambda: bench_json(bench), lambda width, color: render_bench(bench, width=width, color=color))
@@ -126,7 +128,7 @@ def _capture(text: str) -> Capture:
 
 
 def compiled_variant(
-    baseline: Capture, variant: Variant, asked: RecordingOptions, tell: Callable[[str], None] | None
+    baseline: Capture, variant: Variant, record_options: RecordingOptions, tell: Callable[[str], None] | None
 ) -> Capture:
     """A variant's capture: the one it names, or the baseline's source compiled again."""
     from irscope.record.process.requests import request_from_capture
@@ -143,8 +145,8 @@ def compiled_variant(
                 "in the script."
             )
     tell_origin(baseline)
-    asked = replace(asked, plan=variant.plan or PassPlan(), options=variant.options)
-    recording = record_request(request_from_capture(baseline, asked), progress=tell)
+    record_options = replace(record_options, plan=variant.plan or PassPlan(), options=variant.options)
+    recording = record_request(request_from_capture(baseline, record_options), progress=tell)
     if recording.interrupted:
         raise Interrupted(recording.signal_number)
     (capture,) = recording.captures

@@ -56,7 +56,7 @@ def profile(
     ] = None,
     *,
     to: Destination,
-    asked: RecordingOptions,
+    record_options: RecordingOptions,
 ) -> int:
     """Show where warps wait and what memory really does, per operation: the hardware's own counters.
 
@@ -66,17 +66,17 @@ def profile(
     """
     from irscope.render.text.profile import profile_json, render_profile, render_side_by_side
 
-    variants = variants_of(asked.plan, versus or [])
-    asked = replace(asked, plan=PassPlan())
+    variants = variants_of(record_options.plan, versus or [])
+    record_options = replace(record_options, plan=PassPlan())
     is_stored = is_capture((subject or "last").partition("::")[0])
     if variants and (is_stored or source is not None):
         raise UsageError("--vs and --disable-pass need the launch itself: give the FILE, on a machine with a GPU.")
     if source is not None:
-        profiled: _Profiled = [("", _with_report(captures_of(subject, asked), source))]
+        profiled: _Profiled = [("", _with_report(captures_of(subject, record_options), source))]
     elif is_stored:
-        profiled = [("", _with_own_profile(captures_of(subject, asked)[0]))]
+        profiled = [("", _with_own_profile(captures_of(subject, record_options)[0]))]
     else:
-        profiled = _measured(subject, variants, asked)
+        profiled = _measured(subject, variants, record_options)
     rows = [(name, capture, counted_launch(capture)) for name, capture in profiled]
 
     def text(width: int | None, color: bool) -> str:
@@ -123,7 +123,7 @@ def _with_own_profile(capture: Capture) -> Capture:
     return with_operations(capture)
 
 
-def _measured(subject: str | None, variants: Sequence[Variant], asked: RecordingOptions) -> _Profiled:
+def _measured(subject: str | None, variants: Sequence[Variant], record_options: RecordingOptions) -> _Profiled:
     """The script's launch, and variants of it, launched under Nsight Compute."""
     from irscope.record.gpu.nsight import find_nsight, profile_launch
     from irscope.record.gpu.session import require_variant, why_not_runnable
@@ -131,20 +131,22 @@ def _measured(subject: str | None, variants: Sequence[Variant], asked: Recording
 
     file, kernel = script_of(subject, "profile")
     nsight = find_nsight()
-    capture, number = one_capture(subject, asked)
+    capture, number = one_capture(subject, record_options)
     _check_backend(capture)
     if not capture.environment.gpu:
         raise NoDevice("There is no GPU here that Triton's driver takes: a launch is profiled on one.")
     named = [("", capture)]
     with progress() as tell:
-        named += [(variant.name, compiled_variant(capture, variant, asked, tell)) for variant in variants]
+        named += [(variant.name, compiled_variant(capture, variant, record_options, tell)) for variant in variants]
         for _, one in named:
             if (why := why_not_runnable(one)) is not None:
                 raise RecordingError(f"{one!r} cannot be profiled: {why}")
             require_variant(one, capture, number)
-        request = request_for(file, replace(asked, snapshots="none", layouts=False, disassemble=False), kernel=kernel)
+        request = request_for(
+            file, replace(record_options, snapshots="none", layouts=False, disassemble=False), kernel=kernel
+        )
         captures = [one for _, one in named]
-        shown = echo if asked.verbose else None
+        shown = echo if record_options.verbose else None
         profiles = profile_launch(nsight, request, number, captures, progress=tell, echo=shown)
     return [(name, _kept(one, profile)) for (name, one), profile in zip(named, profiles, strict=True)]
 

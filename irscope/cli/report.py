@@ -53,20 +53,22 @@ def report(
     ] = False,
     title: Annotated[str, _output("--title", metavar="TEXT", help="The title of the page.", show_default=False)] = "",
     *,
-    asked: RecordingOptions,
+    record_options: RecordingOptions,
 ) -> int:
     """Write one HTML file with every pass, stage and layout; it needs no server and no network.
 
     irscope report last shows the capture recorded last. A page of several captures compares any two of them.
     """
-    asked = replace(asked, arguments=tuple(context.meta[_SCRIPT]))
+    record_options = replace(record_options, arguments=tuple(context.meta[_SCRIPT]))
     if output.is_dir():
         raise UsageError(
             f"-o {str(output)!r} is a folder: give the name of the page, such as {str(output / 'report.html')!r}."
         )
     from irscope.render.report.page import render_report
 
-    captures = StoredCaptures(file for subject in subjects or ["last"] for file in captures_of(subject, asked).files)
+    captures = StoredCaptures(
+        file for subject in subjects or ["last"] for file in captures_of(subject, record_options).files
+    )
     for file in captures.files if operations else ():
         file.put(with_operations(file.load()), None)
     page = render_report(captures, title=title).encode("utf-8", "surrogateescape")

@@ -35,7 +35,7 @@ def roofline(
     ] = None,
     *,
     to: Destination,
-    asked: RecordingOptions,
+    record_options: RecordingOptions,
 ) -> int:
     """Count what a launch computes and the bytes that it must move, and the least time that its target's peaks allow.
 
@@ -43,7 +43,7 @@ def roofline(
     """
     from irscope.render.text.roofline import roofline_json, roofline_text
 
-    captures = captures_of(subject, asked)
+    captures = captures_of(subject, record_options)
     counted: Callable[[Capture], Roofline] = lambda capture: _counted(capture, part)  # noqa: E731
     if to.path is not None and to.path.suffix.lower() in (".svg", ".png"):
         if to.as_json:

@@ -41,7 +41,7 @@ def run(
     launch_timeout: LaunchTimeout = 30.0,
     *,
     to: Destination,
-    asked: RecordingOptions,
+    record_options: RecordingOptions,
 ) -> int:
     """Run a script on the GPU with passes off, and check each launch against the same launch with all passes on.
 
@@ -55,22 +55,23 @@ def run(
 
     file, kernel = script_of(subject, "run")
     checked = check_script_on_device(
-        request_for(file, replace(asked, snapshots="none", layouts=False, disassemble=False), kernel=kernel),
-        launch=asked.launch,
+        request_for(file, replace(record_options, snapshots="none", layouts=False, disassemble=False), kernel=kernel),
+        launch=record_options.launch,
         every=every,
         launch_timeout_s=launch_timeout,
         echo=echo,
     )
-    check_plan(asked.plan, checked.captures)
+    check_plan(record_options.plan, checked.captures)
     for capture in checked.captures:
         if capture.failure is not None:
             say(failure_text(capture))
     places = [(row.where, row.agreement) for row in checked.launches]
     rows = [(where.launch, where.kernel, where.grid, where.count, agreement) for where, agreement in places]
     to.emit(
-        lambda: _as_json(checked, asked.plan), lambda width, color: render_agreements(rows, width=width, color=color)
+        lambda: _as_json(checked, record_options.plan),
+        lambda width, color: render_agreements(rows, width=width, color=color),
     )
-    _tell_end(file, checked, asked.launch)
+    _tell_end(file, checked, record_options.launch)
     return 0 if checked.passes else 1
 
 

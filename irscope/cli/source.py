@@ -34,14 +34,14 @@ def source(
     lines: options.Lines = None,
     *,
     to: Destination,
-    asked: RecordingOptions,
+    record_options: RecordingOptions,
 ) -> int:
     """Show the kernel's Python with, for each line, its operations at every stage, instructions and live registers.
 
     --stage shows below each line what it became there. Lines of Triton's library count for the line that calls them.
     """
     pattern = _pattern_of(around)
-    captures = captures_of(subject, asked)
+    captures = captures_of(subject, record_options)
     to.emit(
         lambda: [_json(capture, stage, pattern, lines) for capture in captures],
         lambda width, color: under_titles(captures, lambda one: _text(one, stage, pattern, lines, width, color)),

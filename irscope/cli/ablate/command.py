@@ -22,7 +22,7 @@ from irscope.render.text.ablation import render_ablation
 @with_destination
 @grouped("wanted", AblationOptions)
 def ablate(
-    subject: options.Subject = None, *, wanted: AblationOptions, to: Destination, asked: RecordingOptions
+    subject: options.Subject = None, *, wanted: AblationOptions, to: Destination, record_options: RecordingOptions
 ) -> int:
     """Switch each pass off in turn and tabulate the effect: what fails, what differs, and the resources used.
 
@@ -30,7 +30,7 @@ def ablate(
     interruption the same command continues. -o FILE.html writes a page, -o FILE.json JSON.
     """
     key = _sort_key(wanted.sort)
-    run = AblationRun(subject, replace(asked, disassemble=False), wanted)
+    run = AblationRun(subject, replace(record_options, disassemble=False), wanted)
     try:
         ablation = run.run()
     except (KeyboardInterrupt, Interrupted) as stop:

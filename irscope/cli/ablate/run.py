@@ -74,9 +74,9 @@ class AblationOptions:
 class AblationRun:
     """One ablation in progress; `ablation` holds the results so far, also after an interruption."""
 
-    def __init__(self, subject: str | None, asked: RecordingOptions, wanted: AblationOptions) -> None:
+    def __init__(self, subject: str | None, record_options: RecordingOptions, wanted: AblationOptions) -> None:
         self._subject = subject
-        self._asked = asked
+        self._asked = record_options
         self._wanted = wanted
         self._stages = split_stages(wanted.stage or ([] if wanted.one_pass else ["ttgir"]))
         self._rules = tuple(PassRule.parse(text) for text in wanted.one_pass or ())

@@ -17,7 +17,7 @@ from irscope.render.text.bisection import bisection_json, bisection_text
 @with_destination
 @grouped("wanted", BisectionOptions)
 def bisect(
-    subject: options.Subject = None, *, wanted: BisectionOptions, to: Destination, asked: RecordingOptions
+    subject: options.Subject = None, *, wanted: BisectionOptions, to: Destination, record_options: RecordingOptions
 ) -> int:
     """Find the pass that a result depends on: the one whose absence, or presence, flips a check.
 
@@ -26,7 +26,9 @@ def bisect(
     those in other stages than --stage names stay off.
     """
     with progress("bisect") as tell:
-        found = run_bisection(subject, asked, wanted, tell or (lambda text: None), echo if asked.verbose else None)
+        found = run_bisection(
+            subject, record_options, wanted, tell or (lambda text: None), echo if record_options.verbose else None
+        )
     to.emit(
         lambda: bisection_json(found),
         lambda width, color: bisection_text(found, context=wanted.context, width=width or WIDE, color=color),

@@ -127,16 +127,16 @@ class BisectionOptions:
 
 def run_bisection(
     subject: str | None,
-    asked: RecordingOptions,
+    record_options: RecordingOptions,
     wanted: BisectionOptions,
     progress: Callable[[str], None],
     echo: Callable[[str], None] | None,
 ) -> Bisection:
     """Record or load the subject, and bisect it; raises NoDevice if the check needs a GPU and there is none."""
-    recorded = replace(asked, plan=PassPlan(), disassemble=False)
+    recorded = replace(record_options, plan=PassPlan(), disassemble=False)
     with ExitStack() as stack:
         # Each step depends on the judgement of the previous one, so only one variant is compiled at a time.
-        pool = stack.enter_context(VariantPool(jobs=1, timeout_s=asked.timeout_s))
+        pool = stack.enter_context(VariantPool(jobs=1, timeout_s=record_options.timeout_s))
         capture, number = one_capture(subject, recorded)
         variants = Variants(pool, capture, fresh=wanted.fresh)
         base = baseline_of(variants, PassPlan())
@@ -148,14 +148,16 @@ def run_bisection(
             timed = wanted.chosen == "--check-time"
             check = time_check(session, wanted.most, wanted.rounds) if timed else result_check(session)
         elif wanted.check is not None:
-            check = command_check(wanted.check, tuple(base.passes()), asked.timeout_s, echo)
+            check = command_check(wanted.check, tuple(base.passes()), record_options.timeout_s, echo)
         elif wanted.check_compiles:
             check = compiles_check
         else:
             check = count_check("spills" if wanted.check_regs is None else "registers", int(wanted.most))
-        run = _BisectionRun(variants, base, check, asked.plan or capture.plan, wanted, progress)
+        run = _BisectionRun(variants, base, check, record_options.plan or capture.plan, wanted, progress)
         found = run.run(_in_words(wanted))
-        return replace(found, subject=_subject(subject, asked, capture, base), diff=_guilty_diff(pool, capture, found))
+        return replace(
+            found, subject=_subject(subject, record_options, capture, base), diff=_guilty_diff(pool, capture, found)
+        )
 
 
 def _in_words(wanted: BisectionOptions) -> str:
@@ -169,10 +171,10 @@ def _in_words(wanted: BisectionOptions) -> str:
     }[wanted.chosen]
 
 
-def _subject(subject: str | None, asked: RecordingOptions, capture: Capture, base: Capture) -> str:
+def _subject(subject: str | None, record_options: RecordingOptions, capture: Capture, base: Capture) -> str:
     """The argument that names the capture with every pass on in a command."""
     if not capture.plan:
-        is_file = subject and subject.endswith(SUFFIX) and not (asked.targets or asked.options)
+        is_file = subject and subject.endswith(SUFFIX) and not (record_options.targets or record_options.options)
         return shlex.quote(subject) if subject and is_file else capture.id
     with kept_captures(becomes_last=False) as keep:
         keep(base)

@@ -72,7 +72,7 @@ def diff(
     ] = None,
     *,
     to: Destination,
-    asked: RecordingOptions,
+    record_options: RecordingOptions,
 ) -> int:
     """Compare two compilations structurally: names, locations and the order of independent operations do not count.
 
@@ -95,7 +95,7 @@ def diff(
             raise UsageError("--pass and --between compare within one capture: give one.")
         if schedule:
             raise UsageError("--schedule compares machine code, but --pass and --between compare IR: give one.")
-        found = diff_around_passes(captures_of(left, asked), one_pass, between, cast("Any", ignored))
+        found = diff_around_passes(captures_of(left, record_options), one_pass, between, cast("Any", ignored))
         to.emit(
             lambda: [one.as_json() for one in found],
             lambda columns, color: "\n".join(
@@ -109,7 +109,7 @@ def diff(
     from irscope.cli.diff.sides import nothing_to_compare, pairs_of, stages_shown
     from irscope.render.text.compare import comparison_json, render_comparison
 
-    pairs = pairs_of(left, right, asked, versus or [])
+    pairs = pairs_of(left, right, record_options, versus or [])
     comparisons: list[tuple[Comparison, list[str]]] = []
     texts: list[str] = []
     for one, other in pairs:
@@ -119,8 +119,8 @@ def diff(
         differing = (row.stage for row in comparison.stages if row.state == "differs" and comparison.diff(row.stage))
         shown = shown or [*differing][:1]
         comparisons.append((comparison, shown))
-        if comparison.is_same_compile and (versus or asked.plan):
-            note = nothing_to_compare(one, versus or [], asked.plan)
+        if comparison.is_same_compile and (versus or record_options.plan):
+            note = nothing_to_compare(one, versus or [], record_options.plan)
             texts.append(f"{note}\n")
             if to.as_json or html is not None:
                 say(note)

@@ -23,7 +23,9 @@ _IR_SUFFIXES = (".source", ".ttir", ".ttgir", ".glir", ".llir", ".ptx", ".sass",
 _SCRIPT_AGAIN = ("config", "triton")
 
 
-def pairs_of(left: str | None, right: str | None, asked: RecordingOptions, versus: Sequence[str]) -> list[Pair]:
+def pairs_of(
+    left: str | None, right: str | None, record_options: RecordingOptions, versus: Sequence[str]
+) -> list[Pair]:
     """The pairs of captures to compare.
 
     With two subjects: theirs, paired by kernel and signature. With one: each of its captures against the variant that
@@ -31,18 +33,18 @@ def pairs_of(left: str | None, right: str | None, asked: RecordingOptions, versu
     """
     variant = _variant(versus)
     if right is not None:
-        if variant or asked.plan:
+        if variant or record_options.plan:
             raise UsageError("two sides are given already: leave out --vs and --disable-pass, or the second side.")
-        return _paired(_side(left or "last", asked), _side(right, asked))
-    if not variant and not asked.plan:
+        return _paired(_side(left or "last", record_options), _side(right, record_options))
+    if not variant and not record_options.plan:
         raise UsageError(
             "there is nothing to compare it with: give a second FILE or CAPTURE, --disable-pass, --vs or --pass."
         )
-    base = replace(asked, plan=PassPlan())
+    base = replace(record_options, plan=PassPlan())
     if "kernel" in variant:
         return _against_other_kernel(left, base, variant["kernel"])
     if any(key in variant for key in _SCRIPT_AGAIN):
-        return _recorded_again(left, base, asked, variant)
+        return _recorded_again(left, base, record_options, variant)
     captures = captures_of(left, base)
     constexprs = _constexprs(captures, variant)
     if constexprs:
@@ -51,16 +53,16 @@ def pairs_of(left: str | None, right: str | None, asked: RecordingOptions, versu
     targets = (variant["target"],) if "target" in variant else ()
     if targets and left is not None and not is_capture(left.partition("::")[0]):
         # The program may behave differently there: it runs again, as on that target.
-        others: Sequence[Capture] = captures_of(left, replace(base, targets=targets, plan=asked.plan))
+        others: Sequence[Capture] = captures_of(left, replace(base, targets=targets, plan=record_options.plan))
         if options:
-            how = replace(base, plan=asked.plan, options=options)
+            how = replace(base, plan=record_options.plan, options=options)
             others = [compiled_again(other, how, becomes_last=False) for other in others]
         store = CaptureStore()
         store.mark_last(store.path_of(captures[-1]))
         return _paired(captures, others)
-    how = replace(base, plan=asked.plan, targets=targets, options=options)
+    how = replace(base, plan=record_options.plan, targets=targets, options=options)
     return [
-        (one, compiled_again(one, replace(how, plan=one.plan.joined(asked.plan)), becomes_last=False))
+        (one, compiled_again(one, replace(how, plan=one.plan.joined(record_options.plan)), becomes_last=False))
         for one in captures
     ]
 
@@ -85,14 +87,14 @@ def _variant(versus: Sequence[str]) -> dict[str, str]:
     return rows
 
 
-def _side(subject: str, asked: RecordingOptions) -> Sequence[Capture]:
+def _side(subject: str, record_options: RecordingOptions) -> Sequence[Capture]:
     path = Path(subject)
     if path.is_dir():
         return [_folder(path)]
     # An IR file is compared as it is, and not compiled.
     if path.is_file() and path.suffix in _IR_SUFFIXES:
         return [_plain_capture(path.stem, [path])]
-    return captures_of(subject, asked)
+    return captures_of(subject, record_options)
 
 
 def _folder(folder: Path) -> Capture:
@@ -166,9 +168,9 @@ def _partner(one: Capture, others: Sequence[Capture]) -> Capture | None:
     return max(named, key=alikeness, default=None)
 
 
-def _against_other_kernel(left: str | None, asked: RecordingOptions, other: str) -> list[Pair]:
+def _against_other_kernel(left: str | None, record_options: RecordingOptions, other: str) -> list[Pair]:
     file, _, kernel = (left or "last").partition("::")
-    captures = captures_of(file, asked)
+    captures = captures_of(file, record_options)
     named = [capture for capture in captures if capture.name == other]
     if not named:
         names = ", ".join(sorted({capture.name for capture in captures}))
@@ -180,14 +182,16 @@ def _against_other_kernel(left: str | None, asked: RecordingOptions, other: str)
 
 
 def _recorded_again(
-    left: str | None, base: RecordingOptions, asked: RecordingOptions, variant: dict[str, str]
+    left: str | None, base: RecordingOptions, record_options: RecordingOptions, variant: dict[str, str]
 ) -> list[Pair]:
     if left is None or not Path(left.partition("::")[0]).is_file() or left.endswith(".irscope"):
         raise UsageError("--vs config= and triton= run the script again: give the FILE, not a capture.")
     others = {key: value for key, value in variant.items() if key not in _SCRIPT_AGAIN}
     if others:
         raise UsageError(f"--vs {', '.join(others)} does not go together with config= or triton=: one thing at a time.")
-    again = replace(base, plan=asked.plan, config=variant.get("config", base.config), interpreter=variant.get("triton"))
+    again = replace(
+        base, plan=record_options.plan, config=variant.get("config", base.config), interpreter=variant.get("triton")
+    )
     return _paired(captures_of(left, base), captures_of(left, again))
 
 
@@ -198,26 +202,26 @@ def _constexprs(captures: Sequence[Capture], variant: dict[str, str]) -> dict[st
 
 
 def _with_other_constexprs(
-    left: str | None, asked: RecordingOptions, captures: Sequence[Capture], constexprs: dict[str, str]
+    left: str | None, record_options: RecordingOptions, captures: Sequence[Capture], constexprs: dict[str, str]
 ) -> list[Pair]:
     """Another constant changes the front end's IR: run the script, or compile the signature, again."""
     if left is None or not Path(left.partition("::")[0]).is_file() or left.endswith(".irscope"):
         raise UsageError(f"--vs {', '.join(constexprs)} changes the IR of the front end: give the FILE, not a capture.")
-    if asked.signature is not None:
-        again = replace(asked, constexprs=tuple({**dict(asked.constexprs), **constexprs}.items()))
+    if record_options.signature is not None:
+        again = replace(record_options, constexprs=tuple({**dict(record_options.constexprs), **constexprs}.items()))
     else:
-        again = replace(asked, constants=tuple(constexprs.items()))
+        again = replace(record_options, constants=tuple(constexprs.items()))
     return _paired(captures, captures_of(left, again))
 
 
-def stages_shown(left: Capture, right: Capture, asked: Sequence[str]) -> list[str]:
+def stages_shown(left: Capture, right: Capture, record_options: Sequence[str]) -> list[str]:
     """The stages whose texts are shown: those of `--stage`, or else that of a pass that is switched off."""
-    if list(asked) == ["all"]:
+    if list(record_options) == ["all"]:
         return [stage for stage in left.stages if stage in right.stages and not stage_named(stage).is_binary]
-    if asked:
-        for stage in asked:
+    if record_options:
+        for stage in record_options:
             left.artifact(stage)
-        return list(asked)
+        return list(record_options)
     new_rules = [rule for rule in right.plan.disabled if rule not in left.plan.disabled]
     for rule in (*new_rules, *right.plan.only):
         for snapshot in right.passes():

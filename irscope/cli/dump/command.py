@@ -28,7 +28,7 @@ def dump(
     *,
     view: View,
     to: Destination,
-    asked: RecordingOptions,
+    record_options: RecordingOptions,
     from_pass: Annotated[
         str | None,
         _passes("--from-pass", metavar="PASS[#N]", help="Compile on after this pass, from the IR of --edited."),
@@ -43,7 +43,7 @@ def dump(
     Without --stage it prints a summary. A capture can be compiled again with other passes, options or targets.
     """
     if to.path is None and not to.as_json and not view.needs_sass:
-        asked = replace(asked, disassemble=False)
+        record_options = replace(record_options, disassemble=False)
     if (from_pass is None) != (edited is None):
         raise UsageError(
             "--from-pass PASS and --edited FILE go together: the pass after which to go on, and its edited IR."
@@ -51,29 +51,29 @@ def dump(
     if via not in (None, "mlir-dump"):
         raise UsageError(f"--via {via!r}: the only other way to record is mlir-dump.")
     if from_pass is not None and edited is not None:
-        captures = StoredCaptures.of([_resumed(subject, asked, from_pass, edited)])
+        captures = StoredCaptures.of([_resumed(subject, record_options, from_pass, edited)])
     elif via is not None:
         from irscope.cli.dump.via import captures_via_mlir_dump
 
-        captures = captures_via_mlir_dump(subject, asked)
+        captures = captures_via_mlir_dump(subject, record_options)
     else:
-        captures = captures_of(subject, asked)
+        captures = captures_of(subject, record_options)
     code = show_captures(captures, view, to)
     return tell_failures(captures) or code
 
 
-def _resumed(subject: str | None, asked: RecordingOptions, from_pass: str, edited: Path) -> Capture:
+def _resumed(subject: str | None, record_options: RecordingOptions, from_pass: str, edited: Path) -> Capture:
     from irscope.cli.dump.stages import one_pass
     from irscope.cli.subject.captures import run_request
     from irscope.cli.subject.keeping import kept_captures
     from irscope.record.process.requests import request_resumed
 
-    (capture, *others) = captures_of(subject, replace(asked, options=(), targets=()))
+    (capture, *others) = captures_of(subject, replace(record_options, options=(), targets=()))
     if others:
         raise UsageError(f"{subject} made {len(others) + 1} launches: choose one with --launch N.")
     snapshot = one_pass(capture, from_pass)
-    asked = replace(asked, targets=asked.targets[:1])
-    (fresh,) = run_request(request_resumed(capture, snapshot, edited.read_text("utf-8"), asked)).captures
+    record_options = replace(record_options, targets=record_options.targets[:1])
+    (fresh,) = run_request(request_resumed(capture, snapshot, edited.read_text("utf-8"), record_options)).captures
     note = f"Resumed after {snapshot.label} of capture {capture.id}, on an edited IR ({edited.name})."
     fresh = replace(fresh, sources=capture.sources, notes=(*fresh.notes, note))
     with kept_captures() as keep:

@@ -25,13 +25,13 @@ _NOTE = (
 )
 
 
-def captures_via_mlir_dump(subject: str | None, asked: RecordingOptions) -> StoredCaptures:
+def captures_via_mlir_dump(subject: str | None, record_options: RecordingOptions) -> StoredCaptures:
     """Record what a subject names with MLIR's own dump instead of the tap; at least one capture.
 
     The passes come from the log, everything else from the recording. Raises UsageError for a plan (no pass can be
     switched off without the tap) and RecordingError if nothing was compiled.
     """
-    if asked.plan:
+    if record_options.plan:
         raise UsageError(
             "--via mlir-dump cannot switch passes off: leave out --disable-pass, --enable-only and --plan."
         )
@@ -41,7 +41,7 @@ def captures_via_mlir_dump(subject: str | None, asked: RecordingOptions) -> Stor
     file, _, kernel = (subject or "last").partition("::")
     captures: list[Capture] = []
     # MLIR writes one dump file per process.
-    for request in one_for_each_target(_request(file, kernel, asked)):
+    for request in one_for_each_target(_request(file, kernel, record_options)):
         with own_folder() as folder:
             log = folder / "mlir.log"
             recording = run_request(replace(request, mlir_dump_path=str(log)))
@@ -59,17 +59,17 @@ def captures_via_mlir_dump(subject: str | None, asked: RecordingOptions) -> Stor
         for capture in captures:
             keep(capture)
     made_of = StoredCaptures.of(captures)
-    return made_of if asked.launch is None else nth_launch(made_of, asked)
+    return made_of if record_options.launch is None else nth_launch(made_of, record_options)
 
 
-def _request(file: str, kernel: str, asked: RecordingOptions) -> RecordRequest:
+def _request(file: str, kernel: str, record_options: RecordingOptions) -> RecordRequest:
     from irscope.record.process.requests import request_for, request_from_capture
 
     if is_capture(file):
         capture = CaptureStore().load(file)
         tell_origin(capture)
-        return request_from_capture(capture, asked)
-    return request_for(file, asked, kernel=kernel)
+        return request_from_capture(capture, record_options)
+    return request_for(file, record_options, kernel=kernel)
 
 
 def _joined(captures: Sequence[Capture], text: str) -> list[Capture]:

@@ -27,7 +27,7 @@ def graph(
     ] = None,
     as_json: options.AsJson = False,
     output: options.Output = None,
-    asked: RecordingOptions,
+    record_options: RecordingOptions,
 ) -> int:
     """Draw the dataflow of a kernel: layouts are colours; memory, dots and layout conversions stand out.
 
@@ -36,7 +36,7 @@ def graph(
     """
     from irscope.cli.graph.pictures import picture_json, picture_of, write_pictures
 
-    captures = (captures_with_passes if wanted.pipeline else captures_of)(subject, asked)
+    captures = (captures_with_passes if wanted.pipeline else captures_of)(subject, record_options)
     if len(captures) > 1:
         names = ", ".join(dict.fromkeys(f"{one.name} ({one.target})" for one in captures.files))
         say(f"{len(captures)} launches: {names}; this is the first. --launch N takes another, -o DIR/ draws each.")
@@ -53,11 +53,11 @@ def graph(
     return tell_failures(captures)
 
 
-def _format(asked: str | None, output: Path | None, several: bool) -> str:
+def _format(record_options: str | None, output: Path | None, several: bool) -> str:
     from irscope.render.dot.write import format_of
 
-    if asked is not None:
-        return format_of(asked)
+    if record_options is not None:
+        return format_of(record_options)
     if several:
         return "svg"
     return format_of(output.suffix) if output is not None else "gv"

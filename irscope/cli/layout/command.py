@@ -133,7 +133,7 @@ def layout(
     as_json: options.AsJson = False,
     color: options.Color = None,
     *,
-    asked: RecordingOptions,
+    record_options: RecordingOptions,
 ) -> int:
     """Show which thread holds which element, where it lies in shared memory, and what that costs.
 
@@ -151,10 +151,10 @@ def layout(
     if compare is not None and len(compare) + ((subject or "").startswith("#")) != 2:
         raise UsageError("--compare needs two layouts: '#A' '#B' of a kernel, or another one than the encoding given.")
     if as_text:
-        if asked.arguments:
-            raise UsageError(f"{asked.arguments[0]!r} is one encoding too many: --compare takes another one.")
+        if record_options.arguments:
+            raise UsageError(f"{record_options.arguments[0]!r} is one encoding too many: --compare takes another one.")
         texts = [*([subject] if subject is not None else []), *(compare or ())]
-        found = chosen = given_layouts(texts, Typed(shape, dtype, threads_per_warp, from_file), asked)
+        found = chosen = given_layouts(texts, Typed(shape, dtype, threads_per_warp, from_file), record_options)
     else:
         if shape is not None or threads_per_warp is not None:
             raise UsageError(
@@ -162,11 +162,11 @@ def layout(
                 "irscope layout '#ttg.blocked<{…}>' --shape 128x64."
             )
         if from_file is not None:
-            found = layouts_of_file(from_file, asked.targets)
+            found = layouts_of_file(from_file, record_options.targets)
         else:
-            capture = _one(captures_of(subject, asked), subject)
+            capture = _one(captures_of(subject, record_options), subject)
             if memory:
-                return show_memory(capture, form, output, paint, subject, asked)
+                return show_memory(capture, form, output, paint, subject, record_options)
             found = layouts_of_capture(capture, after)
         chosen = choose_layouts(found, names=names, value=value, operation=operation, line=line)
     if memory:

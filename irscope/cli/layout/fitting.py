@@ -36,12 +36,12 @@ def does_not_fit(allocations: Sequence[Allocation]) -> bool:
     return any(one.limit is not None and one.total > one.limit for one in allocations)
 
 
-def attempts(capture: Capture, subject: str | None, asked: RecordingOptions) -> list[Attempt]:
+def attempts(capture: Capture, subject: str | None, record_options: RecordingOptions) -> list[Attempt]:
     """A capture with fewer stages, and each tile halved; for a tile the script runs again, so it must be there."""
-    return [*_fewer_stages(capture, asked), *_smaller_tiles(capture, subject, asked)]
+    return [*_fewer_stages(capture, record_options), *_smaller_tiles(capture, subject, record_options)]
 
 
-def _fewer_stages(capture: Capture, asked: RecordingOptions) -> Iterator[Attempt]:
+def _fewer_stages(capture: Capture, record_options: RecordingOptions) -> Iterator[Attempt]:
     from irscope.record.process.requests import request_from_capture
     from irscope.record.variants.pool import VariantPool
 
@@ -50,16 +50,16 @@ def _fewer_stages(capture: Capture, asked: RecordingOptions) -> Iterator[Attempt
         return
     tell_origin(capture)
     counts = range(stages - 1, 0, -1)
-    less = replace(_quick(asked), targets=(str(capture.target),), plan=capture.plan)
+    less = replace(_quick(record_options), targets=(str(capture.target),), plan=capture.plan)
     requests = (request_from_capture(capture, replace(less, options=(("num_stages", count),))) for count in counts)
-    with VariantPool(timeout_s=asked.timeout_s) as pool:
+    with VariantPool(timeout_s=record_options.timeout_s) as pool:
         found = dict(pool.compile(requests))
     yield from (_attempt(f"num_stages={count}", found[index]) for index, count in enumerate(counts))
 
 
-def _smaller_tiles(capture: Capture, subject: str | None, asked: RecordingOptions) -> Iterator[Attempt]:
+def _smaller_tiles(capture: Capture, subject: str | None, record_options: RecordingOptions) -> Iterator[Attempt]:
     file = (subject or "last").partition("::")[0]
-    if is_capture(file) or Path(file).suffix != ".py" or asked.signature is not None:
+    if is_capture(file) or Path(file).suffix != ".py" or record_options.signature is not None:
         return
     from irscope.record.process.requests import request_for
 
@@ -67,7 +67,9 @@ def _smaller_tiles(capture: Capture, subject: str | None, asked: RecordingOption
         if not name.startswith(_TILE) or not text.isdecimal() or int(text) < 2 * _LEAST_TILE:
             continue
         change = f"{name}={int(text) // 2}"
-        wanted = replace(_quick(asked), targets=(str(capture.target),), constants=((name, str(int(text) // 2)),))
+        wanted = replace(
+            _quick(record_options), targets=(str(capture.target),), constants=((name, str(int(text) // 2)),)
+        )
         try:
             recording = run_request(request_for(file, wanted, kernel=capture.name))
         except IrscopeError as error:
@@ -83,8 +85,8 @@ def _is_same(one: Capture, other: Capture, but: str) -> bool:
     return ours == theirs and one.launch.signature == other.launch.signature
 
 
-def _quick(asked: RecordingOptions) -> RecordingOptions:
-    return replace(asked, snapshots="none", disassemble=False, layouts=False, launch=None, options=())
+def _quick(record_options: RecordingOptions) -> RecordingOptions:
+    return replace(record_options, snapshots="none", disassemble=False, layouts=False, launch=None, options=())
 
 
 def _attempt(change: str, capture: Capture) -> Attempt:

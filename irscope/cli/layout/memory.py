@@ -15,7 +15,7 @@ from irscope.model.recording_options import RecordingOptions
 
 
 def show_memory(
-    capture: Capture, form: str, output: Path | None, paint: bool, subject: str | None, asked: RecordingOptions
+    capture: Capture, form: str, output: Path | None, paint: bool, subject: str | None, record_options: RecordingOptions
 ) -> int:
     """Print or write a capture's memory over time; returns the exit code, 1 if the kernel does not fit."""
     from irscope.render.text.memory import memory_json, memory_text
@@ -27,7 +27,7 @@ def show_memory(
             "record it again, with --snapshots triton."
         )
     title = f"{capture.name} {capture.target}"
-    tried = attempts(capture, subject, asked) if does_not_fit(allocations) else None
+    tried = attempts(capture, subject, record_options) if does_not_fit(allocations) else None
     notes = attempts_text(tried) if tried is not None else ""
     if form == "json":
         rows = None if tried is None else [asdict(one) for one in tried]

@@ -27,7 +27,7 @@ class Typed:
     """A TTGIR file with the aliases that they use."""
 
 
-def given_layouts(texts: Sequence[str], typed: Typed, asked: RecordingOptions) -> list[DescribedLayout]:
+def given_layouts(texts: Sequence[str], typed: Typed, record_options: RecordingOptions) -> list[DescribedLayout]:
     """Layouts given as text: one, or two that are compared, which are named `#A` and `#B` if they are no aliases."""
     from irscope.ir.mlir.encoding import parse_encoding, read_aliases, resolve_aliases
     from irscope.layout.typed import target_of
@@ -41,8 +41,12 @@ def given_layouts(texts: Sequence[str], typed: Typed, asked: RecordingOptions) -
         raise UsageError(f"--shape {typed.shape!r} is no shape: write sizes with x between them, such as 128x64.")
     aliases = read_aliases(_read(typed.file)) if typed.file is not None else {}
     whole = [resolve_aliases(text.strip(), aliases) for text in texts]
-    target = Target.parse(asked.targets[0]) if asked.targets else target_of([parse_encoding(text) for text in whole])
-    options = dict(asked.options)
+    target = (
+        Target.parse(record_options.targets[0])
+        if record_options.targets
+        else target_of([parse_encoding(text) for text in whole])
+    )
+    options = dict(record_options.options)
     found: list[DescribedLayout] = []
     with LayoutServer(fork=False) as server:
         for name, text, resolved in zip("AB", texts, whole, strict=False):

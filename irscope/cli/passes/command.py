@@ -68,7 +68,7 @@ def passes(
     show_diff: Annotated[bool, _life("--diff", help="With --op and --value: also the change around each.")] = False,
     *,
     to: Destination,
-    asked: RecordingOptions,
+    record_options: RecordingOptions,
 ) -> int:
     """List the passes: stage, number, name, MLIR argument and options, time, and what each changed.
 
@@ -81,7 +81,7 @@ def passes(
         )
     if not follows and (line is not None or at is not None or show_diff):
         raise UsageError("--line, --at and --diff go with --op NAME or --value %V.")
-    captures = captures_with_passes(subject, replace(asked, disassemble=False))
+    captures = captures_with_passes(subject, replace(record_options, disassemble=False))
     if follows:
         from irscope.cli.passes.lives import Followed, Question
 

@@ -35,26 +35,28 @@ _TELLING_COLUMNS = 60
 _DIAGNOSTIC = re.compile(r":\d+: (?:error|warning|remark|note): |^(?:ptxas|error|LLVM ERROR)\b|: error: |Assertion ")
 
 
-def captures_of(subject: str | None, asked: RecordingOptions) -> StoredCaptures:
+def captures_of(subject: str | None, record_options: RecordingOptions) -> StoredCaptures:
     """The captures that a subject names, at least one; new ones are recorded and stored."""
     file, _, kernel = (subject or "last").partition("::")
     if is_capture(file):
         stored = CaptureStore().load(file)
-        captures = StoredCaptures.of(_compiled_for_each(stored, asked) if asked.changes_a_capture else [stored])
+        captures = StoredCaptures.of(
+            _compiled_for_each(stored, record_options) if record_options.changes_a_capture else [stored]
+        )
     else:
-        captures = _recorded(file, kernel, asked)
+        captures = _recorded(file, kernel, record_options)
     if kernel:
         names = sorted({one.name for one in captures.files})
         captures = StoredCaptures(one for one in captures.files if one.name == kernel)
         if not captures:
             raise RecordingError(f"{file} launched no kernel {kernel!r}.{did_you_mean(kernel, names)}")
-    if asked.launch is not None:
-        captures = nth_launch(captures, asked)
+    if record_options.launch is not None:
+        captures = nth_launch(captures, record_options)
     if not is_capture(file):
         # A command without a subject means the launch that was chosen here.
         store = CaptureStore()
         store.mark_last(store.path_of(captures[-1]))
-    for one in captures.files if asked.disassemble else ():
+    for one in captures.files if record_options.disassemble else ():
         if "cubin" in one.stages and "sass" not in one.stages and (full := with_sass(one.load())) is not one.load():
             one.put(full, None)
     return captures
@@ -84,34 +86,36 @@ def is_capture(file: str) -> bool:
     return path.suffix == SUFFIX or (not path.exists() and not path.suffix and "/" not in file)
 
 
-def compiled_again(capture: Capture, asked: RecordingOptions, *, becomes_last: bool = True) -> Capture:
+def compiled_again(capture: Capture, record_options: RecordingOptions, *, becomes_last: bool = True) -> Capture:
     """A capture's own source compiled again under other passes, options or one other target; stored.
 
     `becomes_last`: whether `last` then names it, which is not so for the variant of a comparison.
     """
-    asked = replace(asked, targets=asked.targets[:1])
-    return _compiled_for_each(capture, asked, becomes_last=becomes_last)[0]
+    record_options = replace(record_options, targets=record_options.targets[:1])
+    return _compiled_for_each(capture, record_options, becomes_last=becomes_last)[0]
 
 
-def _compiled_for_each(capture: Capture, asked: RecordingOptions, *, becomes_last: bool = True) -> list[Capture]:
+def _compiled_for_each(
+    capture: Capture, record_options: RecordingOptions, *, becomes_last: bool = True
+) -> list[Capture]:
     """As `compiled_again`, for each of the targets."""
     from irscope.record.process.requests import request_from_capture
 
     tell_origin(capture)
-    request = request_from_capture(capture, asked)
+    request = request_from_capture(capture, record_options)
 
     def of_this_launch(fresh: Capture) -> Capture:
         return replace(fresh, sources=capture.sources, launch=replace(fresh.launch, grid=capture.launch.grid))
 
     with kept_captures(becomes_last=becomes_last) as keep:
         # A plan is checked first: one that names no pass leaves nothing behind.
-        recording = run_request(request, None if asked.plan else lambda fresh: keep(of_this_launch(fresh)))
+        recording = run_request(request, None if record_options.plan else lambda fresh: keep(of_this_launch(fresh)))
         tell_refusals(recording)
         for note in recording.notes:
             say(note)
         captures = [of_this_launch(fresh) for fresh in recording.captures]
-        check_plan(asked.plan, captures)
-        for fresh in captures if asked.plan else ():
+        check_plan(record_options.plan, captures)
+        for fresh in captures if record_options.plan else ():
             keep(fresh)
     return captures
 
@@ -130,9 +134,9 @@ def _tell_foreign(name: str, id_: str) -> None:
     )
 
 
-def nth_launch(captures: StoredCaptures, asked: RecordingOptions) -> StoredCaptures:
+def nth_launch(captures: StoredCaptures, record_options: RecordingOptions) -> StoredCaptures:
     """The launch that `--launch` names, for each target; raises UsageError where there is none."""
-    number = asked.launch or 1
+    number = record_options.launch or 1
     by_target: dict[str, list[CaptureFile]] = {}
     for file in captures.files:
         by_target.setdefault(str(file.target), []).append(file)
@@ -146,15 +150,15 @@ def nth_launch(captures: StoredCaptures, asked: RecordingOptions) -> StoredCaptu
     return StoredCaptures(chosen)
 
 
-def _recorded(file: str, kernel: str, asked: RecordingOptions) -> StoredCaptures:
+def _recorded(file: str, kernel: str, record_options: RecordingOptions) -> StoredCaptures:
     from irscope.record.process.requests import request_for
 
     with kept_captures() as keep:
-        recording = run_request(request_for(file, asked, kernel=kernel), keep)
-    tell_end(file, recording, asked.config, verbose=asked.verbose)
+        recording = run_request(request_for(file, record_options, kernel=kernel), keep)
+    tell_end(file, recording, record_options.config, verbose=record_options.verbose)
     if not recording.captures:
         raise RecordingError(nothing_recorded(file, kernel, recording))
-    check_plan(asked.plan, recording.captures)
+    check_plan(record_options.plan, recording.captures)
     return recording.captures
 
 
@@ -240,23 +244,23 @@ def _diagnostic_lines(diagnostics: str) -> list[str]:
     return list(dict.fromkeys(kept)) or lines[-_FRAMES_OF_OUTPUT:]
 
 
-def captures_with_passes(subject: str | None, asked: RecordingOptions) -> StoredCaptures:
+def captures_with_passes(subject: str | None, record_options: RecordingOptions) -> StoredCaptures:
     """As `captures_of`; for targets without a subject, those of a matmul with a loop, on which every pass works."""
-    if subject is not None or not asked.targets:
-        return captures_of(subject, asked)
+    if subject is not None or not record_options.targets:
+        return captures_of(subject, record_options)
     from importlib.resources import as_file, files
 
     from irscope.record.process.requests import request_for
 
     types = "*fp16:16, *fp16:16, *fp32:16, i32:16"
-    asked = replace(asked, signature=types, constexprs=(("BLOCK", "64"),), snapshots="none")
+    record_options = replace(record_options, signature=types, constexprs=(("BLOCK", "64"),), snapshots="none")
     recorded: list[CaptureFile] = []
     with as_file(files("irscope.record.triton") / "sample_kernel.py") as path:
-        for target in asked.targets:
-            one = request_for(path, replace(asked, targets=(target,)), kernel="sample_matmul")
+        for target in record_options.targets:
+            one = request_for(path, replace(record_options, targets=(target,)), kernel="sample_matmul")
             recorded += run_request(one).captures.files
     captures = StoredCaptures(recorded)
-    check_plan(asked.plan, captures)
+    check_plan(record_options.plan, captures)
     return captures
 
 

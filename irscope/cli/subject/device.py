@@ -15,18 +15,20 @@ from irscope.record.process.requests import request_for
 from irscope.record.variants.measure import Session
 
 
-def why_no_gpu(subject: str | None, asked: RecordingOptions, capture: Capture) -> str:
+def why_no_gpu(subject: str | None, record_options: RecordingOptions, capture: Capture) -> str:
     """Why the variants of a capture cannot run here, as one sentence; empty if they can."""
     if not capture.environment.gpu:
         return "Whether the result is the same, and the time, need a GPU: this was recorded without one."
     file = (subject or "").partition("::")[0]
-    if not file.endswith(".py") or not Path(file).is_file() or asked.signature is not None:
+    if not file.endswith(".py") or not Path(file).is_file() or record_options.signature is not None:
         return "Whether the result is the same, and the time, need the script that launches it: give the FILE."
     return ""
 
 
 @contextmanager
-def launch_on_gpu(subject: str | None, asked: RecordingOptions, capture: Capture, number: int) -> Generator[Session]:
+def launch_on_gpu(
+    subject: str | None, record_options: RecordingOptions, capture: Capture, number: int
+) -> Generator[Session]:
     """Launch number `number` of the script that a capture was recorded from, kept on the GPU.
 
     Raises RecordingError if the script makes another launch this time, and NoDevice without a GPU.
@@ -34,7 +36,7 @@ def launch_on_gpu(subject: str | None, asked: RecordingOptions, capture: Capture
     from irscope.record.gpu.session import device_session
 
     file, _, kernel = (subject or "").partition("::")
-    request = request_for(file, replace(asked, plan=PassPlan(), snapshots="none"), kernel=kernel)
+    request = request_for(file, replace(record_options, plan=PassPlan(), snapshots="none"), kernel=kernel)
     with device_session(request, number) as session:
         if session.baseline.text("source") != capture.text("source"):
             raise RecordingError(f"{file} launched another kernel, or with other arguments, when it ran again.")

@@ -21,7 +21,7 @@ _LEVELS = ("triton", "all", "none")
 
 
 def recorded(*, without: Collection[str] = (), only: Collection[str] = ()) -> Callable[[Command], Command]:
-    """The decorator of a command that takes a RecordingOptions as the parameter `asked`.
+    """The decorator of a command that takes a RecordingOptions as the parameter `record_options`.
 
     Args:
         without: the flags that the command does not take.
@@ -40,7 +40,7 @@ def recorded(*, without: Collection[str] = (), only: Collection[str] = ()) -> Ca
             # A script that stopped half-way is a failure, whatever was made of the launches before.
             return code or int(bool(incomplete))
 
-        return grouped("asked", recording_options, shared)(noting_stops)
+        return grouped("record_options", recording_options, shared)(noting_stops)
 
     return decorate
 

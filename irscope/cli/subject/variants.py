@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from irscope.record.variants.store import Variants
 
 
-def one_capture(subject: str | None, asked: RecordingOptions) -> tuple[Capture, int]:
+def one_capture(subject: str | None, record_options: RecordingOptions) -> tuple[Capture, int]:
     """The launch that a subject names, and its number from 1.
 
     Of several it is the first, which is said; where autotuning timed its configurations, the first that is launched.
     """
-    captures = captures_of(subject, asked)
+    captures = captures_of(subject, record_options)
     tried = [one.autotuning for one in captures.files]
     index = next((place for place, one in enumerate(tried) if one is None or one.winner is not False), 0)
     capture = captures[index]
@@ -38,7 +38,7 @@ def one_capture(subject: str | None, asked: RecordingOptions) -> tuple[Capture, 
             "FILE::KERNEL another kernel."
         )
     tell_origin(capture)
-    return capture, asked.launch or index + 1
+    return capture, record_options.launch or index + 1
 
 
 def baseline_of(variants: Variants, plan: PassPlan) -> Capture:

@@ -45,7 +45,7 @@ def why(
     ] = None,
     *,
     to: Destination,
-    asked: RecordingOptions,
+    record_options: RecordingOptions,
 ) -> int:
     """Say what is slow in a kernel, on which line, because of what, and what mends it: each remedy was compiled.
 
@@ -55,7 +55,7 @@ def why(
     from irscope.render.text.findings import findings_json, render_findings
 
     chosen = _Choice(line, operation, value, codes_of(options.split_words(ignore)))
-    captures = captures_of(subject, asked)
+    captures = captures_of(subject, record_options)
     answers = {one.id: _answer(one, chosen, tries) for one in captures}
 
     def text(capture: Capture, color: bool) -> str:
@@ -116,6 +116,6 @@ def _answer(capture: Capture, chosen: _Choice, tries: bool | None) -> tuple[Sequ
             found = findings_of(capture)
         except IrscopeError as error:
             say(f"The compiler's own log could not be had: {error}")
-    asked = [one for one in found if chosen.has(one)]
-    shown = [one for one in asked if not is_silenced(one, capture)]
-    return proven(capture, shown) if compiles else shown, len(asked) - len(shown)
+    record_options = [one for one in found if chosen.has(one)]
+    shown = [one for one in record_options if not is_silenced(one, capture)]
+    return proven(capture, shown) if compiles else shown, len(record_options) - len(shown)

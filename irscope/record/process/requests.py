@@ -50,9 +50,11 @@ class RecordRequest(RecordingOptions):
     """The native call that a process ended in which did this request before: this one makes no such calls."""
 
     @staticmethod
-    def of_options(asked: RecordingOptions, **others: Any) -> RecordRequest:
+    def of_options(record_options: RecordingOptions, **others: Any) -> RecordRequest:
         """A request with these options."""
-        return RecordRequest(**{item.name: getattr(asked, item.name) for item in fields(RecordingOptions)}, **others)
+        return RecordRequest(
+            **{item.name: getattr(record_options, item.name) for item in fields(RecordingOptions)}, **others
+        )
 
 
 def one_for_each_target(request: RecordRequest) -> tuple[RecordRequest, ...]:
@@ -65,16 +67,16 @@ def one_for_each_target(request: RecordRequest) -> tuple[RecordRequest, ...]:
 
 
 def request_for(
-    source: str | Path | Any, asked: RecordingOptions | None = None, *, kernel: str = "", **keywords: Any
+    source: str | Path | Any, record_options: RecordingOptions | None = None, *, kernel: str = "", **keywords: Any
 ) -> RecordRequest:
     """The request for a script, a kernel with a signature, or an IR file; raises UsageError where they don't fit.
 
     Args:
         source: the file, or a `@triton.jit` function.
-        asked: the options; without them, `keywords` as `RecordingOptions.of` takes them.
+        record_options: the options; without them, `keywords` as `RecordingOptions.of` takes them.
         kernel: the kernel's name; empty for every one.
     """
-    asked = asked or RecordingOptions.of(keywords)
+    record_options = record_options or RecordingOptions.of(keywords)
     try:
         os.getcwd()
     except FileNotFoundError as error:
@@ -86,42 +88,44 @@ def request_for(
         kernel = kernel or function.__name__
         source = str(function.__code__.co_filename)
     path = Path(source)
-    for target in asked.targets:
+    for target in record_options.targets:
         Target.parse(target)
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "does not exist"
         raise RecordingError(f"{str(source)!r} {what}: give a Python file with Triton kernels, or an IR file.")
     suffix = path.suffix.removeprefix(".")
     # As Python itself does it: the locations of what runs as __main__ hold absolute paths.
-    request = RecordRequest.of_options(asked, mode="script", path=os.path.abspath(path), kernel=kernel)
-    if asked.assume and (asked.signature is not None or suffix in _IR_SUFFIXES):
+    request = RecordRequest.of_options(record_options, mode="script", path=os.path.abspath(path), kernel=kernel)
+    if record_options.assume and (record_options.signature is not None or suffix in _IR_SUFFIXES):
         raise UsageError("--assume is for scripts: nothing is assumed of a signature, or of IR.")
     if suffix in _IR_SUFFIXES:
-        if asked.signature is not None or asked.constexprs:
+        if record_options.signature is not None or record_options.constexprs:
             raise UsageError(
                 f"{path.name} is IR: its signature and constants are in it. Leave out --signature and --constexpr."
             )
         return replace(request, mode="text", stage=suffix, text=path.read_text("utf-8", "replace"))
-    if asked.signature is not None:
+    if record_options.signature is not None:
         if not kernel:
             raise UsageError(f"--signature needs a kernel: {path.name}::KERNEL.")
         return replace(request, mode="signature")
-    if asked.constexprs:
+    if record_options.constexprs:
         raise UsageError("--constexpr goes with --signature: a launch that a script makes brings its own constants.")
-    if asked.options:
-        names = ", ".join(dict(asked.options))
+    if record_options.options:
+        names = ", ".join(dict(record_options.options))
         raise UsageError(
             f"{names} cannot be set for a script's launches: they bring their own. Record it, then change the capture."
         )
     return request
 
 
-def request_from_capture(capture: Capture, asked: RecordingOptions | None = None, **keywords: Any) -> RecordRequest:
+def request_from_capture(
+    capture: Capture, record_options: RecordingOptions | None = None, **keywords: Any
+) -> RecordRequest:
     """The request to compile a capture's own `source` again; raises RecordingError where it holds none.
 
-    `asked`: the options; without them, `keywords` as `RecordingOptions.of` takes them.
+    `record_options`: the options; without them, `keywords` as `RecordingOptions.of` takes them.
     """
-    asked = asked or RecordingOptions.of(keywords)
+    record_options = record_options or RecordingOptions.of(keywords)
     stage = (
         "source" if "source" in capture.stages else next((name for name in capture.stages if name in _IR_SUFFIXES), "")
     )
@@ -130,7 +134,7 @@ def request_from_capture(capture: Capture, asked: RecordingOptions | None = None
             f"{capture!r} holds no source stage, so it cannot be compiled again. Record the script again."
         )
     return RecordRequest.of_options(
-        replace(asked, targets=asked.targets or (str(capture.target),)),
+        replace(record_options, targets=record_options.targets or (str(capture.target),)),
         mode="text",
         path=capture.launch.kernel.file,
         kernel=capture.name,
@@ -141,8 +145,10 @@ def request_from_capture(capture: Capture, asked: RecordingOptions | None = None
     )
 
 
-def request_resumed(capture: Capture, after: PassSnapshot, edited: str, asked: RecordingOptions) -> RecordRequest:
+def request_resumed(
+    capture: Capture, after: PassSnapshot, edited: str, record_options: RecordingOptions
+) -> RecordRequest:
     """The request to compile on from a snapshot that was edited, from the pass after it."""
     behind = sum(1 for other in capture.passes() if other.stage == after.stage and other.index <= after.index)
-    request = request_from_capture(capture, asked)
+    request = request_from_capture(capture, record_options)
     return replace(request, stage=after.stage, text=edited, resume_stage=after.stage, resume_after=behind)
