@@ -45,8 +45,8 @@ def asked_by(arguments: list[str], *, without: tuple[str, ...] = (), only: tuple
 
     @app.command()
     @recorded(without=without, only=only)
-    def command(subject: str = typer.Argument("last"), *, asked: RecordingOptions, last: bool = False) -> int:
-        given.append(asked)
+    def command(subject: str = typer.Argument("last"), *, record_options: RecordingOptions, last: bool = False) -> int:
+        given.append(record_options)
         return 0
 
     app(arguments, standalone_mode=False)
@@ -85,7 +85,7 @@ def test_the_defaults_are_those_of_the_value() -> None:
 
 def test_they_stand_where_the_command_has_them() -> None:
     @recorded(only=("timeout", "launch"))
-    def command(first: int = 1, *, asked: RecordingOptions, last: int = 2) -> int:
+    def command(first: int = 1, *, record_options: RecordingOptions, last: int = 2) -> int:
         return 0
 
     assert list(inspect.signature(command).parameters) == ["first", "launch", "timeout", "last"]
