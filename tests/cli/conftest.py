@@ -13,6 +13,7 @@ from irscope.__main__ import run as run_irscope
 from irscope.model.capture import Capture
 from irscope.store.file import load
 from irscope.store.recent import CaptureStore
+from tests.cli.json_reference import Reference, read_reference
 from tests.cli.product import Run, recorded_product
 
 
@@ -24,6 +25,11 @@ def irscope(capsys: pytest.CaptureFixture[str]) -> Run:
         return code, answer.out, answer.err
 
     return run
+
+
+@pytest.fixture
+def reference() -> Reference:
+    return read_reference()
 
 
 @pytest.fixture(scope="session")

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from irscope.cli.output.destination import JSON_VERSION
+from irscope.device.measurement import Agreement
+from tests.cli.product import Run
 
 PAGE = Path(__file__).parents[2] / "docs" / "json.md"
 
@@ -111,3 +116,37 @@ def read_reference() -> Reference:
             command, _, prints = line.strip("| ").partition(" | ")
             found.commands[command] = prints.strip()
     return found
+
+
+RICH = Agreement("close", 0.5, 0.25, "x", 3, "detail", 0.1, 0.9, 0.2, 1, "12 runs")
+OF_A_RECORDING = [("layout use", "chains"), ("line count", "live_registers"), ("located operation", "live_registers")]
+"""Keys that the stored captures lack: what Triton is needed for prints them."""
+NEVER_WITH_A_VALUE = {
+    ("counts", "accumulators"),  # of AMD alone
+    ("pass comparison", "fallback"),  # a pass's IR is always read
+}
+"""(object, key) of what the commands below print as null."""
+
+
+def unseen(reference: Reference, *commands: str) -> list[tuple[str, str]]:
+    """The documented keys of what these commands print that none of them printed with a value."""
+    waiting = [reference.prints(command) for command in commands]
+    names: list[str] = []
+    for type_ in waiting:
+        for name in reference.objects_in(type_):
+            if name not in names:
+                names.append(name)
+                waiting += [nested for nested, _ in reference.tables[name].values()]
+    documented = {(name, key) for name in names for key in reference.tables[name]}
+    return sorted(documented - reference.valued - NEVER_WITH_A_VALUE)
+
+
+def check(reference: Reference, run: Run, command: str, *arguments: object, code: int = 0) -> Any:
+    """Run a command with `--json`, and compare what it prints with the row of the page that `command` names."""
+    answer, out, err = run(*arguments, "--json")
+    assert answer == code, err
+    data = json.loads(out)
+    for one in data if isinstance(data, list) else [data]:
+        assert one.pop("irscope_json") == JSON_VERSION
+    assert list(reference.misfits(data, reference.prints(command))) == []
+    return data

@@ -6,7 +6,7 @@ import json
 import lzma
 import sys
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -21,9 +21,8 @@ from irscope.cli import COMMANDS
 from irscope.cli.layout import memory as layout_memory
 from irscope.cli.layout.fitting import Attempt
 from irscope.cli.output.destination import JSON_VERSION
-from irscope.device.measurement import Agreement, Ratio, Timing
 from irscope.model.assumption import Assumption, Decision
-from irscope.model.capture import Artifact, Autotuning, Capture, Environment, PassSnapshot, Resources
+from irscope.model.capture import Artifact, Autotuning, Environment, PassSnapshot, Resources
 from irscope.model.ceilings import Ceilings
 from irscope.model.compiler_log import CompilerLog
 from irscope.model.failure import Failure
@@ -35,12 +34,11 @@ from irscope.record.process.requests import RecordRequest
 from irscope.store.ceilings import save_ceilings
 from irscope.store.file import load, save
 from irscope.store.recent import CaptureStore
-from irscope.store.shelf import StoredCaptures
 from tests.analysis.recorded import stored
 from tests.analysis.roofline.launched import attention
 from tests.analysis.trails import eventful
-from tests.cli.json_reference import Reference, read_reference
-from tests.cli.product import KERNELS, ROOT, Run
+from tests.cli.json_reference import OF_A_RECORDING, RICH, Reference, check, unseen
+from tests.cli.product import ROOT, Run
 from tests.ir.logs.test_cache import variant
 from tests.memory.cases import too_large
 from tests.record.reasons import DATA as REASONS
@@ -62,43 +60,6 @@ TTIR = """module {
   }
 }
 """
-RICH = Agreement("close", 0.5, 0.25, "x", 3, "detail", 0.1, 0.9, 0.2, 1, "12 runs")
-OF_A_RECORDING = [("layout use", "chains"), ("line count", "live_registers"), ("located operation", "live_registers")]
-"""Keys that the stored captures lack: what Triton is needed for prints them."""
-NEVER_WITH_A_VALUE = {
-    ("counts", "accumulators"),  # of AMD alone
-    ("pass comparison", "fallback"),  # a pass's IR is always read
-}
-"""(object, key) of what the commands below print as null."""
-
-
-def unseen(reference: Reference, *commands: str) -> list[tuple[str, str]]:
-    """The documented keys of what these commands print that none of them printed with a value."""
-    waiting = [reference.prints(command) for command in commands]
-    names: list[str] = []
-    for type_ in waiting:
-        for name in reference.objects_in(type_):
-            if name not in names:
-                names.append(name)
-                waiting += [nested for nested, _ in reference.tables[name].values()]
-    documented = {(name, key) for name in names for key in reference.tables[name]}
-    return sorted(documented - reference.valued - NEVER_WITH_A_VALUE)
-
-
-@pytest.fixture
-def reference() -> Reference:
-    return read_reference()
-
-
-def check(reference: Reference, run: Run, command: str, *arguments: object, code: int = 0) -> Any:
-    """Run a command with `--json`, and compare what it prints with the row of the page that `command` names."""
-    answer, out, err = run(*arguments, "--json")
-    assert answer == code, err
-    data = json.loads(out)
-    for one in data if isinstance(data, list) else [data]:
-        assert one.pop("irscope_json") == JSON_VERSION
-    assert list(reference.misfits(data, reference.prints(command))) == []
-    return data
 
 
 def rich_capture(tmp_path: Path) -> Path:
@@ -380,42 +341,3 @@ def test_what_is_printed_without_triton(
     _roofline(reference, irscope, tmp_path)
     commands = [names for names in reference.commands if names not in ("`ablate`", "`bisect`")]
     assert unseen(reference, *commands) == OF_A_RECORDING
-
-
-class FakeSession:
-    """A GPU that stands in: it runs nothing."""
-
-    def __init__(self, baseline: Capture) -> None:
-        self.baseline = baseline
-
-    def check(self, capture: Capture) -> Agreement:
-        return RICH
-
-    def time(self, captures: Sequence[Capture], *, rounds: int, cold: bool = True) -> tuple[tuple[Timing, Ratio], ...]:
-        return tuple((Timing(5, 4, 6, rounds), Ratio(2.0, 1.9, 2.1)) for _ in captures)
-
-
-@pytest.mark.triton
-@pytest.mark.newest
-def test_what_is_printed_of_variants(
-    reference: Reference, irscope: Run, product: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with_gpu = replace(product, environment=replace(product.environment, gpu="a GPU"))
-
-    @contextmanager
-    def device_session(*_: object, **__: object) -> Iterator[FakeSession]:
-        yield FakeSession(with_gpu)
-
-    passes = ("--pass", "ttgir:coalesce", "--pass", "ttgir:convert_to_ttgpuir")
-    check(reference, irscope, "layout", "layout", "last")
-    check(reference, irscope, "source", "source", "last", "--stage", "sass")
-    assert reference.valued.issuperset(OF_A_RECORDING)
-    check(
-        reference, irscope, "bisect", "bisect", "last", "--stage", "ttgir", "--check-regs", product.resources.registers
-    )
-    plan = ("-d", "ttgir:convert_to_ttgpuir", "-d", "ttir:cse", "--stage", "ttgir")
-    check(reference, irscope, "bisect", "bisect", "last", *plan, "--check-compiles")
-    monkeypatch.setattr(gpu_session, "device_session", device_session)
-    monkeypatch.setattr("irscope.cli.subject.variants.captures_of", lambda *_: StoredCaptures.of([with_gpu]))
-    check(reference, irscope, "ablate", "ablate", KERNELS, *passes, "--jobs", 1)
-    assert unseen(reference, "ablate", "bisect") == []

@@ -112,11 +112,16 @@ def cost_table(costs: Iterable[Cost], *, width: int | None = None, color: bool =
         "",
         "above least: sectors or lines (global) or wavefronts (shared, conversions) of one warp, each time it runs.",
         "ideal: if each instruction's distinct bytes were packed; least: if those of a warp were. Sums of the launch.",
+        *(["Counts are of the PTX: ptxas may make equal accesses once, or leave some out."] if _of_ptx(rows) else []),
         *_assumptions(rows),
     ]
     if not all(cost.by_operation for cost in rows):
         lines.append("Instructions are those of an operation's line of Python: operations on one line have the same.")
     return "\n".join(lines) + "\n"
+
+
+def _of_ptx(costs: Iterable[Cost]) -> bool:
+    return any(cost.access is not None and cost.access.unit_bytes < cost.access.line_bytes for cost in costs)
 
 
 def _assumptions(costs: Iterable[Cost]) -> list[str]:

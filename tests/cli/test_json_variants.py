@@ -1,0 +1,55 @@
+"""docs/json.md against what the commands that compile variants print with `--json`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from irscope.device.measurement import Agreement, Ratio, Timing
+from irscope.model.capture import Capture
+from irscope.record.gpu import session as gpu_session
+from irscope.store.shelf import StoredCaptures
+from tests.cli.json_reference import OF_A_RECORDING, RICH, Reference, check, unseen
+from tests.cli.product import KERNELS, Run
+
+
+class FakeSession:
+    """A GPU that stands in: it runs nothing."""
+
+    def __init__(self, baseline: Capture) -> None:
+        self.baseline = baseline
+
+    def check(self, capture: Capture) -> Agreement:
+        return RICH
+
+    def time(self, captures: Sequence[Capture], *, rounds: int, cold: bool = True) -> tuple[tuple[Timing, Ratio], ...]:
+        return tuple((Timing(5, 4, 6, rounds), Ratio(2.0, 1.9, 2.1)) for _ in captures)
+
+
+@pytest.mark.triton
+@pytest.mark.newest
+def test_what_is_printed_of_variants(
+    reference: Reference, irscope: Run, product: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_gpu = replace(product, environment=replace(product.environment, gpu="a GPU"))
+
+    @contextmanager
+    def device_session(*_: object, **__: object) -> Iterator[FakeSession]:
+        yield FakeSession(with_gpu)
+
+    passes = ("--pass", "ttgir:coalesce", "--pass", "ttgir:convert_to_ttgpuir")
+    check(reference, irscope, "layout", "layout", "last")
+    check(reference, irscope, "source", "source", "last", "--stage", "sass")
+    assert reference.valued.issuperset(OF_A_RECORDING)
+    check(
+        reference, irscope, "bisect", "bisect", "last", "--stage", "ttgir", "--check-regs", product.resources.registers
+    )
+    plan = ("-d", "ttgir:convert_to_ttgpuir", "-d", "ttir:cse", "--stage", "ttgir")
+    check(reference, irscope, "bisect", "bisect", "last", *plan, "--check-compiles")
+    monkeypatch.setattr(gpu_session, "device_session", device_session)
+    monkeypatch.setattr("irscope.cli.subject.variants.captures_of", lambda *_: StoredCaptures.of([with_gpu]))
+    check(reference, irscope, "ablate", "ablate", KERNELS, *passes, "--jobs", 1)
+    assert unseen(reference, "ablate", "bisect") == []
