@@ -143,6 +143,10 @@ def summary(captures: Sequence[Capture], color: bool | None) -> str:
     from irscope.render.text.tables import masked
 
     text = table(columns, rows, width=width(), color=colored(color))
+    from irscope.render.text.graphs import graph_texts
+
+    if graphs := graph_texts(captures):
+        text += f"\n{graphs}\n"
     notes = notes_of(joined(chain.from_iterable(assumed)))
     text += "".join(f"\n{masked(note)}" for note in notes) + ("\n" if notes else "")
     return text + "\nirscope show ID --stage ttgir (or any other) prints one; irscope passes ID its passes.\n"
@@ -199,6 +203,7 @@ def as_json(capture: Capture, wanted: Sequence[str] = ()) -> dict[str, Any]:
         "metadata": dict(capture.metadata),
         "notes": list(capture.notes),
         "assumptions": [asdict(item) for item in capture.launch.assumptions],
+        "graphs": [asdict(origin) for origin in capture.graphs],
         "compile_us": capture.compile_us,
         "stages": [
             {"stage": item.stage, "duration_us": item.duration_us, "bytes": len(item.data)}

@@ -9,6 +9,7 @@ import typer
 
 from irscope.cli import app
 from irscope.cli.ls.age import age
+from irscope.cli.ls.graphs import by_graph, graphs_of
 from irscope.cli.output.destination import Destination, with_destination
 from irscope.cli.output.talk import say
 from irscope.store.recent import CaptureStore
@@ -35,7 +36,7 @@ def list_captures(
         list_cache(folder, to)
         return 0
     store = CaptureStore()
-    rows = [_row(path, manifest) for path, manifest in store.summaries()]
+    rows = by_graph(_row(path, manifest) for path, manifest in store.summaries())
     if store.missing:
         say(f"Nothing is kept: {store.missing}")
     columns = ["id", "kernel", "target", "status", "plan", "Triton", "age", "KiB"]
@@ -52,6 +53,9 @@ def list_captures(
         ]
         for row in rows
     ]
+    if any(row["graphs"] for row in rows):
+        columns.append("graph")
+        cells = [[*line, ", ".join(row["graphs"])] for line, row in zip(cells, rows, strict=True)]
     none = "No capture is stored. Record one: irscope dump FILE."
     to.emit(lambda: rows, lambda width, color: table(columns, cells, width=width, color=color) if rows else none)
     return 0
@@ -70,4 +74,5 @@ def _row(path: Path, manifest: dict[str, Any] | Any) -> dict[str, Any]:
         "date": environment.get("date", ""),
         "file": str(path),
         "bytes": path.stat().st_size,
+        "graphs": graphs_of(manifest),
     }

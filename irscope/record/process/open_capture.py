@@ -136,9 +136,7 @@ class OpenCapture:
         known = self.launch
         # By its text, a graph that shares the kernel is found.
         kernel = Kernel(known.kernel.name, source=known.kernel.source if self.graphs else "")
-        launch = Launch(
-            kernel, grid=known.grid, autotuning=known.autotuning, assumptions=known.assumptions
-        )
+        launch = Launch(kernel, grid=known.grid, autotuning=known.autotuning, assumptions=known.assumptions)
         return OpenCapture(
             self.target,
             launch,

@@ -16,7 +16,7 @@ import irscope
 from irscope.ir.logs.inductor.output_code import read_output_code
 from irscope.model.capture import Autotuning
 from irscope.model.graph_origin import GraphNode
-from irscope.record.process.events import EventSink, KernelGenerated, Timed
+from irscope.record.process.events import EventSink, KernelGenerated, Note, Timed
 from irscope.record.triton.autotuner import ConfigPolicy, configuration_set
 from irscope.record.triton.patches import Patches
 from irscope.record.virtual.after_import import AfterImport
@@ -25,6 +25,11 @@ __all__ = ["frame_of_trace", "watched_graphs"]
 
 #   File "/home/jo/model.py", line 12, in forward
 _FRAME = re.compile(r'\s*File "([^"\n]*)", line (\d{1,9}), in (.*)')
+
+_ATTENTION = (
+    "scaled_dot_product_attention was compiled as matmuls and a softmax: with a CUDA build of torch, a GPU may run "
+    "its own kernel of flash attention instead, and fewer of TorchInductor's."
+)
 
 
 @contextmanager
@@ -39,7 +44,7 @@ def watched_graphs(sink: EventSink, policy: ConfigPolicy | None = None) -> Itera
         def watch(name: str, action: Callable[[ModuleType], None]) -> None:
             stack.enter_context(AfterImport(name, action))
 
-        watch("torch._inductor.graph", lambda module: _watch_code(module, patches, sink))
+        watch("torch._inductor.graph", lambda module: _watch_code(module, patches, sink, policy is None))
         watch(
             "torch._inductor.runtime.triton_heuristics",
             lambda module: _watch_configurations(module, patches, sink, policy),
@@ -47,7 +52,8 @@ def watched_graphs(sink: EventSink, policy: ConfigPolicy | None = None) -> Itera
         yield
 
 
-def _watch_code(module: Any, patches: Patches, sink: EventSink) -> None:
+def _watch_code(module: Any, patches: Patches, sink: EventSink, real: bool) -> None:
+    said = {_ATTENTION} if not real else set[str]()
     generate = module.GraphLowering.codegen
 
     def codegen(graph: Any) -> Any:
@@ -57,10 +63,11 @@ def _watch_code(module: Any, patches: Patches, sink: EventSink) -> None:
         for kernel in read_output_code(str(getattr(code, "value", code))):
             nodes = tuple(lines.get(node.name, node) for node in kernel.origin.nodes)
             nodes = tuple(
-                replace(found, operator=node.operator)
-                for found, node in zip(nodes, kernel.origin.nodes, strict=True)
+                replace(found, operator=node.operator) for found, node in zip(nodes, kernel.origin.nodes, strict=True)
             )
             sink(KernelGenerated(kernel.name, replace(kernel.origin, nodes=nodes), kernel.code))
+            if said and any(name.startswith("scaled_dot_product_attention") for name in kernel.origin.source_nodes):
+                sink(Note(said.pop()))
         return generated
 
     patches.set(module.GraphLowering, "codegen", codegen)

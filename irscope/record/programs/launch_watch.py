@@ -32,8 +32,14 @@ def virtual_launches(
     def launched(kernel: Any, grid: tuple[int, int, int]) -> None:
         sink(Launched(kernel.hash, grid, assumptions_under_way()))
 
+    def noted(text: str) -> None:
+        sink(Note(text))
+
     policy = _config_policy(configs)
-    with watched_graphs(sink, policy), virtual_gpu(target, launched, assume, policy, _timed(sink)) as following:
+    with (
+        watched_graphs(sink, policy),
+        virtual_gpu(target, launched, assume, policy, _timed(sink), noted) as following,
+    ):
         try:
             yield
         finally:

@@ -1,5 +1,7 @@
 """Five programs of increasing size under torch.compile, each with the kernels that it needs: forward and backward."""
 
+import sys
+
 import torch
 from torch import nn
 from torch.nn import functional
@@ -63,15 +65,33 @@ def adam_step(parameters, gradients, means, squares, step):
         parameter.sub_(mean / (square.sqrt() + 1e-8) / step)
 
 
-if __name__ == "__main__":
-    for model, shape in ((Mlp(), (8, 64)), (Block(), (2, 32, 64)), (Convolutions(), (2, 3, 16, 16))):
-        compiled = torch.compile(model.to(DEVICE))
-        compiled(torch.randn(shape, device=DEVICE)).sum().backward()
-        assert all(parameter.grad.shape == parameter.shape for parameter in model.parameters())
+def train(model, shape):
+    compiled = torch.compile(model.to(DEVICE))
+    compiled(torch.randn(shape, device=DEVICE)).sum().backward()
+    assert all(parameter.grad.shape == parameter.shape for parameter in model.parameters())
+
+
+def attend():
     q, k, v = (torch.randn(2, 4, 32, 16, device=DEVICE, requires_grad=True) for _ in range(3))
     mask = torch.ones(32, 32, device=DEVICE, dtype=torch.bool).triu(1)
     masked_attention(q, k, v, mask).sum().backward()
     assert q.grad.shape == q.shape
+
+
+def step():
     with torch.no_grad():
         rows = [[torch.randn(64, 32, device=DEVICE), torch.randn(64, device=DEVICE)] for _ in range(4)]
         adam_step(*rows, 3.0)
+
+
+PROGRAMS = {
+    "mlp": lambda: train(Mlp(), (8, 64)),
+    "attention": attend,
+    "step": step,
+    "block": lambda: train(Block(), (2, 32, 64)),
+    "convolutions": lambda: train(Convolutions(), (2, 3, 16, 16)),
+}
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or PROGRAMS:
+        PROGRAMS[name]()

@@ -134,4 +134,3 @@ def _comment(lines: Sequence[str], at: int) -> tuple[_Comment, int]:
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(name for part in text.split(",") if (name := part.strip()))
-

@@ -8,6 +8,7 @@ as it is written.
 from __future__ import annotations
 
 import functools
+import os
 import tempfile
 import weakref
 from collections.abc import Callable
@@ -22,11 +23,15 @@ from irscope.record.triton.patches import Patches, environment_variable
 from irscope.record.virtual.torch.inductor import compile_with_inductor
 from irscope.record.virtual.torch.memory import CUDA
 
+_LONGEST_REASON = 300
+
 
 class Compiler:
     """Stands in for `torch.compile` on a virtual GPU."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_note: Callable[[str], None] | None = None) -> None:
+        """`on_note` is called with what was not compiled, and why."""
+        self._on_note = on_note or (lambda _: None)
         self._written = ExitStack()
         """Removes the folder that TorchInductor writes to."""
         self._folder = ""
@@ -75,7 +80,8 @@ class Compiler:
                 return model(*args, **kwargs)
             try:
                 return run(tensors)
-            except Exception:  # an operator of ATen's that cannot run without data
+            except Exception as error:  # an operator of ATen's that cannot run without data
+                self._on_note(f"torch.compile of {_named(model)}: its code did not run to its end: {_reason(error)}")
                 graphs[key] = None
                 return model(*args, **kwargs)
 
@@ -118,8 +124,8 @@ class Compiler:
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
         try:
             run = compile_with_inductor(traced, tensors)
-        except Exception:  # a graph break, a kernel of the script's own, an operator that TorchInductor does not know
-            import traceback; traceback.print_exc()
+        except Exception as error:  # a graph break, a kernel of the script's own, an operator that is not known
+            self._on_note(f"torch.compile of {_named(model)}: it ran as it is written, not compiled: {_reason(error)}")
             return None
         return lambda tensors: _pytree.tree_unflatten(list(run(*tensors)), results[0])
 
@@ -136,6 +142,18 @@ class Compiler:
 
 def _empty_strided(size: Any, stride: Any, dtype: torch.dtype) -> torch.Tensor:
     return torch.empty_strided(size, stride, dtype=dtype, device=CUDA)
+
+
+def _named(function: Any) -> str:
+    """`forward (model.py:12)`"""
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    place = f" ({os.path.basename(code.co_filename)}:{code.co_firstlineno})" if code is not None else ""
+    return f"{getattr(function, '__qualname__', type(function).__name__)}{place}"
+
+
+def _reason(error: Exception) -> str:
+    text = str(error).strip().partition("\n")[0][:_LONGEST_REASON]
+    return f"{type(error).__name__}: {text}".removesuffix(": ") + "."
 
 
 def _state() -> tuple[Any, ...]:

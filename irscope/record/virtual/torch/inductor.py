@@ -44,6 +44,7 @@ def compile_with_inductor(function: Any, tensors: list[torch.Tensor]) -> Callabl
     from torch.fx.traceback import preserve_node_meta
 
     shapes = [(one.shape, one.stride(), one.dtype, one.requires_grad) for one in tensors]
+
     def compile_inner(graph: Any, inputs: Any, **options: Any) -> Any:
         try:
             with _compiling():
