@@ -93,8 +93,10 @@ def _read_folder(path: Path, variant: str | None) -> list[Capture]:
 
 def _read_log(path: Path, variant: str | None) -> list[Capture]:
     from irscope.ir.logs.cache import utc_date
+    from irscope.ir.logs.compressed import unpacked
     from irscope.ir.logs.dump import captures_from_log
     from irscope.ir.logs.regular_file import FileRefused, read_at_most, read_regular
+    from irscope.ir.logs.tritonparse.trace import captures_from_trace, is_trace
 
     if variant is not None:
         raise UsageError(f"--variant {variant!r} chooses a variant of a cache, but {str(path)!r} is a log.")
@@ -108,13 +110,18 @@ def _read_log(path: Path, variant: str | None) -> list[Capture]:
                 f"{str(path)!r} {error}. A pipe's text is read with '-': irscope import - < LOG."
             ) from error
         name, seconds = path.name, path.stat().st_mtime
-    if data[:2] == b"\x1f\x8b":
-        data = _unpacked(data, name)
+    data = unpacked(data, name, _MAX_LOG_BYTES)
     if len(data) > _MAX_LOG_BYTES:
         raise ParseError(
             f"{name} has more than {_MAX_LOG_BYTES:,} bytes of text, the most that is read: import parts of it."
         )
-    captures = captures_from_log(data.decode("utf-8", "replace"), name)
+    text = data.decode("utf-8", "replace")
+    if is_trace(text):
+        captures = captures_from_trace(text, name)
+        if not captures:
+            raise ParseError(f"{name} is a trace of tritonparse with no compile in it: run with TRITON_TRACE=FOLDER.")
+        return list(captures)
+    captures = captures_from_log(text, name)
     if not captures:
         raise ParseError(
             f"{name} holds no IR dump: run the program with MLIR_ENABLE_DUMP=1 and MLIR_DUMP_PATH=FILE (and with a "
@@ -123,16 +130,6 @@ def _read_log(path: Path, variant: str | None) -> list[Capture]:
     if seconds is None:
         return list(captures)
     return [replace(capture, environment=Environment(date=utc_date(seconds))) for capture in captures]
-
-
-def _unpacked(data: bytes, name: str) -> bytes:
-    import zlib
-
-    try:
-        # Logs compress a hundredfold: the unpacked size is bounded.
-        return zlib.decompressobj(wbits=31).decompress(data, _MAX_LOG_BYTES + 1)
-    except zlib.error as error:
-        raise ParseError(f"{name} begins like a gzip file, but cannot be unpacked ({error}).") from error
 
 
 def _with_resources(capture: Capture) -> Capture:

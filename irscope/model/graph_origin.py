@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["GRAPH_PARTS", "GraphCall", "GraphNode", "GraphOrigin", "GraphPart"]
+__all__ = ["GraphCall", "GraphNode", "GraphOrigin", "GraphPart"]
 
-GraphPart = Literal["forward", "backward", "inference"]
-"""`inference` for a graph that was compiled without gradients."""
-
-GRAPH_PARTS: tuple[GraphPart, ...] = ("forward", "backward", "inference")
+GraphPart = Literal["forward", "backward", "inference", ""]
+"""`inference` for a graph that was compiled without gradients; empty where it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +65,7 @@ class GraphOrigin:
     @property
     def title(self) -> str:
         """`graph 0 forward`"""
-        return f"graph {self.graph} {self.part}"
+        return f"graph {self.graph} {self.part}".rstrip()
 
     @property
     def lines(self) -> tuple[GraphNode, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from irscope.errors import CaptureFormatError
@@ -20,12 +20,12 @@ def graphs_of(manifest: Mapping[str, Any]) -> list[str]:
         origins = converted(rows, tuple[GraphOrigin, ...])
     except CaptureFormatError:
         return []
-    return [f"{origin.graph} {origin.part}" for origin in origins]
+    return [f"{origin.graph} {origin.part}".rstrip() for origin in origins]
 
 
-def by_graph(rows: Iterable[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+def by_graph(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows with those of one graph of one recording together, where the first of them stands."""
-    groups: dict[Any, list[Mapping[str, Any]]] = {}
+    groups: dict[Any, list[dict[str, Any]]] = {}
     for number, row in enumerate(rows):
         graph = row["graphs"][0] if row["graphs"] else number
         groups.setdefault((row["date"], row["target"], graph), []).append(row)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from irscope.model.graph_origin import GRAPH_PARTS, GraphCall, GraphNode, GraphOrigin, GraphPart
+from irscope.model.graph_origin import GraphCall, GraphNode, GraphOrigin, GraphPart
 
 __all__ = ["GeneratedKernel", "read_output_code"]
 
@@ -26,6 +26,7 @@ _HEURISTIC = re.compile(r"^@triton_heuristics\.(\w{1,80})\(", re.MULTILINE)
 _CALL = re.compile(r"(?:\w{1,300} = )?((?:extern_kernels|torch\.ops|aten|inductor_ops)\.[\w.]{1,300})\(")
 # triton_poi_fused_add_0.run(buf0, 512, stream=raw_stream0)
 _RUN = re.compile(r"(\w{1,300})\.run\(")
+_PARTS: dict[str, GraphPart] = {"forward": "forward", "backward": "backward", "inference": "inference"}
 _END_OF_KERNEL = "'''"
 _MAPPING = "# Source node to ATen node mapping:"
 _FRAGMENT = "# Graph fragment:"
@@ -99,11 +100,12 @@ def _kernel(name: str, code: str, said: _Comment, origin: GraphOrigin) -> Genera
 
 
 def _graph_of(lines: Sequence[str]) -> tuple[str, GraphPart]:
+    """The number of the graph, and which part of it the code is; empty for text that names none."""
     for line in lines[:200]:
         if found := _ID.match(line):
             graph, _, part = found[1].rpartition("_")
-            return next(((graph, one) for one in GRAPH_PARTS if one == part), ("", "inference"))
-    return "", "inference"
+            return (graph, _PARTS[part]) if part in _PARTS else ("", "")
+    return "", ""
 
 
 def _end_of(lines: Sequence[str], at: int) -> int:
