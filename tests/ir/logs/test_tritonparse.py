@@ -102,8 +102,8 @@ def test_the_lines_of_python_are_those_of_tritonparse() -> None:
             locations = read_locations(capture.text(stage), stage_named(stage).kind)
             for number, line in lines.items():
                 chain = locations.chain_at(int(number))
-                if not chain:
-                    # It gives a loc(unknown), and a line of PTX before the first .loc, the line that it saw last.
+                if not chain or not PROGRAM[line - 1].strip():
+                    # Where a load was split, a .loc of PTX counts on to a line that has no code: irscope knows.
                     continue
                 assert (chain[0].file, chain[0].line) == ("softmax.py", line), (stage, number)
                 compared += 1
