@@ -52,7 +52,7 @@ def import_captures(
     saves = to.path is not None and to.path.suffix == SUFFIX
     if to.path is not None and not saves and not to.as_json:
         raise UsageError(f"-o {str(to.path)!r}: captures are written to a file that ends in {SUFFIX}.")
-    captures = [capture for path in paths for capture in _read(path, variant)]
+    captures = _read_all(paths, variant)
     captures = _of_kernel(captures, kernel)
     with kept_captures() as keep:
         for capture in captures:
@@ -67,6 +67,22 @@ def import_captures(
         if capture.status == "failed" and not to.as_json:
             say(failure_text(capture))
     return 0
+
+
+def _read_all(paths: Sequence[Path], variant: str | None) -> list[Capture]:
+    """The captures of all paths; those of several folders of TorchInductor's are joined."""
+    from irscope.ir.logs.inductor.folder import InductorFiles, find_inductor_files, read_inductor
+
+    captures: list[Capture] = []
+    found: list[InductorFiles] = []
+    for path in paths:
+        files = find_inductor_files(path) if path.is_dir() and variant is None else None
+        if files:
+            found.append(files)
+        else:
+            captures += _read(path, variant)
+    made = read_inductor(found, say) if found else ()
+    return [*captures, *(with_fit(_with_resources(capture)) for capture in made)]
 
 
 def _read(path: Path, variant: str | None) -> list[Capture]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -12,10 +10,10 @@ from itertools import count
 from types import ModuleType
 from typing import Any
 
-import irscope
 from irscope.ir.logs.inductor.output_code import read_output_code
 from irscope.model.capture import Autotuning
 from irscope.model.graph_origin import GraphNode
+from irscope.record.compile.user_files import is_users
 from irscope.record.process.events import EventSink, KernelGenerated, Note, Timed
 from irscope.record.triton.autotuner import ConfigPolicy, configuration_set
 from irscope.record.triton.patches import Patches
@@ -88,19 +86,11 @@ def frame_of_trace(name: str, trace: str) -> GraphNode | None:
     lines = trace.splitlines()
     for at in range(len(lines) - 1, -1, -1):
         frame = _FRAME.match(lines[at])
-        if frame is None or not _is_users(frame[1]):
+        if frame is None or not is_users(frame[1]):
             continue
         code = lines[at + 1].strip() if at + 1 < len(lines) and not _FRAME.match(lines[at + 1]) else ""
         return GraphNode(name, "", frame[1], int(frame[2]), frame[3].strip(), code)
     return None
-
-
-def _is_users(path: str) -> bool:
-    """Whether a file is neither torch's, nor Python's own, nor irscope's."""
-    torch = sys.modules.get("torch")
-    own = [os.path.dirname(str(module.__file__)) for module in (torch, irscope) if module is not None]
-    standard = path.startswith(os.path.dirname(os.__file__)) and "-packages" not in path
-    return not (path.startswith(("<", *(folder + os.sep for folder in own))) or standard)
 
 
 def _watch_configurations(module: Any, patches: Patches, sink: EventSink, policy: ConfigPolicy | None) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
 
 from irscope.model.autotuning import Autotuning
 from irscope.model.capture import Capture
@@ -26,13 +25,15 @@ def graph_texts(captures: Sequence[Capture]) -> str:
 
     Of a single capture, its nodes and the configurations that it was chosen among too.
     """
-    rows = [(_recording(capture), origin, capture) for capture in captures for origin in capture.graphs]
+    groups: dict[tuple[str, ...], list[tuple[GraphOrigin, Capture]]] = {}
+    for capture in captures:
+        for origin in capture.graphs:
+            key = (*_recording(capture), origin.graph, origin.part)
+            groups.setdefault(key, []).append((origin, capture))
     parts: list[str] = []
-    for _, group in groupby(rows, key=lambda row: (row[0], row[1].graph, row[1].part)):
-        members = list(group)
-        first = members[0]
-        lines = [_title(first[1], first[2])]
-        for _, origin, capture in members:
+    for members in groups.values():
+        lines = [_title(*members[0])]
+        for origin, capture in sorted(members, key=lambda member: member[0].kernel):
             lines += _kernel(origin, capture, detailed=len(captures) == 1)
         parts.append("\n".join(map(masked, lines)))
     return "\n\n".join(parts)
@@ -57,7 +58,8 @@ def _summed(calls: Sequence[GraphCall]) -> list[GraphCall]:
 
 
 def _call(call: GraphCall, backend: str) -> str:
-    library = _LIBRARIES.get(call.callee.removeprefix("extern_kernels."), {}).get(backend, "ATen")
+    known = _LIBRARIES.get(call.callee.removeprefix("extern_kernels."))
+    library = "ATen" if known is None else known.get(backend) or " or ".join(known.values())
     times = f" ×{call.count}" if call.count > 1 else ""
     return f"{call.callee}{times} ({library})"
 

@@ -28,6 +28,7 @@ _CALL = re.compile(r"(?:\w{1,300} = )?((?:extern_kernels|torch\.ops|aten|inducto
 _RUN = re.compile(r"(\w{1,300})\.run\(")
 _PARTS: dict[str, GraphPart] = {"forward": "forward", "backward": "backward", "inference": "inference"}
 _END_OF_KERNEL = "'''"
+_PATH = "# kernel path: "
 _MAPPING = "# Source node to ATen node mapping:"
 _FRAGMENT = "# Graph fragment:"
 
@@ -41,6 +42,8 @@ class GeneratedKernel:
     """The text of its module, which defines the kernel under that name."""
     origin: GraphOrigin
     """Without the lines of Python, which the code does not name."""
+    path: str = ""
+    """The file that it was written to."""
 
 
 @dataclass(slots=True)
@@ -58,7 +61,8 @@ def read_output_code(text: str) -> tuple[GeneratedKernel, ...]:
     graph, part = _graph_of(lines)
     if not graph:
         return ()
-    defined: dict[str, tuple[str, _Comment]] = {}
+    defined: dict[str, tuple[str, str, _Comment]] = {}
+    path = ""
     launches: Counter[str] = Counter()
     others: Counter[tuple[str, tuple[str, ...]]] = Counter()
     comment = _Comment()
@@ -67,12 +71,14 @@ def read_output_code(text: str) -> tuple[GeneratedKernel, ...]:
         line = lines[at].strip()
         at += 1
         if line.startswith("#"):
-            if _SORTED.match(line):
+            if line.startswith(_PATH):
+                path = line.removeprefix(_PATH)
+            elif _SORTED.match(line):
                 comment, at = _comment(lines, at - 1)
         elif found := _DEFINED.match(line):
             end = _end_of(lines, at)
-            defined[found[1]] = "\n".join(lines[at:end]), comment
-            comment, at = _Comment(), end + 1
+            defined[found[1]] = path, "\n".join(lines[at:end]), comment
+            comment, path, at = _Comment(), "", end + 1
         elif (found := _RUN.match(line)) and found[1] in defined:
             launches[found[1]] += 1
             comment = _Comment()
@@ -82,12 +88,12 @@ def read_output_code(text: str) -> tuple[GeneratedKernel, ...]:
     calls = tuple(GraphCall(callee, operators, count) for (callee, operators), count in others.items())
     shared = GraphOrigin(graph, part, kernels=len(defined), others=calls)
     return tuple(
-        _kernel(name, code, said, replace(shared, kernel=number, launches=launches[name]))
-        for number, (name, (code, said)) in enumerate(defined.items(), 1)
+        _kernel(name, path, code, said, replace(shared, kernel=number, launches=launches[name]))
+        for number, (name, (path, code, said)) in enumerate(defined.items(), 1)
     )
 
 
-def _kernel(name: str, code: str, said: _Comment, origin: GraphOrigin) -> GeneratedKernel:
+def _kernel(name: str, path: str, code: str, said: _Comment, origin: GraphOrigin) -> GeneratedKernel:
     heuristic = _HEURISTIC.search(code)
     origin = replace(
         origin,
@@ -96,7 +102,7 @@ def _kernel(name: str, code: str, said: _Comment, origin: GraphOrigin) -> Genera
         operators=said.operators,
         nodes=said.nodes,
     )
-    return GeneratedKernel(name, code, origin)
+    return GeneratedKernel(name, code, origin, path)
 
 
 def _graph_of(lines: Sequence[str]) -> tuple[str, GraphPart]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from traceback import StackSummary
 from typing import Any
 
 import torch
 from torch.overrides import _pop_mode, _push_mode
 
+from irscope.record.compile.user_files import is_users
 from irscope.record.triton.patches import Patches
 from irscope.record.virtual.torch.memory import CUDA
 from irscope.record.virtual.torch.rescue import EachOperator
@@ -123,7 +126,10 @@ def _compiling() -> Iterator[None]:
         # TorchInductor computes with constants of one element, outside of the fake mode.
         kernels = torch.library.Library("aten", "IMPL", "CUDA")
         stack.callback(kernels._destroy)
-        kernels.impl("empty.memory_format", empty)
+        with warnings.catch_warnings():
+            # That they replace others, which this build has none of.
+            warnings.simplefilter("ignore")
+            kernels.impl("empty.memory_format", empty)
         patches = stack.enter_context(Patches())
         patches.set(torch.Tensor, "_make_subclass", staticmethod(make_subclass))
         patches.set(FakeTensor, "_normalize_fake_device", staticmethod(device_of))
@@ -131,9 +137,13 @@ def _compiling() -> Iterator[None]:
             patches.set(FakeTensor, f"is_{kind}", property(lambda tensor, kind=kind: tensor.device.type == kind))
         # Else `torch.tensor(2.0, device="cuda")` is made on a real device.
         patches.set_known(FakeTensorMode, {"avoid_device_init": property(lambda _: True)})
-        # Else only frames of functions named `forward`.
-        patches.set_known(TracerBase, {"_filter_traceback_frames": lambda _, frames: frames})
+        # Else only frames below a function named `forward`, torch's own among them.
+        patches.set_known(TracerBase, {"_filter_traceback_frames": _users_frames})
         yield
+
+
+def _users_frames(_: Any, frames: StackSummary) -> StackSummary:
+    return StackSummary.from_list([frame for frame in frames if is_users(frame.filename)])
 
 
 @contextmanager
