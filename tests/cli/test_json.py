@@ -26,6 +26,7 @@ from irscope.model.capture import Artifact, Autotuning, Environment, PassSnapsho
 from irscope.model.ceilings import Ceilings
 from irscope.model.compiler_log import CompilerLog
 from irscope.model.failure import Failure
+from irscope.model.graph_origin import GraphCall, GraphNode, GraphOrigin
 from irscope.record.gpu import script as gpu_script
 from irscope.record.gpu import session as gpu_session
 from irscope.record.layouts import questions as layout_questions
@@ -61,6 +62,12 @@ TTIR = """module {
 }
 """
 
+GRAPH = GraphOrigin(
+    "0", "forward", 1, 2, 1, "pointwise", ("relu",), ("aten.relu",),
+    (GraphNode("relu", "aten.relu.default", "a.py", 3, "forward", "relu(x)"),),
+    (GraphCall("extern_kernels.mm", ("aten.mm",), 2),),
+)  # fmt: skip
+
 
 def rich_capture(tmp_path: Path) -> Path:
     """A stored capture with everything that a capture can have."""
@@ -70,7 +77,7 @@ def rich_capture(tmp_path: Path) -> Path:
         launch=replace(
             capture.launch,
             grid=(4, 2, 1),
-            autotuning=Autotuning(1, 4, "BLOCK: 64, num_warps: 4", True, 0.25, 3),
+            autotuning=Autotuning(1, 4, "BLOCK: 64, num_warps: 4", True, 0.25, 3, ("BLOCK: 64",)),
             assumptions=(Assumption("n", "0", "a.py", 3, "n.item()", True, (Decision("grid", "grid", "a.py:9"),)),),
         ),
         resources=Resources(*range(13)),
@@ -78,6 +85,7 @@ def rich_capture(tmp_path: Path) -> Path:
         failure=Failure("fit", "too much shared memory", "cubin", "cubin:ptxas#1", "ptxas info"),
         environment=Environment(tools=(("ptxas", "12.9"),), parts=(("ptxas", "0a"),), variables=(("TRITON_F32", "1"),)),
         notes=("a note",),
+        graphs=(GRAPH,),
         artifacts=(*(replace(one, duration_us=7) for one in capture.artifacts),),
         compile_us=9,
     )

@@ -47,7 +47,9 @@ def _zstd(data: bytes, name: str, most: int) -> bytes:
     try:
         library: Any = import_module("zstandard")
     except ImportError as error:
-        raise ParseError(f"{name} is compressed by zstd: pip install zstandard, or unpack it (zstd -d).") from error
+        raise ParseError(
+            f"{name} is compressed by zstd: pip install 'irscope[zstd]', or unpack it (zstd -d)."
+        ) from error
     try:
         reader = library.ZstdDecompressor(max_window_size=_LARGEST_WINDOW)
         with reader.stream_reader(io.BytesIO(data), read_across_frames=True) as file:

@@ -26,7 +26,7 @@ LINES = {
     SUM: ["return self.down(hidden) + x"],
     GELU_BACKWARD: ["hidden = functional.gelu(self.up(x))"],
 }
-"""The line of the model that each kernel is of: the sum is the gradient of the bias of `down`, the last that of `up`."""
+"""The line of the model that each kernel is of: the backward ones are the gradients of the biases."""
 
 
 @pytest.fixture

@@ -139,7 +139,7 @@ def test_zstd_needs_its_library() -> None:
 
 def test_zstd_without_it_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "zstandard", None)
-    with pytest.raises(ParseError, match="pip install zstandard"):
+    with pytest.raises(ParseError, match=r"pip install 'irscope\[zstd\]'"):
         unpacked((DATA / "softmax.zstd.ndjson").read_bytes(), "it", MOST)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from inspect import signature
 from traceback import StackSummary
 from typing import Any
 
@@ -66,7 +67,9 @@ def compile_with_inductor(function: Any, tensors: list[torch.Tensor]) -> Callabl
                 torch.empty_strided(shape, stride, dtype=dtype, device=CUDA, requires_grad=requires_grad)
                 for shape, stride, dtype, requires_grad in shapes
             ]
-            graph = make_fx(function, pre_dispatch=True, record_stack_traces=True)(*inputs)
+            known = signature(make_fx).parameters
+            traces = {"record_stack_traces": True} if "record_stack_traces" in known else {}
+            graph = make_fx(function, pre_dispatch=True, **traces)(*inputs)
         with tracing(TracingContext(fake)):
             return compile_fx(graph, inputs, inner_compile=compile_inner)
 
@@ -116,7 +119,7 @@ def _compiling() -> Iterator[None]:
     def empty(size: Any, dtype: Any = None, **_: Any) -> torch.Tensor:
         return torch.empty(size, dtype=dtype, device="cpu")
 
-    normalize = FakeTensor._normalize_fake_device
+    normalize = getattr(FakeTensor, "_normalize_fake_device", torch.device)
     known = {name: value for name, value in _SETTINGS.items() if name in config._config}
     with ExitStack() as stack:
         stack.enter_context(_without_function_modes())
@@ -132,7 +135,7 @@ def _compiling() -> Iterator[None]:
             kernels.impl("empty.memory_format", empty)
         patches = stack.enter_context(Patches())
         patches.set(torch.Tensor, "_make_subclass", staticmethod(make_subclass))
-        patches.set(FakeTensor, "_normalize_fake_device", staticmethod(device_of))
+        patches.set_known(FakeTensor, {"_normalize_fake_device": staticmethod(device_of)})
         for kind in ("cuda", "meta"):
             patches.set(FakeTensor, f"is_{kind}", property(lambda tensor, kind=kind: tensor.device.type == kind))
         # Else `torch.tensor(2.0, device="cuda")` is made on a real device.
