@@ -163,7 +163,8 @@ def launches_of(raw: str) -> dict[str, list[tuple[str, tuple[int, ...]]]]:
         moved = [rows[header].index(name) for name in _MOVED if name in rows[header]]
         # The row after the header has the units.
         for row in rows[header + 2 :]:
-            counted = tuple(round(float(row[index].replace(",", ""))) for index in moved)
+            # A launch that fails under Nsight Compute has "nan".
+            counted = tuple(round(float(row[index].replace(",", ""))) for index in moved if row[index] != "nan")
             found.setdefault(row[name], []).append((row[grid], counted))
     return found
 
