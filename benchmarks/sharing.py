@@ -56,6 +56,15 @@ def _mma(parent_size: int) -> Any:
     return gl.DotOperandLayout(operand_index=0, parent=parent, k_width=parent_size)
 
 
+def _repeated(width: int, same: tuple[int, ...]) -> Any:
+    """A layout of 32×64 of which a lane holds `width` neighbours; lanes that differ in a bit of `same` hold the same."""
+    bases = iter([[0, 1 << n] for n in range(6)] + [[1 << n, 0] for n in range(5)])
+    first = [next(bases) for _ in range(width.bit_length() - 1)]
+    lanes = [[0, 0] if bit in same else next(bases) for bit in range(5)]
+    warps = [next(bases), next(bases)]
+    return gl.DistributedLinearLayout([*first, *bases], lanes, warps, [], [32, 64])
+
+
 _ROWS = _blocked((1, 1), (1, 32), (4, 1), (1, 0))
 _COLUMNS = _blocked((1, 1), (32, 1), (1, 4), (0, 1))
 _WIDE = _blocked((1, 4), (4, 8), (4, 1), (1, 0))
@@ -94,6 +103,12 @@ CASES = {
     "nvmma, columns": SharedCase(_HALF, (64, 64), _WIDEST, gl.NVMMASharedLayout(128, 16, 2), _COLUMNS),
     "nvmma, 32 bytes": SharedCase(_HALF, (64, 64), _WIDEST, gl.NVMMASharedLayout(32, 16, 2), _SQUARE),
 }  # fmt: skip
+_SAME = ((0,), (1,), (2,), (3,), (4,), (0, 1), (0, 2), (1, 2), (1, 3), (2, 3), (3, 4), (0, 1, 2), (0, 1, 2, 3, 4))
+CASES |= {
+    f"{32 * width} bits, lanes {same} alike": SharedCase(_SINGLE, (32, 64), _ROWS, _PLAIN, _repeated(width, same))
+    for width in (1, 2, 4)
+    for same in _SAME
+}
 
 
 def launches() -> Iterator[tuple[str, Callable[[], object]]]:
