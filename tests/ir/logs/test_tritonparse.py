@@ -107,7 +107,7 @@ def test_the_lines_of_python_are_those_of_tritonparse() -> None:
                     continue
                 assert (chain[0].file, chain[0].line) == ("softmax.py", line), (stage, number)
                 compared += 1
-    assert compared > 250
+    assert compared > 200
 
 
 def test_a_capture_of_a_trace_is_stored_whole(captures: tuple[Capture, ...]) -> None:

@@ -65,6 +65,12 @@ def adam_step(parameters, gradients, means, squares, step):
         parameter.sub_(mean / (square.sqrt() + 1e-8) / step)
 
 
+@torch.compile
+def branches(x):
+    # A break of the graph: which way it goes depends on data.
+    return x + 1 if x.sum() > 0 else x - 1
+
+
 def train(model, shape):
     compiled = torch.compile(model.to(DEVICE))
     compiled(torch.randn(shape, device=DEVICE)).sum().backward()
@@ -88,6 +94,7 @@ PROGRAMS = {
     "mlp": lambda: train(Mlp(), (8, 64)),
     "attention": attend,
     "step": step,
+    "branches": lambda: branches(torch.ones(8, device=DEVICE)),
     "block": lambda: train(Block(), (2, 32, 64)),
     "convolutions": lambda: train(Convolutions(), (2, 3, 16, 16)),
 }
