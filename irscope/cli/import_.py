@@ -1,4 +1,4 @@
-"""`irscope import`: makes captures of MLIR_ENABLE_DUMP's logs, Triton's cache and its dump folders."""
+"""`irscope import`: makes captures of others' data: logs, traces, Triton's caches, TorchInductor's folders."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def import_captures(
         typer.Argument(
             metavar="PATH…",
             help="A log of MLIR_ENABLE_DUMP or LLVM_IR_ENABLE_DUMP (- for standard input), Triton's cache, one of its "
-            "variants, or a folder written by TRITON_KERNEL_DUMP.",
+            "variants, a folder written by TRITON_KERNEL_DUMP, a trace of tritonparse (.ndjson) or a folder of them, "
+            "TorchInductor's cache, or torch_compile_debug.",
             show_default=False,
         ),
     ],
@@ -77,8 +78,11 @@ def _read_all(paths: Sequence[Path], variant: str | None) -> list[Capture]:
     found: list[InductorFiles] = []
     for path in paths:
         files = find_inductor_files(path) if path.is_dir() and variant is None else None
+        traces = sorted(path.glob("*.ndjson*")) if path.is_dir() and variant is None else []
         if files:
             found.append(files)
+        elif traces:
+            captures += [capture for trace in traces for capture in _read(trace, variant)]
         else:
             captures += _read(path, variant)
     made = read_inductor(found, say) if found else ()
@@ -99,7 +103,8 @@ def _read_folder(path: Path, variant: str | None) -> list[Capture]:
     if variant is None:
         raise ParseError(
             f"{str(path)!r} holds no Triton kernel: give Triton's cache (~/.triton/cache), a variant's folder in it, "
-            "or a folder that TRITON_KERNEL_DUMP wrote, with files such as KERNEL.ttir."
+            "a folder that TRITON_KERNEL_DUMP wrote, with files such as KERNEL.ttir, or one of TorchInductor's or of "
+            "tritonparse's traces."
         )
     raise ParseError(
         f"{str(path)!r} holds no variant that begins with {variant!r}."

@@ -51,7 +51,7 @@ def watched_graphs(sink: EventSink, policy: ConfigPolicy | None = None) -> Itera
 
 
 def _watch_code(module: Any, patches: Patches, sink: EventSink, real: bool) -> None:
-    said = {_ATTENTION} if not real else set[str]()
+    unsaid = set[str]() if real else {_ATTENTION}
     generate = module.GraphLowering.codegen
 
     def codegen(graph: Any) -> Any:
@@ -64,8 +64,8 @@ def _watch_code(module: Any, patches: Patches, sink: EventSink, real: bool) -> N
                 replace(found, operator=node.operator) for found, node in zip(nodes, kernel.origin.nodes, strict=True)
             )
             sink(KernelGenerated(kernel.name, replace(kernel.origin, nodes=nodes), kernel.code))
-            if said and any(name.startswith("scaled_dot_product_attention") for name in kernel.origin.source_nodes):
-                sink(Note(said.pop()))
+            if unsaid and any(name.startswith("scaled_dot_product_attention") for name in kernel.origin.source_nodes):
+                sink(Note(unsaid.pop()))
         return generated
 
     patches.set(module.GraphLowering, "codegen", codegen)

@@ -129,6 +129,13 @@ def test_the_command_reads_packed_traces(tmp_path: Path, capsys: pytest.CaptureF
     assert "no compile in it" in capsys.readouterr().err
 
 
+def test_a_folder_of_traces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "rank_0.bin.ndjson").write_bytes(TRACE.read_bytes())
+    (tmp_path / "rank_1.ndjson").write_bytes(gzip.decompress(TRACE.read_bytes()).splitlines()[0])
+    assert run(["import", str(tmp_path), "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 5
+
+
 def test_zstd_needs_its_library() -> None:
     pytest.importorskip("zstandard")
     data = (DATA / "softmax.zstd.ndjson").read_bytes()
