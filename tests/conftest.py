@@ -91,6 +91,24 @@ def clean_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def warm(clean_session: None) -> Iterator[None]:
+    """The recordings of a run of the tests are forks of a process that has imported Triton, or Triton and torch."""
+    from irscope.record.process.warm import warm_children
+
+    with warm_children():
+        yield
+
+
+@pytest.fixture
+def new_processes() -> Iterator[None]:
+    """Recordings in new processes, for tests of what these are, and what they import."""
+    from irscope.record.process.child import starts_children
+
+    with starts_children(lambda start: None):
+        yield
+
+
 @pytest.fixture(scope="session")
 def digests(clean_session: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file in which the digests of the installed Triton's files are stored: reading them takes a while."""
