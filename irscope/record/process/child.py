@@ -230,7 +230,7 @@ def child_process(
     """
 
     def start(descriptor: int, output: IO[bytes]) -> Process:
-        environment = _child_environment(folder)
+        environment = child_environment(folder)
         warm = _starter.get()(Start(module, tuple(ahead), interpreter, environment, descriptor, output))
         if warm is not None:
             return warm
@@ -300,7 +300,7 @@ def ask_child(module: str, *arguments: str, interpreter: str | None = None, time
     Raises MissingTool if it prints none, and RecordingError if it cannot be started, or does not end.
     """
     command = module_command(module, *arguments, interpreter=interpreter)
-    with _started(command, _child_environment(), subprocess.DEVNULL, subprocess.PIPE, subprocess.PIPE) as process:
+    with _started(command, child_environment(), subprocess.DEVNULL, subprocess.PIPE, subprocess.PIPE) as process:
         try:
             output, said = process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired as error:
@@ -332,7 +332,7 @@ def module_command(module: str, *arguments: str, interpreter: str | None = None)
     return [interpreter or sys.executable, "-c", _RUN_MODULE, package, module, *arguments]
 
 
-def _child_environment(folder: Path | None = None) -> dict[str, str]:
+def child_environment(folder: Path | None = None) -> dict[str, str]:
     """The environment of a child. `folder`: where its temporary files go, which its parent removes."""
     environment = dict(os.environ)
     environment.setdefault("PYTHONUNBUFFERED", "1")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -142,9 +143,11 @@ def _record_one(
 
 def _imports_of(request: RecordRequest) -> tuple[str, ...]:
     """Modules that the recording process will import."""
-    if request.mode != "script" or not _IMPORTS_TORCH.search(Path(request.path).read_text("utf-8", "replace")):
-        return IMPORTED_AHEAD
-    return (*IMPORTED_AHEAD, "irscope.record.virtual.torch.session")
+    if request.mode == "script":
+        with suppress(OSError):
+            if _IMPORTS_TORCH.search(Path(request.path).read_text("utf-8", "replace")):
+                return (*IMPORTED_AHEAD, "irscope.record.virtual.torch.session")
+    return IMPORTED_AHEAD
 
 
 def _with_text_before_failure(capture: Capture, left_s: float, interpreter: str | None) -> Capture:

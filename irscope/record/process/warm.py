@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import count
 from typing import IO, TypeVar
 
 from irscope.errors import IrscopeError, RecordingError
-from irscope.record.process.child import Child, Start, child_process, starts_children
+from irscope.record.process.child import Child, Start, child_environment, child_process, starts_children
 from irscope.record.process.fork_server import ANSWERS, Fork, Forked, Import, Imported, Reap, Reaped
 from irscope.record.process.own_folder import own_folder
 
@@ -29,7 +30,7 @@ def warm_children() -> Iterator[None]:
     """Fork the children of this thread, until the end of the block, from processes that have imported their modules.
 
     Each is started for the first child that could use it. A child of another interpreter is a new process, and so is
-    one whose environment differs from its server's in a variable that may be read on import.
+    one whose environment differs from the present one in a variable that may be read on import.
     """
     with _Warm() as warm, starts_children(warm.started):
         yield
@@ -42,6 +43,8 @@ class _Warm:
         self._held = ExitStack()
         self._servers: dict[tuple[str, ...], _Server | None] = {}
         """None for one that could not be started."""
+        self._interpreter = sys.executable
+        self._environment = _read_early(child_environment())
 
     def __enter__(self) -> _Warm:
         return self
@@ -52,14 +55,20 @@ class _Warm:
     def started(self, start: Start) -> _WarmProcess | None:
         """A fork for a child; None if it has to be a new process."""
         # Without the first there is no way to learn of the end of what is no child of this process.
-        if not hasattr(os, "pidfd_open") or not start.ahead or start.interpreter is not None:
+        if (
+            not hasattr(os, "pidfd_open")
+            or not start.ahead
+            or (start.interpreter or sys.executable) != self._interpreter
+        ):
+            return None
+        if _read_early(start.environment) != self._environment:
             return None
         if start.ahead not in self._servers:
             self._servers[start.ahead] = None
             with contextlib.suppress(IrscopeError, OSError):
-                self._servers[start.ahead] = self._new_server(start)
+                self._servers[start.ahead] = self._new_server(start.ahead)
         server = self._servers[start.ahead]
-        if server is None or server.environment != _read_early(start.environment):
+        if server is None:
             return None
         try:
             return server.forked(start)
@@ -68,13 +77,13 @@ class _Warm:
             self._servers[start.ahead] = None
             return None
 
-    def _new_server(self, start: Start) -> _Server:
+    def _new_server(self, modules: tuple[str, ...]) -> _Server:
         with ExitStack() as stack:
             folder = stack.enter_context(own_folder())
             # A server is no fork of a server: it has nothing ahead.
             child = stack.enter_context(child_process("irscope.record.process.fork_server", folder, ANSWERS))
-            server = _Server(child, _read_early(start.environment))
-            server.ask(Import(0, start.ahead), (), Imported)
+            server = _Server(child)
+            server.ask(Import(0, modules), (), Imported)
             self._held.push(stack.pop_all())
             return server
 
@@ -82,10 +91,9 @@ class _Warm:
 class _Server:
     """A fork server, seen from here; each command waits for its answer."""
 
-    def __init__(self, child: Child[Imported | Forked | Reaped], environment: Mapping[str, str]) -> None:
+    def __init__(self, child: Child[Imported | Forked | Reaped]) -> None:
         self._child = child
         self._numbers = count(1)
-        self.environment = environment
 
     def forked(self, start: Start) -> _WarmProcess:
         """A fork that runs what a child is to run."""
