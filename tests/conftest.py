@@ -86,13 +86,15 @@ def clean_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     home = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
         _set_clean(patch, home)
+        # Here, not in the tests that call irscope by its name: recordings are forks as long as this is the same.
+        patch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
         if _has_triton():
             patch.setenv("TRITON_NVDISASM_PATH", str(_nvdisasm(tmp_path_factory)))
         yield
 
 
 @pytest.fixture(scope="session", autouse=True)
-def warm(clean_session: None) -> Iterator[None]:
+def forked_recordings(clean_session: None) -> Iterator[None]:
     """The recordings of a run of the tests are forks of a process that has imported Triton, or Triton and torch."""
     from irscope.record.process.warm import warm_children
 
