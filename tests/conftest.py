@@ -45,6 +45,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--update-goldens", action="store_true", help="write the golden files again")
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """`-m "triton and …"` reads no file without such a test: importing them all takes seconds of each worker."""
+    if config.option.markexpr.startswith("triton and ") and collection_path.name.startswith("test_"):
+        return "pytest.mark.triton" not in collection_path.read_text("utf-8") or None
+    return None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     gpu = [item for item in items if item.get_closest_marker("gpu")]
     if config.getoption("--only-gpu"):
