@@ -14,13 +14,13 @@ from irscope.model.capture import Capture
 __all__ = ["findings_of", "needs_log"]
 
 
-def findings_of(capture: Capture) -> tuple[Finding, ...]:
+def findings_of(capture: Capture | Studied) -> tuple[Finding, ...]:
     """The findings of a capture: those of a lower rank first, then those that cost more.
 
     The capture should hold its layouts, and the operations of its instructions; with the compiler's log more is found,
     and causes have its lines.
     """
-    studied = Studied(capture)
+    studied = capture if isinstance(capture, Studied) else Studied(capture)
     found = list(resource_findings(studied))
     if studied.ttgir:
         accesses = list(access_findings(studied))
@@ -29,10 +29,12 @@ def findings_of(capture: Capture) -> tuple[Finding, ...]:
     return tuple(sorted(found, key=lambda one: (one.kind.rank, -one.weight, one.line, one.code)))
 
 
-def needs_log(capture: Capture, findings: tuple[Finding, ...]) -> bool:
+def needs_log(capture: Capture | Studied, findings: tuple[Finding, ...]) -> bool:
     """Whether the compiler's log could say more: of what was found, or of the loads in a loop with a dot."""
+    studied = capture if isinstance(capture, Studied) else Studied(capture)
+    capture = studied.capture
     if capture.log is not None or capture.failure is not None:
         return False
     if any(one.line for one in findings):
         return True
-    return any(True for _ in loops_with_dots(Studied(capture)))
+    return any(True for _ in loops_with_dots(studied))

@@ -80,6 +80,8 @@ class Proof:
     """`16 → 128 bits`, `84 → 90 registers`: of the finding itself, then of the kernel."""
     failure: str = ""
     """Why it could not be compiled."""
+    together: tuple[Change, ...] = ()
+    """All changes of that compile, where it had those of other suggestions too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import copy
 from functools import cached_property
+from typing import Any, TypeVar
 
 from irscope.analysis.findings.model import Cause, Evidence, Finding, Suggestion
 from irscope.analysis.passes.decisions import Decisions, decisions_of
@@ -23,6 +25,8 @@ from irscope.model.capture import Capture
 
 __all__ = ["Studied"]
 
+_Read = TypeVar("_Read")
+
 
 class Studied:
     """A capture, and what is read of it."""
@@ -30,6 +34,20 @@ class Studied:
     def __init__(self, capture: Capture) -> None:
         self.capture = capture
         self.ttgir = capture.texts.get("ttgir", "")
+        self._kept: dict[Callable[[Studied], Any], Any] = {}
+
+    def with_log(self, capture: Capture) -> Studied:
+        """The same capture, now with the compiler's log; what was read of it is kept."""
+        other = copy(self)
+        other.capture = capture
+        other.__dict__.pop("decisions", None)
+        return other
+
+    def kept(self, read: Callable[[Studied], _Read]) -> _Read:
+        """What a function reads of it, once."""
+        if read not in self._kept:
+            self._kept[read] = read(self)
+        return self._kept[read]
 
     @cached_property
     def uses(self) -> ModuleUses:

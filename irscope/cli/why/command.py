@@ -19,6 +19,7 @@ from irscope.model.recording_options import RecordingOptions
 
 if TYPE_CHECKING:
     from irscope.analysis.findings.model import Finding
+    from irscope.cli.why.compiles import Compiles
 
 _which = options.in_panel("Which findings")
 
@@ -43,6 +44,9 @@ def why(
             show_default=False,
         ),
     ] = None,
+    most_tries: Annotated[
+        int, typer.Option("--tries", metavar="N", min=0, help="At most so many compiles to try what mends a kernel.")
+    ] = 2,
     *,
     to: Destination,
     record_options: RecordingOptions,
@@ -52,11 +56,13 @@ def why(
     A comment `# irscope: ignore[IRS101]` on a line of the kernel silences what is found there.
     """
     from irscope.analysis.findings.silence import codes_of
+    from irscope.cli.why.compiles import Compiles
     from irscope.render.text.findings import findings_json, render_findings
 
     chosen = _Choice(line, operation, value, codes_of(options.split_words(ignore)))
     captures = captures_of(subject, record_options)
-    answers = {one.id: _answer(one, chosen, tries) for one in captures}
+    with Compiles() as compiles:
+        answers = {one.id: _answer(one, chosen, compiles, tries, most_tries) for one in captures}
 
     def text(capture: Capture, color: bool) -> str:
         findings, silenced = answers[capture.id]
@@ -96,26 +102,30 @@ class _Choice:
         )
 
 
-def _answer(capture: Capture, chosen: _Choice, tries: bool | None) -> tuple[Sequence[Finding], int]:
+def _answer(
+    capture: Capture, chosen: _Choice, compiles: Compiles, tries: bool | None, most_tries: int
+) -> tuple[Sequence[Finding], int]:
     """The findings that are asked for, with what became of their suggestions, and how many comments silence."""
     from irscope.analysis.findings.find import findings_of, needs_log
     from irscope.analysis.findings.silence import is_silenced
+    from irscope.analysis.findings.studied import Studied
     from irscope.cli.layout.subject import with_layouts
     from irscope.cli.subject.compiler_log import with_log
     from irscope.cli.subject.keeping import was_recorded_here
     from irscope.cli.subject.operations import with_operations
     from irscope.cli.why.prove import proven
 
-    compiles = tries if tries is not None else was_recorded_here(capture)
-    if compiles:
-        capture = with_operations(with_layouts(capture), sass=False)
-    found = findings_of(capture)
-    if compiles and needs_log(capture, found):
+    may_compile = tries if tries is not None else was_recorded_here(capture)
+    if may_compile:
+        capture = with_operations(with_layouts(capture), sass=False, run=compiles.one)
+    studied = Studied(capture)
+    found = findings_of(studied)
+    if may_compile and needs_log(studied, found):
         try:
-            capture = with_log(capture)
-            found = findings_of(capture)
+            studied = studied.with_log(with_log(capture, run=compiles.one))
+            found = findings_of(studied)
         except IrscopeError as error:
             say(f"The compiler's own log could not be had: {error}")
-    record_options = [one for one in found if chosen.has(one)]
-    shown = [one for one in record_options if not is_silenced(one, capture)]
-    return proven(capture, shown) if compiles else shown, len(record_options) - len(shown)
+    asked = [one for one in found if chosen.has(one)]
+    shown = [one for one in asked if not is_silenced(one, capture)]
+    return proven(studied, shown, compiles, most_tries) if may_compile else shown, len(asked) - len(shown)

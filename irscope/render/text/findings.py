@@ -49,7 +49,8 @@ def _suggested(one: Suggestion, dim: str, plain: str) -> Iterator[str]:
         yield f"  not tried: {one.text}"
     elif proof.helps:
         yield f"  mend: {one.text}"
-        yield f"        compiled with {one.tried}: {'; '.join(proof.effects)}"
+        how = "at once with the other mends" if proof.together else f"with {one.tried}"
+        yield f"        compiled {how}: {'; '.join(proof.effects)}"
     else:
         why = proof.failure or f"no help{': ' if proof.effects else ''}{'; '.join(proof.effects)}"
         yield f"  {dim}tried {one.tried}: {why}{plain}"
@@ -71,6 +72,7 @@ def _as_json(finding: Finding) -> dict[str, Any]:
             {
                 "text": one.text,
                 "changes": [str(change) for change in one.changes],
+                "compiled_with": list(map(str, one.proof.together or one.changes)) if one.proof is not None else [],
                 "outcome": _outcome(one),
                 "effects": list(one.proof.effects) if one.proof is not None else [],
                 "failure": one.proof.failure if one.proof is not None else "",
