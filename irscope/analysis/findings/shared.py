@@ -19,7 +19,8 @@ def shared_findings(studied: Studied) -> Iterator[Finding]:
     """The findings of each conversion and each access to shared memory."""
     for cost in studied.costs:
         if cost.kind == "conversion" and _is_through_memory(studied, cost):
-            yield _conversion(studied, cost, studied.kept(_lives).get(cost.line))
+            lives = studied.kept(_lives) if studied.follows_operations else {}
+            yield _conversion(studied, cost, lives.get(cost.line))
         elif cost.kind == "shared" and cost.excess > 0 and cost.figures.get("ways", 1) > 1:
             yield _conflicts(studied, cost)
 

@@ -31,8 +31,14 @@ _Read = TypeVar("_Read")
 class Studied:
     """A capture, and what is read of it."""
 
-    def __init__(self, capture: Capture) -> None:
+    def __init__(
+        self, capture: Capture, costs: Sequence[Cost] | None = None, *, follows_operations: bool = True
+    ) -> None:
+        """`costs`: those of the capture, if they are known. `follows_operations`: whether through the passes."""
         self.capture = capture
+        self.follows_operations = follows_operations
+        if costs is not None:
+            self.__dict__["costs"] = costs
         self.ttgir = capture.texts.get("ttgir", "")
         self._kept: dict[Callable[[Studied], Any], Any] = {}
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from irscope.analysis.findings.model import Finding, Suggestion
 
-__all__ = ["findings_json", "render_findings"]
+__all__ = ["findings_json", "line_of_finding", "render_findings"]
 
 _BOLD, _DIM, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 
@@ -17,6 +17,14 @@ _BOLD, _DIM, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 def render_findings(findings: Sequence[Finding], *, color: bool) -> str:
     """Each finding with its causes, the evidence of each, and what mends it."""
     return "\n".join("\n".join(_lines(one, color)) + "\n" for one in findings)
+
+
+def line_of_finding(finding: Finding) -> str:
+    """A finding on one line: `IRS501 spills  matmul.py:31  spills registers: …`."""
+    file, line = finding.place[0] if finding.place else ("", 0)
+    place = f"{basename(file)}:{line}" if file else ""
+    operation = f"{finding.operation} {finding.text}" if finding.operation else finding.text
+    return "  ".join(filter(None, (f"{finding.code} {finding.kind.name}", place, operation)))
 
 
 def findings_json(findings: Sequence[Finding]) -> list[dict[str, Any]]:
