@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
-
 from irscope.analysis.findings.accesses import access_findings
 from irscope.analysis.findings.dots import dot_findings
-from irscope.analysis.findings.loops import DOTS, loop_findings, loops_with_dots
+from irscope.analysis.findings.loops import loop_findings, loops_with_dots
 from irscope.analysis.findings.model import Finding
+from irscope.analysis.findings.quick import worst
 from irscope.analysis.findings.resources import resource_findings
 from irscope.analysis.findings.shared import shared_findings
-from irscope.analysis.findings.silence import is_silenced
 from irscope.analysis.findings.studied import Studied
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
 
-__all__ = ["every_finding", "findings_of", "needs_log", "quick_findings", "worst"]
+__all__ = ["every_finding", "findings_of", "needs_log"]
 
 
 def findings_of(capture: Capture | Studied) -> tuple[Finding, ...]:
@@ -40,27 +37,6 @@ def every_finding(studied: Studied) -> tuple[Finding, ...]:
         return findings_of(studied)
     except (IrscopeError, ValueError, KeyError, TypeError, IndexError):
         return ()
-
-
-def quick_findings(capture: Capture) -> tuple[Finding, ...]:
-    """Those findings that need neither addresses nor the compiler's log, without what comments silence.
-
-    They cost a hundredth of a compile. None if the capture is damaged.
-    """
-    studied = Studied(replace(capture, log=None))
-    try:
-        found = list(resource_findings(studied))
-        if any(name in studied.ttgir for name in DOTS):
-            found += [*loop_findings(studied, ()), *dot_findings(studied, ())]
-        return worst(one for one in found if not is_silenced(one, capture))
-    except (IrscopeError, ValueError, KeyError, TypeError, IndexError):
-        # What is in a capture's file may say anything.
-        return ()
-
-
-def worst(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Findings in their order, the worst first."""
-    return tuple(sorted(findings, key=lambda one: (one.kind.rank, -one.weight, one.line, one.code)))
 
 
 def needs_log(capture: Capture | Studied, findings: tuple[Finding, ...]) -> bool:

@@ -11,7 +11,6 @@ from irscope.analysis.findings.studied import Studied
 from irscope.ir.locations.model import Chain
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.locations.user import Place, place_of
-from irscope.memory.allocation import allocations_of
 from irscope.model.capture import Capture
 
 __all__ = ["resource_findings"]
@@ -75,6 +74,8 @@ def _spilling_line(capture: Capture) -> tuple[Chain, Place]:
 
 
 def _does_not_fit(capture: Capture) -> Finding:
+    from irscope.memory.allocation import allocations_of
+
     causes = [Cause(capture.failure.headline if capture.failure is not None else "", "binary", "the compile")]
     chain, place = (), ()
     stages = _number(capture.launch.option("num_stages"))

@@ -114,14 +114,17 @@ def occupancy_text(capture: Capture) -> str:
 
 def _worst(captures: Sequence[Capture]) -> str:
     """The worst of what can be said without another compile, each once, with the ids of its captures."""
-    from irscope.analysis.findings.find import quick_findings, worst
-    from irscope.render.text.findings import line_of_finding
-    from irscope.render.text.tables import masked
+    from irscope.analysis.findings.quick import quick_findings, worst
 
     found: dict[tuple[str, str, Place], list[tuple[str, Finding]]] = {}
     for capture in captures:
         for one in quick_findings(capture):
             found.setdefault((capture.name, one.code, one.place), []).append((capture.id[:8], one))
+    if not found:
+        return ""
+    from irscope.render.text.findings import line_of_finding
+    from irscope.render.text.tables import masked
+
     worst_of_each = {worst(one for _, one in rows)[0]: rows for rows in found.values()}
     lines: list[str] = []
     for one in worst(worst_of_each)[:_MOST_FINDINGS]:
@@ -201,9 +204,7 @@ def _cell(value: int | None) -> str:
 
 def as_json(capture: Capture, wanted: Sequence[str] = ()) -> dict[str, Any]:
     """A capture as JSON, with the texts of the given stages only."""
-    from irscope.analysis.findings.find import quick_findings
     from irscope.device.occupancy import occupancy_of
-    from irscope.render.text.findings import findings_json
 
     names = capture.stages if list(wanted) == ["all"] else wanted
     failure, occupancy = capture.failure, occupancy_of(capture)
@@ -235,8 +236,18 @@ def as_json(capture: Capture, wanted: Sequence[str] = ()) -> dict[str, Any]:
             for item in capture.artifacts
         ],
         "passes": len(list(capture.passes())),
-        "findings": findings_json(quick_findings(capture)),
+        "findings": _findings_json(capture),
     }
+
+
+def _findings_json(capture: Capture) -> list[dict[str, Any]]:
+    from irscope.analysis.findings.quick import quick_findings
+
+    if not (found := quick_findings(capture)):
+        return []
+    from irscope.render.text.findings import findings_json
+
+    return findings_json(found)
 
 
 def is_folder(output: Path) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from irscope.analysis.findings.changed import with_changes
@@ -19,9 +19,12 @@ from irscope.model.recording_options import RecordingOptions
 __all__ = ["proven"]
 
 _Changes = tuple[Change, ...]
+Timed = Callable[[Sequence[Finding], Mapping[_Changes, Capture]], tuple[Finding, ...]]
 
 
-def proven(studied: Studied, findings: Sequence[Finding], compiles: Compiles, most: int) -> tuple[Finding, ...]:
+def proven(
+    studied: Studied, findings: Sequence[Finding], compiles: Compiles, most: int, timed: Timed | None = None
+) -> tuple[Finding, ...]:
     """The findings with what became of each suggestion that can be tried.
 
     Each change is compiled once. Of a finding that one suggestion mends, no other is tried, and other options are left
@@ -32,6 +35,7 @@ def proven(studied: Studied, findings: Sequence[Finding], compiles: Compiles, mo
         findings: what was found in it, the worst first.
         compiles: does them.
         most: how many compiles there are; changes of arguments share one where there would be more.
+        timed: adds the times of what helped, from the findings and the captures of all changes that were compiled.
     """
     if not any(one.changes for finding in findings for one in finding.suggestions):
         return tuple(findings)
@@ -55,6 +59,8 @@ def proven(studied: Studied, findings: Sequence[Finding], compiles: Compiles, mo
             found = tuple(tries.told(one) for one in found)
     except IrscopeError as error:
         say(f"Nothing could be tried: {error}")
+    if timed is not None:
+        found = timed(found, tries.captures)
     return tuple(without_refuted(_without_alternatives(one)) for one in found)
 
 
@@ -68,6 +74,11 @@ class _Tries:
         """How many compiles there were."""
         self._known: dict[_Changes, tuple[_Changes, Studied | None]] = {}
         """Changes -> all of the compile that they were tried in, and its capture, None if there is none."""
+
+    @property
+    def captures(self) -> dict[_Changes, Capture]:
+        """All changes of each compile -> its capture."""
+        return {changes: after.capture for changes, after in self._known.values() if after is not None}
 
     def next_of(self, finding: Finding) -> _Changes:
         """The changes to try next for a finding; empty if there are none, or one helped."""
@@ -89,8 +100,8 @@ class _Tries:
 
     def compile(self, wanted: Mapping[_Changes, Sequence[_Changes]]) -> None:
         """Compile changes, each of which tries those of several suggestions."""
-        self.count += len(wanted)
         made = dict(_compiled(self._studied.capture, [*wanted], self._compiles))
+        self.count += len(made)
         for changes, tried in wanted.items():
             after = Studied(made[changes]) if changes in made else None
             self._known |= dict.fromkeys(tried, (changes, after))

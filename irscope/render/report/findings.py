@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from irscope.analysis.findings.find import every_finding, quick_findings
+from irscope.analysis.findings.find import every_finding
 from irscope.analysis.findings.model import Finding
+from irscope.analysis.findings.quick import quick_findings
 from irscope.analysis.findings.silence import is_silenced
 from irscope.analysis.findings.studied import Studied
 from irscope.device.fit import excesses_of

@@ -58,7 +58,7 @@ def _suggested(one: Suggestion, dim: str, plain: str) -> Iterator[str]:
     elif proof.helps:
         yield f"  mend: {one.text}"
         how = "at once with the other mends" if proof.together else f"with {one.tried}"
-        yield f"        compiled {how}: {'; '.join(proof.effects)}"
+        yield f"        compiled {how}: {'; '.join(filter(None, (*proof.effects, proof.timing)))}"
     else:
         why = proof.failure or f"no help{': ' if proof.effects else ''}{'; '.join(proof.effects)}"
         yield f"  {dim}tried {one.tried}: {why}{plain}"
@@ -84,9 +84,21 @@ def _as_json(finding: Finding) -> dict[str, Any]:
                 "outcome": _outcome(one),
                 "effects": list(one.proof.effects) if one.proof is not None else [],
                 "failure": one.proof.failure if one.proof is not None else "",
+                "time": _time(one),
             }
             for one in finding.suggestions
         ],
+    }
+
+
+def _time(one: Suggestion) -> dict[str, Any] | None:
+    if one.proof is None or not one.proof.timing:
+        return None
+    agreement, ratio = one.proof.agreement, one.proof.ratio
+    return {
+        "verdict": agreement.verdict if agreement is not None else None,
+        "ratio": ratio.as_json() if ratio is not None else None,
+        "untimed": one.proof.untimed,
     }
 
 
