@@ -16,7 +16,7 @@ from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 
-__all__ = ["proven"]
+__all__ = ["proven", "shared_compiles"]
 
 _Changes = tuple[Change, ...]
 Timed = Callable[[Sequence[Finding], Mapping[_Changes, Capture]], tuple[Finding, ...]]
@@ -55,7 +55,7 @@ def proven(
             if tries.count >= most:
                 say(f"{capture.name}: {tries.count} compiles for what mends it; --tries N does more.")
                 break
-            tries.compile(_shared(wanted, most - tries.count))
+            tries.compile(shared_compiles(wanted, most - tries.count))
             found = tuple(tries.told(one) for one in found)
     except IrscopeError as error:
         say(f"Nothing could be tried: {error}")
@@ -107,7 +107,7 @@ class _Tries:
             self._known |= dict.fromkeys(tried, (changes, after))
 
 
-def _shared(wanted: Sequence[_Changes], most: int) -> dict[_Changes, list[_Changes]]:
+def shared_compiles(wanted: Sequence[_Changes], most: int) -> dict[_Changes, list[_Changes]]:
     """At most so many compiles -> the changes that each tries; where there are more, arguments change together."""
     if len(wanted) <= most:
         return {one: [one] for one in wanted}
