@@ -21,6 +21,7 @@ from irscope.cli import COMMANDS
 from irscope.cli.layout import memory as layout_memory
 from irscope.cli.layout.fitting import Attempt
 from irscope.cli.output.destination import JSON_VERSION
+from irscope.device.measurement import Agreement, Ratio
 from irscope.model.assumption import Assumption, Decision
 from irscope.model.capture import Artifact, Autotuning, Environment, PassSnapshot, Resources
 from irscope.model.ceilings import Ceilings
@@ -225,7 +226,8 @@ def _layouts(reference: Reference, irscope: Run, tmp_path: Path, monkeypatch: py
 def _reasons(reference: Reference, irscope: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """`why`, of a finding that has everything."""
     change = (Change("option", "num_warps", 8),)
-    proof = Proof(False, ("16 → 128 bits",), "it does not fit")
+    measured = Agreement("identical"), Ratio(0.9, 0.8, 0.95)
+    proof = Proof(False, ("16 → 128 bits",), "it does not fit", change, *measured, "not timed: n is 7")
     one = KernelFinding(
         "IRS101", "tt.load", 7, ("%x",), (), (("a.py", 3),), "narrow", "3 more", 3,
         (Cause("n is 7", "launch", "the arguments"),), (Suggestion("num_warps=8", change, proof),),

@@ -68,6 +68,11 @@ class Recording:
 Progress = Callable[[str], None]
 
 
+def compiled(request: RecordRequest) -> Capture:
+    """The capture of a request for one compile."""
+    return record_request(request).captures[0]
+
+
 def record_request(
     request: RecordRequest,
     *,

@@ -84,7 +84,7 @@ def work(request: RecordRequest, sink: EventSink, folder: Path, around: _AroundS
     with layout_steps as layout_sink, BinarySteps(layout_sink, request) as watched_sink:
         watch = Watch(watched_sink, request, assumptions=assumptions_under_way)
         if request.compiler_log:
-            print_reasons(watch.native)
+            print_reasons(watch.native, verified=request.verifies_log)
         with triton_api.private_cache(folder / "triton"), watch_compiles(watch):
             if request.mode == "script":
                 _script(watch, target, real, around)
