@@ -6,6 +6,7 @@ from irscope.analysis.findings.accesses import access_findings
 from irscope.analysis.findings.dots import dot_findings
 from irscope.analysis.findings.loops import loop_findings, loops_with_dots
 from irscope.analysis.findings.model import Finding
+from irscope.analysis.findings.overflow import overflow_findings
 from irscope.analysis.findings.resources import resource_findings
 from irscope.analysis.findings.shared import shared_findings
 from irscope.analysis.findings.studied import Studied
@@ -26,6 +27,7 @@ def findings_of(capture: Capture) -> tuple[Finding, ...]:
         accesses = list(access_findings(studied))
         loops = list(loop_findings(studied, accesses))
         found += [*accesses, *loops, *dot_findings(studied, loops), *shared_findings(studied)]
+        found += overflow_findings(studied)
     return tuple(sorted(found, key=lambda one: (one.kind.rank, -one.weight, one.line, one.code)))
 
 

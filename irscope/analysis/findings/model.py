@@ -41,6 +41,7 @@ KINDS = {
         Kind("IRS501", "spills", 1),
         Kind("IRS503", "does-not-fit", 0),
         Kind("IRS601", "fp32-dot-by-fma", 1),
+        Kind("IRS701", "offset-overflow", 0),
     )
 }
 

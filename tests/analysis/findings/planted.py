@@ -187,3 +187,40 @@ def through(x, y, PHASES: gl.constexpr, TILE: gl.constexpr):
     held = gl.allocate_shared_memory(gl.float32, [TILE, TILE], shared, gl.load(x + rows * TILE + columns))
     turned = held.permute((1, 0)).load(layout)  # here: IRS402
     gl.store(y + rows * TILE + columns, turned)
+
+
+@triton.jit
+def far_rows(x, y, stride, WIDE: tl.constexpr, BLOCK: tl.constexpr):
+    """A row that begins beyond 2**31 elements."""
+    columns = tl.arange(0, BLOCK)
+    row = tl.program_id(0)
+    if WIDE:
+        row = row.to(tl.int64)
+    first = row * stride  # here: IRS701
+    tl.store(y + row * BLOCK + columns, tl.load(x + first + columns))
+
+
+@triton.jit
+def hashed(x, y, BLOCK: tl.constexpr):
+    """A product that is meant to wrap around."""
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    slot = ((place * 0x1E3779B1) >> 7) & 1023
+    tl.store(y + place, tl.load(x + slot))
+
+
+@triton.jit
+def masked_far(x, y, n, CHECK: tl.constexpr, BLOCK: tl.constexpr):
+    """An index that overflows in the last program; nothing does with another size of the mask."""
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)  # here: IRS701
+    tl.store(y + place, tl.load(x + place, mask=place < n), mask=place < n)
+
+
+@triton.jit
+def summed_far(x, y, size, step, BLOCK: tl.constexpr):
+    """An offset that a loop carries."""
+    place = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for _ in range(size):
+        total += tl.load(x + place)
+        place += step  # here: IRS701
+    tl.store(y + tl.arange(0, BLOCK), total)
