@@ -11,7 +11,6 @@ from irscope.ir.locations.stages import read_locations
 from irscope.ir.locations.user import place_of
 from irscope.ir.logs.reasons.decisions import AsyncDot, PtxasAdvice
 from irscope.ir.mlir.model import Operation
-from irscope.ir.mlir.reader import parse_mlir
 from irscope.ir.mlir.uses import OperationUse
 from irscope.target import architecture_rank
 
@@ -43,7 +42,7 @@ def _by_fma(studied: Studied, use: OperationUse) -> Iterator[Finding]:
         return
     if not studied.uses.module.resolve(result.encoding).startswith("#ttg.blocked"):
         return
-    written, line = _as_written(studied, use)
+    written, line = studied.dot_as_written(use)
     match = _ELEMENT.search(written)
     element = match[1] if match is not None else ""
     code, text, causes = "IRS301", "", list[Cause]()
@@ -66,21 +65,6 @@ def _by_fma(studied: Studied, use: OperationUse) -> Iterator[Finding]:
         ],
         [Suggestion(text)] if text else [],
     )
-
-
-def _as_written(studied: Studied, use: OperationUse) -> tuple[str, int]:
-    """A dot and its line in the TTIR, where its operands have the types that the kernel gave them.
-
-    Nothing where it is not one for certain.
-    """
-    ttir = studied.capture.texts.get("ttir", "")
-    locations, chain = read_locations(ttir, "mlir"), studied.uses.chain_of(use)
-    found = [
-        one
-        for one in parse_mlir(ttir).walk()
-        if one.name == "tt.dot" and chain and locations.chain_at(one.first_line) == chain
-    ]
-    return (found[0].text, found[0].first_line) if len(found) == 1 else ("", 0)
 
 
 def _waited_for(studied: Studied, use: OperationUse, loops: Sequence[Finding]) -> Iterator[Finding]:

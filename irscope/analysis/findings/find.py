@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from irscope.analysis.findings.accesses import access_findings
+from irscope.analysis.findings.atomics import atomic_findings
 from irscope.analysis.findings.dots import dot_findings
 from irscope.analysis.findings.loops import loop_findings, loops_with_dots
 from irscope.analysis.findings.model import Finding
+from irscope.analysis.findings.occupancy import occupancy_findings
 from irscope.analysis.findings.overflow import overflow_findings
+from irscope.analysis.findings.precision import precision_findings
+from irscope.analysis.findings.registers import register_findings
 from irscope.analysis.findings.resources import resource_findings
 from irscope.analysis.findings.shared import shared_findings
 from irscope.analysis.findings.studied import Studied
@@ -22,12 +26,12 @@ def findings_of(capture: Capture) -> tuple[Finding, ...]:
     and causes have its lines.
     """
     studied = Studied(capture)
-    found = list(resource_findings(studied))
+    found = [*resource_findings(studied), *register_findings(studied), *occupancy_findings(studied)]
     if studied.ttgir:
         accesses = list(access_findings(studied))
         loops = list(loop_findings(studied, accesses))
         found += [*accesses, *loops, *dot_findings(studied, loops), *shared_findings(studied)]
-        found += overflow_findings(studied)
+        found += [*overflow_findings(studied), *atomic_findings(studied), *precision_findings(studied)]
     return tuple(sorted(found, key=lambda one: (one.kind.rank, -one.weight, one.line, one.code)))
 
 

@@ -10,9 +10,9 @@ from irscope.ir.logs.reasons.decisions import LoadPipelining, ThreadWidth
 from irscope.ir.mlir.model import Operation
 from irscope.target import architecture_rank
 
-__all__ = ["loop_findings", "loops_with_dots"]
+__all__ = ["DOTS", "loop_findings", "loops_with_dots"]
 
-_DOTS = ("tt.dot", "ttng.warp_group_dot", "ttng.tc_gen5_mma", "tt.dot_scaled", "ttng.tc_gen5_mma_scaled")
+DOTS = ("tt.dot", "ttng.warp_group_dot", "ttng.tc_gen5_mma", "tt.dot_scaled", "ttng.tc_gen5_mma_scaled")
 _LEAST_ARCH = "80"
 """From here on NVIDIA's GPUs copy from global to shared memory past the registers, which pipelining needs."""
 _STAGES = 3
@@ -44,7 +44,7 @@ def loops_with_dots(studied: Studied) -> Iterator[Operation]:
         if operation.name in ("scf.for", "scf.while"):
             inner = [one for one in operation.walk() if one is not operation and one.name in ("scf.for", "scf.while")]
             nested = {one.first_line for loop in inner for one in loop.walk()}
-            if any(one.name in _DOTS and one.first_line not in nested for one in operation.walk()):
+            if any(one.name in DOTS and one.first_line not in nested for one in operation.walk()):
                 yield operation
 
 

@@ -9,6 +9,7 @@ from irscope.analysis.findings.dots import waits_in_loops
 from irscope.analysis.findings.loops import loops_with_dots
 from irscope.analysis.findings.model import Finding, Proof
 from irscope.analysis.findings.studied import Studied
+from irscope.device.occupancy import occupancy_of
 from irscope.memory.cost import Cost
 from irscope.model.capture import Capture
 
@@ -106,6 +107,14 @@ def _spilled(_: Finding, studied: Studied) -> _Measured | None:
     return _Measured(spilled, f"{spilled} bytes spilled") if spilled is not None else None
 
 
+def _occupied(_: Finding, studied: Studied) -> _Measured | None:
+    """Warps at once; those that spills pay for count for nothing."""
+    found, spilled = occupancy_of(studied.capture), studied.capture.resources.spilled_bytes or 0
+    if found is None:
+        return None
+    return _Measured((spilled << 10) - found.warps_per_sm, f"{found.warps_per_sm} of {found.max_warps} warps")
+
+
 def _fits(_: Finding, studied: Studied) -> _Measured | None:
     failed = studied.capture.failure is not None
     size = studied.capture.resources.shared_bytes
@@ -120,5 +129,7 @@ _MEASURES: dict[str, _Measure] = {
     "IRS302": _waits,
     "IRS401": _conversions,
     "IRS501": _spilled,
+    "IRS502": _occupied,
     "IRS503": _fits,
+    "IRS504": _occupied,
 }

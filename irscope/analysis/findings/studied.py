@@ -8,11 +8,13 @@ from functools import cached_property
 from irscope.analysis.findings.model import Cause, Evidence, Finding, Suggestion
 from irscope.analysis.passes.decisions import Decisions, decisions_of
 from irscope.ir.locations.model import Chain
+from irscope.ir.locations.stages import read_locations
 from irscope.ir.locations.user import Place
 from irscope.ir.logs.reasons.decisions import Decision
 from irscope.ir.mlir.encoding import read_aliases
 from irscope.ir.mlir.model import Operation
-from irscope.ir.mlir.uses import ModuleUses, read_uses, with_loops
+from irscope.ir.mlir.reader import parse_mlir
+from irscope.ir.mlir.uses import ModuleUses, OperationUse, read_uses, with_loops
 from irscope.layout.described import DescribedLayout
 from irscope.memory.addresses.narrow import Limits
 from irscope.memory.cost import Cost
@@ -82,6 +84,34 @@ class Studied:
     def place_at(self, line: int) -> Place:
         """The same, without the frames of Triton's own library."""
         return self.uses.place_at(line)
+
+    @cached_property
+    def _instructions(self) -> dict[int, list[str]]:
+        stage = self.machine.text_stage
+        rows = next((row.by_line for row in self.capture.operations if row.stage == stage), ())
+        found: dict[int, list[str]] = {}
+        for text, line in zip(self.capture.texts.get(stage, "").split("\n"), rows, strict=False):
+            if line:
+                found.setdefault(line, []).append(text)
+        return found
+
+    def instructions_of(self, line: int) -> list[str]:
+        """The lines of PTX or AMDGCN that an operation of the TTGIR became; none if they are not known."""
+        return self._instructions.get(line, [])
+
+    def dot_as_written(self, use: OperationUse) -> tuple[str, int]:
+        """A dot and its line in the TTIR, where its operands have the types that the kernel gave them.
+
+        Nothing where it is not one for certain.
+        """
+        ttir = self.capture.texts.get("ttir", "")
+        locations, chain = read_locations(ttir, "mlir"), self.uses.chain_of(use)
+        found = [
+            one
+            for one in parse_mlir(ttir).walk()
+            if one.name == "tt.dot" and chain and locations.chain_at(one.first_line) == chain
+        ]
+        return (found[0].text, found[0].first_line) if len(found) == 1 else ("", 0)
 
     def logged(self, decision: Decision) -> Cause:
         """What the log says, as a cause."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from irscope.ir.mlir.model import Block, MlirModule, Operation, Region, Value
 from irscope.memory.addresses.accesses import ACCESSES, Execution, described
-from irscope.memory.addresses.descriptors import Descriptor, made_descriptor, tensormap
+from irscope.memory.addresses.descriptors import made_descriptor, tensormap
 from irscope.memory.addresses.held import LOST, Held, Opaque, Place, Programs, either, kind_of_held, made_number
 from irscope.memory.addresses.kinds import Kind, kinds_of_results
 from irscope.memory.addresses.loops import run_loop

@@ -92,11 +92,12 @@ def _may_overflow(module: MlirModule, held: Mapping[Value, Held], grid: tuple[in
 
 def _others(grid: tuple[int, int, int], last: tuple[int, int, int]) -> Iterator[tuple[int, int, int]]:
     """The other corners of a grid, and some of its programs."""
-    corners = product(*({size - 1, 0} for size in grid))
+    x, y, z = ((size - 1, 0) for size in grid)
+    corners = product(x, y, z)
     count = prod(grid)
     places = sorted({(count - 1) * number // (_SAMPLE - 1) for number in range(_SAMPLE)}, reverse=True)
     sampled = ((at % grid[0], at // grid[0] % grid[1], at // grid[0] // grid[1]) for at in places)
-    yield from (one for one in dict.fromkeys((*sorted(corners, reverse=True), *sampled)) if one != last)
+    yield from (one for one in dict.fromkeys((*corners, *sampled)) if one != last)
 
 
 def _of_program(
@@ -186,7 +187,7 @@ def _fits(number: Number) -> bool:
     if number.tokens is not None and (number.low <= -FAR or number.high >= FAR):
         return True
     least, most = number.bounds
-    return -_LIMIT <= least and most < _LIMIT
+    return least >= -_LIMIT and most < _LIMIT
 
 
 def _is_signed_comparison(operation: Operation) -> bool:

@@ -19,7 +19,7 @@ import numpy as np
 
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.memory.addresses.accesses import Execution
-from irscope.memory.addresses.evaluate import Runner, run_kernel
+from irscope.memory.addresses.evaluate import Runner, TooMuch, run_kernel
 from irscope.memory.addresses.held import LOST, Held, Opaque, Place, Programs, kind_of_held
 from irscope.memory.addresses.kinds import Kind, kinds_of_results
 from irscope.memory.addresses.loops import grew, grown, growth_of

@@ -143,7 +143,7 @@ def dot(a, b, c, HOW: tl.constexpr, M: tl.constexpr, TILE: tl.constexpr):
     rows, columns, inner = tl.arange(0, M), tl.arange(0, TILE), tl.arange(0, TILE)
     left = tl.load(a + rows[:, None] * TILE + inner[None, :])
     right = tl.load(b + inner[:, None] * TILE + columns[None, :])
-    total = tl.dot(left, right, input_precision=HOW)  # here: IRS601 IRS301
+    total = tl.dot(left, right, input_precision=HOW)  # here: IRS601 IRS301 IRS603
     tl.store(c + rows[:, None] * TILE + columns[None, :], total)
 
 
@@ -209,8 +209,8 @@ def hashed(x, y, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def masked_far(x, y, n, CHECK: tl.constexpr, BLOCK: tl.constexpr):
-    """An index that overflows in the last program; nothing does with another size of the mask."""
+def masked_far(x, y, n, BLOCK: tl.constexpr):
+    """A mask that an index passes once it has wrapped around."""
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)  # here: IRS701
     tl.store(y + place, tl.load(x + place, mask=place < n), mask=place < n)
 
@@ -224,3 +224,38 @@ def summed_far(x, y, size, step, BLOCK: tl.constexpr):
         total += tl.load(x + place)
         place += step  # here: IRS701
     tl.store(y + tl.arange(0, BLOCK), total)
+
+
+@triton.jit
+def added(x, y, BLOCK: tl.constexpr):
+    places = tl.arange(0, BLOCK)
+    tl.atomic_add(y + places, tl.load(x + places))  # here: IRS602
+
+
+@triton.jit
+def crowded(x, y, size, TILE: tl.constexpr):
+    """A tile that fills a thread's registers, or a small one."""
+    rows, columns = tl.arange(0, TILE)[:, None], tl.arange(0, TILE)[None, :]
+    total = tl.zeros((TILE, TILE), tl.float32)
+    for turn in range(size):
+        total += tl.load(x + turn * TILE * TILE + rows * TILE + columns)
+    tl.store(y + rows * TILE + columns, total)
+
+
+@triton.jit
+def blended(a, b, c, d, e, size, HEAVY: tl.constexpr, TILE: tl.constexpr):
+    """A matmul whose end needs several tiles at once, or none but its own."""
+    rows, columns = tl.arange(0, TILE), tl.arange(0, TILE)
+    total = tl.zeros((TILE, TILE), tl.float32)
+    for start in range(0, size, TILE):
+        left = tl.load(a + rows[:, None] * size + (start + columns)[None, :])
+        right = tl.load(b + (start + rows)[:, None] * TILE + columns[None, :])
+        total = tl.dot(left, right, total)
+    places = rows[:, None] * TILE + columns[None, :]
+    if HEAVY:
+        first = tl.load(d + places)  # here: IRS504
+        second = tl.load(e + places)  # here: IRS504
+        third = tl.load(e + TILE * TILE + places)  # here: IRS504
+        high = tl.maximum(tl.maximum(first, second), third)  # here: IRS504
+        total = tl.where(high > 0, total * first + second, total * third) / tl.sum(high, 1)[:, None]  # here: IRS504
+    tl.store(c + places, total)  # here: IRS504

@@ -9,7 +9,7 @@ import pytest
 from irscope.analysis.findings.find import findings_of
 from irscope.analysis.findings.model import KINDS
 from irscope.cli.why.prove import proven
-from tests.analysis.findings.cases import CASES, LOGGED, Case, compiled, found_in, marked_lines
+from tests.analysis.findings.cases import CASES, LOGGED, Case, compiled, found_in, marked_lines, of_code
 
 pytestmark = [pytest.mark.triton, pytest.mark.newest]
 FIRST_OF_CODES = {case.code: case for case in reversed(CASES)}.values()
@@ -37,7 +37,7 @@ def misfits(case: Case, target: str) -> list[str]:
     if twins := found_in(case.clean, target, case.code):
         wrong.append(f"the clean twin has it: {twins[0].causes}")
     if case.helps:
-        (one,) = proven(compiled(case.planted, target, case.code in LOGGED), found[:1])
+        (one,) = proven(of_code(case.planted, target, case.code), found[:1])
         if not any(
             each.proof is not None and each.proof.helps and each.tried == case.helps for each in one.suggestions
         ):
