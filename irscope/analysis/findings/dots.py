@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from irscope.analysis.findings.loops import loads_of_dot
 from irscope.analysis.findings.model import Cause, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
 from irscope.ir.locations.stages import read_locations
@@ -75,8 +76,10 @@ def _waited_for(studied: Studied, use: OperationUse, loops: Sequence[Finding]) -
         return
     causes, suggestions = [studied.logged(said[0])], list[Suggestion]()
     if said[0].reason == _NO_BUFFERS:
+        operation, _ = studied.operations[use.line]
+        lines = {load.first_line for load in loads_of_dot(studied, operation)}
         for one in loops:
-            if one.line in _loads_of(studied, use):
+            if one.line in lines:
                 causes += [
                     Cause(
                         f"its operand is the {one.operation} of line {one.line} of ttgir, which is not pipelined",
@@ -96,20 +99,6 @@ def _waited_for(studied: Studied, use: OperationUse, loops: Sequence[Finding]) -
         causes,
         suggestions,
     )
-
-
-def _loads_of(studied: Studied, use: OperationUse) -> set[int]:
-    """The lines of the loads that a dot's operands are put into shared memory from."""
-    lines = set[int]()
-    for operand in use.operands[:2]:
-        made = studied.uses.maker_of(operand)
-        for _ in range(8):
-            if made is None or made.name == "tt.load" or not made.operands:
-                break
-            made = studied.uses.maker_of(made.operands[0])
-        if made is not None and made.name == "tt.load":
-            lines.add(made.first_line)
-    return lines
 
 
 def _serialised(studied: Studied, advice: PtxasAdvice) -> Finding:

@@ -13,6 +13,7 @@ from irscope.analysis.findings.precision import precision_findings
 from irscope.analysis.findings.registers import register_findings
 from irscope.analysis.findings.resources import resource_findings
 from irscope.analysis.findings.shared import shared_findings
+from irscope.analysis.findings.stages import stage_findings
 from irscope.analysis.findings.studied import Studied
 from irscope.model.capture import Capture
 
@@ -31,7 +32,12 @@ def findings_of(capture: Capture) -> tuple[Finding, ...]:
         accesses = list(access_findings(studied))
         loops = list(loop_findings(studied, accesses))
         found += [*accesses, *loops, *dot_findings(studied, loops), *shared_findings(studied)]
-        found += [*overflow_findings(studied), *atomic_findings(studied), *precision_findings(studied)]
+        found += [
+            *stage_findings(studied),
+            *overflow_findings(studied),
+            *atomic_findings(studied),
+            *precision_findings(studied),
+        ]
     return tuple(sorted(found, key=lambda one: (one.kind.rank, -one.weight, one.line, one.code)))
 
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from irscope.analysis.findings.dots import waits_in_loops
-from irscope.analysis.findings.loops import loops_with_dots
+from irscope.analysis.findings.loops import DOTS, LOADS, loads_of_dot, loops_with_dots
 from irscope.analysis.findings.model import Finding, Proof
+from irscope.analysis.findings.stages import buffers_of
 from irscope.analysis.findings.studied import Studied
 from irscope.device.occupancy import occupancy_of
 from irscope.memory.cost import Cost
@@ -79,15 +80,31 @@ def _sectors(finding: Finding, studied: Studied) -> _Measured | None:
 
 
 def _waiting_loads(finding: Finding, studied: Studied) -> _Measured | None:
-    if not any(True for _ in loops_with_dots(studied)):
+    loops = [*loops_with_dots(studied)]
+    if not loops:
         return None
+    inside = [one for loop in loops for one in loop.walk()]
+    fed = {load.first_line for one in inside if one.name in DOTS for load in loads_of_dot(studied, one)}
+    is_amd = studied.capture.target.backend == "hip"
     loads = [
         one
-        for loop in loops_with_dots(studied)
-        for one in loop.walk()
-        if one.name == "tt.load" and studied.chain_at(one.first_line) == finding.chain
+        for one in inside
+        if one.name in LOADS
+        and studied.chain_at(one.first_line) == finding.chain
+        # What AMD's pipeliner begins in one iteration for the next is still a load.
+        and (not is_amd or one.first_line in fed)
     ]
     return _Measured(len(loads), "waited for in each iteration" if loads else "pipelined")
+
+
+def _buffers(finding: Finding, studied: Studied) -> _Measured | None:
+    copies = [
+        one
+        for one, loops in studied.operations.values()
+        if loops and one.name in (finding.operation, *LOADS) and studied.chain_at(one.first_line) == finding.chain
+    ]
+    count = max((buffers_of(studied, one) for one in copies), default=0)
+    return _Measured(-count, f"{count} buffers") if count else None
 
 
 def _waits(_: Finding, studied: Studied) -> _Measured | None:
@@ -126,6 +143,7 @@ _MEASURES: dict[str, _Measure] = {
     "IRS102": _width,
     "IRS103": _sectors,
     "IRS201": _waiting_loads,
+    "IRS202": _buffers,
     "IRS302": _waits,
     "IRS401": _conversions,
     "IRS501": _spilled,

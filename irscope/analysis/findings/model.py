@@ -33,6 +33,7 @@ KINDS = {
         Kind("IRS102", "narrow-store", 2),
         Kind("IRS103", "wasted-sectors", 2),
         Kind("IRS201", "loop-not-pipelined", 2),
+        Kind("IRS202", "fewer-stages", 2),
         Kind("IRS301", "dot-not-mma", 1),
         Kind("IRS302", "dot-not-async", 2),
         Kind("IRS303", "wgmma-serialised", 1),

@@ -120,9 +120,9 @@ class Studied:
         )
         return Cause(decision.said, "log", f"{label}, line {decision.line} of its log")
 
-    def in_ir(self, text: str, line: int, evidence: Evidence = "ir") -> Cause:
-        """What an operation of the TTGIR shows, as a cause."""
-        return Cause(text, evidence, f"line {line} of ttgir")
+    def in_ir(self, text: str, line: int, evidence: Evidence = "ir", *, stage: str = "ttgir") -> Cause:
+        """What an operation of the TTGIR, or of another stage or pass, shows, as a cause."""
+        return Cause(text, evidence, f"line {line} of {stage}")
 
     def finding(
         self,

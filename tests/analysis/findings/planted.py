@@ -259,3 +259,38 @@ def blended(a, b, c, d, e, size, HEAVY: tl.constexpr, TILE: tl.constexpr):
         high = tl.maximum(tl.maximum(first, second), third)  # here: IRS504
         total = tl.where(high > 0, total * first + second, total * third) / tl.sum(high, 1)[:, None]  # here: IRS504
     tl.store(c + places, total)  # here: IRS504
+
+
+@triton.jit
+def gathered(a, b, c, ix, size, GATHER: tl.constexpr, TILE: tl.constexpr):
+    """The rows of the right operand are looked up, or stand in order."""
+    rows, columns = tl.arange(0, TILE), tl.arange(0, TILE)
+    total = tl.zeros((TILE, TILE), tl.float32)
+    for start in range(0, size, TILE):
+        at = tl.load(ix + start + columns) if GATHER else start + columns
+        left = tl.load(a + rows[:, None] * size + (start + columns)[None, :])
+        right = tl.load(b + at[:, None] * TILE + columns[None, :])  # here: IRS202
+        total = tl.dot(left, right, total)
+    tl.store(c + rows[:, None] * TILE + columns[None, :], total)
+
+
+@triton.jit
+def kept_in(a, b, c, size, HOW: tl.constexpr, TILE: tl.constexpr):
+    """A loop that is not pipelined as a whole, but with HOW 0."""
+    rows, columns = tl.arange(0, TILE), tl.arange(0, TILE)
+    total = tl.zeros((TILE, TILE), tl.float32)
+    new = old = 1.0
+    for start in range(0, size, TILE):
+        left = tl.load(a + rows[:, None] * size + (start + columns)[None, :])  # here: IRS201
+        right = tl.load(b + (start + rows)[:, None] * TILE + columns[None, :])  # here: IRS201
+        total = tl.dot(left, right, total)
+        if HOW == 1:
+            tl.debug_barrier()
+        if HOW == 2:
+            for _ in range(start):
+                new *= 1.5
+        if HOW == 3:
+            total *= old
+            old = new
+            new = start * 0.5
+    tl.store(c + rows[:, None] * TILE + columns[None, :], total * new)
