@@ -22,6 +22,8 @@ _ASKED = re.compile(r"\btt\.num_stages = (\d{1,4}) : i32")
 # !ttg.memdesc<3x128x64xf16, …>
 _BUFFERS = re.compile(r"!ttg\.memdesc<(\d{1,9})x\d{1,9}x")
 _DEEPEST = 64
+_CHANGES = 4
+"""Of the layout, between a load and the buffer."""
 
 
 def stage_findings(studied: Studied) -> Iterator[Finding]:
@@ -40,6 +42,8 @@ class _Scheduled:
         self._label = snapshot.label
         self._asked = asked
         self._uses = read_uses(snapshot.text or "")
+        self._inside: set[int] = set()
+        """The lines of the operations of the loop that is read."""
 
     @cached_property
     def _copies(self) -> dict[object, int]:
@@ -54,8 +58,8 @@ class _Scheduled:
                 continue
             stated = _ASKED.search(loop.closing) or _ASKED.search(loop.text)
             asked = int(stated[1]) if stated is not None else self._asked
-            inside = [one for one in loop.walk() if _stage(one) is not None]
-            for dot in (one for one in inside if one.name in DOTS):
+            self._inside = {one.first_line for one in loop.walk()}
+            for dot in (one for one in loop.walk() if one.name in DOTS and _stage(one) is not None):
                 for load in self._loads(dot.operands[:2]):
                     yield from self._fewer(load, dot, asked, stated is not None)
 
@@ -66,7 +70,7 @@ class _Scheduled:
         seen = set(open_)
         while open_ and len(seen) < 1 << 12:
             made = self._uses.maker_of(open_.pop())
-            if made is None or _stage(made) is None:
+            if made is None or made.first_line not in self._inside:
                 continue
             if made.name in LOADS:
                 found[made.first_line] = made
@@ -119,7 +123,7 @@ def buffers_of(studied: Studied, copy: Operation) -> int:
     """How many buffers in shared memory a copy or a load of a loop has in turn."""
     written = [*copy.operands]
     for one, _ in studied.operations.values():
-        if one.name == "ttg.local_store" and set(one.operands[:1]) & set(copy.results):
+        if one.name == "ttg.local_store" and _comes_from(studied, one.operands[0], copy):
             written += one.operands
     for value in written:
         made = studied.uses.maker_of(value)
@@ -127,3 +131,13 @@ def buffers_of(studied: Studied, copy: Operation) -> int:
             match = _BUFFERS.search(made.text)
             return int(match[1]) if match is not None else 1
     return 1
+
+
+def _comes_from(studied: Studied, value: Value, load: Operation) -> bool:
+    """Whether a value is that of a load, perhaps in another layout."""
+    made = studied.uses.maker_of(value)
+    for _ in range(_CHANGES):
+        if made is None or made is load or not made.operands:
+            break
+        made = studied.uses.maker_of(made.operands[0])
+    return made is load

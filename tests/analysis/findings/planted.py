@@ -279,7 +279,7 @@ def kept_in(a, b, c, size, HOW: tl.constexpr, TILE: tl.constexpr):
     """A loop that is not pipelined as a whole, but with HOW 0."""
     rows, columns = tl.arange(0, TILE), tl.arange(0, TILE)
     total = tl.zeros((TILE, TILE), tl.float32)
-    new = old = 1.0
+    new, old = 1.0, 1.0
     for start in range(0, size, TILE):
         left = tl.load(a + rows[:, None] * size + (start + columns)[None, :])  # here: IRS201
         right = tl.load(b + (start + rows)[:, None] * TILE + columns[None, :])  # here: IRS201
