@@ -38,7 +38,7 @@ def overflow_findings(studied: Studied) -> Iterator[Finding]:
                 "evaluated",
             ),
             studied.in_ir(f"the addresses of {access.name} depend on it", access.first_line),
-            *(Cause(f"{name} is {named[name]} in this launch", "launch", "the arguments") for name in factors),
+            *(Cause(f"{name} is {named[name]}", "launch", "the arguments, as recorded or stated") for name in factors),
             *(Cause(text, "launch", "assumed") for text in arguments.stand_ins),
         ]
         yield studied.finding(

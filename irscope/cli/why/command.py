@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,6 +35,13 @@ def why(
         list[str] | None,
         _which("--ignore", metavar="CODE[,CODE]", help="Not these kinds: IRS101, or narrow-load; repeatable."),
     ] = None,
+    size: Annotated[
+        list[str] | None,
+        _which("--size", metavar="NAME=N", help="As if launched with this integer argument; repeatable."),
+    ] = None,
+    grid: Annotated[
+        str | None, _which("--grid", metavar="X[,Y[,Z]]", help="As if launched with so many programs.")
+    ] = None,
     tries: Annotated[
         bool | None,
         typer.Option(
@@ -52,11 +59,18 @@ def why(
     A comment `# irscope: ignore[IRS101]` on a line of the kernel silences what is found there.
     """
     from irscope.analysis.findings.silence import codes_of
+    from irscope.analysis.findings.stated import read_grid, read_sizes, with_launch
     from irscope.render.text.findings import findings_json, render_findings
 
     chosen = _Choice(line, operation, value, codes_of(options.split_words(ignore)))
+    sizes, programs = read_sizes(size or ()), read_grid(grid) if grid is not None else None
     captures = captures_of(subject, record_options)
-    answers = {one.id: _answer(one, chosen, tries) for one in captures}
+    is_stated = bool(sizes) or programs is not None
+
+    def launched(capture: Capture) -> Capture:
+        return with_launch(capture, sizes, programs) if is_stated else capture
+
+    answers = {one.id: _answer(one, chosen, tries, launched) for one in captures}
 
     def text(capture: Capture, color: bool) -> str:
         findings, silenced = answers[capture.id]
@@ -96,8 +110,13 @@ class _Choice:
         )
 
 
-def _answer(capture: Capture, chosen: _Choice, tries: bool | None) -> tuple[Sequence[Finding], int]:
-    """The findings that are asked for, with what became of their suggestions, and how many comments silence."""
+def _answer(
+    capture: Capture, chosen: _Choice, tries: bool | None, launched: Callable[[Capture], Capture]
+) -> tuple[Sequence[Finding], int]:
+    """The findings that are asked for, with what became of their suggestions, and how many comments silence.
+
+    `launched` gives the capture with the sizes that were stated: it is studied, and never stored.
+    """
     from irscope.analysis.findings.find import findings_of, needs_log
     from irscope.analysis.findings.silence import is_silenced
     from irscope.cli.layout.subject import with_layouts
@@ -109,13 +128,13 @@ def _answer(capture: Capture, chosen: _Choice, tries: bool | None) -> tuple[Sequ
     compiles = tries if tries is not None else was_recorded_here(capture)
     if compiles:
         capture = with_operations(with_layouts(capture), sass=False)
-    found = findings_of(capture)
+    found = findings_of(launched(capture))
     if compiles and needs_log(capture, found):
         try:
             capture = with_log(capture)
-            found = findings_of(capture)
+            found = findings_of(launched(capture))
         except IrscopeError as error:
             say(f"The compiler's own log could not be had: {error}")
     record_options = [one for one in found if chosen.has(one)]
     shown = [one for one in record_options if not is_silenced(one, capture)]
-    return proven(capture, shown) if compiles else shown, len(record_options) - len(shown)
+    return proven(launched(capture), shown) if compiles else shown, len(record_options) - len(shown)
