@@ -90,7 +90,12 @@ class _Assembly:
 def _spills(capture: Capture) -> Finding:
     resources = capture.resources
     stored, loaded = resources.spill_store_bytes or 0, resources.spill_load_bytes or 0
-    causes = [Cause(f"{stored} bytes stored, {loaded} loaded, by each thread", "binary", "the assembler's figures")]
+    moved = (
+        f"{stored} bytes stored, {loaded} loaded"
+        if resources.spill_load_bytes is not None
+        else f"{stored} bytes stored"
+    )
+    causes = [Cause(f"{moved}, by each thread", "binary", "the assembler's figures")]
     if resources.registers is not None:
         causes.append(Cause(f"a thread has {resources.registers} registers", "binary", "the assembler's figures"))
     if (most := capture.launch.option("maxnreg")) is not None:
@@ -99,6 +104,9 @@ def _spills(capture: Capture) -> Finding:
     if assembly.text:
         causes += _peak(assembly, range(len(assembly.live.counts)))
     suggestions = [_option("maxnreg", 255)] if most is not None else []
+    if waves := capture.launch.option("waves_per_eu"):
+        causes.append(Cause(f"waves_per_eu is {waves}", "launch", "the options of the launch"))
+        suggestions.append(_option("waves_per_eu", 0))
     warps, stages = capture.launch.option("num_warps", 4), capture.launch.option("num_stages", 1)
     if isinstance(warps, int) and 2 * warps <= _MOST_WARPS:
         suggestions.append(_option("num_warps", 2 * warps))
