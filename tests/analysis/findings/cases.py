@@ -63,7 +63,7 @@ def _variant(kernel: str, signature: str, options: tuple[tuple[str, int], ...] =
     return Variant(kernel, signature, tuple(constexprs.items()), options)
 
 
-DISASSEMBLED = ("IRS501", "IRS504", "IRS602")
+DISASSEMBLED = ("IRS504", "IRS602")
 """Kinds that SASS tells of."""
 LOGGED = ("IRS201", "IRS302", "IRS303")
 """Kinds that the log tells of; of the others it only has more evidence."""
@@ -137,7 +137,7 @@ CASES = (
          _variant("held", "*fp32:16, *fp32:16, i32", TILE=32), "stored", _CUDA, is_of_kernel=True,
          helps="num_warps=8"),
     Case("IRS501", _variant("held", "*fp32:16, *fp32:16, i32", (("waves_per_eu", 8),), TILE=128),
-         _variant("held", "*fp32:16, *fp32:16, i32", TILE=32), "waves_per_eu", ("hip:gfx942",), is_of_kernel=True,
+         _variant("held", "*fp32:16, *fp32:16, i32", TILE=32), "of total (planted.py", ("hip:gfx942",), is_of_kernel=True,
          helps="waves_per_eu=0"),
     Case("IRS502", _variant("crowded", "*fp32:16, *fp32:16, i32", TILE=128),
          _variant("crowded", "*fp32:16, *fp32:16, i32", TILE=32), "registers", _CUDA, is_of_kernel=True,
