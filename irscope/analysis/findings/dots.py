@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from irscope.analysis.findings.loops import loads_of_dot
 from irscope.analysis.findings.model import Cause, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.locations.user import place_of
 from irscope.ir.logs.reasons.decisions import AsyncDot, PtxasAdvice
 from irscope.ir.mlir.model import Operation
-from irscope.ir.mlir.reader import parse_mlir
 from irscope.ir.mlir.uses import OperationUse
 from irscope.target import architecture_rank
 
@@ -43,7 +43,7 @@ def _by_fma(studied: Studied, use: OperationUse) -> Iterator[Finding]:
         return
     if not studied.uses.module.resolve(result.encoding).startswith("#ttg.blocked"):
         return
-    written, line = _as_written(studied, use)
+    written, line = studied.dot_as_written(use)
     match = _ELEMENT.search(written)
     element = match[1] if match is not None else ""
     code, text, causes = "IRS301", "", list[Cause]()
@@ -68,21 +68,6 @@ def _by_fma(studied: Studied, use: OperationUse) -> Iterator[Finding]:
     )
 
 
-def _as_written(studied: Studied, use: OperationUse) -> tuple[str, int]:
-    """A dot and its line in the TTIR, where its operands have the types that the kernel gave them.
-
-    Nothing where it is not one for certain.
-    """
-    ttir = studied.capture.texts.get("ttir", "")
-    locations, chain = read_locations(ttir, "mlir"), studied.uses.chain_of(use)
-    found = [
-        one
-        for one in parse_mlir(ttir).walk()
-        if one.name == "tt.dot" and chain and locations.chain_at(one.first_line) == chain
-    ]
-    return (found[0].text, found[0].first_line) if len(found) == 1 else ("", 0)
-
-
 def _waited_for(studied: Studied, use: OperationUse, loops: Sequence[Finding]) -> Iterator[Finding]:
     said = [
         one for one in studied.decisions.about(studied.chain_at(use.line)) if isinstance(one, AsyncDot) and one.reason
@@ -91,8 +76,10 @@ def _waited_for(studied: Studied, use: OperationUse, loops: Sequence[Finding]) -
         return
     causes, suggestions = [studied.logged(said[0])], list[Suggestion]()
     if said[0].reason == _NO_BUFFERS:
+        operation, _ = studied.operations[use.line]
+        lines = {load.first_line for load in loads_of_dot(studied, operation)}
         for one in loops:
-            if one.line in _loads_of(studied, use):
+            if one.line in lines:
                 causes += [
                     Cause(
                         f"its operand is the {one.operation} of line {one.line} of ttgir, which is not pipelined",
@@ -112,20 +99,6 @@ def _waited_for(studied: Studied, use: OperationUse, loops: Sequence[Finding]) -
         causes,
         suggestions,
     )
-
-
-def _loads_of(studied: Studied, use: OperationUse) -> set[int]:
-    """The lines of the loads that a dot's operands are put into shared memory from."""
-    lines = set[int]()
-    for operand in use.operands[:2]:
-        made = studied.uses.maker_of(operand)
-        for _ in range(8):
-            if made is None or made.name == "tt.load" or not made.operands:
-                break
-            made = studied.uses.maker_of(made.operands[0])
-        if made is not None and made.name == "tt.load":
-            lines.add(made.first_line)
-    return lines
 
 
 def _serialised(studied: Studied, advice: PtxasAdvice) -> Finding:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from irscope.analysis.findings.accesses import access_findings
+from irscope.analysis.findings.atomics import atomic_findings
 from irscope.analysis.findings.dots import dot_findings
 from irscope.analysis.findings.loops import loop_findings, loops_with_dots
 from irscope.analysis.findings.model import Finding
+from irscope.analysis.findings.occupancy import occupancy_findings
+from irscope.analysis.findings.overflow import overflow_findings
+from irscope.analysis.findings.precision import precision_findings
 from irscope.analysis.findings.quick import worst
+from irscope.analysis.findings.registers import register_findings
 from irscope.analysis.findings.resources import resource_findings
 from irscope.analysis.findings.shared import shared_findings
+from irscope.analysis.findings.stages import stage_findings
 from irscope.analysis.findings.studied import Studied
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
@@ -23,11 +29,17 @@ def findings_of(capture: Capture | Studied) -> tuple[Finding, ...]:
     and causes have its lines.
     """
     studied = capture if isinstance(capture, Studied) else Studied(capture)
-    found = list(resource_findings(studied))
+    found = [*resource_findings(studied), *register_findings(studied), *occupancy_findings(studied)]
     if studied.ttgir:
         accesses = list(access_findings(studied))
         loops = list(loop_findings(studied, accesses))
         found += [*accesses, *loops, *dot_findings(studied, loops), *shared_findings(studied)]
+        found += [
+            *stage_findings(studied),
+            *overflow_findings(studied),
+            *atomic_findings(studied),
+            *precision_findings(studied),
+        ]
     return worst(found)
 
 

@@ -10,9 +10,12 @@ from irscope.ir.logs.reasons.decisions import LoadPipelining, ThreadWidth
 from irscope.ir.mlir.model import Operation
 from irscope.target import architecture_rank
 
-__all__ = ["loop_findings", "loops_with_dots"]
+__all__ = ["DOTS", "LOADS", "loads_of_dot", "loop_findings", "loops_with_dots"]
 
-_DOTS = ("tt.dot", "ttng.warp_group_dot", "ttng.tc_gen5_mma", "tt.dot_scaled", "ttng.tc_gen5_mma_scaled")
+DOTS = ("tt.dot", "ttng.warp_group_dot", "ttng.tc_gen5_mma", "tt.dot_scaled", "ttng.tc_gen5_mma_scaled")
+LOADS = ("tt.load", "amdg.buffer_load", "amdgpu.buffer_load")
+_COPIES = ("ttg.async_copy_global_to_local", "ttng.async_tma_copy_global_to_local")
+_BARRIERS = ("gpu.barrier", "ttg.barrier", "ttg.local_barrier")
 _LEAST_ARCH = "80"
 """From here on NVIDIA's GPUs copy from global to shared memory past the registers, which pipelining needs."""
 _STAGES = 3
@@ -21,21 +24,71 @@ _STAGES = 3
 def loop_findings(studied: Studied, accesses: Sequence[Finding]) -> Iterator[Finding]:
     """The findings of each load in a loop with a dot; `accesses`: those of the same loads, which may say why."""
     target = studied.capture.target
-    if target.backend != "cuda" or architecture_rank(target.arch) < architecture_rank(_LEAST_ARCH):
+    if target.backend == "cuda" and architecture_rank(target.arch) < architecture_rank(_LEAST_ARCH):
         return
-    stages = studied.capture.launch.option("num_stages")
     for loop in loops_with_dots(studied):
-        for load in (one for one in loop.walk() if one.name == "tt.load" and "tensor<" in one.text):
-            if loop.name == "scf.while":
-                cause = studied.in_ir("it is a while loop, and the pipeliner takes for loops only", loop.first_line)
-                advice = Suggestion("write the loop as `for … in range(…)`, if the number of iterations is known")
-                yield _finding(studied, load, [cause], [advice])
-            elif isinstance(stages, int) and stages < 2 and "num_stages" not in loop.closing + loop.text:
-                cause = Cause(f"num_stages is {stages}", "launch", "the options of the launch")
-                change = Change("option", "num_stages", _STAGES)
-                yield _finding(studied, load, [cause], [Suggestion(f"num_stages={_STAGES}", (change,))])
+        feeding = {load.first_line for one in loop.walk() if one.name in DOTS for load in loads_of_dot(studied, one)}
+        plain = _of_every_load(studied, loop)
+        structural = _of_loop(studied, loop) if plain is None else None
+        for load in (one for one in loop.walk() if one.name in LOADS and "tensor<" in one.text):
+            is_waited_for = load.first_line in feeding
+            if target.backend != "cuda" and not is_waited_for:
+                # AMD's pipeliner may leave a load to registers, which the next iteration writes to shared memory.
+                continue
+            if plain is not None:
+                yield _finding(studied, load, [plain[0]], [plain[1]])
+            elif structural is not None and is_waited_for:
+                yield _finding(studied, load, [structural[0]], [structural[1]])
             else:
                 yield from _refused(studied, load, accesses)
+
+
+def _of_every_load(studied: Studied, loop: Operation) -> tuple[Cause, Suggestion] | None:
+    """Why no load of a loop is pipelined: its form, or that it was not asked for."""
+    if loop.name == "scf.while":
+        cause = studied.in_ir("it is a while loop, and the pipeliner takes for loops only", loop.first_line)
+        return cause, Suggestion("write the loop as `for … in range(…)`, if the number of iterations is known")
+    stages = studied.capture.launch.option("num_stages")
+    if isinstance(stages, int) and stages < 2 and "num_stages" not in loop.closing + loop.text:
+        cause = Cause(f"num_stages is {stages}", "launch", "the options of the launch")
+        count = _STAGES if studied.capture.target.backend == "cuda" else _STAGES - 1
+        return cause, Suggestion(f"num_stages={count}", (Change("option", "num_stages", count),))
+    return None
+
+
+def _of_loop(studied: Studied, loop: Operation) -> tuple[Cause, Suggestion] | None:
+    """What the pipeliner takes no loop with: a barrier, a loop inside, values that skip an iteration."""
+    operations = [one for one in loop.walk() if one is not loop]
+    if any(one.name in _COPIES for one in operations):
+        return None
+    for one in operations:
+        if one.name in _BARRIERS:
+            cause = studied.in_ir("a barrier is in the loop: nothing may move past it", one.first_line)
+            return cause, Suggestion("take `tl.debug_barrier()` out of the loop")
+        if one.name in ("scf.for", "scf.while"):
+            cause = studied.in_ir("another loop is inside, and only innermost loops are pipelined", one.first_line)
+            return cause, Suggestion("unroll the inner loop (`tl.static_range`), or do its work outside")
+    block = loop.regions[0].blocks[-1] if loop.regions and loop.regions[0].blocks else None
+    end = block.operations[-1] if block is not None and block.operations else None
+    if block is not None and end is not None and end.name == "scf.yield":
+        for value in end.operands:
+            if value in block.arguments:
+                text = f"it hands {value.name} on as it got it: a value that is two iterations old"
+                cause = studied.in_ir(text, end.first_line)
+                return cause, Suggestion("carry no value through an iteration unchanged")
+    return None
+
+
+def loads_of_dot(studied: Studied, dot: Operation) -> Iterator[Operation]:
+    """The loads that a dot's operands come from, within one iteration."""
+    for operand in dot.operands[:2]:
+        made = studied.uses.maker_of(operand)
+        for _ in range(8):
+            if made is None or made.name in LOADS or not made.operands:
+                break
+            made = studied.uses.maker_of(made.operands[0])
+        if made is not None and made.name in LOADS:
+            yield made
 
 
 def loops_with_dots(studied: Studied) -> Iterator[Operation]:
@@ -44,7 +97,7 @@ def loops_with_dots(studied: Studied) -> Iterator[Operation]:
         if operation.name in ("scf.for", "scf.while"):
             inner = [one for one in operation.walk() if one is not operation and one.name in ("scf.for", "scf.while")]
             nested = {one.first_line for loop in inner for one in loop.walk()}
-            if any(one.name in _DOTS and one.first_line not in nested for one in operation.walk()):
+            if any(one.name in DOTS and one.first_line not in nested for one in operation.walk()):
                 yield operation
 
 

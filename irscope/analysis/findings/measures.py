@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from irscope.analysis.findings.dots import waits_in_loops
-from irscope.analysis.findings.loops import loops_with_dots
+from irscope.analysis.findings.loops import DOTS, LOADS, loads_of_dot, loops_with_dots
 from irscope.analysis.findings.model import Finding, Proof
+from irscope.analysis.findings.stages import buffers_of
 from irscope.analysis.findings.studied import Studied
+from irscope.device.occupancy import occupancy_of
 from irscope.memory.cost import Cost
 from irscope.model.capture import Capture
 
@@ -79,15 +81,31 @@ def _sectors(finding: Finding, studied: Studied) -> _Measured | None:
 
 
 def _waiting_loads(finding: Finding, studied: Studied) -> _Measured | None:
-    if not any(True for _ in loops_with_dots(studied)):
+    loops = [*loops_with_dots(studied)]
+    if not loops:
         return None
+    inside = [one for loop in loops for one in loop.walk()]
+    fed = {load.first_line for one in inside if one.name in DOTS for load in loads_of_dot(studied, one)}
+    is_amd = studied.capture.target.backend == "hip"
     loads = [
         one
-        for loop in loops_with_dots(studied)
-        for one in loop.walk()
-        if one.name == "tt.load" and studied.chain_at(one.first_line) == finding.chain
+        for one in inside
+        if one.name in LOADS
+        and studied.chain_at(one.first_line) == finding.chain
+        # What AMD's pipeliner begins in one iteration for the next is still a load.
+        and (not is_amd or one.first_line in fed)
     ]
     return _Measured(len(loads), "waited for in each iteration" if loads else "pipelined")
+
+
+def _buffers(finding: Finding, studied: Studied) -> _Measured | None:
+    copies = [
+        one
+        for one, loops in studied.operations.values()
+        if loops and one.name in (finding.operation, *LOADS) and studied.chain_at(one.first_line) == finding.chain
+    ]
+    count = max((buffers_of(studied, one) for one in copies), default=0)
+    return _Measured(-count, f"{count} buffers") if count else None
 
 
 def _waits(_: Finding, studied: Studied) -> _Measured | None:
@@ -107,6 +125,14 @@ def _spilled(_: Finding, studied: Studied) -> _Measured | None:
     return _Measured(spilled, f"{spilled} bytes spilled") if spilled is not None else None
 
 
+def _occupied(_: Finding, studied: Studied) -> _Measured | None:
+    """Warps at once; those that spills pay for count for nothing."""
+    found, spilled = occupancy_of(studied.capture), studied.capture.resources.spilled_bytes or 0
+    if found is None:
+        return None
+    return _Measured((spilled << 10) - found.warps_per_sm, f"{found.warps_per_sm} of {found.max_warps} warps")
+
+
 def _fits(_: Finding, studied: Studied) -> _Measured | None:
     failed = studied.capture.failure is not None
     size = studied.capture.resources.shared_bytes
@@ -118,8 +144,11 @@ _MEASURES: dict[str, _Measure] = {
     "IRS102": _width,
     "IRS103": _sectors,
     "IRS201": _waiting_loads,
+    "IRS202": _buffers,
     "IRS302": _waits,
     "IRS401": _conversions,
     "IRS501": _spilled,
+    "IRS502": _occupied,
     "IRS503": _fits,
+    "IRS504": _occupied,
 }

@@ -39,14 +39,20 @@ KINDS = {
         Kind("IRS102", "narrow-store", 2),
         Kind("IRS103", "wasted-sectors", 2),
         Kind("IRS201", "loop-not-pipelined", 2),
+        Kind("IRS202", "fewer-stages", 2),
         Kind("IRS301", "dot-not-mma", 1),
         Kind("IRS302", "dot-not-async", 2),
         Kind("IRS303", "wgmma-serialised", 1),
         Kind("IRS401", "conversion-through-shared-memory", 3),
         Kind("IRS402", "shared-conflicts", 3),
         Kind("IRS501", "spills", 1),
+        Kind("IRS502", "low-occupancy", 4),
         Kind("IRS503", "does-not-fit", 0),
+        Kind("IRS504", "heavy-epilogue", 3),
         Kind("IRS601", "fp32-dot-by-fma", 1),
+        Kind("IRS602", "atomic-by-loop", 2),
+        Kind("IRS603", "fp32-dot-in-tf32", 4),
+        Kind("IRS701", "offset-overflow", 0),
     )
 }
 

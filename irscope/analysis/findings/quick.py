@@ -27,6 +27,7 @@ def quick_findings(capture: Capture) -> tuple[Finding, ...]:
     # Not before: importing them takes longer than most summaries.
     from irscope.analysis.findings.dots import dot_findings
     from irscope.analysis.findings.loops import loop_findings
+    from irscope.analysis.findings.registers import register_findings
     from irscope.analysis.findings.resources import resource_findings
     from irscope.analysis.findings.silence import is_silenced
     from irscope.analysis.findings.studied import Studied
@@ -34,6 +35,8 @@ def quick_findings(capture: Capture) -> tuple[Finding, ...]:
     studied = Studied(replace(capture, log=None))
     try:
         found = list(resource_findings(studied))
+        if capture.resources.spilled_bytes:
+            found += register_findings(studied)
         if _has_slow_dots(capture):
             found += [*loop_findings(studied, ()), *dot_findings(studied, ())]
         return worst(one for one in found if not is_silenced(one, capture))

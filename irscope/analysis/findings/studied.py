@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from irscope.analysis.findings.model import Cause, Evidence, Finding, Suggestion
 from irscope.ir.locations.model import Chain
+from irscope.ir.locations.stages import read_locations
 from irscope.ir.locations.user import Place
 from irscope.ir.logs.reasons.decisions import Decision
 from irscope.ir.mlir.encoding import read_aliases
 from irscope.ir.mlir.model import Operation
-from irscope.ir.mlir.uses import ModuleUses, read_uses, with_loops
+from irscope.ir.mlir.reader import parse_mlir
+from irscope.ir.mlir.uses import ModuleUses, OperationUse, read_uses, with_loops
 from irscope.model.capture import Capture
 
 # Imported where they are needed: a summary needs none of them, and they bring numpy.
@@ -120,6 +122,34 @@ class Studied:
         """The same, without the frames of Triton's own library."""
         return self.uses.place_at(line)
 
+    @cached_property
+    def _instructions(self) -> dict[int, list[str]]:
+        stage = self.machine.text_stage
+        rows = next((row.by_line for row in self.capture.operations if row.stage == stage), ())
+        found: dict[int, list[str]] = {}
+        for text, line in zip(self.capture.texts.get(stage, "").split("\n"), rows, strict=False):
+            if line:
+                found.setdefault(line, []).append(text)
+        return found
+
+    def instructions_of(self, line: int) -> list[str]:
+        """The lines of PTX or AMDGCN that an operation of the TTGIR became; none if they are not known."""
+        return self._instructions.get(line, [])
+
+    def dot_as_written(self, use: OperationUse) -> tuple[str, int]:
+        """A dot and its line in the TTIR, where its operands have the types that the kernel gave them.
+
+        Nothing where it is not one for certain.
+        """
+        ttir = self.capture.texts.get("ttir", "")
+        locations, chain = read_locations(ttir, "mlir"), self.uses.chain_of(use)
+        found = [
+            one
+            for one in parse_mlir(ttir).walk()
+            if one.name == "tt.dot" and chain and locations.chain_at(one.first_line) == chain
+        ]
+        return (found[0].text, found[0].first_line) if len(found) == 1 else ("", 0)
+
     def logged(self, decision: Decision) -> Cause:
         """What the log says, as a cause."""
         label = next(
@@ -127,9 +157,9 @@ class Studied:
         )
         return Cause(decision.said, "log", f"{label}, line {decision.line} of its log")
 
-    def in_ir(self, text: str, line: int, evidence: Evidence = "ir") -> Cause:
-        """What an operation of the TTGIR shows, as a cause."""
-        return Cause(text, evidence, f"line {line} of ttgir")
+    def in_ir(self, text: str, line: int, evidence: Evidence = "ir", *, stage: str = "ttgir") -> Cause:
+        """What an operation of the TTGIR, or of another stage or pass, shows, as a cause."""
+        return Cause(text, evidence, f"line {line} of {stage}")
 
     def finding(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -38,6 +38,13 @@ def why(
         list[str] | None,
         _which("--ignore", metavar="CODE[,CODE]", help="Not these kinds: IRS101, or narrow-load; repeatable."),
     ] = None,
+    size: Annotated[
+        list[str] | None,
+        _which("--size", metavar="NAME=N", help="As if launched with this integer argument; repeatable."),
+    ] = None,
+    grid: Annotated[
+        str | None, _which("--grid", metavar="X[,Y[,Z]]", help="As if launched with so many programs.")
+    ] = None,
     tries: Annotated[
         bool | None,
         typer.Option(
@@ -61,14 +68,22 @@ def why(
     A comment `# irscope: ignore[IRS101]` on a line of the kernel silences what is found there.
     """
     from irscope.analysis.findings.silence import codes_of
+    from irscope.analysis.findings.stated import read_grid, read_sizes, with_launch
     from irscope.cli.why.compiles import Compiles
     from irscope.cli.why.timing import Timer
     from irscope.render.text.findings import findings_json, render_findings
 
     chosen = _Choice(line, operation, value, codes_of(options.split_words(ignore)))
+    sizes, programs = read_sizes(size or ()), read_grid(grid) if grid is not None else None
     captures = captures_of(subject, record_options)
+    is_stated = bool(sizes) or programs is not None
+
+    def launched(capture: Capture) -> Capture:
+        return with_launch(capture, sizes, programs) if is_stated else capture
+
     with Compiles() as compiles:
-        asked = _Asked(chosen, compiles, tries, most_tries, Timer(subject, record_options) if time else None)
+        timer = Timer(subject, record_options) if time else None
+        asked = _Asked(chosen, compiles, tries, most_tries, timer, launched)
         answers = {
             one.id: _answer(one, record_options.launch or number, asked) for number, one in enumerate(captures, 1)
         }
@@ -120,6 +135,8 @@ class _Asked:
     tries: bool | None
     most_tries: int
     timer: Timer | None
+    launched: Callable[[Capture], Capture]
+    """The capture with the sizes that were stated: it is studied, and never stored."""
 
 
 def _answer(capture: Capture, number: int, asked: _Asked) -> tuple[Sequence[Finding], int]:
@@ -139,11 +156,11 @@ def _answer(capture: Capture, number: int, asked: _Asked) -> tuple[Sequence[Find
     may_compile = asked.tries if asked.tries is not None else was_recorded_here(capture)
     if may_compile:
         capture = with_operations(with_layouts(capture), sass=False, run=compiles.one)
-    studied = Studied(capture)
+    studied = Studied(asked.launched(capture))
     found = findings_of(studied)
     if may_compile and needs_log(studied, found):
         try:
-            studied = studied.with_log(with_log(capture, run=compiles.one))
+            studied = studied.with_log(asked.launched(with_log(capture, run=compiles.one)))
             found = findings_of(studied)
         except IrscopeError as error:
             say(f"The compiler's own log could not be had: {error}")

@@ -36,6 +36,8 @@ class Body:
     """The line that opened the region this line stands in; -1 at the top."""
     openers: list[int] = field(default_factory=list[int])
     """For a line that closes a region, the line that opened it; otherwise -1."""
+    following: list[list[int]] = field(default_factory=list[list[int]])
+    """The lines that may run after it, where its registers are physical ones; otherwise the list is empty."""
     names: list[str] = field(default_factory=list[str])
     """One item per value: how it is written."""
     definers: list[int] = field(default_factory=list[int])

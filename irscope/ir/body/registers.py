@@ -63,6 +63,7 @@ class RegisterReader:
         accesses = [shape.access for shape in self._body.shapes]
         lines = self._registers(accesses)
         following = successors(accesses, self._targets(), sorted(self._labels.values()))
+        self._body.following.extend(following)
         webs = Webs(accesses, lines, following)
         self._first_writers = webs.first_writers
         for line, shape in enumerate(self._body.shapes):

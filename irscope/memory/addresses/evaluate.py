@@ -16,15 +16,15 @@ import numpy as np
 
 from irscope.ir.mlir.model import Block, MlirModule, Operation, Region, Value
 from irscope.memory.addresses.accesses import ACCESSES, Execution, described
-from irscope.memory.addresses.descriptors import Descriptor, made_descriptor, tensormap
-from irscope.memory.addresses.held import LOST, Held, Opaque, Place, Programs, kind_of_held, made_number
+from irscope.memory.addresses.descriptors import made_descriptor, tensormap
+from irscope.memory.addresses.held import LOST, Held, Opaque, Place, Programs, either, kind_of_held, made_number
 from irscope.memory.addresses.kinds import Kind, kinds_of_results
 from irscope.memory.addresses.loops import run_loop
 from irscope.memory.addresses.numbers import FAR, Number, Source, mixed, select
 from irscope.memory.addresses.reductions import reduced, scanned
-from irscope.memory.addresses.rules import RULES, attribute
+from irscope.memory.addresses.rules import RULES, Rule, attribute
 
-__all__ = ["Evaluation", "Runner", "TooMuch", "evaluate"]
+__all__ = ["Evaluation", "Runner", "TooMuch", "evaluate", "run_kernel"]
 
 _Side = TypeVar("_Side")
 _DEEPEST = 24
@@ -71,20 +71,25 @@ def evaluate(module: MlirModule, arguments: Mapping[Value, Held], programs: Prog
 
     Never raises for what the module holds: what cannot be evaluated is unknown.
     """
+    runner = Runner(module, dict(arguments), programs)
+    ended = run_kernel(runner, module)
+    return Evaluation(tuple(runner.executions), tuple(runner.notes), ended, runner.work, tuple(runner.unread.items()))
+
+
+def run_kernel(runner: Runner, module: MlirModule) -> bool:
+    """Run a module's kernel; returns whether it came not to its end."""
     kernel = module.kernel
     if kernel is None or not kernel.regions:
-        return Evaluation(())
-    runner = Runner(module, dict(arguments), programs)
+        return False
     warps = next((int(match[1]) for one in module.operations if (match := _MODULE_WARPS.search(one.text))), 4)
-    ended = False
     with np.errstate(all="ignore"):
         try:
             given = [runner.value(value) for block in kernel.regions[0].blocks[:1] for value in block.arguments]
             runner.function(kernel, given, Place(warps=warps))
         except (TooMuch, RecursionError) as end:
             runner.note(str(end))
-            ended = True
-    return Evaluation(tuple(runner.executions), tuple(runner.notes), ended, runner.work, tuple(runner.unread.items()))
+            return True
+    return False
 
 
 class Runner:
@@ -92,6 +97,7 @@ class Runner:
 
     most_work = 20_000
     """Operations of one evaluation, an access as four; a thousand elements count as one more."""
+    rules: Mapping[str, Rule] = RULES
 
     def __init__(self, module: MlirModule, held: dict[Value, Held], programs: Programs) -> None:
         self.executions: list[Execution] = []
@@ -192,7 +198,7 @@ class Runner:
         return operation
 
     def _run(self, operation: Operation, place: Place) -> None:
-        rule, name = RULES.get(operation.name), operation.name
+        rule, name = self.rules.get(operation.name), operation.name
         if rule is not None:
             kind = kinds_of_results(operation)[0]
             if not kind.bits:
@@ -269,7 +275,7 @@ class Runner:
         self._lose(operation, next(iter(condition.sources), LOST))
         for number, result in enumerate(operation.results):
             sides = [side[number] for side in found if number < len(side)]
-            if (chosen := _either(condition, sides)) is not None:
+            if (chosen := either(condition, sides)) is not None:
                 self._held[result] = chosen
 
     def _region(self, region: Region | None, place: Place) -> list[Held]:
@@ -365,20 +371,6 @@ class Runner:
         self._give(after.arguments, [one for one in handed if not isinstance(one, Source)])
         self._block(after, place)
         self._lose(operation, unknown)
-
-
-def _either(condition: Number, sides: Sequence[Held]) -> Held | None:
-    """What one of two branches gives; None if that is not computed."""
-    if len(sides) != 2:
-        return None
-    one, other = sides
-    if isinstance(one, Descriptor) or isinstance(other, Descriptor):
-        return one if one == other else None
-    if not isinstance(one, Number) or not isinstance(other, Number) or one.shape != other.shape:
-        return None
-    rank = len(one.shape)
-    chosen = condition.shaped(lambda array: array.reshape((1,) * rank), (1,) * rank)
-    return replace(select(chosen, one, other), shape=one.shape)
 
 
 _CONTROL: dict[str, str] = {

@@ -15,9 +15,9 @@ import numpy as np
 
 from irscope.memory.addresses.descriptors import Descriptor
 from irscope.memory.addresses.kinds import Kind
-from irscope.memory.addresses.numbers import FAR, Number, Source, add, atom, constant, multiply, unknown
+from irscope.memory.addresses.numbers import FAR, Number, Source, add, atom, constant, multiply, select, unknown
 
-__all__ = ["LOST", "Held", "Opaque", "Place", "Programs", "kind_of_held", "made_number"]
+__all__ = ["LOST", "Held", "Opaque", "Place", "Programs", "either", "kind_of_held", "made_number"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,20 @@ def kind_of_held(value: Held) -> Kind:
     if isinstance(value, Number):
         return Kind(value.shape, f"i{value.bits}")
     return value.kind if isinstance(value, Opaque) else Kind((), "")
+
+
+def either(condition: Number, sides: Sequence[Held]) -> Held | None:
+    """What one of two branches gives; None if that is not computed."""
+    if len(sides) != 2:
+        return None
+    one, other = sides
+    if isinstance(one, Descriptor) or isinstance(other, Descriptor):
+        return one if one == other else None
+    if not isinstance(one, Number) or not isinstance(other, Number) or one.shape != other.shape:
+        return None
+    rank = len(one.shape)
+    chosen = condition.shaped(lambda array: array.reshape((1,) * rank), (1,) * rank)
+    return replace(select(chosen, one, other), shape=one.shape)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ import numpy as np
 
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 from irscope.memory.addresses.accesses import Execution
-from irscope.memory.addresses.evaluate import Runner, TooMuch
+from irscope.memory.addresses.evaluate import Runner, TooMuch, run_kernel
 from irscope.memory.addresses.held import LOST, Held, Opaque, Place, Programs, kind_of_held
 from irscope.memory.addresses.kinds import Kind, kinds_of_results
 from irscope.memory.addresses.loops import grew, grown, growth_of
@@ -78,16 +78,8 @@ class Run:
 
 def run_programs(module: MlirModule, arguments: Mapping[Value, Held], vectors: Vectors) -> Run:
     """Run a module's kernel for some programs; never raises for what the module holds."""
-    kernel = module.kernel
-    runner, is_ended = _Runner(module, dict(arguments), vectors), False
-    with np.errstate(all="ignore"):
-        try:
-            if kernel is not None and kernel.regions:
-                given = [runner.value(value) for block in kernel.regions[0].blocks[:1] for value in block.arguments]
-                runner.function(kernel, given, Place())
-        except (TooMuch, RecursionError) as end:
-            runner.note(str(end))
-            is_ended = True
+    runner = _Runner(module, dict(arguments), vectors)
+    is_ended = run_kernel(runner, module)
     return Run(
         vectors, tuple(runner.visits), tuple(runner.touches), tuple(runner.notes), tuple(runner.unread.items()),
         runner.work, is_ended,

@@ -9,6 +9,7 @@ from pathlib import Path
 from irscope.analysis.findings.find import findings_of
 from irscope.analysis.findings.model import Finding
 from irscope.model.capture import Capture
+from irscope.model.launch_record import Argument, LaunchRecord
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.compile.compiler_log import find_log
 from irscope.record.compile.operations import find_operations
@@ -27,6 +28,10 @@ class Variant:
     signature: str
     constexprs: tuple[tuple[str, object], ...] = ()
     options: tuple[tuple[str, int], ...] = ()
+    grid: tuple[int, int, int] | None = None
+    """The programs of its launch; None if it has none."""
+    sizes: tuple[tuple[str, int], ...] = ()
+    """The integers that it was launched with."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +54,17 @@ class Case:
         return f"{self.code}-{self.planted.kernel}-{self.cause}"
 
 
+def _launched(variant: Variant, *grid: int, **sizes: int) -> Variant:
+    x, y, z = (*grid, 1, 1)[:3]
+    return replace(variant, grid=(x, y, z), sizes=tuple(sizes.items()))
+
+
 def _variant(kernel: str, signature: str, options: tuple[tuple[str, int], ...] = (), **constexprs: object) -> Variant:
     return Variant(kernel, signature, tuple(constexprs.items()), options)
 
 
+DISASSEMBLED = ("IRS504", "IRS602")
+"""Kinds that SASS tells of."""
 LOGGED = ("IRS201", "IRS302", "IRS303")
 """Kinds that the log tells of; of the others it only has more evidence."""
 _CUDA = ("cuda:80", "cuda:90", "cuda:100")
@@ -60,23 +72,21 @@ _ROW = "*fp16:16, *fp16:16"
 _WORDS = "*fp32:16, *fp32:16"
 CASES = (
     Case("IRS101", _variant("row", f"{_ROW}, i32", BLOCK=1024), _variant("row", f"{_ROW}, i32:16", BLOCK=1024),
-         "stride", _CUDA, helps="stride divisible by 16"),
+         "stride", helps="stride divisible by 16"),
     Case("IRS101", _variant("row", "*fp16, *fp16:16, i32:16", BLOCK=1024),
-         _variant("row", f"{_ROW}, i32:16", BLOCK=1024), "x", _CUDA, helps="x divisible by 16"),
+         _variant("row", f"{_ROW}, i32:16", BLOCK=1024), "x", helps="x divisible by 16"),
     Case("IRS102", _variant("row_out", f"{_ROW}, i32", BLOCK=1024), _variant("row_out", f"{_ROW}, i32:16", BLOCK=1024),
-         "stride", _CUDA, helps="stride divisible by 16"),
+         "stride", helps="stride divisible by 16"),
     Case("IRS101", _variant("two_strides", f"{_ROW}, i32:16, i32", BLOCK=1024),
-         _variant("two_strides", f"{_ROW}, i32:16, i32:16", BLOCK=1024), "inner", _CUDA,
-         helps="inner divisible by 16"),
+         _variant("two_strides", f"{_ROW}, i32:16, i32:16", BLOCK=1024), "inner", helps="inner divisible by 16"),
     Case("IRS101", _variant("two_strides", f"{_ROW}, i32, i32:16", BLOCK=1024),
-         _variant("two_strides", f"{_ROW}, i32:16, i32:16", BLOCK=1024), "outer", _CUDA,
-         helps="outer divisible by 16"),
+         _variant("two_strides", f"{_ROW}, i32:16, i32:16", BLOCK=1024), "outer", helps="outer divisible by 16"),
     Case("IRS101", _variant("counted", f"{_ROW}, i32", BLOCK=1024), _variant("counted", f"{_ROW}, i32:16", BLOCK=1024),
-         "n", _CUDA, helps="n divisible by 16"),
+         "n", helps="n divisible by 16"),
     Case("IRS101", _variant("fixed_mask", _ROW, END=1001, BLOCK=1024),
-         _variant("fixed_mask", _ROW, END=1008, BLOCK=1024), "mask", _CUDA),
+         _variant("fixed_mask", _ROW, END=1008, BLOCK=1024), "mask"),
     Case("IRS101", _variant("helped", f"{_ROW}, i32", BLOCK=1024), _variant("helped", f"{_ROW}, i32:16", BLOCK=1024),
-         "stride", _CUDA, helps="stride divisible by 16"),
+         "stride", helps="stride divisible by 16"),
     Case("IRS101", _variant("stepped", f"{_ROW}, i32", BLOCK=1024), _variant("every", _ROW, STEP=1, BLOCK=1024),
          "step", helps="step = 1"),
     Case("IRS103", _variant("every", _ROW, STEP=2, BLOCK=1024), _variant("every", _ROW, STEP=1, BLOCK=1024), "apart"),
@@ -86,13 +96,30 @@ CASES = (
     Case("IRS201", _variant("product", f"{_DOT}, i32:16, i32", TILE=64),
          _variant("product", f"{_DOT}, i32:16, i32:16", TILE=64), "tight", _CUDA, helps="tight divisible by 16"),
     Case("IRS101", _variant("product", f"{_DOT}, i32:16, i32", TILE=64),
-         _variant("product", f"{_DOT}, i32:16, i32:16", TILE=64), "tight", _CUDA, helps="tight divisible by 16"),
+         _variant("product", f"{_DOT}, i32:16, i32:16", TILE=64), "tight", helps="tight divisible by 16"),
     Case("IRS302", _variant("product", f"{_DOT}, i32:16, i32", TILE=64),
          _variant("product", f"{_DOT}, i32:16, i32:16", TILE=64), "tight", ("cuda:90",), helps="tight divisible by 16"),
     Case("IRS201", _variant("tiles", f"{_DOT}, i32:16", (("num_stages", 1),), TILE=64),
          _variant("tiles", f"{_DOT}, i32:16", TILE=64), "num_stages", _CUDA, helps="num_stages=3"),
     Case("IRS201", _variant("turning", f"{_DOT}, i32:16", TILE=64),
          _variant("tiles", f"{_DOT}, i32:16", TILE=64), "while", _CUDA),
+    Case("IRS201", _variant("tiles", f"{_DOT}, i32:16", (("num_stages", 1),), TILE=64),
+         _variant("tiles", f"{_DOT}, i32:16", (("num_stages", 2),), TILE=64), "num_stages", ("hip:gfx942",),
+         helps="num_stages=2"),
+    Case("IRS201", _variant("turning", f"{_DOT}, i32:16", TILE=64),
+         _variant("tiles", f"{_DOT}, i32:16", TILE=64), "while", ("hip:gfx942",)),
+    Case("IRS201", _variant("kept_in", f"{_DOT}, i32:16", HOW=1, TILE=64),
+         _variant("kept_in", f"{_DOT}, i32:16", HOW=0, TILE=64), "barrier"),
+    Case("IRS201", _variant("kept_in", f"{_DOT}, i32:16", HOW=2, TILE=64),
+         _variant("kept_in", f"{_DOT}, i32:16", HOW=0, TILE=64), "another loop"),
+    Case("IRS201", _variant("kept_in", f"{_DOT}, i32:16", HOW=3, TILE=64),
+         _variant("kept_in", f"{_DOT}, i32:16", HOW=0, TILE=64), "as it got it"),
+    Case("IRS202", _variant("gathered", f"{_DOT}, *i32:16, i32:16", GATHER=True, TILE=64),
+         _variant("gathered", f"{_DOT}, *i32:16, i32:16", GATHER=False, TILE=64), "another load", _CUDA,
+         helps="num_stages=5"),
+    Case("IRS202", _variant("gathered", f"{_DOT}, *i32:16, i32:16", (("num_stages", 3),), GATHER=True, TILE=64),
+         _variant("gathered", f"{_DOT}, *i32:16, i32:16", (("num_stages", 3),), GATHER=False, TILE=64),
+         "another load", ("hip:gfx942",), helps="num_stages=5"),
     Case("IRS302", _variant("used", f"{_DOT}, i32:16", SCALE=True, TILE=64),
          _variant("used", f"{_DOT}, i32:16", SCALE=False, TILE=64), "unconditionally used", ("cuda:90",)),
     Case("IRS303", _variant("serialised", f"{_DOT}, i32:16", TELL=True, TILE=64),
@@ -109,6 +136,37 @@ CASES = (
     Case("IRS501", _variant("held", "*fp32:16, *fp32:16, i32", TILE=128),
          _variant("held", "*fp32:16, *fp32:16, i32", TILE=32), "stored", _CUDA, is_of_kernel=True,
          helps="num_warps=8"),
+    Case("IRS501", _variant("held", "*fp32:16, *fp32:16, i32", (("waves_per_eu", 8),), TILE=128),
+         _variant("held", "*fp32:16, *fp32:16, i32", TILE=32), "of total (planted.py", ("hip:gfx942",),
+         is_of_kernel=True, helps="waves_per_eu=0"),
+    Case("IRS502", _variant("crowded", "*fp32:16, *fp32:16, i32", TILE=128),
+         _variant("crowded", "*fp32:16, *fp32:16, i32", TILE=32), "registers", _CUDA, is_of_kernel=True,
+         helps="num_warps=8"),
+    Case("IRS502", _variant("crowded", "*fp32:16, *fp32:16, i32", TILE=256),
+         _variant("crowded", "*fp32:16, *fp32:16, i32", TILE=64), "registers", ("hip:gfx942",), is_of_kernel=True,
+         helps="num_warps=8"),
+    Case("IRS502", _variant("tiles", f"{_DOT}, i32:16", (("num_stages", 8),), TILE=64),
+         _variant("tiles", f"{_DOT}, i32:16", (("num_stages", 2),), TILE=64), "shared memory", ("cuda:90",),
+         is_of_kernel=True, helps="num_stages=4"),
+    Case("IRS504", _variant("blended", f"{_DOT}, *fp32:16, *fp32:16, i32:16", HEAVY=True, TILE=64),
+         _variant("blended", f"{_DOT}, *fp32:16, *fp32:16, i32:16", HEAVY=False, TILE=64), "hold values at once",
+         _CUDA, helps="num_warps=8"),
+    Case("IRS602", _variant("added", "*bf16:16, *bf16:16", BLOCK=128), _variant("added", _WORDS, BLOCK=128),
+         "compare-and-swap", ("cuda:80", "cuda:90", "hip:gfx942")),
+    Case("IRS603", _variant("dot", "*fp32:16, *fp32:16, *fp32:16", HOW="tf32", M=64, TILE=64),
+         _variant("dot", "*fp32:16, *fp32:16, *fp32:16", HOW="ieee", M=64, TILE=64), "input_precision"),
+    Case("IRS603", _variant("dot", "*fp32:16, *fp32:16, *fp32:16", HOW="tf32", M=64, TILE=64),
+         _variant("dot", _DOT, HOW="tf32", M=64, TILE=64), "input_precision"),
+    Case("IRS701", _launched(_variant("far_rows", f"{_ROW}, i32", WIDE=False, BLOCK=64), 40_000, stride=1 << 16),
+         _launched(_variant("far_rows", f"{_ROW}, i32", WIDE=True, BLOCK=64), 40_000, stride=1 << 16),
+         "39,999 × 65,536"),
+    Case("IRS701", _launched(_variant("masked_far", f"{_ROW}, i32", BLOCK=1024), (1 << 21) + 1, n=(1 << 31) - 64),
+         _launched(_variant("masked_far", f"{_ROW}, i32", BLOCK=1024), 1 << 21, n=(1 << 31) - 64), "wraps around"),
+    Case("IRS701", _launched(_variant("summed_far", f"{_WORDS}, i32, i32", BLOCK=128), 1, size=3000, step=1_000_000),
+         _launched(_variant("summed_far", f"{_WORDS}, i32, i32", BLOCK=128), 1, size=2000, step=1_000_000),
+         "step is 1000000"),
+    Case("IRS701", _launched(_variant("far_rows", f"{_ROW}, i32", WIDE=False, BLOCK=64), 40_000, stride=1 << 16),
+         _launched(_variant("hashed", _ROW, BLOCK=64), 40_000), "wraps around"),
     Case("IRS503", _variant("tiles", f"{_DOT}, i32:16", (("num_stages", 5),), TILE=128),
          _variant("tiles", f"{_DOT}, i32:16", (("num_stages", 2),), TILE=128), "num_stages", ("cuda:80", "cuda:90"),
          is_of_kernel=True, helps="num_stages=2"),
@@ -117,25 +175,46 @@ CASES = (
 
 
 @cache
-def compiled(variant: Variant, target: str, logged: bool) -> Capture:
-    """A variant as `why` studies it: with its layouts, operations and, if asked for, log."""
+def compiled(variant: Variant, target: str, logged: bool, disassembled: bool = False) -> Capture:
+    """A variant as `why` studies it: with its layouts, operations and, if asked for, log and SASS."""
     asked = RecordingOptions(
         signature=variant.signature,
         constexprs=tuple((name, str(value)) for name, value in variant.constexprs),
         targets=(target,),
         options=variant.options,
-        disassemble=False,
+        disassemble=disassembled,
     )
     capture = record_request(request_for(PLANTED, asked, kernel=variant.kernel)).captures[0]
+    if variant.grid is not None:
+        capture = replace(capture, launch=replace(capture.launch, grid=variant.grid, record=_record(capture, variant)))
     if capture.failure is not None and "ttgir" not in capture.stages:
         return capture
     capture = replace(capture, operations=find_operations(capture, stages=("ptx", "amdgcn")))
     return replace(capture, log=find_log(capture)) if logged else capture
 
 
+def _record(capture: Capture, variant: Variant) -> LaunchRecord:
+    """The launch that a variant stands for: tensors that begin at multiples of 512 bytes, and its integers."""
+    sizes = dict(variant.sizes)
+    return LaunchRecord(
+        tuple(
+            Argument(name, "scalar", "int", sizes[name])
+            if name in sizes
+            else Argument(name, "tensor", "float32", storage_offset=0, alignment_bytes=512)
+            for name, kind in capture.launch.signature
+            if kind != "constexpr"
+        )
+    )
+
+
+def of_code(variant: Variant, target: str, code: str) -> Capture:
+    """A variant with what a kind is found by."""
+    return compiled(variant, target, code in LOGGED, code in DISASSEMBLED and target.startswith("cuda"))
+
+
 def found_in(variant: Variant, target: str, code: str) -> list[Finding]:
     """The findings of one kind."""
-    return [one for one in findings_of(compiled(variant, target, code in LOGGED)) if one.code == code]
+    return [one for one in findings_of(of_code(variant, target, code)) if one.code == code]
 
 
 def marked_lines(kernel: str, code: str) -> set[int]:

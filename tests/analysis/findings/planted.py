@@ -143,7 +143,7 @@ def dot(a, b, c, HOW: tl.constexpr, M: tl.constexpr, TILE: tl.constexpr):
     rows, columns, inner = tl.arange(0, M), tl.arange(0, TILE), tl.arange(0, TILE)
     left = tl.load(a + rows[:, None] * TILE + inner[None, :])
     right = tl.load(b + inner[:, None] * TILE + columns[None, :])
-    total = tl.dot(left, right, input_precision=HOW)  # here: IRS601 IRS301
+    total = tl.dot(left, right, input_precision=HOW)  # here: IRS601 IRS301 IRS603
     tl.store(c + rows[:, None] * TILE + columns[None, :], total)
 
 
@@ -187,3 +187,110 @@ def through(x, y, PHASES: gl.constexpr, TILE: gl.constexpr):
     held = gl.allocate_shared_memory(gl.float32, [TILE, TILE], shared, gl.load(x + rows * TILE + columns))
     turned = held.permute((1, 0)).load(layout)  # here: IRS402
     gl.store(y + rows * TILE + columns, turned)
+
+
+@triton.jit
+def far_rows(x, y, stride, WIDE: tl.constexpr, BLOCK: tl.constexpr):
+    """A row that begins beyond 2**31 elements."""
+    columns = tl.arange(0, BLOCK)
+    row = tl.program_id(0)
+    if WIDE:
+        row = row.to(tl.int64)
+    first = row * stride  # here: IRS701
+    tl.store(y + row * BLOCK + columns, tl.load(x + first + columns))
+
+
+@triton.jit
+def hashed(x, y, BLOCK: tl.constexpr):
+    """A product that is meant to wrap around."""
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    slot = ((place * 0x1E3779B1) >> 7) & 1023
+    tl.store(y + place, tl.load(x + slot))
+
+
+@triton.jit
+def masked_far(x, y, n, BLOCK: tl.constexpr):
+    """A mask that an index passes once it has wrapped around."""
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)  # here: IRS701
+    tl.store(y + place, tl.load(x + place, mask=place < n), mask=place < n)
+
+
+@triton.jit
+def summed_far(x, y, size, step, BLOCK: tl.constexpr):
+    """An offset that a loop carries."""
+    place = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for _ in range(size):
+        total += tl.load(x + place)
+        place += step  # here: IRS701
+    tl.store(y + tl.arange(0, BLOCK), total)
+
+
+@triton.jit
+def added(x, y, BLOCK: tl.constexpr):
+    places = tl.arange(0, BLOCK)
+    tl.atomic_add(y + places, tl.load(x + places))  # here: IRS602
+
+
+@triton.jit
+def crowded(x, y, size, TILE: tl.constexpr):
+    """A tile that fills a thread's registers, or a small one."""
+    rows, columns = tl.arange(0, TILE)[:, None], tl.arange(0, TILE)[None, :]
+    total = tl.zeros((TILE, TILE), tl.float32)
+    for turn in range(size):
+        total += tl.load(x + turn * TILE * TILE + rows * TILE + columns)
+    tl.store(y + rows * TILE + columns, total)
+
+
+@triton.jit
+def blended(a, b, c, d, e, size, HEAVY: tl.constexpr, TILE: tl.constexpr):
+    """A matmul whose end needs several tiles at once, or none but its own."""
+    rows, columns = tl.arange(0, TILE), tl.arange(0, TILE)
+    total = tl.zeros((TILE, TILE), tl.float32)
+    for start in range(0, size, TILE):
+        left = tl.load(a + rows[:, None] * size + (start + columns)[None, :])
+        right = tl.load(b + (start + rows)[:, None] * TILE + columns[None, :])
+        total = tl.dot(left, right, total)
+    places = rows[:, None] * TILE + columns[None, :]
+    if HEAVY:
+        first = tl.load(d + places)  # here: IRS504
+        second = tl.load(e + places)  # here: IRS504
+        third = tl.load(e + TILE * TILE + places)  # here: IRS504
+        high = tl.maximum(tl.maximum(first, second), third)  # here: IRS504
+        total = tl.where(high > 0, total * first + second, total * third) / tl.sum(high, 1)[:, None]  # here: IRS504
+    tl.store(c + places, total)  # here: IRS504
+
+
+@triton.jit
+def gathered(a, b, c, ix, size, GATHER: tl.constexpr, TILE: tl.constexpr):
+    """The rows of the right operand are looked up, or stand in order."""
+    rows, columns = tl.arange(0, TILE), tl.arange(0, TILE)
+    total = tl.zeros((TILE, TILE), tl.float32)
+    for start in range(0, size, TILE):
+        at = tl.load(ix + start + columns) if GATHER else start + columns
+        left = tl.load(a + rows[:, None] * size + (start + columns)[None, :])
+        right = tl.load(b + at[:, None] * TILE + columns[None, :])  # here: IRS202
+        total = tl.dot(left, right, total)
+    tl.store(c + rows[:, None] * TILE + columns[None, :], total)
+
+
+@triton.jit
+def kept_in(a, b, c, size, HOW: tl.constexpr, TILE: tl.constexpr):
+    """A loop that is not pipelined as a whole, but with HOW 0."""
+    rows, columns = tl.arange(0, TILE), tl.arange(0, TILE)
+    total = tl.zeros((TILE, TILE), tl.float32)
+    new, old = 1.0, 1.0
+    for start in range(0, size, TILE):
+        left = tl.load(a + rows[:, None] * size + (start + columns)[None, :])  # here: IRS201
+        right = tl.load(b + (start + rows)[:, None] * TILE + columns[None, :])  # here: IRS201
+        total = tl.dot(left, right, total)
+        if HOW == 1:
+            tl.debug_barrier()
+        if HOW == 2:
+            for _ in range(start):
+                new *= 1.5
+        if HOW == 3:
+            total *= old
+            old = new
+            new = start * 0.5
+    tl.store(c + rows[:, None] * TILE + columns[None, :], total * new)

@@ -11,7 +11,7 @@ from irscope.analysis.findings.model import KINDS
 from irscope.analysis.findings.studied import Studied
 from irscope.cli.why.compiles import Compiles
 from irscope.cli.why.prove import proven
-from tests.analysis.findings.cases import CASES, LOGGED, Case, compiled, found_in, marked_lines
+from tests.analysis.findings.cases import CASES, LOGGED, Case, compiled, found_in, marked_lines, of_code
 
 pytestmark = [pytest.mark.triton, pytest.mark.newest]
 FIRST_OF_CODES = {case.code: case for case in reversed(CASES)}.values()
@@ -39,7 +39,7 @@ def misfits(case: Case, target: str) -> list[str]:
     if twins := found_in(case.clean, target, case.code):
         wrong.append(f"the clean twin has it: {twins[0].causes}")
     if case.helps:
-        studied = Studied(compiled(case.planted, target, case.code in LOGGED))
+        studied = Studied(of_code(case.planted, target, case.code))
         with Compiles() as compiles:
             (one,) = proven(studied, found[:1], compiles, 8)
         if not any(

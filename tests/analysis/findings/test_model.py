@@ -12,11 +12,13 @@ import pytest
 from irscope.analysis.findings.find import findings_of, needs_log
 from irscope.analysis.findings.model import KINDS, Change, Suggestion
 from irscope.analysis.findings.quick import quick_findings
+from irscope.analysis.findings.stated import read_grid, read_sizes, with_launch
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.compile.compiler_log import find_log
 from irscope.record.compile.operations import find_operations
 from irscope.record.process.requests import request_for
 from irscope.record.process.session import record_request
+from tests.analysis.findings.cases import DISASSEMBLED
 
 PAGE = (Path(__file__).parents[3] / "docs" / "findings.md").read_text("utf-8")
 # ## IRS101 narrow-load
@@ -68,9 +70,12 @@ def test_the_kernel_of_a_section_gives_its_code(code: str, tmp_path: Path) -> No
         ),
         targets=tuple(value for flag, value in given if flag == "--target"),
         options=tuple(("num_stages", int(value)) for flag, value in given if flag == "--num-stages"),
-        disassemble=False,
+        disassemble=code in DISASSEMBLED,
     )
     capture = record_request(request_for(file, asked, kernel=name)).captures[0]
+    sizes = read_sizes(value for flag, value in given if flag == "--size")
+    if grid := next((value for flag, value in given if flag == "--grid"), ""):
+        capture = with_launch(capture, sizes, read_grid(grid))
     capture = replace(capture, operations=find_operations(capture, stages=("ptx",)))
     found = findings_of(capture)
     if code not in {one.code for one in found} and needs_log(capture, found):

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
+from irscope.analysis.findings.stated import read_grid, read_sizes, with_launch
+from irscope.errors import UsageError
+from irscope.model.capture import Capture, Kernel, Launch
 from irscope.record.compile import compiler_log
+from irscope.target import Target
 from tests.analysis.findings.cases import PLANTED, marked_lines
 from tests.cli.product import Run
 
@@ -42,8 +47,35 @@ def test_a_finding_its_filters_and_what_was_tried(irscope: Run, monkeypatch: pyt
     assert codes("--op", "store") == []
     assert codes("--value", "%nothing") == []
     assert codes("--ignore", "narrow-load") == []
+    assert codes("--size", "stride=65536", "--grid", "40000") == ["IRS701", "IRS101"]
+    assert codes() == ["IRS101"]
     assert "not tried: " in irscope("why", "last", "--no-try")[1]
     assert irscope("why", "last", "--no-try", "--op", "tt.store")[1] == "Nothing was found.\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--size", "strid=64"), "no integer argument 'strid'; they are stride. Did you mean 'stride'?"),
+        (("--size", "x=64"), "no integer argument 'x'"),
+        (("--size", "stride"), "--size 'stride' is no size: write NAME=INTEGER"),
+        (("--grid", "64,0"), "--grid '64,0' is no grid"),
+    ],
+)
+def test_a_launch_that_cannot_be_is_a_misuse(options: tuple[str, str], said: str) -> None:
+    launch = Launch(Kernel("row"), (("x", "*fp16"), ("stride", "i32"), ("BLOCK", "constexpr")))
+    capture = Capture(launch=launch, target=Target.parse("cuda:90"))
+    read = read_grid if options[0] == "--grid" else lambda text: with_launch(capture, read_sizes([text]), None)
+    with pytest.raises(UsageError, match=re.escape(said)):
+        read(options[1])
+
+
+def test_a_size_that_the_kernel_was_not_compiled_for_is_a_misuse() -> None:
+    launch = Launch(Kernel("row"), (("n", "i32"),), attributes=(("n", "tt.divisibility=16"),))
+    capture = Capture(launch=launch, target=Target.parse("cuda:90"))
+    assert with_launch(capture, {"n": 32}, (2, 1, 1)).launch.grid == (2, 1, 1)
+    with pytest.raises(UsageError, match="compiled for multiples of 16"):
+        with_launch(capture, {"n": 33}, None)
 
 
 def test_a_code_that_is_none_is_a_misuse(irscope: Run) -> None:

@@ -1,0 +1,79 @@
+"""IRS602: atomics that became a loop around a compare-and-swap."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from irscope.analysis.findings.model import Cause, Finding, Suggestion
+from irscope.analysis.findings.studied import Studied
+from irscope.ir.locations.stages import read_locations
+from irscope.ir.locations.user import Place, place_of
+from irscope.ir.mlir.model import Operation
+from irscope.model.capture import Capture
+
+__all__ = ["atomic_findings"]
+
+_ATOMICS = ("tt.atomic_rmw", "amdg.buffer_atomic_rmw", "amdgpu.buffer_atomic_rmw")
+_SWAP = "tt.atomic_cas"
+# atom.relaxed.gpu.global.cas.b32      global_atomic_cmpswap v6      ATOMG.E.CAS.STRONG.GPU PT
+_LOOPED = {
+    "ptx": re.compile(r"\batom\.[\w.]{0,80}\bcas\b"),
+    "amdgcn": re.compile(r"\b(?:global|buffer|flat)_atomic_cmpswap"),
+    "sass": re.compile(r"\bATOM[GS]?\.[\w.]{0,80}\bCAS\b"),
+}
+# !tt.ptr<bf16>
+_POINTEE = re.compile(r"!tt\.ptr<(\w{1,16})")
+# tt.atomic_rmw fadd, acq_rel, gpu, %1
+_ACTION = re.compile(r"atomic_rmw (\w{1,16}),")
+_SMALL = ("f16", "bf16")
+
+
+def atomic_findings(studied: Studied) -> Iterator[Finding]:
+    """The atomics other than a compare-and-swap whose instructions have one."""
+    for line, (operation, _) in studied.operations.items():
+        if operation.name not in _ATOMICS:
+            continue
+        stage, count = _swaps_of(studied, line)
+        if count:
+            yield _finding(studied, operation, stage, count)
+
+
+def _finding(studied: Studied, operation: Operation, stage: str, count: int) -> Finding:
+    line, target = operation.first_line, studied.capture.target
+    pointee, action = _POINTEE.search(operation.text), _ACTION.search(operation.text)
+    element = pointee[1] if pointee is not None else ""
+    what = f"{action[1] if action is not None else 'operation'} of {element}"
+    causes = [
+        Cause(f"its instructions: {count} compare-and-swap", "assembly", f"{stage} of line {line} of ttgir"),
+        studied.in_ir(f"it is an atomic {what}, which the compiler makes no instruction of on {target}", line),
+    ]
+    suggestions = [Suggestion("add up in float32: the atomic addition of it is an instruction")]
+    return studied.finding(
+        "IRS602",
+        line,
+        "is a loop around a compare-and-swap, not one instruction",
+        "a load, and a turn of the loop for each lane or warp that meets another one",
+        count,
+        causes,
+        suggestions if element in _SMALL and "add" in what else [],
+    )
+
+
+def _swaps_of(studied: Studied, line: int) -> tuple[str, int]:
+    """(stage, how many) of the compare-and-swaps of an operation: by its own instructions, or its place in SASS."""
+    stage = studied.machine.text_stage
+    own = studied.instructions_of(line)
+    if count := sum(_LOOPED[stage].search(text) is not None for text in own):
+        return stage, count
+    # ptxas makes loops of atomics that PTX has. Its SASS has lines, and no columns.
+    place = studied.place_at(line)
+    swaps = (studied.place_at(at) for at, (one, _) in studied.operations.items() if one.name == _SWAP)
+    return "sass", 0 if not place or place in swaps else _swaps_in_sass(studied.capture, place)
+
+
+def _swaps_in_sass(capture: Capture, place: Place) -> int:
+    sass = capture.texts.get("sass", "")
+    locations, pattern = read_locations(sass, "sass"), _LOOPED["sass"]
+    numbers = [number for number, text in enumerate(sass.split("\n"), 1) if pattern.search(text)]
+    return sum(place_of(locations.chain_at(number), capture.launch.kernel.file) == place for number in numbers)

@@ -1,0 +1,50 @@
+"""The registers that hold a value at each instruction, against what `nvdisasm -plr` marks."""
+
+from __future__ import annotations
+
+import lzma
+from pathlib import Path
+
+import pytest
+
+from irscope.ir.body.aliases import Ignored
+from irscope.ir.body.live import live_values
+from irscope.ir.body.reader import read_body
+from tests.ir.live_ranges import Row, model_liveness, read_live_ranges
+
+DATA = Path(__file__).parents[2] / "data" / "asm"
+LISTINGS = sorted(path.name for path in DATA.glob("*.plr.txt.xz"))
+
+
+def as_text(rows: list[Row]) -> str:
+    """The rows in irscope's normal form of SASS."""
+    lines = [f"{row.label}:" if row.label else f"        {row.offset:04x}  -  {row.text}" for row in rows]
+    return "\n".join([".section .text.kernel", *lines])
+
+
+def general(registers: set[str] | frozenset[str]) -> set[str]:
+    """Those that every thread has its own of, but the stack pointer, which nvdisasm takes to be live everywhere."""
+    return {register for register in registers if register[0] == "R" and register != "R1"}
+
+
+@pytest.mark.parametrize("name", LISTINGS)
+def test_live_registers_are_those_that_nvdisasm_marks(name: str) -> None:
+    compared = 0
+    for rows in read_live_ranges(lzma.decompress((DATA / name).read_bytes()).decode()):
+        live = live_values(read_body(as_text(rows), "sass", frozenset[Ignored]()))
+        narrow = model_liveness(rows, guards_keep=False)
+        for line, place in enumerate(live.body.numbers):
+            # The first line of the text names the function.
+            number = place - 2
+            if number < 0 or (marks := rows[number].marks) is None or narrow.is_opaque[number]:
+                continue
+            names = {live.body.names[value] for value in live.values(line)}
+            ours = general(names)
+            theirs = general(set(marks))
+            # A write under a guard may or may not end what stood there: nvdisasm proves some that do.
+            least = general(narrow.before[number] | narrow.writes[number])
+            assert least <= ours, rows[number].text
+            assert theirs <= ours, rows[number].text
+            assert len(names) == live.counts[line]
+            compared += ours == theirs
+    assert compared > 20
