@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from irscope.analysis.findings.model import Cause, Change, Finding, Suggestion
@@ -16,6 +17,8 @@ _DOTS = ("tt.dot", "ttng.warp_group_dot", "ttng.tc_gen5_mma", "tt.dot_scaled", "
 _LEAST_ARCH = "80"
 """From here on NVIDIA's GPUs copy from global to shared memory past the registers, which pipelining needs."""
 _STAGES = 3
+# } {tt.num_stages = 1 : i32}
+_OWN_STAGES = re.compile(r"\btt\.num_stages = (\d{1,9})\b")
 
 
 def loop_findings(studied: Studied, accesses: Sequence[Finding]) -> Iterator[Finding]:
@@ -30,7 +33,10 @@ def loop_findings(studied: Studied, accesses: Sequence[Finding]) -> Iterator[Fin
                 cause = studied.in_ir("it is a while loop, and the pipeliner takes for loops only", loop.first_line)
                 advice = Suggestion("write the loop as `for … in range(…)`, if the number of iterations is known")
                 yield _finding(studied, load, [cause], [advice])
-            elif isinstance(stages, int) and stages < 2 and "num_stages" not in loop.closing + loop.text:
+            elif (match := _OWN_STAGES.search(loop.closing)) is not None and int(match[1]) < 2:
+                cause = studied.in_ir(f"num_stages of its loop is {match[1]}", loop.first_line)
+                yield _finding(studied, load, [cause], [Suggestion(f"tl.range(…, num_stages={_STAGES})")])
+            elif isinstance(stages, int) and stages < 2 and match is None:
                 cause = Cause(f"num_stages is {stages}", "launch", "the options of the launch")
                 change = Change("option", "num_stages", _STAGES)
                 yield _finding(studied, load, [cause], [Suggestion(f"num_stages={_STAGES}", (change,))])

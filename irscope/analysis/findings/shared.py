@@ -1,4 +1,8 @@
-"""IRS401, IRS402: conversions of layouts through shared memory, and bank conflicts."""
+"""IRS401, IRS402: conversions of layouts through shared memory, and bank conflicts.
+
+Either is a finding where it moves a good part of the bytes that the kernel asks global memory for (`Traffic`): a
+conversion after a long loop, or of a vector beside a tile, costs nothing that could be seen.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from collections.abc import Iterator
 
 from irscope.analysis.findings.model import Cause, Finding
 from irscope.analysis.findings.studied import Studied
+from irscope.analysis.findings.traffic import Traffic
 from irscope.analysis.lives.operations import OperationLife, operation_lives
 from irscope.ir.logs.reasons.decisions import Rematerialisation
 from irscope.memory.cost import Cost
@@ -13,17 +18,35 @@ from irscope.memory.cost import Cost
 __all__ = ["shared_findings"]
 
 _CONVERSION = "ttg.convert_layout"
+_LEAST_SHARE = 0.25
+"""Of the traffic, below which nothing is said."""
+_WAVEFRONT_BYTES = 128
+_MATRIX_UNITS = ("#ttg.nvidia_mma", "#ttg.amd_mfma", "#ttg.amd_wmma")
 
 
 def shared_findings(studied: Studied) -> Iterator[Finding]:
     """The findings of each conversion and each access to shared memory."""
-    lives: dict[int, tuple[OperationLife, str]] | None = None
+    traffic, lives = Traffic(studied), None
+    heaviest: dict[object, Finding] = {}
     for cost in studied.costs:
+        one = None
         if cost.kind == "conversion" and _is_through_memory(studied, cost):
-            lives = _lives(studied) if lives is None else lives
-            yield _conversion(studied, cost, lives.get(cost.line))
+            share = traffic.share(cost.figures["bytes"], cost.loops)
+            if share >= _LEAST_SHARE and not _is_result(studied, cost):
+                lives = _lives(studied) if lives is None else lives
+                one = _conversion(studied, cost, lives.get(cost.line), traffic)
         elif cost.kind == "shared" and cost.excess > 0 and cost.figures.get("ways", 1) > 1:
-            yield _conflicts(studied, cost)
+            warps = int(studied.capture.launch.option("num_warps", 4) or 4)
+            if traffic.share(cost.excess * warps * _WAVEFRONT_BYTES, cost.loops) >= _LEAST_SHARE:
+                one = _conflicts(studied, cost)
+        # The pipeliner's copies of an operation come from one place.
+        if one is not None and _key(one) not in heaviest:
+            heaviest[_key(one)] = one
+    yield from heaviest.values()
+
+
+def _key(finding: Finding) -> object:
+    return finding.code, finding.chain or finding.line, finding.text
 
 
 def _is_through_memory(studied: Studied, cost: Cost) -> bool:
@@ -31,7 +54,14 @@ def _is_through_memory(studied: Studied, cost: Cost) -> bool:
     return cost.by_operation and studied.machine.count(cost.line, "shared store", "matrix store") > 0
 
 
-def _conversion(studied: Studied, cost: Cost, life: tuple[OperationLife, str] | None) -> Finding:
+def _is_result(studied: Studied, cost: Cost) -> bool:
+    """Whether it takes the result of matrix units, once, to a layout for its store."""
+    operation, loops = studied.operations[cost.line]
+    kinds = [kind for use in studied.uses.operations if use.line == operation.first_line for kind in use.types[:1]]
+    return not loops and any(studied.uses.module.resolve(kind.encoding).startswith(_MATRIX_UNITS) for kind in kinds)
+
+
+def _conversion(studied: Studied, cost: Cost, life: tuple[OperationLife, str] | None, traffic: Traffic) -> Finding:
     size = cost.figures["bytes"]
     stores, loads = (
         studied.machine.count(cost.line, f"shared {verb}", f"matrix {verb}")  # pyright: ignore[reportArgumentType]
@@ -56,11 +86,12 @@ def _conversion(studied: Studied, cost: Cost, life: tuple[OperationLife, str] | 
         and one.operation.name == _CONVERSION
     ]
     causes += [studied.logged(one) for one in kept[-1:]]
+    often = "in each iteration of its loop" if cost.loops else "once"
     return studied.finding(
         "IRS401",
         cost.line,
-        f"goes through shared memory: {' → '.join(cost.layouts)}",
-        f"{size} bytes through shared memory, and barriers, each time",
+        f"goes through shared memory{' in a loop' if cost.loops else ''}: {' → '.join(cost.layouts)}",
+        f"{size} bytes through shared memory and barriers, {often}; {traffic.told(cost.loops)}",
         cost.excess,
         causes,
     )

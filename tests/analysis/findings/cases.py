@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -12,8 +13,8 @@ from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.compile.compiler_log import find_log
 from irscope.record.compile.operations import find_operations
-from irscope.record.process.requests import request_for
-from irscope.record.process.session import record_request
+from irscope.record.process.requests import RecordRequest, request_for
+from irscope.record.process.session import Recording, record_request
 
 PLANTED = Path(__file__).parent / "planted.py"
 _DOT = "*fp16:16, *fp16:16, *fp32:16"
@@ -27,6 +28,7 @@ class Variant:
     signature: str
     constexprs: tuple[tuple[str, object], ...] = ()
     options: tuple[tuple[str, int], ...] = ()
+    file: Path = PLANTED
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,8 @@ class Case:
     """Whether it is about the whole kernel: no line is to be named."""
     helps: str = ""
     """The change of a suggestion that must have helped; empty if there is none to try."""
+    also: tuple[str, ...] = ()
+    """What else of the launch its causes may name."""
 
     @property
     def name(self) -> str:
@@ -116,9 +120,12 @@ CASES = (
 """Two thirds of them are about accesses, which are most of what users ask about."""
 
 
+Run = Callable[[RecordRequest], Recording]
+
+
 @cache
-def compiled(variant: Variant, target: str, logged: bool) -> Capture:
-    """A variant as `why` studies it: with its layouts, operations and, if asked for, log."""
+def compiled(variant: Variant, target: str, logged: bool, run: Run = record_request) -> Capture:
+    """A variant as `why` studies it: with its layouts, operations and, if asked for, log; `run` compiles."""
     asked = RecordingOptions(
         signature=variant.signature,
         constexprs=tuple((name, str(value)) for name, value in variant.constexprs),
@@ -126,11 +133,11 @@ def compiled(variant: Variant, target: str, logged: bool) -> Capture:
         options=variant.options,
         disassemble=False,
     )
-    capture = record_request(request_for(PLANTED, asked, kernel=variant.kernel)).captures[0]
+    capture = run(request_for(variant.file, asked, kernel=variant.kernel)).captures[0]
     if capture.failure is not None and "ttgir" not in capture.stages:
         return capture
-    capture = replace(capture, operations=find_operations(capture, stages=("ptx", "amdgcn")))
-    return replace(capture, log=find_log(capture)) if logged else capture
+    capture = replace(capture, operations=find_operations(capture, run, stages=("ptx", "amdgcn")))
+    return replace(capture, log=find_log(capture, run)) if logged else capture
 
 
 def found_in(variant: Variant, target: str, code: str) -> list[Finding]:
@@ -138,16 +145,23 @@ def found_in(variant: Variant, target: str, code: str) -> list[Finding]:
     return [one for one in findings_of(compiled(variant, target, code in LOGGED)) if one.code == code]
 
 
-def marked_lines(kernel: str, code: str) -> set[int]:
-    """The lines of a kernel, and of its helpers, that a finding of a kind must name."""
-    lines = PLANTED.read_text().split("\n")
-    begins = {name: number for number, line in enumerate(lines, 1) for name in [_defined(line)] if name}
-    first = begins[kernel]
-    after = min((number for number in begins.values() if number > first), default=len(lines) + 1)
-    helper = begins["_span"]
-    chosen = [*range(first, after), *(range(helper, begins["helped"]) if kernel == "helped" else ())]
-    return {number for number in chosen if "# here:" in lines[number - 1] and code in lines[number - 1]}
+def marked_lines(kernel: str, code: str, file: Path = PLANTED) -> set[int]:
+    """The lines of a kernel, and of the helpers that it calls, that a finding of a kind must name."""
+    functions = _functions(file)
+    reached, waiting = set[str](), [kernel]
+    while waiting:
+        reached.add(name := waiting.pop())
+        text = "\n".join(functions[name].values())
+        waiting += [one for one in functions if one.startswith("_") and f"{one}(" in text and one not in reached]
+    lines = [row for name in reached for row in functions[name].items()]
+    return {number for number, line in lines if "# here:" in line and code in line}
 
 
-def _defined(line: str) -> str:
-    return line.removeprefix("def ").partition("(")[0] if line.startswith("def ") else ""
+def _functions(file: Path) -> dict[str, dict[int, str]]:
+    """Function → its lines by their numbers."""
+    functions: dict[str, dict[int, str]] = {}
+    name = ""
+    for number, line in enumerate(file.read_text().split("\n"), 1):
+        name = line.removeprefix("def ").partition("(")[0] if line.startswith("def ") else name
+        functions.setdefault(name, {})[number] = line
+    return functions
