@@ -17,6 +17,8 @@ from irscope.model.capture import Capture
 __all__ = ["resource_findings"]
 
 _MOST_WARPS = 32
+_LEAST_SPILLED_BYTES = 32
+"""Of a thread, stored and loaded: four registers."""
 # @P0 STL.64 [R1+0x10], R4 ;      /*0010*/ STL [R1], R2 ;
 _SPILL = re.compile(r"\bSTL\b")
 
@@ -26,7 +28,7 @@ def resource_findings(studied: Studied) -> Iterator[Finding]:
     capture = studied.capture
     if capture.failure is not None and capture.failure.kind == "fit":
         yield _does_not_fit(capture)
-    if capture.resources.spilled_bytes:
+    if (capture.resources.spilled_bytes or 0) >= _LEAST_SPILLED_BYTES:
         yield _spills(capture)
 
 

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 from irscope.analysis.findings.model import Cause, Finding
 from irscope.analysis.findings.studied import Studied
-from irscope.analysis.findings.traffic import Traffic
 from irscope.analysis.lives.operations import OperationLife, operation_lives
 from irscope.ir.logs.reasons.decisions import Rematerialisation
 from irscope.memory.cost import Cost
@@ -21,23 +20,25 @@ _CONVERSION = "ttg.convert_layout"
 _LEAST_SHARE = 0.25
 """Of the traffic, below which nothing is said."""
 _WAVEFRONT_BYTES = 128
+_COPIES = ("ttg.async_copy", "amdg.buffer_load_to_local", "amdgpu.buffer_load_to_local")
+"""The order in which their data arrive, and so their conflicts, differ from run to run."""
 _MATRIX_UNITS = ("#ttg.nvidia_mma", "#ttg.amd_mfma", "#ttg.amd_wmma")
 
 
 def shared_findings(studied: Studied) -> Iterator[Finding]:
     """The findings of each conversion and each access to shared memory."""
-    traffic, lives = Traffic(studied), None
+    lives: dict[int, tuple[OperationLife, str]] | None = None
     heaviest: dict[object, Finding] = {}
     for cost in studied.costs:
         one = None
         if cost.kind == "conversion" and _is_through_memory(studied, cost):
-            share = traffic.share(cost.figures["bytes"], cost.loops)
+            share = studied.traffic.share(cost.figures["bytes"], cost.loops)
             if share >= _LEAST_SHARE and not _is_result(studied, cost):
                 lives = _lives(studied) if lives is None else lives
-                one = _conversion(studied, cost, lives.get(cost.line), traffic)
-        elif cost.kind == "shared" and cost.excess > 0 and cost.figures.get("ways", 1) > 1:
+                one = _conversion(studied, cost, lives.get(cost.line))
+        elif cost.kind == "shared" and cost.figures.get("ways", 1) > 1 and not cost.operation.startswith(_COPIES):
             warps = int(studied.capture.launch.option("num_warps", 4) or 4)
-            if traffic.share(cost.excess * warps * _WAVEFRONT_BYTES, cost.loops) >= _LEAST_SHARE:
+            if studied.traffic.share(cost.excess * warps * _WAVEFRONT_BYTES, cost.loops) >= _LEAST_SHARE:
                 one = _conflicts(studied, cost)
         # The pipeliner's copies of an operation come from one place.
         if one is not None and _key(one) not in heaviest:
@@ -61,7 +62,7 @@ def _is_result(studied: Studied, cost: Cost) -> bool:
     return not loops and any(studied.uses.module.resolve(kind.encoding).startswith(_MATRIX_UNITS) for kind in kinds)
 
 
-def _conversion(studied: Studied, cost: Cost, life: tuple[OperationLife, str] | None, traffic: Traffic) -> Finding:
+def _conversion(studied: Studied, cost: Cost, life: tuple[OperationLife, str] | None) -> Finding:
     size = cost.figures["bytes"]
     stores, loads = (
         studied.machine.count(cost.line, f"shared {verb}", f"matrix {verb}")  # pyright: ignore[reportArgumentType]
@@ -91,7 +92,7 @@ def _conversion(studied: Studied, cost: Cost, life: tuple[OperationLife, str] | 
         "IRS401",
         cost.line,
         f"goes through shared memory{' in a loop' if cost.loops else ''}: {' → '.join(cost.layouts)}",
-        f"{size} bytes through shared memory and barriers, {often}; {traffic.told(cost.loops)}",
+        f"{size} bytes through shared memory and barriers, {often}; {studied.traffic.told(cost.loops)}",
         cost.excess,
         causes,
     )

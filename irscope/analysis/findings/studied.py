@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from irscope.analysis.findings.model import Cause, Evidence, Finding, Suggestion
+from irscope.analysis.findings.traffic import Traffic
 from irscope.analysis.passes.decisions import Decisions, decisions_of
 from irscope.ir.locations.model import Chain
 from irscope.ir.locations.user import Place
@@ -45,6 +46,11 @@ class Studied:
     def costs(self) -> Sequence[Cost]:
         """The costs of its layouts and addresses."""
         return costs_of(self.capture)
+
+    @cached_property
+    def traffic(self) -> Traffic:
+        """What it asks global memory for."""
+        return Traffic(self.uses)
 
     @cached_property
     def machine(self) -> Machine:

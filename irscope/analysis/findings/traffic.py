@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
-from irscope.analysis.findings.studied import Studied
 from irscope.ir.mlir.types import element_bits
-from irscope.ir.mlir.uses import OperationUse
+from irscope.ir.mlir.uses import ModuleUses, OperationUse
 
 __all__ = ["Traffic"]
 
@@ -20,12 +19,16 @@ class Traffic:
     How often a loop runs is not known: each counts 16 times, as it does for the order of findings.
     """
 
-    def __init__(self, studied: Studied) -> None:
+    def __init__(self, uses: ModuleUses) -> None:
         # numpy, which only this needs, takes a tenth of a second to import.
         from irscope.memory.addresses.accesses import ACCESSES
 
-        self._sizes = [(_bytes_of(use), use.loops) for use in studied.uses.operations if use.name in ACCESSES]
-        self._all = sum(_repeated(*row) for row in self._sizes)
+        self._sizes = {use.line: (_bytes_of(use), use.loops) for use in uses.operations if use.name in ACCESSES}
+        self._all = sum(_repeated(*row) for row in self._sizes.values())
+
+    def bytes_at(self, line: int) -> int:
+        """What the access on a line of the TTGIR asks for, each time; 0 without one."""
+        return self._sizes.get(line, (0, 0))[0]
 
     def share(self, size_bytes: int, loops: int) -> float:
         """So many bytes within so many loops, as a part of all; 1 if the kernel asks for none."""
@@ -33,8 +36,14 @@ class Traffic:
 
     def told(self, loops: int) -> str:
         """What is asked for within as many loops, in words."""
-        size = sum(size for size, depth in self._sizes if depth == loops)
-        where = "in an iteration" if loops else "outside of loops" if any(row[1] for row in self._sizes) else "in all"
+        size = sum(size for size, depth in self._sizes.values() if depth == loops)
+        where = (
+            "in an iteration"
+            if loops
+            else "outside of loops"
+            if any(depth for _, depth in self._sizes.values())
+            else "in all"
+        )
         return f"global memory is asked for {size} bytes {where}"
 
 

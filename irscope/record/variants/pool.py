@@ -139,9 +139,7 @@ class VariantPool:
 
     def _start(self, index: int, request: RecordRequest) -> _Job:
         if request.mode == "script":
-            raise RecordingError(
-                f"a request of mode {request.mode!r} is not for the pool: it runs no script."
-            )
+            raise RecordingError(f"a request of mode {request.mode!r} is not for the pool: it runs no script.")
         log = Path(tempfile.mkdtemp(dir=self.folder)) / "log"
         request = replace(request, log_path=str(log))
         read_end, write_end = os.pipe()
