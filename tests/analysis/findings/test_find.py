@@ -8,8 +8,8 @@ import pytest
 
 from irscope.analysis.findings.find import findings_of
 from irscope.analysis.findings.model import KINDS
-from irscope.cli.why.prove import proven
-from tests.analysis.findings.cases import CASES, LOGGED, Case, compiled, found_in, marked_lines
+from tests.analysis.findings.cases import CASES, LOGGED, Case, compiled
+from tests.analysis.findings.verdict import judge
 
 pytestmark = [pytest.mark.triton, pytest.mark.newest]
 FIRST_OF_CODES = {case.code: case for case in reversed(CASES)}.values()
@@ -19,30 +19,7 @@ SAMPLE = [
     for target in case.targets
     if (is_first := case in FIRST_OF_CODES and target == case.targets[0]) or target in (case.targets[-1], "cuda:90")
 ]
-"""`python -m tests.analysis.findings` runs every case on every target."""
-
-
-def misfits(case: Case, target: str) -> list[str]:
-    """What is wrong with the findings of a case on a target."""
-    found = found_in(case.planted, target, case.code)
-    if not found:
-        return ["nothing found"]
-    wrong: list[str] = []
-    if not any(case.cause in cause.text for cause in found[0].causes):
-        wrong.append(f"causes: {[cause.text for cause in found[0].causes]}")
-    if not case.is_of_kernel:
-        lines = {one.place[0][1] if one.place else 0 for one in found}
-        if lines - marked_lines(case.planted.kernel, case.code):
-            wrong.append(f"lines: {lines}")
-    if twins := found_in(case.clean, target, case.code):
-        wrong.append(f"the clean twin has it: {twins[0].causes}")
-    if case.helps:
-        (one,) = proven(compiled(case.planted, target, case.code in LOGGED), found[:1])
-        if not any(
-            each.proof is not None and each.proof.helps and each.tried == case.helps for each in one.suggestions
-        ):
-            wrong.append(f"suggestions: {one.suggestions}")
-    return wrong
+"""`python -m tests.analysis.findings` runs these and those of `families` on every target, and prints a table."""
 
 
 @pytest.mark.parametrize(("case", "target"), SAMPLE)
@@ -50,7 +27,8 @@ def test_a_planted_cause_is_found_on_its_line_and_its_clean_twin_has_none(
     case: Case, target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("IRSCOPE_HOME", str(tmp_path))
-    assert misfits(case, target) == []
+    verdict = judge(case, target)
+    assert verdict.status == "right", verdict.why
 
 
 def test_every_kind_has_a_planted_kernel() -> None:
