@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from irscope.analysis.findings.model import Cause, Change, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
+from irscope.ir.locations.stages import read_locations
 from irscope.ir.logs.reasons.decisions import LoadPipelining, ThreadWidth
 from irscope.ir.mlir.model import Operation
+from irscope.ir.mlir.reader import parse_mlir
 from irscope.target import architecture_rank
 
 __all__ = ["loop_findings", "loops_with_dots"]
@@ -33,15 +35,25 @@ def loop_findings(studied: Studied, accesses: Sequence[Finding]) -> Iterator[Fin
                 cause = studied.in_ir("it is a while loop, and the pipeliner takes for loops only", loop.first_line)
                 advice = Suggestion("write the loop as `for … in range(…)`, if the number of iterations is known")
                 yield _finding(studied, load, [cause], [advice])
-            elif (match := _OWN_STAGES.search(loop.closing)) is not None and int(match[1]) < 2:
-                cause = studied.in_ir(f"num_stages of its loop is {match[1]}", loop.first_line)
+            elif (own := _own_stages(studied, loop)) is not None and own < 2:
+                cause = studied.in_ir(f"num_stages of its loop is {own}", loop.first_line)
                 yield _finding(studied, load, [cause], [Suggestion(f"tl.range(…, num_stages={_STAGES})")])
-            elif isinstance(stages, int) and stages < 2 and match is None:
+            elif isinstance(stages, int) and stages < 2 and own is None:
                 cause = Cause(f"num_stages is {stages}", "launch", "the options of the launch")
                 change = Change("option", "num_stages", _STAGES)
                 yield _finding(studied, load, [cause], [Suggestion(f"num_stages={_STAGES}", (change,))])
             else:
                 yield from _refused(studied, load, accesses)
+
+
+def _own_stages(studied: Studied, loop: Operation) -> int | None:
+    """What the kernel says of the stages of a loop: in its TTIR, where Triton 3.6 has it alone; None if nothing."""
+    ttir, chain = studied.capture.texts.get("ttir", ""), studied.chain_at(loop.first_line)
+    locations = read_locations(ttir, "mlir")
+    written = [one for one in parse_mlir(ttir).walk() if one.name == loop.name and "tt.num_stages" in one.closing]
+    same = [one for one in written if chain and locations.chain_at(one.first_line) == chain]
+    match = next(filter(None, (_OWN_STAGES.search(one.closing) for one in (loop, *same))), None)
+    return int(match[1]) if match is not None else None
 
 
 def loops_with_dots(studied: Studied) -> Iterator[Operation]:

@@ -185,11 +185,9 @@ def polynomial(x, y, BLOCK: tl.constexpr):
     """Powers that are all needed at the end."""
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     one = tl.load(x + at)
-    two = tl.sin(one)
-    three = tl.cos(one * two)
-    four = tl.sin(two + three)
-    five = tl.cos(three * four)
+    two = tl.exp(one)
+    three = tl.exp(one * two)
+    four = tl.exp(two + three)
+    five = tl.exp(three * four)
     total = one + two * three + four * five
-    for _ in range(7):
-        total = tl.sin(total * one) + two * three * four * five
-    tl.store(y + at, total)
+    tl.store(y + at, total * three / tl.sum(total * two, 0) + four / tl.sum(five, 0))
