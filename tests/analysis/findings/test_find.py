@@ -8,10 +8,13 @@ import pytest
 
 from irscope.analysis.findings.find import findings_of
 from irscope.analysis.findings.model import KINDS
-from tests.analysis.findings.cases import CASES, LOGGED, Case, compiled
-from tests.analysis.findings.verdict import judge
+from tests.analysis.findings.cases import CASES, LOGGED, Case, compiled, marked_lines
+from tests.analysis.findings.every import EVERY
+from tests.analysis.findings.matrix import Row, read_rows, table, tasks_of
+from tests.analysis.findings.verdict import Verdict, judge
 
 pytestmark = [pytest.mark.triton, pytest.mark.newest]
+ROW = Row("3.9.0", "cuda:90", "IRS101", "IRS101-row-stride", Verdict("right"))
 FIRST_OF_CODES = {case.code: case for case in reversed(CASES)}.values()
 SAMPLE = [
     pytest.param(case, target, marks=() if is_first else pytest.mark.exhaustive, id=f"{case.name}-{target}")
@@ -49,3 +52,30 @@ def test_without_the_log_only_evidence_is_missing() -> None:
     without = findings_of(compiled(case.planted, "cuda:90", False))
     assert [one.code for one in without if one.code in LOGGED] == []
     assert not any(cause.evidence == "log" for one in without for cause in one.causes)
+
+
+def test_every_case_names_a_line_or_the_whole_kernel() -> None:
+    for name, case in EVERY.items():
+        assert case.is_of_kernel or marked_lines(case.planted.kernel, case.code, case.planted.file), name
+    assert len({case.planted for case in EVERY.values()}) >= 60
+
+
+def test_what_was_judged_is_not_judged_again(tmp_path: Path) -> None:
+    kept = tmp_path / "rows.json"
+    kept.write_text(ROW.as_line() + "\n")
+    known = read_rows([kept, tmp_path / "none.json"])
+    assert known == [ROW]
+    left = {(target, name) for target, names in tasks_of("3.9.0", known, [], []) for name in names}
+    everything = {(target, name) for target, names in tasks_of("3.8.0", known, [], []) for name in names}
+    assert everything - left == {("cuda:90", "IRS101-row-stride")}
+    assert {target for target, _ in tasks_of("3.9.0", (), ["row"], ["cuda:80"])} == {"cuda:80"}
+
+
+def test_the_table_counts_by_kind_and_names_what_is_not_right() -> None:
+    missing = Row("3.6.0", "cuda:80", "IRS101", "IRS101-gate-down", Verdict("missing"))
+    assert table([ROW, missing]).split("\n") == [
+        "kind    3.6.0 cuda:80  3.9.0 cuda:90",
+        "IRS101  0/1            1/1",
+        "missing 3.6.0 cuda:80 IRS101-gate-down",
+        "1 of 2 right, 2 planted kernels",
+    ]
