@@ -28,9 +28,11 @@ from irscope.memory.cost import Cost
 from irscope.memory.global_costs import fastest_dimension
 from irscope.model.linear_layout import LinearLayout
 
-__all__ = ["access_findings"]
+__all__ = ["access_findings", "is_seen"]
 
 _WIDEST_BITS = 128
+_LEAST_SHARE = 0.1
+"""Of the kernel's traffic, below which nothing is said of an access."""
 _WASTE = 1.5
 """From this multiple of the least on sectors count as wasted: a row that begins within a sector is no waste."""
 
@@ -45,6 +47,16 @@ def access_findings(studied: Studied) -> Iterator[Finding]:
         bits = studied.limits.element_bits(operation)
         if layout is not None and layout.threads is not None and bits:
             yield from _Reader(studied, cost, cost.access, operation, layout.threads, bits).findings()
+
+
+def is_seen(studied: Studied, finding: Finding) -> bool:
+    """Whether an access asks for, or wastes, a good part of what the kernel asks global memory for."""
+    size, loops = studied.traffic.bytes_at(finding.line), studied.operations[finding.line][1]
+    if finding.code == "IRS103":
+        warps = int(studied.capture.launch.option("num_warps", 4) or 4)
+        costs = (cost for cost in studied.costs if cost.line == finding.line and cost.access is not None)
+        size = max(cost.excess * warps * cost.access.unit_bytes for cost in costs if cost.access is not None)
+    return studied.traffic.share(size, loops) >= _LEAST_SHARE
 
 
 class _Reader:
@@ -121,18 +133,24 @@ class _Reader:
 
     def _by_mask(self) -> tuple[int, list[Cause], list[Suggestion]] | None:
         # `coalesce` passes over masks: the layout is what it is without one.
-        wide = self._studied.limits.width(self._operation, self._threads, masked=False)
+        wide, names = self._studied.limits.width(self._operation, self._threads, masked=False), list[str]()
         if wide <= self._actual:
-            return None
-        causes = [*self._masked(), self._evaluated(f"without its mask, {wide} bits a lane are possible")]
+            wide = self._reach(self._loose, masked=False)
+            names = [_plain(name) for name in self._needed((), wide, masked=False)]
+            if wide <= self._actual or not names:
+                return None
+        aside = f"with {' and '.join(names)} divisible by 16, and without its mask" if names else "without its mask"
+        causes = [*self._masked(), self._evaluated(f"{aside}, {wide} bits a lane are possible")]
         depends = self._studied.limits.depends(self._operation, mask_alone=True)
-        if names := [_plain(name) for name, divisor in depends if divisor % 16]:
-            # Whether their divisibility is enough is for a compile to say: masks are not evaluated so far.
-            causes.append(self._evaluated(f"its mask depends on {' and '.join(names)}"))
-            causes += [divisibility_cause(self._capture, name) for name in names]
-            return wide, causes, [aligned(self._capture, names)]
+        ends = [_plain(name) for name, divisor in depends if divisor % 16 and _plain(name) not in names]
+        causes += [divisibility_cause(self._capture, name) for name in (*names, *ends)]
+        if ends:
+            # Whether that is enough is for a compile to say: the mask could not be evaluated so far.
+            return wide, causes, [aligned(self._capture, [*names, *ends])]
         causes.append(self._evaluated("its mask changes within so many bits"))
-        return wide, causes, [Suggestion("let the mask end at a multiple of the vector: pad, or mask whole tiles only")]
+        text = "let the mask end at a multiple of the vector: pad, or mask whole tiles only"
+        also = f"{aligned(self._capture, names).text}; and " if names else ""
+        return wide, causes, [Suggestion(also + text)]
 
     def _by_layout(self) -> tuple[int, list[Cause], list[Suggestion]] | None:
         limits, operation = self._studied.limits, self._operation

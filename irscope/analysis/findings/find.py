@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from irscope.analysis.findings.accesses import access_findings
+from irscope.analysis.findings.accesses import access_findings, is_seen
 from irscope.analysis.findings.atomics import atomic_findings
 from irscope.analysis.findings.dots import dot_findings
 from irscope.analysis.findings.loops import loop_findings, loops_with_dots
@@ -33,7 +33,8 @@ def findings_of(capture: Capture | Studied) -> tuple[Finding, ...]:
     if studied.ttgir:
         accesses = list(access_findings(studied))
         loops = list(loop_findings(studied, accesses))
-        found += [*accesses, *loops, *dot_findings(studied, loops), *shared_findings(studied)]
+        found += [one for one in accesses if is_seen(studied, one)]
+        found += [*loops, *dot_findings(studied, loops), *shared_findings(studied)]
         found += [
             *stage_findings(studied),
             *overflow_findings(studied),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from irscope.analysis.findings.model import Cause, Change, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
+from irscope.ir.locations.stages import read_locations
 from irscope.ir.logs.reasons.decisions import LoadPipelining, ThreadWidth
 from irscope.ir.mlir.model import Operation
+from irscope.ir.mlir.reader import parse_mlir
 from irscope.target import architecture_rank
 
 __all__ = ["DOTS", "LOADS", "loads_of_dot", "loop_findings", "loops_with_dots"]
@@ -19,6 +22,8 @@ _BARRIERS = ("gpu.barrier", "ttg.barrier", "ttg.local_barrier")
 _LEAST_ARCH = "80"
 """From here on NVIDIA's GPUs copy from global to shared memory past the registers, which pipelining needs."""
 _STAGES = 3
+# } {tt.num_stages = 1 : i32}
+_OWN_STAGES = re.compile(r"\btt\.num_stages = (\d{1,9})\b")
 
 
 def loop_findings(studied: Studied, accesses: Sequence[Finding]) -> Iterator[Finding]:
@@ -48,8 +53,12 @@ def _of_every_load(studied: Studied, loop: Operation) -> tuple[Cause, Suggestion
     if loop.name == "scf.while":
         cause = studied.in_ir("it is a while loop, and the pipeliner takes for loops only", loop.first_line)
         return cause, Suggestion("write the loop as `for … in range(…)`, if the number of iterations is known")
+    own = _own_stages(studied, loop)
+    if own is not None and own < 2:
+        cause = studied.in_ir(f"num_stages of its loop is {own}", loop.first_line)
+        return cause, Suggestion(f"tl.range(…, num_stages={_STAGES})")
     stages = studied.capture.launch.option("num_stages")
-    if isinstance(stages, int) and stages < 2 and "num_stages" not in loop.closing + loop.text:
+    if isinstance(stages, int) and stages < 2 and own is None:
         cause = Cause(f"num_stages is {stages}", "launch", "the options of the launch")
         count = _STAGES if studied.capture.target.backend == "cuda" else _STAGES - 1
         return cause, Suggestion(f"num_stages={count}", (Change("option", "num_stages", count),))
@@ -89,6 +98,16 @@ def loads_of_dot(studied: Studied, dot: Operation) -> Iterator[Operation]:
             made = studied.uses.maker_of(made.operands[0])
         if made is not None and made.name in LOADS:
             yield made
+
+
+def _own_stages(studied: Studied, loop: Operation) -> int | None:
+    """What the kernel says of the stages of a loop: in its TTIR, where Triton 3.6 has it alone; None if nothing."""
+    ttir, chain = studied.capture.texts.get("ttir", ""), studied.chain_at(loop.first_line)
+    locations = read_locations(ttir, "mlir")
+    written = [one for one in parse_mlir(ttir).walk() if one.name == loop.name and "tt.num_stages" in one.closing]
+    same = [one for one in written if chain and locations.chain_at(one.first_line) == chain]
+    match = next(filter(None, (_OWN_STAGES.search(one.closing) for one in (loop, *same))), None)
+    return int(match[1]) if match is not None else None
 
 
 def loops_with_dots(studied: Studied) -> Iterator[Operation]:

@@ -23,6 +23,8 @@ from irscope.model.capture import Capture, StageKind
 
 __all__ = ["register_findings"]
 
+_LEAST_SPILLED_BYTES = 32
+"""Of a thread, stored and loaded: four registers."""
 _MOST_WARPS = 32
 _MOST_HOLDERS = 4
 """Lines of Python that are named with the registers that hold their values."""
@@ -39,7 +41,7 @@ _ASSIGNED = re.compile(r"\s*(?P<names>\w+(?:, ?\w+){0,8})\s*(?::[^=]{1,80})?(?:[
 def register_findings(studied: Studied) -> Iterator[Finding]:
     """The findings of the registers of the whole kernel."""
     capture = studied.capture
-    if capture.resources.spilled_bytes:
+    if (capture.resources.spilled_bytes or 0) >= _LEAST_SPILLED_BYTES:
         yield _spills(capture)
     elif capture.failure is None:
         yield from _epilogue(studied)

@@ -1,4 +1,8 @@
-"""IRS401, IRS402: conversions of layouts through shared memory, and bank conflicts."""
+"""IRS401, IRS402: conversions of layouts through shared memory, and bank conflicts.
+
+Either is a finding where it moves a good part of the bytes that the kernel asks global memory for (`Traffic`): a
+conversion after a long loop, or of a vector beside a tile, costs nothing that could be seen.
+"""
 
 from __future__ import annotations
 
@@ -13,21 +17,48 @@ from irscope.memory.cost import Cost
 __all__ = ["shared_findings"]
 
 _CONVERSION = "ttg.convert_layout"
+_LEAST_SHARE = 0.25
+"""Of the traffic, below which nothing is said."""
+_WAVEFRONT_BYTES = 128
+_COPIES = ("ttg.async_copy", "amdg.buffer_load_to_local", "amdgpu.buffer_load_to_local")
+"""The order in which their data arrive, and so their conflicts, differ from run to run."""
+_MATRIX_UNITS = ("#ttg.nvidia_mma", "#ttg.amd_mfma", "#ttg.amd_wmma")
 
 
 def shared_findings(studied: Studied) -> Iterator[Finding]:
     """The findings of each conversion and each access to shared memory."""
+    heaviest: dict[object, Finding] = {}
     for cost in studied.costs:
+        one = None
         if cost.kind == "conversion" and _is_through_memory(studied, cost):
-            lives = studied.kept(_lives) if studied.follows_operations else {}
-            yield _conversion(studied, cost, lives.get(cost.line))
-        elif cost.kind == "shared" and cost.excess > 0 and cost.figures.get("ways", 1) > 1:
-            yield _conflicts(studied, cost)
+            share = studied.traffic.share(cost.figures["bytes"], cost.loops)
+            if share >= _LEAST_SHARE and not _is_result(studied, cost):
+                lives = studied.kept(_lives) if studied.follows_operations else {}
+                one = _conversion(studied, cost, lives.get(cost.line))
+        elif cost.kind == "shared" and cost.figures.get("ways", 1) > 1 and not cost.operation.startswith(_COPIES):
+            warps = int(studied.capture.launch.option("num_warps", 4) or 4)
+            if studied.traffic.share(cost.excess * warps * _WAVEFRONT_BYTES, cost.loops) >= _LEAST_SHARE:
+                one = _conflicts(studied, cost)
+        # The pipeliner's copies of an operation come from one place.
+        if one is not None and _key(one) not in heaviest:
+            heaviest[_key(one)] = one
+    yield from heaviest.values()
+
+
+def _key(finding: Finding) -> object:
+    return finding.code, finding.chain or finding.line, finding.text
 
 
 def _is_through_memory(studied: Studied, cost: Cost) -> bool:
     """Whether its own instructions, or those of its line alone, store to shared memory."""
     return cost.by_operation and studied.machine.count(cost.line, "shared store", "matrix store") > 0
+
+
+def _is_result(studied: Studied, cost: Cost) -> bool:
+    """Whether it takes the result of matrix units, once, to a layout for its store."""
+    operation, loops = studied.operations[cost.line]
+    kinds = [kind for use in studied.uses.operations if use.line == operation.first_line for kind in use.types[:1]]
+    return not loops and any(studied.uses.module.resolve(kind.encoding).startswith(_MATRIX_UNITS) for kind in kinds)
 
 
 def _conversion(studied: Studied, cost: Cost, life: tuple[OperationLife, str] | None) -> Finding:
@@ -55,11 +86,12 @@ def _conversion(studied: Studied, cost: Cost, life: tuple[OperationLife, str] | 
         and one.operation.name == _CONVERSION
     ]
     causes += [studied.logged(one) for one in kept[-1:]]
+    often = "in each iteration of its loop" if cost.loops else "once"
     return studied.finding(
         "IRS401",
         cost.line,
-        f"goes through shared memory: {' → '.join(cost.layouts)}",
-        f"{size} bytes through shared memory, and barriers, each time",
+        f"goes through shared memory{' in a loop' if cost.loops else ''}: {' → '.join(cost.layouts)}",
+        f"{size} bytes through shared memory and barriers, {often}; {studied.traffic.told(cost.loops)}",
         cost.excess,
         causes,
     )

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from irscope.analysis.findings.model import Cause, Evidence, Finding, Suggestion
+from irscope.analysis.findings.traffic import Traffic
 from irscope.ir.locations.model import Chain
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.locations.user import Place
@@ -74,6 +75,11 @@ class Studied:
         from irscope.memory.costs import costs_of
 
         return costs_of(self.capture)
+
+    @cached_property
+    def traffic(self) -> Traffic:
+        """What it asks global memory for."""
+        return Traffic(self.uses)
 
     @cached_property
     def machine(self) -> Machine:

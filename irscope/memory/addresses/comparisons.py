@@ -52,8 +52,20 @@ def compared(predicate: str, one: Number, other: Number) -> Number:
     open_ = ~always(low, high) & ~never(low, high)
     if not open_.any():
         return result
-    doubt = unknown(key, (apart,), 1, -1, 0)
+    doubt = unknown(key, (_rounded(apart, predicate[-2:]),), 1, -1, 0)
     return select(Number(-open_.astype(np.int64), shape, 1), doubt, result)
+
+
+def _rounded(apart: Number, predicate: str) -> Number:
+    """A number whose unknown part is a multiple of `step`, with all known parts equal that compare alike with 0.
+
+    k · step + known < 0 is k < -known / step, which is the same for all known parts from one multiple up to the next.
+    """
+    if apart.step < 2 or predicate in ("eq", "ne"):
+        return apart
+    step = np.int64(apart.step)
+    down = apart.known // step * step
+    return replace(apart, known=down if predicate in ("lt", "ge") else -(-apart.known // step * step))
 
 
 def _in_order(number: Number) -> Integers:

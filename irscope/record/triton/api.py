@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import inspect
 import os
 import subprocess
 import sys
@@ -22,6 +23,9 @@ from irscope.model.capture import Target
 from irscope.record.triton.patches import replaced
 from irscope.record.triton.versions import TRIED_VERSIONS, minor_of, triton_version
 from irscope.target import KNOWN_TARGETS
+
+_MOST_WRAPPERS = 16
+"""Decorators around one `@triton.jit` function."""
 
 
 def require_triton() -> None:
@@ -314,15 +318,23 @@ def private_cache(folder: Path) -> Iterator[None]:
 
 def kernel_functions(namespace: Mapping[str, Any]) -> dict[str, Any]:
     """The `@triton.jit` functions in a module's namespace, by name, without their autotuners and heuristics."""
-    kernel_class = jit_function_class()
-    kernels: dict[str, Any] = {}
-    for name, value in namespace.items():
-        inner = value
-        while not isinstance(inner, kernel_class) and hasattr(inner, "fn") and hasattr(inner, "run"):
-            inner = inner.fn
-        if isinstance(inner, kernel_class):
-            kernels[name] = inner
-    return kernels
+    kernels = {name: _innermost(value) for name, value in namespace.items()}
+    return {name: inner for name, inner in kernels.items() if inner is not None}
+
+
+def _innermost(value: Any) -> Any:
+    """The `@triton.jit` function within autotuners, heuristics and whatever else has `fn` and `run`; None if none is.
+
+    What has every attribute that it is asked for (a mock, a module that is imported when it is used) has no `fn`.
+    """
+    kernel_class, missing = jit_function_class(), object()
+    for _ in range(_MOST_WRAPPERS):
+        if isinstance(value, kernel_class):
+            return value
+        if inspect.getattr_static(value, "fn", missing) is missing or not hasattr(value, "run"):
+            return None
+        value = getattr(value, "fn", None)
+    return None
 
 
 def ast_source(function: Any, signature: dict[str, str], constants: dict[str, Any], attributes: dict[Any, Any]) -> Any:

@@ -56,7 +56,7 @@ class _Job:
 
 
 class VariantPool:
-    """Compiles requests of mode `text`, `jobs` at a time, as a context manager.
+    """Compiles requests of mode `text` or `signature`, `jobs` at a time, as a context manager.
 
     `jobs`: by default one for each core. `timeout_s`: for one compile. `interpreter`: a Python with another Triton.
     """
@@ -142,10 +142,8 @@ class VariantPool:
         return capture
 
     def _start(self, index: int, request: RecordRequest) -> _Job:
-        if request.mode != "text":
-            raise RecordingError(
-                f"a request of mode {request.mode!r} is not for the pool: it compiles texts of stages."
-            )
+        if request.mode == "script":
+            raise RecordingError(f"a request of mode {request.mode!r} is not for the pool: it runs no script.")
         log = Path(tempfile.mkdtemp(dir=self.folder)) / "log"
         request = replace(request, log_path=str(log))
         read_end, write_end = os.pipe()

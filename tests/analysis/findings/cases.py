@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from irscope.analysis.findings.find import findings_of
-from irscope.analysis.findings.model import Finding
 from irscope.model.capture import Capture
 from irscope.model.launch_record import Argument, LaunchRecord
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.compile.compiler_log import find_log
 from irscope.record.compile.operations import find_operations
-from irscope.record.process.requests import request_for
-from irscope.record.process.session import record_request
+from irscope.record.process.requests import RecordRequest, request_for
+from irscope.record.process.session import compiled as one_capture
 
 PLANTED = Path(__file__).parent / "planted.py"
 _DOT = "*fp16:16, *fp16:16, *fp32:16"
@@ -32,6 +31,7 @@ class Variant:
     """The programs of its launch; None if it has none."""
     sizes: tuple[tuple[str, int], ...] = ()
     """The integers that it was launched with."""
+    file: Path = PLANTED
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,8 @@ class Case:
     """Whether it is about the whole kernel: no line is to be named."""
     helps: str = ""
     """The change of a suggestion that must have helped; empty if there is none to try."""
+    also: tuple[str, ...] = ()
+    """What else of the launch its causes may name."""
 
     @property
     def name(self) -> str:
@@ -174,9 +176,14 @@ CASES = (
 """Two thirds of them are about accesses, which are most of what users ask about."""
 
 
+Run = Callable[[RecordRequest], Capture]
+
+
 @cache
-def compiled(variant: Variant, target: str, logged: bool, disassembled: bool = False) -> Capture:
-    """A variant as `why` studies it: with its layouts, operations and, if asked for, log and SASS."""
+def compiled(
+    variant: Variant, target: str, logged: bool, disassembled: bool = False, run: Run = one_capture
+) -> Capture:
+    """A variant as `why` studies it: with its layouts, operations and, if asked for, log and SASS; `run` compiles."""
     asked = RecordingOptions(
         signature=variant.signature,
         constexprs=tuple((name, str(value)) for name, value in variant.constexprs),
@@ -184,13 +191,13 @@ def compiled(variant: Variant, target: str, logged: bool, disassembled: bool = F
         options=variant.options,
         disassemble=disassembled,
     )
-    capture = record_request(request_for(PLANTED, asked, kernel=variant.kernel)).captures[0]
+    capture = run(request_for(variant.file, asked, kernel=variant.kernel))
     if variant.grid is not None:
         capture = replace(capture, launch=replace(capture.launch, grid=variant.grid, record=_record(capture, variant)))
     if capture.failure is not None and "ttgir" not in capture.stages:
         return capture
-    capture = replace(capture, operations=find_operations(capture, stages=("ptx", "amdgcn")))
-    return replace(capture, log=find_log(capture)) if logged else capture
+    capture = replace(capture, operations=find_operations(capture, run, stages=("ptx", "amdgcn")))
+    return replace(capture, log=find_log(capture, run)) if logged else capture
 
 
 def _record(capture: Capture, variant: Variant) -> LaunchRecord:
@@ -207,26 +214,29 @@ def _record(capture: Capture, variant: Variant) -> LaunchRecord:
     )
 
 
-def of_code(variant: Variant, target: str, code: str) -> Capture:
-    """A variant with what a kind is found by."""
-    return compiled(variant, target, code in LOGGED, code in DISASSEMBLED and target.startswith("cuda"))
+def of_code(variant: Variant, target: str, code: str, logged: bool | None = None, run: Run = one_capture) -> Capture:
+    """A variant with what a kind is found by; `logged` if it is to be as said."""
+    logged = code in LOGGED if logged is None else logged
+    return compiled(variant, target, logged, code in DISASSEMBLED and target.startswith("cuda"), run)
 
 
-def found_in(variant: Variant, target: str, code: str) -> list[Finding]:
-    """The findings of one kind."""
-    return [one for one in findings_of(of_code(variant, target, code)) if one.code == code]
+def marked_lines(kernel: str, code: str, file: Path = PLANTED) -> set[int]:
+    """The lines of a kernel, and of the helpers that it calls, that a finding of a kind must name."""
+    functions = _functions(file)
+    reached, waiting = set[str](), [kernel]
+    while waiting:
+        reached.add(name := waiting.pop())
+        text = "\n".join(functions[name].values())
+        waiting += [one for one in functions if one.startswith("_") and f"{one}(" in text and one not in reached]
+    lines = [row for name in reached for row in functions[name].items()]
+    return {number for number, line in lines if "# here:" in line and code in line}
 
 
-def marked_lines(kernel: str, code: str) -> set[int]:
-    """The lines of a kernel, and of its helpers, that a finding of a kind must name."""
-    lines = PLANTED.read_text().split("\n")
-    begins = {name: number for number, line in enumerate(lines, 1) for name in [_defined(line)] if name}
-    first = begins[kernel]
-    after = min((number for number in begins.values() if number > first), default=len(lines) + 1)
-    helper = begins["_span"]
-    chosen = [*range(first, after), *(range(helper, begins["helped"]) if kernel == "helped" else ())]
-    return {number for number in chosen if "# here:" in lines[number - 1] and code in lines[number - 1]}
-
-
-def _defined(line: str) -> str:
-    return line.removeprefix("def ").partition("(")[0] if line.startswith("def ") else ""
+def _functions(file: Path) -> dict[str, dict[int, str]]:
+    """Function → its lines by their numbers."""
+    functions: dict[str, dict[int, str]] = {}
+    name = ""
+    for number, line in enumerate(file.read_text().split("\n"), 1):
+        name = line.removeprefix("def ").partition("(")[0] if line.startswith("def ") else name
+        functions.setdefault(name, {})[number] = line
+    return functions

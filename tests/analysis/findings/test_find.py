@@ -8,12 +8,13 @@ import pytest
 
 from irscope.analysis.findings.find import findings_of
 from irscope.analysis.findings.model import KINDS
-from irscope.analysis.findings.studied import Studied
-from irscope.cli.why.compiles import Compiles
-from irscope.cli.why.prove import proven
-from tests.analysis.findings.cases import CASES, LOGGED, Case, compiled, found_in, marked_lines, of_code
+from tests.analysis.findings.cases import CASES, LOGGED, Case, compiled, marked_lines
+from tests.analysis.findings.every import EVERY
+from tests.analysis.findings.matrix import Row, read_rows, table, tasks_of
+from tests.analysis.findings.verdict import Verdict, judge
 
 pytestmark = [pytest.mark.triton, pytest.mark.newest]
+ROW = Row("3.9.0", "cuda:90", "IRS101", "IRS101-row-stride", Verdict("right"))
 FIRST_OF_CODES = {case.code: case for case in reversed(CASES)}.values()
 SAMPLE = [
     pytest.param(case, target, marks=() if is_first else pytest.mark.exhaustive, id=f"{case.name}-{target}")
@@ -21,32 +22,7 @@ SAMPLE = [
     for target in case.targets
     if (is_first := case in FIRST_OF_CODES and target == case.targets[0]) or target in (case.targets[-1], "cuda:90")
 ]
-"""`python -m tests.analysis.findings` runs every case on every target."""
-
-
-def misfits(case: Case, target: str) -> list[str]:
-    """What is wrong with the findings of a case on a target."""
-    found = found_in(case.planted, target, case.code)
-    if not found:
-        return ["nothing found"]
-    wrong: list[str] = []
-    if not any(case.cause in cause.text for cause in found[0].causes):
-        wrong.append(f"causes: {[cause.text for cause in found[0].causes]}")
-    if not case.is_of_kernel:
-        lines = {one.place[0][1] if one.place else 0 for one in found}
-        if lines - marked_lines(case.planted.kernel, case.code):
-            wrong.append(f"lines: {lines}")
-    if twins := found_in(case.clean, target, case.code):
-        wrong.append(f"the clean twin has it: {twins[0].causes}")
-    if case.helps:
-        studied = Studied(of_code(case.planted, target, case.code))
-        with Compiles() as compiles:
-            (one,) = proven(studied, found[:1], compiles, 8)
-        if not any(
-            each.proof is not None and each.proof.helps and each.tried == case.helps for each in one.suggestions
-        ):
-            wrong.append(f"suggestions: {one.suggestions}")
-    return wrong
+"""`python -m tests.analysis.findings` runs these and those of `families` on every target, and prints a table."""
 
 
 @pytest.mark.parametrize(("case", "target"), SAMPLE)
@@ -54,7 +30,8 @@ def test_a_planted_cause_is_found_on_its_line_and_its_clean_twin_has_none(
     case: Case, target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("IRSCOPE_HOME", str(tmp_path))
-    assert misfits(case, target) == []
+    verdict = judge(case, target)
+    assert verdict.status == "right", verdict.why
 
 
 def test_every_kind_has_a_planted_kernel() -> None:
@@ -75,3 +52,30 @@ def test_without_the_log_only_evidence_is_missing() -> None:
     without = findings_of(compiled(case.planted, "cuda:90", False))
     assert [one.code for one in without if one.code in LOGGED] == []
     assert not any(cause.evidence == "log" for one in without for cause in one.causes)
+
+
+def test_every_case_names_a_line_or_the_whole_kernel() -> None:
+    for name, case in EVERY.items():
+        assert case.is_of_kernel or marked_lines(case.planted.kernel, case.code, case.planted.file), name
+    assert len({case.planted for case in EVERY.values()}) >= 60
+
+
+def test_what_was_judged_is_not_judged_again(tmp_path: Path) -> None:
+    kept = tmp_path / "rows.json"
+    kept.write_text(ROW.as_line() + "\n")
+    known = read_rows([kept, tmp_path / "none.json"])
+    assert known == [ROW]
+    left = {(target, name) for target, names in tasks_of("3.9.0", known, [], []) for name in names}
+    everything = {(target, name) for target, names in tasks_of("3.8.0", known, [], []) for name in names}
+    assert everything - left == {("cuda:90", "IRS101-row-stride")}
+    assert {target for target, _ in tasks_of("3.9.0", (), ["row"], ["cuda:80"])} == {"cuda:80"}
+
+
+def test_the_table_counts_by_kind_and_names_what_is_not_right() -> None:
+    missing = Row("3.6.0", "cuda:80", "IRS101", "IRS101-gate-down", Verdict("missing"))
+    assert table([ROW, missing]).split("\n") == [
+        "kind    3.6.0 cuda:80  3.9.0 cuda:90",
+        "IRS101  0/1            1/1",
+        "missing 3.6.0 cuda:80 IRS101-gate-down",
+        "1 of 2 right, 2 planted kernels",
+    ]

@@ -1,0 +1,58 @@
+"""The bytes that a program asks global memory for: the measure of what shared memory costs it."""
+
+from __future__ import annotations
+
+from math import prod
+
+from irscope.ir.mlir.types import element_bits
+from irscope.ir.mlir.uses import ModuleUses, OperationUse
+
+__all__ = ["Traffic"]
+
+_ITERATIONS_BITS = 4
+_MOST_BITS = 16
+
+
+class Traffic:
+    """The bytes of a kernel's accesses to global memory, by the loops around them.
+
+    How often a loop runs is not known: each counts 16 times, as it does for the order of findings.
+    """
+
+    def __init__(self, uses: ModuleUses) -> None:
+        # numpy, which only this needs, takes a tenth of a second to import.
+        from irscope.memory.addresses.accesses import ACCESSES
+
+        self._sizes = {use.line: (_bytes_of(use), use.loops) for use in uses.operations if use.name in ACCESSES}
+        self._all = sum(_repeated(*row) for row in self._sizes.values())
+
+    def bytes_at(self, line: int) -> int:
+        """What the access on a line of the TTGIR asks for, each time; 0 without one."""
+        return self._sizes.get(line, (0, 0))[0]
+
+    def share(self, size_bytes: int, loops: int) -> float:
+        """So many bytes within so many loops, as a part of all; 1 if the kernel asks for none."""
+        return _repeated(size_bytes, loops) / self._all if self._all else 1.0
+
+    def told(self, loops: int) -> str:
+        """What is asked for within as many loops, in words."""
+        size = sum(size for size, depth in self._sizes.values() if depth == loops)
+        where = (
+            "in an iteration"
+            if loops
+            else "outside of loops"
+            if any(depth for _, depth in self._sizes.values())
+            else "in all"
+        )
+        return f"global memory is asked for {size} bytes {where}"
+
+
+def _repeated(size: int, loops: int) -> int:
+    return size << min(_ITERATIONS_BITS * loops, _MOST_BITS)
+
+
+def _bytes_of(use: OperationUse) -> int:
+    """The bytes of an access: of what its pointers point to, of its result, or of the tile in shared memory."""
+    pointees = [prod(kind.shape) * element_bits(kind.pointee) for kind in use.types if kind.pointee]
+    tiles = [prod(kind.shape) * kind.element_bits for kind in (*use.result_types, *use.types)]
+    return max(pointees or tiles, default=0) // 8
