@@ -19,9 +19,11 @@ from irscope.record.compile.launch_arguments import PendingLaunches, plain
 from irscope.record.compile.launches import describe_launch, with_constants
 from irscope.record.compile.tap import tap
 from irscope.record.compile.watched_compile import Watch, WatchedCompile
+from irscope.record.compile.workers import Apart, Job
 from irscope.record.process.events import ArtifactMade, CompileEnded, CompilerKnown, OptionsKnown, StageFailed
 from irscope.record.triton import api as triton_api
-from irscope.record.triton.autotuner import configuration_under_way
+from irscope.record.triton.autotuner import configuration_under_way, note_deferred
+from irscope.record.triton.deferred_kernel import deferred_kernel
 from irscope.record.triton.identity import code_variables, compiler_parts
 from irscope.record.triton.patches import replaced
 
@@ -52,7 +54,16 @@ def watch_compiles(watch: Watch) -> Iterator[None]:
                 recorded = with_constants(src, dict(watch.request.constants))
                 _watched_compile(watch, run, recorded, target, options, described)
             return run(src)
-        return _watched_compile(watch, run, src, target, options, described)
+        apart = watch.workers is not None and "record" in described and watch.workers.takes_launches()
+        try:
+            kernel = _watched_compile(watch, run, src, target, options, described, apart=apart)
+        except BaseException as error:
+            if watch.workers is not None:
+                watch.workers.leave(error)
+            raise
+        if watch.workers is not None:
+            watch.workers.leave(None)
+        return kernel
 
     with ExitStack() as stack:
         if not watch.request.mlir_dump_path:
@@ -74,9 +85,17 @@ def watch_compiles(watch: Watch) -> Iterator[None]:
 
 
 def _watched_compile(
-    watch: Watch, run: Callable[[Any], Any], src: Any, target: Any, options: Any, described: dict[str, Any]
+    watch: Watch,
+    run: Callable[[Any], Any],
+    src: Any,
+    target: Any,
+    options: Any,
+    described: dict[str, Any],
+    *,
+    apart: bool = False,
 ) -> Any:
     current = watch.begin(triton_api.target_of(target))
+    current.may_be_handed_over = apart
     launch = replace(describe_launch(src), **described)
     launch = replace(launch, autotuning=configuration_under_way(launch.kernel.name))
     current.begins(replace(launch, assumptions=watch.assumptions(launch)))
@@ -85,6 +104,8 @@ def _watched_compile(
         current.report_begin()
     try:
         kernel = run(src)
+    except Apart as handed_over:
+        return _deferred(watch, run, src, handed_over.job)
     except BaseException as error:
         _report_missing_library(current, error, options)
         current.failed(error, describe_compile_error(error))
@@ -96,6 +117,21 @@ def _watched_compile(
         # From Triton's cache: the same compile, which was reported before.
         return kernel
     finish_compile(current, key, kernel if current.metadata is None else None)
+    return kernel
+
+
+def _deferred(watch: Watch, run: Callable[[Any], Any], src: Any, job: Job) -> Any:
+    """The kernel that a fork compiles."""
+    watch.reported.add(job.key)
+
+    def compiled() -> Any:
+        if watch.workers is not None:
+            watch.workers.wait_for(job)
+        # It is in Triton's cache now, which this process shares with its forks.
+        return run(src)
+
+    kernel = deferred_kernel(src, job.key, job.texts, compiled)
+    note_deferred(kernel)
     return kernel
 
 
@@ -115,6 +151,8 @@ def finish_compile(current: WatchedCompile, key: str, cached: Any = None) -> Non
     `key`: its key in Triton's cache. `cached`: the kernel, if it came from a cache, with no stage run.
     """
     current.watch.reported.add(key)
+    if current.watch.workers is not None:
+        current.watch.workers.has_compiled = True
     metadata = dict(current.metadata or {})
     if cached is not None:
         known = vars(triton_api.make_backend(current.target).parse_options({}))

@@ -19,6 +19,7 @@ from typing import Any
 from irscope.model.assumption import Assumption
 from irscope.model.capture import Launch, PassSnapshot, Target
 from irscope.record.compile.pass_logs import PassLogs
+from irscope.record.compile.workers import CompileWorkers
 from irscope.record.process import events
 from irscope.record.process.events import EventSink
 from irscope.record.process.own_folder import parent_of_temporaries
@@ -53,6 +54,8 @@ class Watch:
     """What was assumed up to the compile of a launch: on the virtual GPU, for stand-ins."""
     last_error: BaseException | None = None
     """The exception of the last compile that failed."""
+    workers: CompileWorkers | None = None
+    """The forks that compile while the script goes on; None if all is compiled here."""
     _numbers: Iterator[int] = field(default_factory=itertools.count)
     _local: threading.local = field(default_factory=threading.local)
 
@@ -91,6 +94,11 @@ class WatchedCompile:
         self.source_name = "source"
         """The stage whose artifact the compile starts from."""
         self.metadata: dict[str, Any] | None = None
+        self.may_be_handed_over = False
+        """Whether the launch need not wait for this compile."""
+        self._known_texts: dict[str, str] = {}
+        self._hands_over_at = ""
+        """The stage before which a fork takes over."""
         self.printed: list[str] = []
         """The backend's output: ptxas's log, or its error."""
         self._begin: Launch | None = None
@@ -129,10 +137,20 @@ class WatchedCompile:
         diagnostics = "" if self.stage else self.diagnostics(error)
         self.report(events.CompileFailed(self.number, **described, diagnostics=diagnostics, log="".join(self.printed)))
 
+    def goes_on_with(self, request: RecordRequest) -> None:
+        """Go on in a fork of the process, which has a log of its own."""
+        self.request = request
+        self.log_from = self._logged_to = 0
+
     # Stages
 
     def wrap_stages(self, stages: dict[str, Any]) -> None:
         """Wrap every stage function."""
+        names = list(stages)
+        # What a launch depends on, beside its source, is which arguments the kernel writes: the TTIR tells.
+        made = "ttir" if "ttir" in names else "ttgir"
+        if self.may_be_handed_over and made in names[:-1]:
+            self._hands_over_at = names[names.index(made) + 1]
         for name, function in list(stages.items()):
             stages[name] = partial(self._run_stage, name, function)
 
@@ -140,6 +158,8 @@ class WatchedCompile:
         if not self._has_source:
             self._has_source = True
             self._report_source(source)
+        if name == self._hands_over_at and self.watch.workers is not None:
+            self.watch.workers.hand_over(self, str(metadata["hash"]), self._known_texts)
         self.stage = name
         self.metadata = metadata
         self.log_from = self._log_size()
@@ -202,6 +222,8 @@ class WatchedCompile:
     def _report_artifact(self, name: str, result: Any, duration_us: int) -> None:
         data = self._print(result) if triton_api.is_mlir_module(result) else result
         data = data if isinstance(data, (str, bytes)) else str(data)
+        if self.may_be_handed_over and isinstance(data, str):
+            self._known_texts[name] = data
         self.report(events.ArtifactMade(self.number, name, data, duration_us))
 
     def _print(self, module: Any) -> str:

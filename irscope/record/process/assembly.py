@@ -69,6 +69,8 @@ class Assembly:
         match event:
             case events.CompileBegun():
                 self._open[event.n] = OpenCapture(event.target, event.launch, log_from=event.log)
+            case events.CompileDropped():
+                del self._open[event.n]
             case events.PassFailed():
                 self._pass_failed(self._open[event.n], event)
             case events.CompileFailed():
@@ -117,8 +119,9 @@ class Assembly:
 
     @property
     def longest_s(self) -> float:
-        """Seconds since the oldest compile under way began; 0 between compiles."""
-        return max((time.monotonic() - item.began_s for item in self._open.values() if not item.ended), default=0.0)
+        """Seconds since the oldest compile of the process itself began; 0 between compiles."""
+        here = (item for item in self._open.values() if not item.ended and not item.apart)
+        return max((time.monotonic() - item.began_s for item in here), default=0.0)
 
     def seconds_of(self, index: int) -> float:
         """Seconds that a compile took, from when it began until it ended; `index` counts as `captures()` does."""
@@ -126,13 +129,22 @@ class Assembly:
 
     def fail_open(self, kind: FailureKind, message: str, output: bytes) -> None:
         """The process ended with compiles still under way: they failed, in the pass or stage they were in."""
-        for item in self._open.values():
+        for number, item in self._open.items():
             if not item.ended:
-                said = output[item.log_from :][-_DIAGNOSTICS_BYTES:].decode("utf-8", "replace").strip()
-                label = item.running.label if item.running else ""
-                item.failure = self._failure(item, kind, message, item.stage, label, said)
-                item.fail(item.running)
-                item.end()
+                self.fail(number, kind, message, b"" if item.apart else output)
+
+    def fail(self, number: int, kind: FailureKind, message: str, output: bytes) -> None:
+        """The process of a compile ended: it failed, in the pass or stage it was in. `output`: what that printed."""
+        item = self._open[number]
+        said = output[item.log_from :][-_DIAGNOSTICS_BYTES:].decode("utf-8", "replace").strip()
+        label = item.running.label if item.running else ""
+        item.failure = self._failure(item, kind, message, item.stage, label, said)
+        item.fail(item.running)
+        item.end()
+
+    def has_ended(self, number: int) -> bool:
+        """Whether a compile ended, well or not."""
+        return self._open[number].ended
 
     def _failure(
         self, item: OpenCapture, kind: FailureKind, message: str, stage: str, label: str, said: str

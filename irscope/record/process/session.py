@@ -15,6 +15,7 @@ from irscope.interruption import Interrupted, Noted, noted_signals
 from irscope.model.capture import Capture, stage_named
 from irscope.model.failure import Failure
 from irscope.model.recording_options import RecordingOptions
+from irscope.record.process.apart import CompilesApart
 from irscope.record.process.assembly import Assembly
 from irscope.record.process.child import Child, Outcome, child_process
 from irscope.record.process.completion import Completion, Keep
@@ -107,9 +108,11 @@ def _record_one(
         with own_folder() as folder:
             with child_process("irscope.record", folder, EVENTS, interpreter=request.interpreter, echo=echo) as child:
                 child.send(replace(request, log_path=str(child.log), limit_s=request.timeout_s))
-                ending, outcome = _follow(child, completion, request.timeout_s, progress, noted)
+                apart = CompilesApart(completion, request.timeout_s)
+                ending, outcome = _follow(child, completion, apart, request.timeout_s, progress, noted)
             output = child.log.read_bytes()
             ended_in = call_that_ended(child.log, child.pid, outcome.code) if ending == "end" else ""
+        ended_in = ended_in or apart.ended_in
         if not ended_in:
             check_end(assembly, ending, outcome, output, request.timeout_s, noted.number)
         captures = StoredCaptures(()) if ended_in else completion.finish()
@@ -168,7 +171,12 @@ def _may_have_failed_in_a_pass(failure: Failure) -> bool:
 
 
 def _follow(
-    child: Child[RecordingEvent], completion: Completion, timeout_s: float, progress: Progress | None, noted: Noted
+    child: Child[RecordingEvent],
+    completion: Completion,
+    apart: CompilesApart,
+    timeout_s: float,
+    progress: Progress | None,
+    noted: Noted,
 ) -> tuple[Ending, Outcome]:
     """Take events until there are no more, and end the child."""
     assembly = completion.assembly
@@ -176,7 +184,8 @@ def _follow(
     try:
         while not (noted.number or child.at_end):
             for event in child.read():
-                completion.feed(event)
+                apart.feed(event)
+            apart.read()
             if progress is not None:
                 progress(assembly.working_on)
             if assembly.longest_s > timeout_s:
@@ -192,7 +201,8 @@ def _follow(
         ending = "interrupt"
     outcome = child.end()
     for event in child.rest():
-        completion.feed(event)
+        apart.feed(event)
+    apart.read()
     return ending, outcome
 
 

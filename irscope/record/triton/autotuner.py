@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from irscope.model.capture import Autotuning
 from irscope.record.triton.benchmarks import call_once
+from irscope.record.triton.deferred_kernel import DeferredTimes
 from irscope.record.triton.patches import Patches, replaced
 
 ConfigPolicy = Literal["first", "all"] | Callable[[int, Any], bool]
@@ -38,6 +39,8 @@ class _ThreadState(threading.local):
     """The kernels and configurations that this thread compiles or launches, innermost last."""
     is_timing = False
     is_rehearsal = False
+    deferred: list[Any] | None = None
+    """The kernels that were launched for a configuration while they are compiled."""
 
 
 _thread = _ThreadState()
@@ -57,6 +60,12 @@ def is_timing() -> bool:
 def is_rehearsal() -> bool:
     """Whether this thread's launches only try the one configuration that the script's own launch then uses."""
     return _thread.is_rehearsal
+
+
+def note_deferred(kernel: Any) -> None:
+    """Note a kernel that this thread launches while it is compiled: whether it can be launched decides its times."""
+    if _thread.deferred is not None:
+        _thread.deferred.append(kernel)
 
 
 @dataclass(slots=True)
@@ -133,8 +142,11 @@ def watched_autotuner(on_timed: OnTimed | None = None, policy: ConfigPolicy | No
             replaced(_thread, "under_way", (*_thread.under_way, lambda: (name, row))),
             replaced(_thread, "is_timing", True),
             replaced(_thread, "is_rehearsal", compiles_one or _thread.is_rehearsal),
+            replaced(_thread, "deferred", []),
         ):
             times = real_bench(autotuner, *args, config=config, **meta)
+            if kernels := _thread.deferred:
+                return DeferredTimes(times, kernels, _errors_of_a_configuration())
         if tuning is not None and times[0] != math.inf:
             tuning.compiled = row.index
         if on_timed is not None:
@@ -157,6 +169,14 @@ def watched_autotuner(on_timed: OnTimed | None = None, policy: ConfigPolicy | No
         finally:
             for autotuner, held in caches.values():
                 autotuner.cache = held
+
+
+def _errors_of_a_configuration() -> tuple[type[BaseException], ...]:
+    """The errors after which the autotuner tries the next configuration."""
+    from triton.compiler.errors import CompileTimeAssertionFailure
+    from triton.runtime.errors import OutOfResources, PTXASError
+
+    return (OutOfResources, CompileTimeAssertionFailure, PTXASError)
 
 
 def _index_of(autotuner: Any, config: Any) -> int:
