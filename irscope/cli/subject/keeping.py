@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from irscope.errors import CaptureFormatError
 from irscope.model.capture import Capture
 from irscope.store.file import read_manifest
 from irscope.store.recent import CaptureStore
+from irscope.store.shelf import StoredCaptures
 
 _recorded: set[str] = set()
 _told: set[tuple[str, str]] = set()
@@ -27,6 +29,7 @@ class Keeping:
     def __init__(self, store: CaptureStore) -> None:
         self._store: CaptureStore | None = store
         self._written: set[Path] = set()
+        self._recording = f"{time.time_ns():x}-{os.getpid()}"
         lease = ExitStack()
         lease.enter_context(store.recording())
         finalize(self, lease.close)
@@ -41,13 +44,20 @@ class Keeping:
             return None
         try:
             if path not in self._written or not self._store.update(capture):
-                self._store.add(capture)
+                self._store.add(capture, self._recording)
         except OSError as error:
             tell_not_kept(error)
             self._store = None
             return None
         self._written.add(path)
         return path
+
+    def put_in_order(self, captures: StoredCaptures) -> None:
+        """Give captures that were stored as they were completed the order of their launches."""
+        if self._store is not None:
+            self._store.put_in_order(
+                file.path for file in captures.files if file.path is not None and file.path in self._written
+            )
 
     def _is_worse(self, path: Path, capture: Capture) -> bool:
         """Whether the capture was interrupted, but an earlier recording of the same compile was not."""
