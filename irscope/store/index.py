@@ -138,7 +138,7 @@ def _read(folder: Path) -> tuple[dict[str, StoredRow], int]:
 
 
 def _row_of_line(values: Any) -> StoredRow:
-    if values.keys() != _FIELDS:
+    if not isinstance(values, dict) or values.keys() != _FIELDS:
         raise KeyError("not this version's")
     row = StoredRow(**values | {"stages": tuple(map(str, values["stages"])), "parts": _texts(values["parts"])})
     if not all(isinstance(getattr(row, name), kind) for name, kind in _KINDS.items()):
