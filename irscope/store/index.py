@@ -138,9 +138,10 @@ def _read(folder: Path) -> tuple[dict[str, StoredRow], int]:
 
 
 def _row_of_line(values: Any) -> StoredRow:
-    if not isinstance(values, dict) or values.keys() != _FIELDS:
+    known: dict[str, Any] = values if isinstance(values, dict) else {}
+    if known.keys() != _FIELDS:
         raise KeyError("not this version's")
-    row = StoredRow(**values | {"stages": tuple(map(str, values["stages"])), "parts": _texts(values["parts"])})
+    row = StoredRow(**known | {"stages": tuple(map(str, known["stages"])), "parts": _texts(known["parts"])})
     if not all(isinstance(getattr(row, name), kind) for name, kind in _KINDS.items()):
         raise TypeError("not this version's")
     return row
