@@ -28,7 +28,11 @@ def plain_values() -> Generator[None]:
     if check is None:
         yield
         return
-    setattr(owner, _CHECK, lambda parameter: _PlainValue(check))
+
+    def unchecked(parameter: Any) -> _PlainValue:
+        return _PlainValue(check)
+
+    setattr(owner, _CHECK, unchecked)
     try:
         yield
     finally:
@@ -51,7 +55,11 @@ class _PlainValue:
             return value
         if kind == list[str] and all(isinstance(one, str) for one in value):
             return list(value)
-        if kind is Path and isinstance(value, str) and not any(getattr(declared, name, None) for name in _CHECKED_PATHS):
+        if (
+            kind is Path
+            and isinstance(value, str)
+            and not any(getattr(declared, name, None) for name in _CHECKED_PATHS)
+        ):
             return Path(value)
         if value == param.default and type(value) is kind:
             return value

@@ -138,10 +138,11 @@ def _read(folder: Path) -> tuple[dict[str, StoredRow], int]:
 
 
 def _row_of_line(values: Any) -> StoredRow:
-    known: dict[str, Any] = values if isinstance(values, dict) else {}
+    known: dict[str, Any] = dict(values)
     if known.keys() != _FIELDS:
         raise KeyError("not this version's")
-    row = StoredRow(**known | {"stages": tuple(map(str, known["stages"])), "parts": _texts(known["parts"])})
+    known["stages"], known["parts"] = tuple(map(str, known["stages"])), _texts(known["parts"])
+    row = StoredRow(**known)
     if not all(isinstance(getattr(row, name), kind) for name, kind in _KINDS.items()):
         raise TypeError("not this version's")
     return row

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from irscope.record.compile.deferred_kernel import deferred_kernel
 from irscope.record.compile.front_end import describe_compile_error
 from irscope.record.compile.launch_arguments import PendingLaunches, plain
 from irscope.record.compile.launches import describe_launch, with_constants
@@ -23,7 +24,6 @@ from irscope.record.compile.workers import Apart, Job
 from irscope.record.process.events import ArtifactMade, CompileEnded, CompilerKnown, OptionsKnown, StageFailed
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.autotuner import configuration_under_way, note_deferred
-from irscope.record.triton.deferred_kernel import deferred_kernel
 from irscope.record.triton.identity import code_variables, compiler_parts
 from irscope.record.triton.patches import replaced
 

@@ -19,24 +19,45 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from irscope.model.capture import Target
 from irscope.record.compile.handlers import a_caller_catches
 from irscope.record.process.apart import ERROR, EVENTS_FILE, LOG
 from irscope.record.process.child import Outcome
 from irscope.record.process.codec import MessageWriter
-from irscope.record.process.events import CompileDropped, Done, EventSink, HandedBack, HandedOver
+from irscope.record.process.events import CompileDropped, Done, EventSink, HandedBack, HandedOver, RecordingEvent
+from irscope.record.process.requests import RecordRequest
+from irscope.record.triton import api as triton_api
 from irscope.record.triton.autotuner import is_rehearsal
-from irscope.record.triton.deferred_kernel import program_watches_compiles
-
-if TYPE_CHECKING:
-    from irscope.record.compile.watched_compile import Watch, WatchedCompile
+from irscope.record.triton.native_calls import NativeCalls
 
 __all__ = ["Apart", "CompileWorkers", "Job"]
 
 Steps = Callable[[EventSink, Mapping[int, Target]], AbstractContextManager[EventSink]]
 """A sink that adds what is made beside a compile (listings, layouts); it is given the targets of what has begun."""
+
+
+class _Watch(Protocol):
+    """Of what `Watch` is."""
+
+    request: RecordRequest
+    sink: EventSink
+    native: NativeCalls
+    last_error: BaseException | None
+
+    def report(self, event: RecordingEvent) -> None: ...
+
+
+class _Compile(Protocol):
+    """Of what `WatchedCompile` is."""
+
+    number: int
+    target: Target
+    request: RecordRequest
+
+    def report(self, event: RecordingEvent) -> None: ...
+
+    def goes_on_with(self, request: RecordRequest) -> None: ...
 
 
 @dataclass(slots=True)
@@ -74,7 +95,7 @@ class Apart(BaseException):
 class CompileWorkers:
     """The compiles under way in forks of this process."""
 
-    def __init__(self, watch: Watch, jobs: int, folder: Path, close_in_fork: tuple[int, ...], steps: Steps) -> None:
+    def __init__(self, watch: _Watch, jobs: int, folder: Path, close_in_fork: tuple[int, ...], steps: Steps) -> None:
         """`jobs`: how many at a time. `folder`: of the recording. `close_in_fork`: descriptors for this process."""
         self._watch = watch
         self._jobs = jobs
@@ -97,11 +118,11 @@ class CompileWorkers:
             and os.getpid() == self._process
             and threading.active_count() == 1
             and not is_rehearsal()
-            and not program_watches_compiles()
+            and not triton_api.program_watches_compiles()
             and not a_caller_catches(sys._getframe(1))
         )
 
-    def hand_over(self, current: WatchedCompile, key: str, texts: Mapping[str, str]) -> None:
+    def hand_over(self, current: _Compile, key: str, texts: Mapping[str, str]) -> None:
         """Go on with a compile in a fork: returns there, and raises Apart here."""
         self._collect()
         if (job := self._by_key.get(key)) is not None:
@@ -178,7 +199,7 @@ class CompileWorkers:
                 sys.stderr.flush()
                 os.write(2, output)
 
-    def _begin_in_fork(self, current: WatchedCompile, folder: Path, gate: int) -> None:
+    def _begin_in_fork(self, current: _Compile, folder: Path, gate: int) -> None:
         """Leave what belongs to the other process, and report to a file of one's own."""
         os.close(gate)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM):

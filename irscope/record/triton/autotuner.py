@@ -17,7 +17,6 @@ from typing import Any, Literal
 
 from irscope.model.capture import Autotuning
 from irscope.record.triton.benchmarks import call_once
-from irscope.record.triton.deferred_kernel import DeferredTimes
 from irscope.record.triton.patches import Patches, replaced
 
 ConfigPolicy = Literal["first", "all"] | Callable[[int, Any], bool]
@@ -146,7 +145,7 @@ def watched_autotuner(on_timed: OnTimed | None = None, policy: ConfigPolicy | No
         ):
             times = real_bench(autotuner, *args, config=config, **meta)
             if kernels := _thread.deferred:
-                return DeferredTimes(times, kernels, _errors_of_a_configuration())
+                return _DeferredTimes(times, kernels, _errors_of_a_configuration())
         if tuning is not None and times[0] != math.inf:
             tuning.compiled = row.index
         if on_timed is not None:
@@ -169,6 +168,47 @@ def watched_autotuner(on_timed: OnTimed | None = None, policy: ConfigPolicy | No
         finally:
             for autotuner, held in caches.values():
                 autotuner.cache = held
+
+
+class _DeferredTimes(list[float]):
+    """The times of a configuration whose kernels are being compiled: those of all that compile are equal.
+
+    To find that a configuration is not faster than one that compiles, it need not be waited for.
+    """
+
+    def __init__(self, times: list[float], kernels: list[Any], refused: tuple[type[BaseException], ...]) -> None:
+        """`refused`: the errors after which the autotuner goes on, with infinite times."""
+        super().__init__(times)
+        self._kernels = kernels
+        self._refused = refused
+
+    def settled(self) -> list[float]:
+        """The times, once the kernels are compiled and loaded; raises what a compile raised."""
+        while self._kernels:
+            try:
+                self._kernels.pop()._init_handles()
+            except self._refused:
+                self[:] = [float("inf")] * 3
+        return list(self)
+
+    def __lt__(self, other: Any) -> bool:
+        best = other.settled() if isinstance(other, _DeferredTimes) else other
+        if best[0] != float("inf"):
+            return False
+        return self.settled() < best
+
+    def __gt__(self, other: Any) -> bool:
+        return self.settled() > (other.settled() if isinstance(other, _DeferredTimes) else other)
+
+    def __getitem__(self, index: Any) -> Any:
+        if self._kernels:
+            self.settled()
+        return super().__getitem__(index)
+
+    def __iter__(self) -> Any:
+        if self._kernels:
+            self.settled()
+        return super().__iter__()
 
 
 def _errors_of_a_configuration() -> tuple[type[BaseException], ...]:

@@ -13,9 +13,9 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
-from irscope.record.triton.api import compiled_kernel_class
+from irscope.record.triton import api as triton_api
 
-__all__ = ["DeferredTimes", "deferred_kernel", "program_watches_compiles"]
+__all__ = ["deferred_kernel"]
 
 # A kernel that makes descriptors on the device takes scratch memory, which the script has to provide.
 _NEEDS_SCRATCH = "tensor_descriptor"
@@ -33,62 +33,9 @@ def deferred_kernel(source: Any, key: str, texts: Mapping[str, str], compiled: C
     return _kernel_class()(source, key, texts, compiled)
 
 
-class DeferredTimes(list[float]):
-    """The times of a configuration whose kernels are being compiled: those of all that compile are equal.
-
-    To find that a configuration is not faster than one that compiles, it need not be waited for.
-    """
-
-    def __init__(self, times: list[float], kernels: list[Any], refused: tuple[type[BaseException], ...]) -> None:
-        """`refused`: the errors after which the autotuner goes on, with infinite times."""
-        super().__init__(times)
-        self._kernels = kernels
-        self._refused = refused
-
-    def settled(self) -> list[float]:
-        """The times, once the kernels are compiled and loaded; raises what a compile raised."""
-        while self._kernels:
-            try:
-                self._kernels.pop()._init_handles()
-            except self._refused:
-                self[:] = [float("inf")] * 3
-        return list(self)
-
-    def __lt__(self, other: Any) -> bool:
-        best = other.settled() if isinstance(other, DeferredTimes) else other
-        if best[0] != float("inf"):
-            return False
-        return self.settled() < best
-
-    def __gt__(self, other: Any) -> bool:
-        return self.settled() > (other.settled() if isinstance(other, DeferredTimes) else other)
-
-    def __getitem__(self, index: Any) -> Any:
-        if self._kernels:
-            self.settled()
-        return super().__getitem__(index)
-
-    def __iter__(self) -> Any:
-        if self._kernels:
-            self.settled()
-        return super().__iter__()
-
-
-def program_watches_compiles() -> bool:
-    """Whether the program asked Triton to call it at compiles, loads or launches, or to read no cache."""
-    from triton import knobs
-
-    runtime = vars(type(knobs.runtime)) | vars(knobs.runtime)
-    names = ("launch_enter_hook", "launch_exit_hook", "kernel_load_start_hook", "kernel_load_end_hook")
-    hooks = [runtime.get(name) for name in (*names, "kernel_unload_hook", "jit_cache_hook", "jit_post_compile_hook")]
-    asked = [knobs.compilation.listener, knobs.compilation.always_compile, knobs.compilation.override]
-    # A chain of hooks without any is none.
-    return any(getattr(hook, "calls", hook) for hook in (*hooks, *asked))
-
-
 @cache
 def _kernel_class() -> Any:
-    real_class = compiled_kernel_class()
+    real_class = triton_api.compiled_kernel_class()
 
     class DeferredKernel(real_class):
         def __init__(self, source: Any, key: str, texts: Mapping[str, str], compiled: Callable[[], Any]) -> None:
@@ -144,7 +91,7 @@ def _kernel_class() -> Any:
         def _must_settle(self) -> bool:
             """Wait for the kernel if its launch depends on it; whether it is there."""
             text = "".join(self.known_texts.values())
-            if self._error is not None or _NEEDS_SCRATCH in text or program_watches_compiles():
+            if self._error is not None or _NEEDS_SCRATCH in text or triton_api.program_watches_compiles():
                 self.settle()
             return self._real is not None
 
@@ -152,10 +99,7 @@ def _kernel_class() -> Any:
             return self._real is None and sys._getframe(2).f_globals.get("__name__") == "triton.runtime.jit"
 
         def _launch(self, *arguments: Any) -> Any:
-            from triton.runtime.driver import driver
-
-            active: Any = driver.active
-            launcher = active.launcher_cls(self.src, SimpleNamespace())
+            launcher = triton_api.active_driver().launcher_cls(self.src, SimpleNamespace())
             launcher.kernel = weakref.ref(self)
             try:
                 launcher(*arguments)
