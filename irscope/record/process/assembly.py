@@ -22,6 +22,7 @@ from irscope.record.process.assembler_errors import ASSEMBLED_FROM
 from irscope.record.process.diagnosis import explained
 from irscope.record.process.open_capture import LateFacts, OpenCapture
 from irscope.record.process.requests import RecordRequest
+from irscope.record.process.tally import Tally
 
 # "/home/jos\C3\A9/matmul.py"
 _STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
@@ -41,6 +42,7 @@ class Assembly:
         self._environment = Environment(command=command, date=date)
         self._open: dict[int, OpenCapture] = {}
         self._sources: dict[str, str] = {}
+        self.tally = Tally()
         self.script_end: events.ScriptEnd | None = None
         self.refusal: events.Refused | None = None
         """Why the recording process refused, if it did."""
@@ -52,7 +54,10 @@ class Assembly:
 
     @property
     def working_on(self) -> str:
-        """The kernel, and the pass or stage, that is under way; empty between compiles."""
+        """How far the recording is, and the kernel, pass or stage that is under way; empty between compiles."""
+        return "  ".join(filter(None, [self.tally.text, self._under_way()]))
+
+    def _under_way(self) -> str:
         for item in reversed(self._open.values()):
             if not item.ended:
                 what = item.running.label if item.running else item.stage
@@ -69,14 +74,18 @@ class Assembly:
         match event:
             case events.CompileBegun():
                 self._open[event.n] = OpenCapture(event.target, event.launch, log_from=event.log)
+                self.tally.begins(event.launch, every_configuration=self._request.config == "all")
             case events.CompileDropped():
                 del self._open[event.n]
+                self.tally.dropped()
             case events.PassFailed():
                 self._pass_failed(self._open[event.n], event)
             case events.CompileFailed():
                 self._compile_failed(self._open[event.n], event)
             case events.CompileEvent():
                 self._open[event.n].take(event)
+                if isinstance(event, events.CompileEnded):
+                    self.tally.ends(failed=False)
             case events.Begun():
                 self._begun(event)
             case events.Note():
@@ -141,6 +150,7 @@ class Assembly:
         item.failure = self._failure(item, kind, message, item.stage, label, said)
         item.fail(item.running)
         item.end()
+        self.tally.ends(failed=True)
 
     def has_ended(self, number: int) -> bool:
         """Whether a compile ended, well or not."""
@@ -175,6 +185,7 @@ class Assembly:
         stage, parsing = item.failed_stage, item.parsing
         item.fail(None)
         item.end()
+        self.tally.ends(failed=True)
         item.log = event.log
         if item.failure is not None:
             # The pass that failed was reported; the error that it raised adds nothing.
