@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import commands, recording
+from benchmarks import commands, recording, scale
 
-GROUPS = {"commands": commands.main, "recording": recording.main}
+GROUPS = {"commands": commands.main, "recording": recording.main, "scale": scale.main}
 
 
 def main() -> None:

@@ -172,6 +172,15 @@ class RecordingOptions:
         ),
         keyword="jobs",
     )
+    resume: bool = _option(
+        False,
+        Flag(
+            ("--resume",),
+            "Do not compile again what is stored, such as by an earlier recording that was interrupted.",
+            kind=bool,
+            default=False,
+        ),
+    )
     timeout_s: float = _option(
         300.0,
         Flag(("--timeout",), "Time limit for compiling one kernel.", "SECONDS", float, 300.0, least=0.1),

@@ -161,13 +161,30 @@ def _recorded(file: str, kernel: str, record_options: RecordingOptions) -> Store
     from irscope.record.process.requests import request_for
 
     with kept_captures() as keep:
-        recording = run_request(request_for(file, record_options, kernel=kernel), keep)
-        keep.put_in_order(recording.captures)
+        request = request_for(file, record_options, kernel=kernel)
+        if record_options.resume:
+            request = replace(request, stored=_resumed_ids(record_options))
+        recording = run_request(request, keep)
+        stored = keep.adopted(recording.stored)
+        captures = StoredCaptures((*stored.files, *recording.captures.files))
+        keep.put_in_order(captures)
     tell_end(file, recording, record_options.config, verbose=record_options.verbose)
-    if not recording.captures:
+    if not captures:
         raise RecordingError(nothing_recorded(file, kernel, recording))
-    check_plan(record_options.plan, recording.captures)
-    return recording.captures
+    if stored:
+        say(f"{len(stored)} of {len(captures)} captures were stored before, and not compiled again.")
+    check_plan(record_options.plan, captures)
+    return captures
+
+
+def _resumed_ids(record_options: RecordingOptions) -> tuple[str, ...]:
+    """The ids of the stored captures that hold what is asked for."""
+    plan = str(record_options.plan)
+    return tuple(
+        row.id
+        for row in CaptureStore().rows()
+        if (row.status, row.snapshots, row.plan) == ("ok", record_options.snapshots, plan)
+    )
 
 
 def run_request(request: RecordRequest, keep: Keep | None = None) -> Recording:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from weakref import finalize
@@ -12,9 +12,10 @@ from weakref import finalize
 from irscope.cli.output.talk import say
 from irscope.errors import CaptureFormatError
 from irscope.model.capture import Capture
-from irscope.store.file import read_manifest
+from irscope.store.file import load, read_manifest
+from irscope.store.index import note_stored
 from irscope.store.recent import CaptureStore
-from irscope.store.shelf import StoredCaptures
+from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures
 
 _recorded: set[str] = set()
 _told: set[tuple[str, str]] = set()
@@ -51,6 +52,17 @@ class Keeping:
             return None
         self._written.add(path)
         return path
+
+    def adopted(self, ids: Iterable[str]) -> StoredCaptures:
+        """Stored captures, by id, as part of this recording."""
+        files: list[CaptureFile] = []
+        shelf, store = Shelf(lease=self), CaptureStore()
+        for path in [store.find(id_) for id_ in ids]:
+            capture = load(path)
+            note_stored(path, capture, self._recording)
+            self._written.add(path)
+            files.append(CaptureFile(shelf, capture, path))
+        return StoredCaptures(files)
 
     def put_in_order(self, captures: StoredCaptures) -> None:
         """Give captures that were stored as they were completed the order of their launches."""

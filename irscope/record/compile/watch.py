@@ -14,18 +14,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from irscope.model.capture import Artifact, Capture, Environment
 from irscope.record.compile.deferred_kernel import deferred_kernel
 from irscope.record.compile.front_end import describe_compile_error
 from irscope.record.compile.launch_arguments import PendingLaunches, plain
 from irscope.record.compile.launches import describe_launch, with_constants
 from irscope.record.compile.tap import tap
 from irscope.record.compile.watched_compile import Watch, WatchedCompile
-from irscope.record.compile.workers import Apart, Job
+from irscope.record.compile.workers import Apart, Job, LeftOut
 from irscope.record.process.events import ArtifactMade, CompileEnded, CompilerKnown, OptionsKnown, StageFailed
+from irscope.record.process.open_capture import OpenCapture
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.autotuner import configuration_under_way, note_deferred
 from irscope.record.triton.identity import code_variables, compiler_parts
 from irscope.record.triton.patches import replaced
+from irscope.record.triton.versions import triton_version
 
 __all__ = ["Watch", "WatchedCompile", "finish_compile", "watch_compiles"]
 
@@ -96,6 +99,7 @@ def _watched_compile(
 ) -> Any:
     current = watch.begin(triton_api.target_of(target))
     current.may_be_handed_over = apart
+    current.is_launched = "record" in described and watch.is_virtual
     launch = replace(describe_launch(src), **described)
     launch = replace(launch, autotuning=configuration_under_way(launch.kernel.name))
     current.begins(replace(launch, assumptions=watch.assumptions(launch)))
@@ -106,6 +110,9 @@ def _watched_compile(
         kernel = run(src)
     except Apart as handed_over:
         return _deferred(watch, run, src, handed_over.job)
+    except LeftOut as stored:
+        watch.reported.add(stored.key)
+        return deferred_kernel(src, stored.key, stored.texts, lambda: run(src))
     except BaseException as error:
         _report_missing_library(current, error, options)
         current.failed(error, describe_compile_error(error))
@@ -179,18 +186,27 @@ def _add_stages_stand_in(backend: type, watch: Watch) -> Callable[..., Any]:
         if (current := watch.current) is not None:
             current.report(OptionsKnown(current.number, plain(vars(options))))
             libraries = dict(getattr(options, "extern_libs", None) or ())
-            current.report(
-                CompilerKnown(
-                    current.number,
-                    parts=compiler_parts(current.target, backend, libraries.items()),
-                    variables=code_variables(current.target.backend),
-                    tools=triton_api.tool_versions(current.target),
-                )
+            known = CompilerKnown(
+                current.number,
+                parts=compiler_parts(current.target, backend, libraries.items()),
+                variables=code_variables(current.target.backend),
+                tools=triton_api.tool_versions(current.target),
             )
+            current.report(known)
+            current.identity = partial(_id_of, current, plain(vars(options)), known)
             current.wrap_stages(stages)
         return result
 
     return add_stages
+
+
+def _id_of(current: WatchedCompile, options: dict[str, Any], known: CompilerKnown, source: str) -> str:
+    """The id of the capture of a compile, as far as its first stage."""
+    compiler = Environment(triton_version=triton_version(), parts=known.parts, variables=known.variables)
+    begun = OpenCapture(current.target, current.launch)
+    begun.take(OptionsKnown(current.number, options))
+    plan, artifact = current.request.plan, Artifact(current.source_name, source)
+    return Capture(begun.launch, current.target, plan, (artifact,), environment=compiler).id
 
 
 def _hash_stand_in(backend: type, watch: Watch) -> Callable[..., Any]:

@@ -32,7 +32,7 @@ from irscope.record.triton import api as triton_api
 from irscope.record.triton.autotuner import is_rehearsal
 from irscope.record.triton.native_calls import NativeCalls
 
-__all__ = ["Apart", "CompileWorkers", "Job"]
+__all__ = ["Apart", "CompileWorkers", "Job", "LeftOut"]
 
 Steps = Callable[[EventSink, Mapping[int, Target]], AbstractContextManager[EventSink]]
 """A sink that adds what is made beside a compile (listings, layouts); it is given the targets of what has begun."""
@@ -91,6 +91,14 @@ class Apart(BaseException):
     def __init__(self, job: Job) -> None:
         super().__init__(job.key)
         self.job = job
+
+
+class LeftOut(BaseException):
+    """Raised through Triton's `compile` where a capture of it is stored; no error."""
+
+    def __init__(self, key: str, texts: Mapping[str, str]) -> None:
+        super().__init__(key)
+        self.key, self.texts = key, texts
 
 
 class CompileWorkers:

@@ -43,6 +43,8 @@ class Assembly:
         self._open: dict[int, OpenCapture] = {}
         self._sources: dict[str, str] = {}
         self.tally = Tally()
+        self.stored: list[str] = []
+        """The ids of the compiles that were left out, for captures of them are stored."""
         self.script_end: events.ScriptEnd | None = None
         self.refusal: events.Refused | None = None
         """Why the recording process refused, if it did."""
@@ -75,6 +77,10 @@ class Assembly:
             case events.CompileBegun():
                 self._open[event.n] = OpenCapture(event.target, event.launch, log_from=event.log)
                 self.tally.begins(event.launch, every_configuration=self._request.config == "all")
+            case events.AlreadyStored():
+                self.stored.append(event.id)
+                del self._open[event.n]
+                self.tally.dropped()
             case events.CompileDropped():
                 del self._open[event.n]
                 self.tally.dropped()

@@ -47,7 +47,7 @@ class Completion:
         if not isinstance(event, events.CompileEvent):
             return
         number = event.n
-        if isinstance(event, events.CompileDropped):
+        if isinstance(event, (events.CompileDropped, events.AlreadyStored)):
             self._missing.pop(number, None)
             return
         missing = self._missing.setdefault(number, set())

@@ -164,6 +164,13 @@ class CompileDropped(CompileEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class AlreadyStored(CompileEvent):
+    """A capture of the compile is stored: nothing more comes of it."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
 class OptionsKnown(CompileEvent):
     """The backend has parsed the options."""
 

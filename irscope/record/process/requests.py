@@ -46,6 +46,8 @@ class RecordRequest(RecordingOptions):
     """Where `MLIR_ENABLE_DUMP` prints to; with it, that stands in for the tap."""
     compiler_log: bool = False
     """Whether the compiler prints its reasons, pass by pass, which the captures then hold."""
+    stored: tuple[str, ...] = ()
+    """The ids of captures that need not be recorded again."""
     ended_in: str = ""
     """The native call that a process ended in which did this request before: this one makes no such calls."""
 

@@ -47,6 +47,8 @@ class Recording:
     """The signal that interrupted it; 0 where none did."""
     refusals: tuple[tuple[str, IrscopeError], ...] = ()
     """(target, why) for each of several targets that nothing was recorded for."""
+    stored: tuple[str, ...] = ()
+    """The ids of captures that were stored before, of compiles that were not made again."""
 
     @property
     def interrupted(self) -> bool:
@@ -96,6 +98,7 @@ def record_request(
         "".join(recording.output for recording in recordings),
         recordings[-1].signal_number,
         tuple(refusals),
+        tuple(dict.fromkeys(id_ for recording in recordings for id_ in recording.stored)),
     )
 
 
@@ -132,7 +135,8 @@ def _record_one(
         except Interrupted as error:
             stopped_by = error.number
     ends = () if assembly.script_end is None else (assembly.script_end,)
-    return Recording(captures, ends, tuple(assembly.notes), output.decode("utf-8", "replace"), stopped_by)
+    said = output.decode("utf-8", "replace")
+    return Recording(captures, ends, tuple(assembly.notes), said, stopped_by, stored=tuple(assembly.stored))
 
 
 def _with_text_before_failure(capture: Capture, left_s: float, interpreter: str | None) -> Capture:

@@ -94,6 +94,7 @@ def work(
     with _steps(request, sink) as watched_sink:
         watch = Watch(watched_sink, request, assumptions=assumptions_under_way)
         if request.mode == "script" and not real:
+            watch.is_virtual = True
             watch.workers = _workers(watch, folder, own)
         if request.compiler_log:
             print_reasons(watch.native)

@@ -61,6 +61,17 @@ def test_the_script_sees_what_it_sees_without(one_after_another: Recording, side
 
 
 @pytest.mark.newest
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_what_is_stored_is_not_compiled_again(one_after_another: Recording, jobs: int):
+    ids = tuple(capture.id for capture in one_after_another.captures if capture.status == "ok")
+    request = request_for(SCRIPT, targets="cuda:90", config="all", arguments=("all",), jobs=jobs)
+    again = record_request(replace(request, disassemble=False, layouts=False, stored=ids))
+    assert sorted(again.stored) == sorted(ids)
+    assert [capture.name for capture in again.captures] == ["tuned", "refused_by_the_assembler"]
+    assert again.output == one_after_another.output
+
+
+@pytest.mark.newest
 def test_what_fails_beside_the_script_is_raised_where_it_is_read():
     stopped_at_once, went_on = recorded("failing", 1), recorded("failing", 2)
     blocks = [[dict(capture.launch.constants).get("BLOCK") for capture in one.captures] for one in (stopped_at_once, went_on)]  # fmt: skip
