@@ -69,9 +69,8 @@ def variants(folder: Path, environment: dict[str, str]) -> None:
     for jobs, rows in times.items():
         ratios = [one / row for (one, _), (row, _) in zip(times[1], rows, strict=True)]
         clock, processor = (statistics.median(column) for column in zip(*rows, strict=True))
-        print(
-            f"  -j {jobs}: {clock:.1f} s, {processor:.1f} s of processors, {statistics.median(ratios):.2f} times as fast"
-        )
+        faster = statistics.median(ratios)
+        print(f"  -j {jobs}: {clock:.1f} s, {processor:.1f} s of processors, {faster:.2f} times as fast")
 
 
 def thousand(folder: Path, environment: dict[str, str]) -> None:

@@ -112,7 +112,7 @@ def _watched_compile(
         return _deferred(watch, run, src, handed_over.job)
     except LeftOut as stored:
         watch.reported.add(stored.key)
-        return deferred_kernel(src, stored.key, stored.texts, lambda: run(src))
+        return deferred_kernel(src, stored.key, stored.texts, partial(_unrecorded, watch, run, src))
     except BaseException as error:
         _report_missing_library(current, error, options)
         current.failed(error, describe_compile_error(error))
@@ -125,6 +125,15 @@ def _watched_compile(
         return kernel
     finish_compile(current, key, kernel if current.metadata is None else None)
     return kernel
+
+
+def _unrecorded(watch: Watch, run: Callable[[Any], Any], src: Any) -> Any:
+    """Compile what is recorded already, for a program that reads the kernel."""
+    watch.is_quiet = True
+    try:
+        return run(src)
+    finally:
+        watch.is_quiet = False
 
 
 def _deferred(watch: Watch, run: Callable[[Any], Any], src: Any, job: Job) -> Any:
@@ -223,6 +232,8 @@ def _hash_stand_in(backend: type, watch: Watch) -> Callable[..., Any]:
 def _print(watch: Watch, *values: Any, sep: str | None = " ", end: str | None = "\n", **keywords: Any) -> None:
     """Stands in for the `print` of a backend's module: what ptxas says belongs to the compile."""
     current = watch.current
+    if watch.is_quiet:
+        return
     if current is None or keywords.get("file") is not None:
         print(*values, sep=sep, end=end, **keywords)
     else:

@@ -54,6 +54,8 @@ class Watch:
     """What was assumed up to the compile of a launch: on the virtual GPU, for stand-ins."""
     last_error: BaseException | None = None
     """The exception of the last compile that failed."""
+    is_quiet: bool = False
+    """Whether what the assembler says of a compile under way is nobody's."""
     is_virtual: bool = False
     """Whether launches run nothing."""
     workers: CompileWorkers | None = None

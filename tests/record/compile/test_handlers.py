@@ -101,7 +101,14 @@ def in_a_generator() -> bool:
     return next(values())
 
 
-CATCHING = [within_try, within_bare_except, within_suppress, within_with_within_try, within_finally_within_try, called_within_try]  # fmt: skip
+CATCHING = [
+    within_try,
+    within_bare_except,
+    within_suppress,
+    within_with_within_try,
+    within_finally_within_try,
+    called_within_try,
+]
 NOT_CATCHING = [plain, within_with, after_try, in_a_handler, in_a_generator]
 # In 3.10 what only cleans up cannot be told from what catches: waiting is right there too.
 NOT_CATCHING += [within_finally] if sys.version_info >= (3, 11) else []

@@ -74,7 +74,9 @@ def test_what_is_stored_is_not_compiled_again(one_after_another: Recording, jobs
 @pytest.mark.newest
 def test_what_fails_beside_the_script_is_raised_where_it_is_read():
     stopped_at_once, went_on = recorded("failing", 1), recorded("failing", 2)
-    blocks = [[dict(capture.launch.constants).get("BLOCK") for capture in one.captures] for one in (stopped_at_once, went_on)]  # fmt: skip
+    blocks = [
+        [dict(capture.launch.constants).get("BLOCK") for capture in one.captures] for one in (stopped_at_once, went_on)
+    ]
     assert blocks == [["32", None], ["32", None, "64"]]
     for one in (stopped_at_once, went_on):
         assert [end.of_compile for end in one.stopped] == [True]

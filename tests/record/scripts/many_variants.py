@@ -72,7 +72,7 @@ def failing():
     fill[(1,)](Buffer(), 1.0, BLOCK=32)
     refused_by_the_assembler[(1,)](Buffer())
     fill[(1,)](Buffer(), 1.0, BLOCK=64)
-    refused_by_the_assembler[(1,)](Buffer()).metadata
+    print(refused_by_the_assembler[(1,)](Buffer()).metadata)
 
 
 def ending():
