@@ -1,4 +1,4 @@
-"""`irscope import`: makes captures of MLIR_ENABLE_DUMP's logs, Triton's cache and its dump folders."""
+"""`irscope import`: makes captures of others' data: logs, traces, Triton's caches, TorchInductor's folders."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def import_captures(
         typer.Argument(
             metavar="PATH…",
             help="A log of MLIR_ENABLE_DUMP or LLVM_IR_ENABLE_DUMP (- for standard input), Triton's cache, one of its "
-            "variants, or a folder written by TRITON_KERNEL_DUMP.",
+            "variants, a folder written by TRITON_KERNEL_DUMP, a trace of tritonparse (.ndjson) or a folder of them, "
+            "TorchInductor's cache, or torch_compile_debug.",
             show_default=False,
         ),
     ],
@@ -52,7 +53,7 @@ def import_captures(
     saves = to.path is not None and to.path.suffix == SUFFIX
     if to.path is not None and not saves and not to.as_json:
         raise UsageError(f"-o {str(to.path)!r}: captures are written to a file that ends in {SUFFIX}.")
-    captures = [capture for path in paths for capture in _read(path, variant)]
+    captures = _read_all(paths, variant)
     captures = _of_kernel(captures, kernel)
     with kept_captures() as keep:
         for capture in captures:
@@ -69,6 +70,25 @@ def import_captures(
     return 0
 
 
+def _read_all(paths: Sequence[Path], variant: str | None) -> list[Capture]:
+    """The captures of all paths; those of several folders of TorchInductor's are joined."""
+    from irscope.ir.logs.inductor.folder import InductorFiles, find_inductor_files, read_inductor
+
+    captures: list[Capture] = []
+    found: list[InductorFiles] = []
+    for path in paths:
+        files = find_inductor_files(path) if path.is_dir() and variant is None else None
+        traces = sorted(path.glob("*.ndjson*")) if path.is_dir() and variant is None else []
+        if files:
+            found.append(files)
+        elif traces:
+            captures += [capture for trace in traces for capture in _read(trace, variant)]
+        else:
+            captures += _read(path, variant)
+    made = read_inductor(found, say) if found else ()
+    return [*captures, *(with_fit(_with_resources(capture)) for capture in made)]
+
+
 def _read(path: Path, variant: str | None) -> list[Capture]:
     captures = _read_folder(path, variant) if path.is_dir() else _read_log(path, variant)
     return [with_fit(_with_resources(capture)) for capture in captures]
@@ -83,7 +103,8 @@ def _read_folder(path: Path, variant: str | None) -> list[Capture]:
     if variant is None:
         raise ParseError(
             f"{str(path)!r} holds no Triton kernel: give Triton's cache (~/.triton/cache), a variant's folder in it, "
-            "or a folder that TRITON_KERNEL_DUMP wrote, with files such as KERNEL.ttir."
+            "a folder that TRITON_KERNEL_DUMP wrote, with files such as KERNEL.ttir, or one of TorchInductor's or of "
+            "tritonparse's traces."
         )
     raise ParseError(
         f"{str(path)!r} holds no variant that begins with {variant!r}."
@@ -93,8 +114,10 @@ def _read_folder(path: Path, variant: str | None) -> list[Capture]:
 
 def _read_log(path: Path, variant: str | None) -> list[Capture]:
     from irscope.ir.logs.cache import utc_date
+    from irscope.ir.logs.compressed import unpacked
     from irscope.ir.logs.dump import captures_from_log
     from irscope.ir.logs.regular_file import FileRefused, read_at_most, read_regular
+    from irscope.ir.logs.tritonparse.trace import captures_from_trace, is_trace
 
     if variant is not None:
         raise UsageError(f"--variant {variant!r} chooses a variant of a cache, but {str(path)!r} is a log.")
@@ -108,13 +131,18 @@ def _read_log(path: Path, variant: str | None) -> list[Capture]:
                 f"{str(path)!r} {error}. A pipe's text is read with '-': irscope import - < LOG."
             ) from error
         name, seconds = path.name, path.stat().st_mtime
-    if data[:2] == b"\x1f\x8b":
-        data = _unpacked(data, name)
+    data = unpacked(data, name, _MAX_LOG_BYTES)
     if len(data) > _MAX_LOG_BYTES:
         raise ParseError(
             f"{name} has more than {_MAX_LOG_BYTES:,} bytes of text, the most that is read: import parts of it."
         )
-    captures = captures_from_log(data.decode("utf-8", "replace"), name)
+    text = data.decode("utf-8", "replace")
+    if is_trace(text):
+        captures = captures_from_trace(text, name)
+        if not captures:
+            raise ParseError(f"{name} is a trace of tritonparse with no compile in it: run with TRITON_TRACE=FOLDER.")
+        return list(captures)
+    captures = captures_from_log(text, name)
     if not captures:
         raise ParseError(
             f"{name} holds no IR dump: run the program with MLIR_ENABLE_DUMP=1 and MLIR_DUMP_PATH=FILE (and with a "
@@ -123,16 +151,6 @@ def _read_log(path: Path, variant: str | None) -> list[Capture]:
     if seconds is None:
         return list(captures)
     return [replace(capture, environment=Environment(date=utc_date(seconds))) for capture in captures]
-
-
-def _unpacked(data: bytes, name: str) -> bytes:
-    import zlib
-
-    try:
-        # Logs compress a hundredfold: the unpacked size is bounded.
-        return zlib.decompressobj(wbits=31).decompress(data, _MAX_LOG_BYTES + 1)
-    except zlib.error as error:
-        raise ParseError(f"{name} begins like a gzip file, but cannot be unpacked ({error}).") from error
 
 
 def _with_resources(capture: Capture) -> Capture:

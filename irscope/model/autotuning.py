@@ -1,4 +1,4 @@
-"""Where a launch stands among the configurations of its `@triton.autotune`."""
+"""Where a launch stands among the configurations of its `@triton.autotune`, or of TorchInductor's heuristic."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Autotuning"]
 
 @dataclass(frozen=True, slots=True)
 class Autotuning:
-    """Where a launch stands among the configurations of its `@triton.autotune`."""
+    """Where a launch stands among the configurations of its `@triton.autotune`, or of TorchInductor's heuristic."""
 
     index: int
     """0-based among all configurations, in the order they were given."""
@@ -22,6 +22,9 @@ class Autotuning:
     """The time Triton took for it."""
     kept: int | None = None
     """How many configurations the script's own pruning (`prune_configs_by`) left; None where that is not known."""
+
+    candidates: tuple[str, ...] = ()
+    """All configurations of a heuristic of TorchInductor's; empty for `@triton.autotune`, whose script has them."""
 
     def is_named(self, text: str) -> bool:
         """Whether `--config TEXT` means this configuration: its index, or KEY=VALUE, one of its settings."""

@@ -13,6 +13,7 @@ from irscope.model.assumption import Assumption, notes_of
 from irscope.model.autotuning import Autotuning
 from irscope.model.compiler_log import CompilerLog
 from irscope.model.failure import Failure
+from irscope.model.graph_origin import GraphOrigin
 from irscope.model.launch_record import LaunchRecord
 from irscope.model.layout import LayoutRow
 from irscope.model.operation_lines import OperationLines
@@ -272,6 +273,9 @@ class Capture:
     sources: tuple[SourceFile, ...] = ()
     notes: tuple[str, ...] = ()
     """What a reader must know of this recording: stand-ins, guesses, things left out."""
+    graphs: tuple[GraphOrigin, ...] = ()
+    """The graphs of TorchInductor's that the kernel was generated for; empty for a kernel that somebody wrote. No part
+    of the identity."""
     snapshot_level: SnapshotLevel = "triton"
     """Which passes' texts were kept: of all, while Triton's dialects were there, or none."""
     compile_us: int | None = None

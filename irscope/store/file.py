@@ -75,6 +75,7 @@ def to_bytes(capture: Capture) -> bytes:
         "environment": asdict(capture.environment),
         "metadata": dict(capture.metadata),
         "notes": list(capture.notes),
+        "graphs": [asdict(origin) for origin in capture.graphs],
         "layouts": [layout_to_json(row) for row in capture.layouts],
         "operations": [asdict(row) for row in capture.operations],
         "log": capture.log and _log_row(capture.log, member),
@@ -208,6 +209,7 @@ def _capture(members: Members, manifest: Manifest) -> Capture:
         metadata=tuple((key, tupled(value)) for key, value in (manifest.metadata or {}).items()),
         sources=tuple(SourceFile(item.path, members.text(item.member)) for item in manifest.sources),
         notes=manifest.notes,
+        graphs=manifest.graphs,
         snapshot_level=manifest.snapshot_level,
         compile_us=manifest.compile_us,
     )

@@ -16,9 +16,11 @@ from typing import Any
 
 from irscope.errors import CaptureFormatError
 from irscope.model.capture import Capture, Kernel, Launch
+from irscope.model.graph_origin import GraphOrigin
 from irscope.model.plain import tupled
 from irscope.model.telling import parts_of
 from irscope.store.file import SUFFIX, read_manifest, write_atomically
+from irscope.store.schema import converted
 
 __all__ = ["StoredRow", "note_stored", "stored_rows"]
 
@@ -52,6 +54,8 @@ class StoredRow:
     stages: tuple[str, ...] = ()
     parts: dict[str, str] = field(default_factory=dict[str, str])
     """The launch's constants, types and options."""
+    graphs: tuple[str, ...] = ()
+    """The graphs of TorchInductor's that the kernel is of: `0 forward`."""
     recording: str = ""
     """The same for all captures of one recording."""
     modified_ns: int = 0
@@ -86,6 +90,7 @@ def note_stored(path: Path, capture: Capture, recording: str = "") -> None:
             capture.snapshot_level,
             capture.stages,
             parts_of(capture.launch),
+            _graph_names(capture.graphs),
             recording,
         )
         _append(path.parent, [row])
@@ -141,6 +146,7 @@ def _row_of_line(values: Any) -> StoredRow:
     known: dict[str, Any] = dict(values)
     if known.keys() != _FIELDS:
         raise KeyError("not this version's")
+    known["graphs"] = tuple(map(str, known["graphs"]))
     known["stages"], known["parts"] = tuple(map(str, known["stages"])), _texts(known["parts"])
     row = StoredRow(**known)
     if not all(isinstance(getattr(row, name), kind) for name, kind in _KINDS.items()):
@@ -188,8 +194,23 @@ def _row_of_manifest(path: Path, status: os.stat_result, manifest: Any, recordin
         str(manifest.get("snapshot_level", "")),
         tuple(str(item["stage"]) for item in manifest.get("artifacts") or ()),
         parts_of(Launch(Kernel(""), **rows)),
+        _graphs_of(manifest),
         recording,
     )
+
+
+def _graphs_of(manifest: Any) -> tuple[str, ...]:
+    """The graphs that the manifest of a capture names; none where it names them otherwise."""
+    if not (rows := manifest.get("graphs")):
+        return ()
+    try:
+        return _graph_names(converted(rows, tuple[GraphOrigin, ...]))
+    except CaptureFormatError:
+        return ()
+
+
+def _graph_names(origins: tuple[GraphOrigin, ...]) -> tuple[str, ...]:
+    return tuple(f"{origin.graph} {origin.part}".rstrip() for origin in origins)
 
 
 def _pairs(rows: Any) -> tuple[tuple[str, str], ...]:

@@ -26,6 +26,7 @@ from irscope.model.capture import (
     stage_named,
 )
 from irscope.model.compiler_log import CompilerLog
+from irscope.model.graph_origin import GraphOrigin
 from irscope.model.layout import LayoutUse
 from irscope.model.operation_lines import OperationLines
 from irscope.model.plain import is_storable
@@ -51,6 +52,8 @@ _MAX_UNPACKED_BYTES = 384 << 20
 _MAX_RATIO = 200
 """How many times its own size a file above 64 MiB may unpack to; IR compresses 20 to 60 times."""
 _MAX_LINES = 8_000_000
+_MAX_GRAPH_ROWS = 100_000
+"""Nodes, operators and calls of all graphs of a capture; the largest fused kernel of a transformer has 200 nodes."""
 _MAX_TEXT_LINES = 500_000
 """Of one text; the largest of an attention kernel has 24,000."""
 _MAX_MEMBERS = 20_000
@@ -129,6 +132,7 @@ class Manifest:
     """With the name of a member as its page."""
     sources: tuple[_StoredSource, ...] = ()
     notes: tuple[str, ...] = ()
+    graphs: tuple[GraphOrigin, ...] = ()
 
 
 def converted(value: Any, kind: type[_Value]) -> _Value:
@@ -243,8 +247,15 @@ def checked_manifest(data: Mapping[str, Any]) -> Manifest:
     for row in manifest.operations:
         _check_stage(row.stage, backend)
     _check_once((row.stage for row in manifest.operations), "stage of operations")
+    _check_graphs(manifest.graphs)
     _check_log(manifest.log or CompilerLog(), manifest.snapshots, backend)
     return manifest
+
+
+def _check_graphs(graphs: tuple[GraphOrigin, ...]) -> None:
+    rows = sum(1 + len(one.nodes) + len(one.source_nodes) + len(one.operators) + len(one.others) for one in graphs)
+    if rows > _MAX_GRAPH_ROWS:
+        raise CaptureFormatError(f"its graphs have {rows:,} nodes and calls; irscope reads up to {_MAX_GRAPH_ROWS:,}.")
 
 
 def _check_log(log: CompilerLog, snapshots: Iterable[PassSnapshot], backend: str) -> None:

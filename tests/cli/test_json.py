@@ -21,11 +21,13 @@ from irscope.cli import COMMANDS
 from irscope.cli.layout import memory as layout_memory
 from irscope.cli.layout.fitting import Attempt
 from irscope.cli.output.destination import JSON_VERSION
+from irscope.device.measurement import Agreement, Ratio
 from irscope.model.assumption import Assumption, Decision
 from irscope.model.capture import Artifact, Autotuning, Environment, PassSnapshot, Resources
 from irscope.model.ceilings import Ceilings
 from irscope.model.compiler_log import CompilerLog
 from irscope.model.failure import Failure
+from irscope.model.graph_origin import GraphCall, GraphNode, GraphOrigin
 from irscope.record.gpu import script as gpu_script
 from irscope.record.gpu import session as gpu_session
 from irscope.record.layouts import questions as layout_questions
@@ -61,6 +63,12 @@ TTIR = """module {
 }
 """
 
+GRAPH = GraphOrigin(
+    "0", "forward", 1, 2, 1, "pointwise", ("relu",), ("aten.relu",),
+    (GraphNode("relu", "aten.relu.default", "a.py", 3, "forward", "relu(x)"),),
+    (GraphCall("extern_kernels.mm", ("aten.mm",), 2),),
+)  # fmt: skip
+
 
 def rich_capture(tmp_path: Path) -> Path:
     """A stored capture with everything that a capture can have."""
@@ -70,7 +78,7 @@ def rich_capture(tmp_path: Path) -> Path:
         launch=replace(
             capture.launch,
             grid=(4, 2, 1),
-            autotuning=Autotuning(1, 4, "BLOCK: 64, num_warps: 4", True, 0.25, 3),
+            autotuning=Autotuning(1, 4, "BLOCK: 64, num_warps: 4", True, 0.25, 3, ("BLOCK: 64",)),
             assumptions=(Assumption("n", "0", "a.py", 3, "n.item()", True, (Decision("grid", "grid", "a.py:9"),)),),
         ),
         resources=Resources(*range(13)),
@@ -78,6 +86,7 @@ def rich_capture(tmp_path: Path) -> Path:
         failure=Failure("fit", "too much shared memory", "cubin", "cubin:ptxas#1", "ptxas info"),
         environment=Environment(tools=(("ptxas", "12.9"),), parts=(("ptxas", "0a"),), variables=(("TRITON_F32", "1"),)),
         notes=("a note",),
+        graphs=(GRAPH,),
         artifacts=(*(replace(one, duration_us=7) for one in capture.artifacts),),
         compile_us=9,
     )
@@ -217,7 +226,8 @@ def _layouts(reference: Reference, irscope: Run, tmp_path: Path, monkeypatch: py
 def _reasons(reference: Reference, irscope: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """`why`, of a finding that has everything."""
     change = (Change("option", "num_warps", 8),)
-    proof = Proof(False, ("16 → 128 bits",), "it does not fit")
+    measured = Agreement("identical"), Ratio(0.9, 0.8, 0.95)
+    proof = Proof(False, ("16 → 128 bits",), "it does not fit", change, *measured, "not timed: n is 7")
     one = KernelFinding(
         "IRS101", "tt.load", 7, ("%x",), (), (("a.py", 3),), "narrow", "3 more", 3,
         (Cause("n is 7", "launch", "the arguments"),), (Suggestion("num_warps=8", change, proof),),

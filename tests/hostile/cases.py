@@ -33,8 +33,8 @@ from irscope.model.capture import Artifact, Capture, PassSnapshot, stage_named
 from irscope.render.text.diff import render_side_by_side, render_unified
 from irscope.render.text.terminal import highlight
 from irscope.store.file import from_bytes, load, save, to_bytes
-from tests.hostile.mutations import mutated_bytes, mutated_capture, mutated_text
-from tests.hostile.originals import LANGUAGES, binaries, capture_files, logs, texts
+from tests.hostile.mutations import change_value, mutated_bytes, mutated_capture, mutated_text
+from tests.hostile.originals import LANGUAGES, binaries, capture_files, inductor_files, logs, texts, traces
 from tests.hostile.viewing import COMMANDS, run_quietly
 from tests.hostile.worker import Case, Step
 
@@ -52,6 +52,8 @@ def steps_of(case: Case, folder: Path) -> Iterator[Step]:
     if case.kind == "captures":
         return _of_capture(case.seed, draw, folder)
     if case.kind == "logs":
+        if case.seed % 5 == 4:
+            return _of_trace(draw, folder) if case.seed % 2 else _of_inductor(draw, folder)
         return _of_cache(draw, folder) if case.seed % 3 == 0 else _of_log(draw, folder)
     return _of_text(case.kind, draw, folder)
 
@@ -95,6 +97,43 @@ def _of_log(draw: random.Random, folder: Path) -> Iterator[Step]:
     yield Step("captures_from_log", partial(_round_trip, _encoded(text).decode("utf-8", "surrogateescape")))
     yield Step("import LOG --json", ("import", str(file), "--json"))
     yield Step("import LOG -o FOLDER/", ("import", str(file), "-o", str(made / "x.irscope")))
+    yield from _look_at_stored(made)
+
+
+def _of_trace(draw: random.Random, folder: Path) -> Iterator[Step]:
+    """A trace of which values, lines or bytes are mutated."""
+    events = draw.choice(traces()).splitlines(keepends=True)
+    for at in draw.sample(range(len(events)), draw.randint(0, 3)):
+        event = json.loads(events[at])
+        change_value(event, draw)
+        events[at] = json.dumps(event) + "\n"
+    text = "".join(events)
+    text = mutated_text(text, draw) if draw.random() < 0.5 else text
+    data = _encoded(text)
+    if draw.random() < 0.3:
+        data = b"".join(gzip.compress(line, 1) for line in data.splitlines(keepends=True))
+        data = mutated_bytes(data, draw) if draw.random() < 0.5 else data
+    file, made = folder / "mutated.ndjson", folder / "made"
+    file.write_bytes(data)
+    made.mkdir()
+    yield Step("import TRACE --json", ("import", str(file), "--json"))
+    yield Step("import TRACE -o FOLDER/", ("import", str(file), "-o", str(made / "x.irscope")))
+    yield from _look_at_stored(made)
+
+
+def _of_inductor(draw: random.Random, folder: Path) -> Iterator[Step]:
+    """The folders of TorchInductor's, of which files are mutated, missing, links, folders or pipes."""
+    made = folder / "made"
+    made.mkdir()
+    files = inductor_files()
+    changed = set(draw.sample(sorted(name for name in files if name.endswith(".py")), 4))
+    for name, text in files.items():
+        path = folder / "inductor" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(_encoded(mutated_text(text, draw) if name in changed else text))
+    for name in draw.sample(sorted(files), draw.randint(0, 3)):
+        _mutate_file(folder / "inductor" / name, draw)
+    yield Step("import INDUCTOR -o", ("import", str(folder / "inductor"), "-o", str(made / "x.irscope")))
     yield from _look_at_stored(made)
 
 

@@ -28,7 +28,7 @@ def mutated_capture(data: bytes, seed: int) -> bytes:
     manifest = json.loads(members["capture.json"])
     for _ in range(draw.randint(1, 4)):
         if draw.random() < 0.55:
-            _change_value(manifest, draw)
+            change_value(manifest, draw)
         else:
             name = draw.choice([name for name in members if name != "capture.json"])
             members[name] = (
@@ -86,7 +86,7 @@ def mutated_bytes(data: bytes, draw: random.Random) -> bytes:
     return bytes(raw)
 
 
-def _change_value(value: Any, draw: random.Random) -> None:
+def change_value(value: Any, draw: random.Random) -> None:
     """Change one value somewhere in a tree of JSON, at any depth."""
     while True:
         keys = list(value) if isinstance(value, dict) else list(range(len(value)))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import lzma
+import tarfile
 from functools import lru_cache
 from pathlib import Path
 
@@ -26,6 +28,20 @@ def capture_files() -> tuple[Path, ...]:
 def logs() -> tuple[str, ...]:
     """What MLIR and LLVM printed under four versions of Triton, for two targets, and where a compile failed."""
     return tuple(_unpacked(path) for path in sorted(DATA.glob("dumps/*.xz")))
+
+
+@lru_cache
+def traces() -> tuple[str, ...]:
+    """A trace of tritonparse, an event a line."""
+    return (gzip.decompress((DATA / "tritonparse" / "softmax.bin.ndjson").read_bytes()).decode(),)
+
+
+@lru_cache
+def inductor_files() -> dict[str, str]:
+    """What TorchInductor left on disk of a model, by path."""
+    with tarfile.open(DATA / "inductor" / "mlp.tar.xz") as archive:
+        rows = ((entry.name, archive.extractfile(entry)) for entry in archive)
+        return {name: file.read().decode() for name, file in rows if file is not None}
 
 
 @lru_cache

@@ -27,6 +27,7 @@ from irscope.model.capture import (
     Target,
 )
 from irscope.model.compiler_log import CompilerLog, PassLog
+from irscope.model.graph_origin import GraphCall, GraphNode, GraphOrigin
 from irscope.model.operation_lines import OperationLines
 from irscope.model.profile import Profile
 from irscope.plan import PassPlan
@@ -59,6 +60,22 @@ snapshots = st.builds(
     group=st.sampled_from(["mlir", "llvm"]),
     scope=words,
 )
+numbers = st.integers(0, 99)
+graphs = st.builds(
+    GraphOrigin,
+    graph=words,
+    part=st.sampled_from(["forward", "backward", "inference", ""]),
+    kernel=numbers,
+    kernels=numbers,
+    launches=numbers,
+    heuristic=words,
+    source_nodes=st.lists(words, max_size=2).map(tuple),
+    operators=st.lists(words, max_size=2).map(tuple),
+    nodes=st.lists(st.builds(GraphNode, words, words, words, numbers, words, words), max_size=2).map(tuple),
+    others=st.lists(st.builds(GraphCall, words, st.lists(words, max_size=2).map(tuple), numbers), max_size=2).map(
+        tuple
+    ),
+)
 captures = st.builds(
     Capture,
     launch=st.builds(
@@ -89,6 +106,7 @@ captures = st.builds(
     metadata=value_pairs,
     sources=st.lists(st.builds(SourceFile, words, texts), max_size=2).map(tuple),
     notes=st.lists(words, max_size=2).map(tuple),
+    graphs=st.lists(graphs, max_size=2).map(tuple),
     snapshot_level=st.sampled_from(["all", "triton", "none"]),
     compile_us=st.none() | st.integers(0, 10**9),
 )
@@ -240,3 +258,15 @@ def test_a_text_of_too_many_lines_is_refused_by_name() -> None:
     stored = replace(capture(), artifacts=(Artifact("ptx", "\n" * 500_001),), snapshots=())
     with pytest.raises(CaptureFormatError, match=r"its stages/ptx has 500,001 lines; irscope reads up to 500,000"):
         from_bytes(to_bytes(stored))
+
+
+def test_graphs_beyond_the_bound_are_refused(tmp_path: Path) -> None:
+    node = GraphNode("add", "aten.add.Tensor", "a.py", 1, "f", "x + 1")
+    path = tmp_path / "large.irscope"
+    save(replace(capture(), graphs=(GraphOrigin("0", "forward", nodes=(node,) * 100_001),)), path)
+    with pytest.raises(CaptureFormatError, match=r"its graphs have 100,002 nodes and calls"):
+        load(path)
+
+
+def test_a_graph_is_no_part_of_the_identity() -> None:
+    assert replace(capture(), graphs=(GraphOrigin("0", "forward"),)).id == capture().id

@@ -12,11 +12,13 @@ from collections.abc import Iterator, Sequence
 from irscope.analysis.findings.arguments import (
     aligned,
     divisibility_cause,
+    hinted,
     is_hidden_unit,
     unit_stride,
     unit_stride_cause,
 )
-from irscope.analysis.findings.model import Cause, Finding, Suggestion
+from irscope.analysis.findings.changed import with_run
+from irscope.analysis.findings.model import Cause, Change, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
 from irscope.ir.logs.reasons.decisions import ThreadWidth, VectorWidth
 from irscope.ir.mlir.model import Operation
@@ -105,7 +107,8 @@ class _Reader:
         if (wide := self._reach(self._loose)) > self._actual and (names := self._needed((), wide)):
             plain = [_plain(name) for name in names]
             what = self._evaluated(f"with {' and '.join(plain)} divisible by 16, {wide} bits a lane are possible")
-            return wide, [*self._said(), what, *self._divisibility(names)], [aligned(self._capture, plain)]
+            mends = [*hinted(self._capture, plain), aligned(self._capture, plain)]
+            return wide, [*self._said(), what, *self._divisibility(names)], mends
         for name in self._loose:
             wide = self._reach(self._loose, (name,))
             if wide > self._actual and is_hidden_unit(self._capture, _plain(name)):
@@ -139,7 +142,19 @@ class _Reader:
             return None
         what = self._evaluated(f"its addresses allow {now} bits a lane, its layout gives a thread {given} in a row")
         text = f"give a thread {now // self._bits} elements in a row (size_per_thread) of the contiguous dimension"
-        return now, [what], [Suggestion(text)]
+        return now, [what], [Suggestion(text, tuple(self._wider_layout(now // self._bits)))]
+
+    def _wider_layout(self, run: int) -> Iterator[Change]:
+        """The layout with so many elements in a row of the dimension that allows most; of blocked layouts alone."""
+        layout = self._studied.layout_of(self._operation)
+        axes = [axis for axis, size in enumerate(self._threads.shape) if size >= self._possible // self._bits]
+        widths = [self._studied.limits.width(self._operation, free) for free in self._free]
+        if layout is None or not widths:
+            return
+        axis = axes[widths.index(max(widths))]
+        wider = with_run(layout.encoding.text, axis, run)
+        if wider:
+            yield Change("layout", layout.encoding.text, wider)
 
     def _divisibility(self, names: Sequence[str]) -> list[Cause]:
         return [divisibility_cause(self._capture, _plain(name)) for name in names]

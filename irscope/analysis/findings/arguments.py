@@ -8,7 +8,7 @@ from irscope.analysis.findings.model import Cause, Change, Suggestion
 from irscope.model.capture import Capture
 from irscope.model.launch_record import Argument
 
-__all__ = ["aligned", "divisibility_cause", "is_hidden_unit", "unit_stride", "unit_stride_cause"]
+__all__ = ["aligned", "divisibility_cause", "hinted", "is_hidden_unit", "not_so", "unit_stride", "unit_stride_cause"]
 
 _DIVISOR = 16
 """What Triton specialises integers and addresses on."""
@@ -74,6 +74,38 @@ def unit_stride(capture: Capture, name: str, others: Sequence[str]) -> Suggestio
         text += f"; and {' and '.join(others)} as a multiple of {_DIVISOR}"
     changes = (Change("constant", name, 1), *(Change("divisible", other, _DIVISOR) for other in others))
     return Suggestion(text, changes)
+
+
+def hinted(capture: Capture, names: Sequence[str]) -> list[Suggestion]:
+    """A hint in the kernel, if these arguments are multiples of something less in this launch that may be enough."""
+    rows = [_recorded(capture, name) for name in names]
+    values = [row.value if row is not None and row.kind == "scalar" else None for row in rows]
+    divisors = [value & -value for value in values if isinstance(value, int) and value > 0]
+    if len(divisors) < len(names) or not all(1 < divisor < _DIVISOR for divisor in divisors):
+        return []
+    listed = " and ".join(
+        f"{divisor} for {name} ({value} in this launch)"
+        for name, divisor, value in zip(names, divisors, values, strict=True)
+    )
+    text = f"say in the kernel what its products are multiples of, with tl.multiple_of: {listed}"
+    changes = (Change("hint", name, divisor) for name, divisor in zip(names, divisors, strict=True))
+    return [Suggestion(text, tuple(changes))]
+
+
+def not_so(capture: Capture, changes: Sequence[Change]) -> str:
+    """Which change of an argument does not hold in the launch itself, so that it must not run so; empty if all do."""
+    for one in changes:
+        row = _recorded(capture, one.name)
+        if one.kind in ("option", "layout"):
+            continue
+        value = row and (row.alignment_bytes if row.kind == "tensor" else row.value)
+        if not isinstance(value, int):
+            return f"{one.name} is not known of this launch"
+        if one.kind == "constant" and value != one.value:
+            return f"{one.name} is {value} in this launch, not {one.value}"
+        if one.kind != "constant" and isinstance(one.value, int) and value % one.value:
+            return f"{one.name} is {value} in this launch, which {one.value} does not divide"
+    return ""
 
 
 def _is_divided(row: Argument) -> bool:

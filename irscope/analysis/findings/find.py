@@ -6,33 +6,45 @@ from irscope.analysis.findings.accesses import access_findings
 from irscope.analysis.findings.dots import dot_findings
 from irscope.analysis.findings.loops import loop_findings, loops_with_dots
 from irscope.analysis.findings.model import Finding
+from irscope.analysis.findings.quick import worst
 from irscope.analysis.findings.resources import resource_findings
 from irscope.analysis.findings.shared import shared_findings
 from irscope.analysis.findings.studied import Studied
+from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
 
-__all__ = ["findings_of", "needs_log"]
+__all__ = ["every_finding", "findings_of", "needs_log"]
 
 
-def findings_of(capture: Capture) -> tuple[Finding, ...]:
+def findings_of(capture: Capture | Studied) -> tuple[Finding, ...]:
     """The findings of a capture: those of a lower rank first, then those that cost more.
 
     The capture should hold its layouts, and the operations of its instructions; with the compiler's log more is found,
     and causes have its lines.
     """
-    studied = Studied(capture)
+    studied = capture if isinstance(capture, Studied) else Studied(capture)
     found = list(resource_findings(studied))
     if studied.ttgir:
         accesses = list(access_findings(studied))
         loops = list(loop_findings(studied, accesses))
         found += [*accesses, *loops, *dot_findings(studied, loops), *shared_findings(studied)]
-    return tuple(sorted(found, key=lambda one: (one.kind.rank, -one.weight, one.line, one.code)))
+    return worst(found)
 
 
-def needs_log(capture: Capture, findings: tuple[Finding, ...]) -> bool:
+def every_finding(studied: Studied) -> tuple[Finding, ...]:
+    """As `findings_of`; none if the capture is damaged: what is in its file may say anything."""
+    try:
+        return findings_of(studied)
+    except (IrscopeError, ValueError, KeyError, TypeError, IndexError):
+        return ()
+
+
+def needs_log(capture: Capture | Studied, findings: tuple[Finding, ...]) -> bool:
     """Whether the compiler's log could say more: of what was found, or of the loads in a loop with a dot."""
+    studied = capture if isinstance(capture, Studied) else Studied(capture)
+    capture = studied.capture
     if capture.log is not None or capture.failure is not None:
         return False
     if any(one.line for one in findings):
         return True
-    return any(True for _ in loops_with_dots(Studied(capture)))
+    return any(True for _ in loops_with_dots(studied))

@@ -25,18 +25,19 @@ class _Measured:
 _Measure = Callable[[Finding, Studied], "_Measured | None"]
 
 
-def compare(finding: Finding, before: Capture, after: Capture) -> Proof:
-    """What a compile that tries a suggestion says of it; `after` should hold its layouts."""
+def compare(finding: Finding, own: Studied, other: Studied) -> Proof:
+    """What a compile that tries a suggestion says of it; the other capture should hold its layouts."""
+    before, after = own.capture, other.capture
     if not after.has_compiled:
         return Proof(False, failure=after.failure.why_not_run if after.failure is not None else "it was not compiled")
     measure = _MEASURES.get(finding.code)
-    was, now = (measure(finding, Studied(one)) if measure is not None else None for one in (before, after))
+    was, now = (measure(finding, one) if measure is not None else None for one in (own, other))
     if was is None or now is None:
         return Proof(False, failure="what it changes cannot be found in the new compile")
-    own = (f"{was.text} → {now.text}",) if was.text != now.text else ()
+    effects = (f"{was.text} → {now.text}",) if was.text != now.text else ()
     fits = after.failure is None or before.failure is not None
     failure = "" if fits or after.failure is None else after.failure.why_not_run
-    return Proof(now.value < was.value and fits, (*own, *_others(finding, before, after)), failure)
+    return Proof(now.value < was.value and fits, (*effects, *_others(finding, before, after)), failure)
 
 
 def without_refuted(finding: Finding) -> Finding:

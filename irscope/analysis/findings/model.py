@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
+from irscope.device.measurement import Agreement, Ratio
 from irscope.ir.locations.model import Chain
 
 __all__ = ["KINDS", "Cause", "Change", "Evidence", "Finding", "Kind", "Proof", "Suggestion"]
@@ -12,6 +14,10 @@ __all__ = ["KINDS", "Cause", "Change", "Evidence", "Finding", "Kind", "Proof", "
 Evidence = Literal["log", "ir", "assembly", "evaluated", "launch", "binary"]
 """What a cause is known by: the compiler's log, an operation of the IR, instructions of the assembly, addresses that
 were evaluated, the arguments and options of the launch, or the binary's own figures."""
+
+
+# sizePerThread = [1, 4]
+_NUMBERS = re.compile(r"(\w{1,40}) = (\[[\d, ]{1,100}\])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +65,21 @@ class Cause:
 class Change:
     """A change of a compile that can be tried without the script."""
 
-    kind: Literal["divisible", "constant", "option"]
+    kind: Literal["divisible", "constant", "option", "hint", "layout"]
+    """`hint`: `tl.multiple_of` on what is multiplied by an argument. `layout`: in a kernel that names its layouts."""
     name: str
-    """The argument, without `%`, or the option."""
-    value: int
+    """The argument, without `%`; the option; or the layout."""
+    value: int | str
+    """The layout that stands in for it, or a number."""
 
     def __str__(self) -> str:
         if self.kind == "divisible":
             return f"{self.name} divisible by {self.value}"
+        if self.kind == "hint":
+            return f"tl.multiple_of(… * {self.name}, {self.value})"
+        if self.kind == "layout":
+            pairs = zip(_NUMBERS.findall(self.name), _NUMBERS.findall(str(self.value)), strict=False)
+            return ", ".join(f"{name} {was} → {now}" for (name, was), (_, now) in pairs if was != now)
         return f"{self.name} = {self.value}" if self.kind == "constant" else f"{self.name}={self.value}"
 
 
@@ -80,6 +93,21 @@ class Proof:
     """`16 → 128 bits`, `84 → 90 registers`: of the finding itself, then of the kernel."""
     failure: str = ""
     """Why it could not be compiled."""
+    together: tuple[Change, ...] = ()
+    """All changes of that compile, where it had those of other suggestions too."""
+    agreement: Agreement | None = None
+    """Whether it computes the same in a launch on a GPU; None if it was not run."""
+    ratio: Ratio | None = None
+    """Its time over that of the launch as it is."""
+    untimed: str = ""
+    """Why it has no time, although that was asked for."""
+
+    @property
+    def timing(self) -> str:
+        """`0.62x the time (…), identical`, or why there is none; empty if that was not asked for."""
+        if self.ratio is None or self.agreement is None:
+            return self.untimed
+        return f"time {self.ratio.text}, result {self.agreement.verdict}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from irscope.analysis.findings.studied import Studied
 from irscope.ir.locations.model import Chain
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.locations.user import Place, place_of
-from irscope.memory.allocation import allocations_of
 from irscope.model.capture import Capture
 
 __all__ = ["resource_findings"]
@@ -75,13 +74,17 @@ def _spilling_line(capture: Capture) -> tuple[Chain, Place]:
 
 
 def _does_not_fit(capture: Capture) -> Finding:
+    from irscope.memory.allocation import allocations_of
+
     causes = [Cause(capture.failure.headline if capture.failure is not None else "", "binary", "the compile")]
     chain, place = (), ()
-    over = 0
+    stages = _number(capture.launch.option("num_stages"))
+    over, fitting = 0, 1 << 30
     for memory in allocations_of(capture):
         if memory.limit is None or memory.total <= memory.limit:
             continue
         over = memory.total - memory.limit
+        fitting = min(fitting, memory.limit * stages // memory.total)
         largest = max(memory.buffers, key=lambda one: one.size, default=None)
         causes.append(
             Cause(
@@ -95,11 +98,10 @@ def _does_not_fit(capture: Capture) -> Finding:
             causes.append(Cause(text, "ir", f"line {largest.line} of the IR after allocation"))
             file, _, line = largest.place.rpartition(":")
             place = ((file, int(line)),) if line.isdecimal() else ()
-    stages = capture.launch.option("num_stages")
     suggestions: list[Suggestion] = []
-    if isinstance(stages, int) and stages > 1:
+    if stages > 1:
         causes.append(Cause(f"num_stages is {stages}", "launch", "the options of the launch"))
-        suggestions = [_option("num_stages", count) for count in range(stages - 1, 0, -1)]
+        suggestions = [_option("num_stages", count) for count in range(min(stages - 1, max(fitting, 1)), 0, -1)]
     suggestions.append(Suggestion("smaller tiles: `irscope layout --memory` tries each of them with the script"))
     return Finding(
         "IRS503",
@@ -114,6 +116,10 @@ def _does_not_fit(capture: Capture) -> Finding:
         tuple(causes),
         tuple(suggestions),
     )
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 1
 
 
 def _option(name: str, value: int) -> Suggestion:

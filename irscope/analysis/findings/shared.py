@@ -17,10 +17,9 @@ _CONVERSION = "ttg.convert_layout"
 
 def shared_findings(studied: Studied) -> Iterator[Finding]:
     """The findings of each conversion and each access to shared memory."""
-    lives: dict[int, tuple[OperationLife, str]] | None = None
     for cost in studied.costs:
         if cost.kind == "conversion" and _is_through_memory(studied, cost):
-            lives = _lives(studied) if lives is None else lives
+            lives = studied.kept(_lives) if studied.follows_operations else {}
             yield _conversion(studied, cost, lives.get(cost.line))
         elif cost.kind == "shared" and cost.excess > 0 and cost.figures.get("ways", 1) > 1:
             yield _conflicts(studied, cost)
@@ -68,11 +67,9 @@ def _conversion(studied: Studied, cost: Cost, life: tuple[OperationLife, str] | 
 
 def _lives(studied: Studied) -> dict[int, tuple[OperationLife, str]]:
     """Line of the TTGIR → the life of the conversion there, and the pass that made it, if it is one for certain."""
-    found = operation_lives(studied.capture, lambda name: name == _CONVERSION)
+    found = operation_lives(studied.capture, lambda name: name == _CONVERSION, until="ttgir")
     steps = found.trail.steps
-    at = next((index for index in reversed(range(len(steps))) if steps[index].right == studied.ttgir), None)
-    if at is None:
-        return {}
+    at = len(steps) - 1
     return {
         life.line_after(at): (life, steps[life.births[0].step].label)
         for life in found.lives

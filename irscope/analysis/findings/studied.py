@@ -2,34 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import copy
 from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from irscope.analysis.findings.model import Cause, Evidence, Finding, Suggestion
-from irscope.analysis.passes.decisions import Decisions, decisions_of
 from irscope.ir.locations.model import Chain
 from irscope.ir.locations.user import Place
 from irscope.ir.logs.reasons.decisions import Decision
 from irscope.ir.mlir.encoding import read_aliases
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.uses import ModuleUses, read_uses, with_loops
-from irscope.layout.described import DescribedLayout
-from irscope.memory.addresses.narrow import Limits
-from irscope.memory.cost import Cost
-from irscope.memory.costs import costs_of
-from irscope.memory.global_costs import layout_of_access
-from irscope.memory.machine import Machine, read_machine
 from irscope.model.capture import Capture
 
+# Imported where they are needed: a summary needs none of them, and they bring numpy.
+if TYPE_CHECKING:
+    from irscope.analysis.passes.decisions import Decisions
+    from irscope.layout.described import DescribedLayout
+    from irscope.memory.addresses.narrow import Limits
+    from irscope.memory.cost import Cost
+    from irscope.memory.machine import Machine
+
 __all__ = ["Studied"]
+
+_Read = TypeVar("_Read")
 
 
 class Studied:
     """A capture, and what is read of it."""
 
-    def __init__(self, capture: Capture) -> None:
+    def __init__(
+        self, capture: Capture, costs: Sequence[Cost] | None = None, *, follows_operations: bool = True
+    ) -> None:
+        """`costs`: those of the capture, if they are known. `follows_operations`: whether through the passes."""
         self.capture = capture
+        self.follows_operations = follows_operations
+        if costs is not None:
+            self.__dict__["costs"] = costs
         self.ttgir = capture.texts.get("ttgir", "")
+        self._kept: dict[Callable[[Studied], Any], Any] = {}
+
+    def with_log(self, capture: Capture) -> Studied:
+        """The same capture, now with the compiler's log; what was read of it is kept."""
+        other = copy(self)
+        other.capture = capture
+        other.__dict__.pop("decisions", None)
+        return other
+
+    def kept(self, read: Callable[[Studied], _Read]) -> _Read:
+        """What a function reads of it, once."""
+        if read not in self._kept:
+            self._kept[read] = read(self)
+        return self._kept[read]
 
     @cached_property
     def uses(self) -> ModuleUses:
@@ -44,21 +69,29 @@ class Studied:
     @cached_property
     def costs(self) -> Sequence[Cost]:
         """The costs of its layouts and addresses."""
+        from irscope.memory.costs import costs_of
+
         return costs_of(self.capture)
 
     @cached_property
     def machine(self) -> Machine:
         """The memory instructions of its assembly."""
+        from irscope.memory.machine import read_machine
+
         return read_machine(self.capture)
 
     @cached_property
     def decisions(self) -> Decisions:
         """What the compiler's log says; nothing if the capture holds none."""
+        from irscope.analysis.passes.decisions import decisions_of
+
         return decisions_of(self.capture)
 
     @cached_property
     def limits(self) -> Limits:
         """What the compiler knows of the arguments."""
+        from irscope.memory.addresses.narrow import Limits
+
         return Limits(self.uses.module)
 
     @cached_property
@@ -68,11 +101,15 @@ class Studied:
 
     @cached_property
     def _layouts(self) -> dict[tuple[str, tuple[int, ...]], DescribedLayout]:
+        from irscope.layout.described import DescribedLayout
+
         rows = (DescribedLayout(row, self.capture.target) for row in self.capture.layouts)
         return {(item.encoding.text, item.shape): item for item in rows}
 
     def layout_of(self, operation: Operation) -> DescribedLayout | None:
         """The layout of an access's pointers."""
+        from irscope.memory.global_costs import layout_of_access
+
         return layout_of_access(operation, self._layouts, self.aliases)
 
     def chain_at(self, line: int) -> Chain:

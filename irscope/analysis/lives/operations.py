@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from irscope.analysis.lives.identity import Compared, Lot, Origin
 from irscope.analysis.lives.steps import Trail, trail_of
@@ -138,12 +138,18 @@ def is_named(name: str, asked: str) -> bool:
     return asked in (name, name.rpartition(".")[2])
 
 
-def operation_lives(capture: Capture, is_wanted: Callable[[str], bool], group: str = "mlir") -> Lives:
-    """Follow the operations of some names through the passes of one group.
+def operation_lives(
+    capture: Capture, is_wanted: Callable[[str], bool], group: str = "mlir", *, until: str = ""
+) -> Lives:
+    """Follow the operations of some names through the passes of one group, if asked only until a stage's artifact.
 
     Costs a structural diff of each step that has such operations on either side.
     """
     trail = trail_of(capture, group)
+    if until:
+        steps = trail.steps
+        last = next((at for at in reversed(range(len(steps))) if steps[at].right == capture.texts.get(until)), -1)
+        trail = replace(trail, steps=steps[: last + 1])
     if trail.first is None:
         return Lives(trail, ())
     kind = trail.kind

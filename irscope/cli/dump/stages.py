@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import chain, count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from irscope.cli.output.destination import STANDARD_OUTPUT, colored, json_text, paint_text, width
 from irscope.cli.output.talk import say
@@ -19,6 +19,11 @@ from irscope.model.telling import parts_of, telling_columns
 from irscope.plan import PassPlan, PassRule
 from irscope.store.file import SUFFIX, save, write_atomically
 
+if TYPE_CHECKING:
+    from irscope.analysis.findings.model import Finding
+    from irscope.ir.locations.user import Place
+
+_MOST_FINDINGS = 3
 _COMMENT: dict[StageKind, str] = {"mlir": "//", "llvm": ";", "ptx": "//", "sass": "//", "amdgcn": ";", "binary": "#"}
 
 # 31  |  23-31  |  23-31,40
@@ -108,8 +113,31 @@ def occupancy_text(capture: Capture) -> str:
     return f"{percent(occupancy.fraction)} ({held}, limited by {' and '.join(occupancy.limited_by)})"
 
 
+def _worst(captures: Sequence[Capture]) -> str:
+    """The worst of what can be said without another compile, each once, with the ids of its captures."""
+    from irscope.analysis.findings.quick import quick_findings, worst
+
+    found: dict[tuple[str, str, Place], list[tuple[str, Finding]]] = {}
+    for capture in captures:
+        for one in quick_findings(capture):
+            found.setdefault((capture.name, one.code, one.place), []).append((capture.id[:8], one))
+    if not found:
+        return ""
+    from irscope.render.text.findings import line_of_finding
+    from irscope.render.text.tables import masked
+
+    worst_of_each = {worst(one for _, one in rows)[0]: rows for rows in found.values()}
+    lines: list[str] = []
+    for one in worst(worst_of_each)[:_MOST_FINDINGS]:
+        ids = [*dict.fromkeys(id_ for id_, _ in worst_of_each[one])]
+        more = f" and {len(ids) - 3} more" if len(ids) > 3 else ""
+        which = f"  (of {', '.join(ids[:3])}{more})" if len(captures) > 1 else ""
+        lines.append(masked(line_of_finding(one)) + which)
+    return "".join(f"{line}\n" for line in lines) + ("\n" if lines else "")
+
+
 def summary(captures: Sequence[Capture], color: bool | None) -> str:
-    """A table of captures: kernel, target, what tells variants apart, options, stages and resources."""
+    """The worst findings, and a table of captures: kernel, target, what tells variants apart, options, resources."""
     from irscope.render.text.figures import milliseconds
     from irscope.render.text.tables import table
 
@@ -148,9 +176,15 @@ def summary(captures: Sequence[Capture], color: bool | None) -> str:
     from irscope.render.text.tables import masked
 
     text = table(columns, rows, width=width(), color=colored(color))
+    from irscope.render.text.graphs import graph_texts
+
+    if graphs := graph_texts(captures):
+        text += f"\n{graphs}\n"
     notes = notes_of(joined(chain.from_iterable(assumed)))
     text += "".join(f"\n{masked(note)}" for note in notes) + ("\n" if notes else "")
-    return text + "\nirscope show ID --stage ttgir (or any other) prints one; irscope passes ID its passes.\n"
+    text = _worst(captures) + text
+    hint = "irscope show ID --stage ttgir (or any other) prints one; irscope passes ID its passes"
+    return f"{text}\n{hint}; irscope why ID what is slow.\n"
 
 
 def _assumed(items: Sequence[Assumption]) -> str:
@@ -207,6 +241,7 @@ def as_json(capture: Capture, wanted: Sequence[str] = ()) -> dict[str, Any]:
         "metadata": dict(capture.metadata),
         "notes": list(capture.notes),
         "assumptions": [asdict(item) for item in capture.launch.assumptions],
+        "graphs": [asdict(origin) for origin in capture.graphs],
         "compile_us": capture.compile_us,
         "stages": [
             {"stage": item.stage, "duration_us": item.duration_us, "bytes": len(item.data)}
@@ -214,7 +249,18 @@ def as_json(capture: Capture, wanted: Sequence[str] = ()) -> dict[str, Any]:
             for item in capture.artifacts
         ],
         "passes": len(list(capture.passes())),
+        "findings": _findings_json(capture),
     }
+
+
+def _findings_json(capture: Capture) -> list[dict[str, Any]]:
+    from irscope.analysis.findings.quick import quick_findings
+
+    if not (found := quick_findings(capture)):
+        return []
+    from irscope.render.text.findings import findings_json
+
+    return findings_json(found)
 
 
 def is_folder(output: Path) -> bool:

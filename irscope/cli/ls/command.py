@@ -10,6 +10,7 @@ import typer
 from irscope.cli import app
 from irscope.cli.ls.age import age
 from irscope.cli.ls.filters import Filters, with_filters
+from irscope.cli.ls.graphs import by_graph
 from irscope.cli.output.destination import Destination, with_destination
 from irscope.cli.output.talk import say
 from irscope.errors import UsageError
@@ -41,7 +42,7 @@ def list_captures(
         return 0
     store = CaptureStore()
     every = store.rows()
-    rows = filters.chosen(every)
+    rows = by_graph(filters.chosen(every))
     if store.missing:
         say(f"Nothing is kept: {store.missing}")
     none = "No capture is stored. Record one: irscope dump FILE."
@@ -74,6 +75,9 @@ def _table(rows: list[StoredRow], width: int | None, color: bool) -> str:
         ]
         for row, own in zip(rows, cells, strict=True)
     ]
+    if any(row.graphs for row in rows):
+        columns.append("graph")
+        lines = [[*line, ", ".join(row.graphs)] for line, row in zip(lines, rows, strict=True)]
     return table(columns, lines, width=width, color=color)
 
 
@@ -93,4 +97,5 @@ def _as_json(store: CaptureStore, row: StoredRow) -> dict[str, Any]:
         "recording": row.belongs_to,
         "file": str(store.folder / row.name),
         "bytes": row.size,
+        "graphs": list(row.graphs),
     }

@@ -203,6 +203,11 @@ def run_request(request: RecordRequest, keep: Keep | None = None) -> Recording:
     return recording
 
 
+def run_compile(request: RecordRequest) -> Capture:
+    """The capture of a request for one compile, in a process of its own; raises as `run_request` does."""
+    return run_request(request).captures[0]
+
+
 def check_plan(plan: PassPlan, captures: Sequence[Capture]) -> None:
     """Raise PlanError for a rule that matched no pass of any capture; if all of them failed, only print a message."""
     if not plan:

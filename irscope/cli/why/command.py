@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,6 +20,8 @@ from irscope.model.recording_options import RecordingOptions
 
 if TYPE_CHECKING:
     from irscope.analysis.findings.model import Finding
+    from irscope.cli.why.compiles import Compiles
+    from irscope.cli.why.timing import Timer
 
 _which = options.in_panel("Which findings")
 
@@ -43,6 +46,12 @@ def why(
             show_default=False,
         ),
     ] = None,
+    most_tries: Annotated[
+        int, typer.Option("--tries", metavar="N", min=0, help="At most so many compiles to try what mends a kernel.")
+    ] = 2,
+    time: Annotated[
+        bool, typer.Option("--time", help="On a GPU: run each mend that helped, and say what it is worth.")
+    ] = False,
     *,
     to: Destination,
     record_options: RecordingOptions,
@@ -52,11 +61,17 @@ def why(
     A comment `# irscope: ignore[IRS101]` on a line of the kernel silences what is found there.
     """
     from irscope.analysis.findings.silence import codes_of
+    from irscope.cli.why.compiles import Compiles
+    from irscope.cli.why.timing import Timer
     from irscope.render.text.findings import findings_json, render_findings
 
     chosen = _Choice(line, operation, value, codes_of(options.split_words(ignore)))
     captures = captures_of(subject, record_options)
-    answers = {one.id: _answer(one, chosen, tries) for one in captures}
+    with Compiles() as compiles:
+        asked = _Asked(chosen, compiles, tries, most_tries, Timer(subject, record_options) if time else None)
+        answers = {
+            one.id: _answer(one, record_options.launch or number, asked) for number, one in enumerate(captures, 1)
+        }
 
     def text(capture: Capture, color: bool) -> str:
         findings, silenced = answers[capture.id]
@@ -96,26 +111,45 @@ class _Choice:
         )
 
 
-def _answer(capture: Capture, chosen: _Choice, tries: bool | None) -> tuple[Sequence[Finding], int]:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is asked of each capture."""
+
+    chosen: _Choice
+    compiles: Compiles
+    tries: bool | None
+    most_tries: int
+    timer: Timer | None
+
+
+def _answer(capture: Capture, number: int, asked: _Asked) -> tuple[Sequence[Finding], int]:
     """The findings that are asked for, with what became of their suggestions, and how many comments silence."""
     from irscope.analysis.findings.find import findings_of, needs_log
     from irscope.analysis.findings.silence import is_silenced
+    from irscope.analysis.findings.studied import Studied
     from irscope.cli.layout.subject import with_layouts
     from irscope.cli.subject.compiler_log import with_log
     from irscope.cli.subject.keeping import was_recorded_here
     from irscope.cli.subject.operations import with_operations
     from irscope.cli.why.prove import proven
 
-    compiles = tries if tries is not None else was_recorded_here(capture)
-    if compiles:
-        capture = with_operations(with_layouts(capture), sass=False)
-    found = findings_of(capture)
-    if compiles and needs_log(capture, found):
+    chosen, compiles, timer = asked.chosen, asked.compiles, asked.timer
+    if timer is not None:
+        timer.require_gpu(capture)
+    may_compile = asked.tries if asked.tries is not None else was_recorded_here(capture)
+    if may_compile:
+        capture = with_operations(with_layouts(capture), sass=False, run=compiles.one)
+    studied = Studied(capture)
+    found = findings_of(studied)
+    if may_compile and needs_log(studied, found):
         try:
-            capture = with_log(capture)
-            found = findings_of(capture)
+            studied = studied.with_log(with_log(capture, run=compiles.one))
+            found = findings_of(studied)
         except IrscopeError as error:
             say(f"The compiler's own log could not be had: {error}")
-    record_options = [one for one in found if chosen.has(one)]
-    shown = [one for one in record_options if not is_silenced(one, capture)]
-    return proven(capture, shown) if compiles else shown, len(record_options) - len(shown)
+    wanted = [one for one in found if chosen.has(one)]
+    shown = [one for one in wanted if not is_silenced(one, capture)]
+    if may_compile:
+        timed = None if timer is None else partial(timer.timed, capture, number)
+        shown = proven(studied, shown, compiles, asked.most_tries, timed)
+    return shown, len(wanted) - len(shown)

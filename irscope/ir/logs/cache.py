@@ -9,33 +9,21 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from irscope.ir.logs.launch_text import (
-    UNKNOWN_TARGET,
-    launch_of_module,
-    options_of_module,
-    target_named,
-    target_of_module,
-)
+from irscope.ir.logs.launch_text import UNKNOWN_TARGET, target_of_module
+from irscope.ir.logs.metadata import launch_of_metadata, number, shown_metadata, target_of_metadata
 from irscope.ir.logs.regular_file import FileRefused, inside, read_regular
-from irscope.model.capture import STAGES, Artifact, Capture, Environment, Kernel, Launch, Target, stage_named
-from irscope.model.plain import storable, tupled
+from irscope.model.capture import STAGES, Artifact, Capture, Environment, Target, stage_named
+from irscope.model.plain import storable
 
 _MAX_STAGE_BYTES = 1 << 28
 _MAX_JSON_BYTES = 1 << 24
 _MAX_FOLDERS = 1_000_000
 # Triton dumps SASS in its own format, not nvdisasm's.
 _STAGES = tuple(stage.name for stage in STAGES if stage.name not in ("sass", "edited"))
-
-# Metadata that Triton adds to the options after a compile, and paths on the compiling machine.
-_NOT_OPTIONS = frozenset((
-    "cluster_scheduling", "global_scratch_align", "global_scratch_size", "hash", "name", "profile_scratch_align",
-    "profile_scratch_size", "shared", "target", "tensordesc_meta", "tmem_size", "triton_version", "extern_libs",
-))  # fmt: skip
-_HIDDEN_METADATA = ("hash", "target", "triton_version")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +111,8 @@ def _is_variant(files: _Files, variant: str) -> bool:
 
 def _variants(folder: Path) -> Iterator[_Files]:
     yield from _files_in(folder, folder)
-    for number, child in enumerate(_children(folder)):
-        if number >= _MAX_FOLDERS:
+    for count, child in enumerate(_children(folder)):
+        if count >= _MAX_FOLDERS:
             return
         # Triton writes a variant as tmp.pid_…, and renames it when it is complete.
         if child.is_dir() and not child.name.startswith("tmp.pid_") and inside(child, folder):
@@ -174,10 +162,10 @@ def _entry(files: _Files) -> CacheEntry:
     return CacheEntry(
         files.kernel,
         files.folder,
-        _target(metadata) or _target_of_stages(files),
-        _number(metadata.get("num_warps")),
-        _number(metadata.get("num_stages")),
-        _number(metadata.get("num_ctas")),
+        target_of_metadata(metadata) or _target_of_stages(files),
+        number(metadata.get("num_warps")),
+        number(metadata.get("num_stages")),
+        number(metadata.get("num_ctas")),
         str(metadata.get("hash") or files.folder.name),
         files.modified,
         tuple(name for name, _ in files.stages),
@@ -222,11 +210,11 @@ def _capture(files: _Files) -> Capture:
     if not any(name in ("cubin", "hsaco") for name, _ in files.stages):
         notes.append("The folder holds no binary: the compile failed, or not all was dumped.")
     return Capture(
-        launch=_launch(files, metadata, texts),
-        target=_target(metadata) or next(named, UNKNOWN_TARGET),
+        launch=launch_of_metadata(files.kernel, metadata, texts),
+        target=target_of_metadata(metadata) or next(named, UNKNOWN_TARGET),
         artifacts=artifacts,
         environment=Environment(triton_version=str(metadata.get("triton_version", "")), date=utc_date(files.modified)),
-        metadata=tuple(sorted((key, tupled(value)) for key, value in metadata.items() if key not in _HIDDEN_METADATA)),
+        metadata=shown_metadata(metadata),
         notes=tuple(notes),
         snapshot_level="none",
     )
@@ -242,32 +230,6 @@ def _artifact(stage: str, path: Path, root: Path) -> Artifact:
         raise _Damaged(f"{path.name} is no text") from error
 
 
-def _launch(files: _Files, metadata: Mapping[str, Any], texts: Mapping[str, str]) -> Launch:
-    options = {key: tupled(value) for key, value in metadata.items() if key not in _NOT_OPTIONS and not key.isupper()}
-    if not options:
-        options = {**options_of_module(texts.get("ttgir") or texts.get("glir") or "")}
-    text = texts.get("source") or texts.get("ttir") or texts.get("ttgir") or ""
-    launch = launch_of_module(text)
-    return replace(
-        launch,
-        kernel=Kernel(files.kernel, launch.kernel.file, launch.kernel.line),
-        options=tuple(sorted(options.items())),
-    )
-
-
-def _target(metadata: Mapping[str, Any]) -> Target | None:
-    target = metadata.get("target")
-    if isinstance(target, Mapping):
-        fields = cast("Mapping[str, Any]", target)
-        name = f"{fields.get('backend', '')}:{fields.get('arch', '')}"
-        return target_named(name, _number(fields.get("warp_size")) or 0)
-    if isinstance(target, (list, tuple)) and len(cast("list[Any]", target)) >= 2:
-        # Triton 2.2 and before: ["cuda", 90].
-        backend, arch = cast("list[Any]", target)[:2]
-        return target_named(f"{backend}:{arch}")
-    return None
-
-
 def _target_of_stages(files: _Files) -> Target | None:
     for name, path in files.stages:
         if name in ("ttgir", "glir"):
@@ -276,10 +238,6 @@ def _target_of_stages(files: _Files) -> Target | None:
             except _Damaged:
                 return None
     return None
-
-
-def _number(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def utc_date(seconds: float) -> str:

@@ -31,6 +31,7 @@ class Limits:
             for value, kind, attributes in (module.kernel.parameters if module.kernel is not None else ())
             if kind_of(kind).bits > 1
         ]
+        self._loose = frozenset(value.name for value, _, divisor in self._parameters if divisor % _ENOUGH)
         self._known: dict[tuple[frozenset[str], frozenset[str]], Mapping[int, Execution]] = {}
 
     def arguments(self, operation: Operation, threads: ThreadMap, wanted: int) -> tuple[str, ...]:
@@ -49,7 +50,7 @@ class Limits:
 
     def depends(self, operation: Operation, *, mask_alone: bool = False) -> tuple[tuple[str, int], ...]:
         """(argument, its known divisor) of those that an access's addresses and mask, or its mask alone, depend on."""
-        execution = self._with((), ()).get(operation.first_line)
+        execution = self._as_told.get(operation.first_line)
         if execution is None:
             return ()
         sources = execution.mask.sources if execution.mask is not None else frozenset[Source]()
@@ -76,7 +77,7 @@ class Limits:
             ones: arguments that are taken to be 1.
             masked: whether its mask counts.
         """
-        execution = self._with(aligned, ones).get(operation.first_line)
+        execution = self._supposing(operation, frozenset(aligned), frozenset(ones)).get(operation.first_line)
         if execution is None or execution.is_box:
             return 0
         bits = max(execution.element_bits, 1)
@@ -86,12 +87,32 @@ class Limits:
 
     def element_bits(self, operation: Operation) -> int:
         """The bits of an element; 0 if the access is not executed, or has no lanes."""
-        execution = self._with((), ()).get(operation.first_line)
+        execution = self._as_told.get(operation.first_line)
         return 0 if execution is None or execution.is_box else execution.element_bits
 
-    def _with(self, aligned: Iterable[str], ones: Iterable[str]) -> Mapping[int, Execution]:
+    @property
+    def _as_told(self) -> Mapping[int, Execution]:
+        return self._with(frozenset(), frozenset())
+
+    def _supposing(
+        self, operation: Operation, aligned: frozenset[str], ones: frozenset[str]
+    ) -> Mapping[int, Execution]:
+        """Executions, that of an operation as if these arguments were multiples of 16, and those were 1.
+
+        What is supposed of other arguments makes no difference to it, so that operations share evaluations.
+        """
+        execution = self._as_told.get(operation.first_line)
+        if execution is None or not (aligned or ones):
+            return self._as_told
+        sources = execution.sources | execution.addresses.sources
+        if execution.mask is not None:
+            sources |= execution.mask.sources
+        own = {source.text for source in sources if source.kind == "argument"}
+        return self._with(aligned & own | self._loose - own, ones & own)
+
+    def _with(self, aligned: frozenset[str], ones: frozenset[str]) -> Mapping[int, Execution]:
         """The first execution of each line, if some arguments were multiples of 16, and some were 1."""
-        key = (frozenset(aligned), frozenset(ones))
+        key = (aligned - ones, ones)
         if key not in self._known:
             held = {
                 value: constant(1, bits)

@@ -11,13 +11,13 @@ from irscope.model.compiler_log import CompilerLog
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.compile.operations import loaded_sections
 from irscope.record.process.requests import RecordRequest, request_from_capture
-from irscope.record.process.session import Recording, record_request
+from irscope.record.process.session import compiled
 from irscope.record.triton.versions import triton_version
 
 __all__ = ["find_log"]
 
 
-def find_log(capture: Capture, run: Callable[[RecordRequest], Recording] = record_request) -> CompilerLog:
+def find_log(capture: Capture, run: Callable[[RecordRequest], Capture] = compiled) -> CompilerLog:
     """Compile a capture's source again with the compiler's debug output and remarks on; `run` does the request.
 
     Raises RecordingError if the capture is of another Triton than the installed one, or was compiled by other passes,
@@ -30,7 +30,11 @@ def find_log(capture: Capture, run: Callable[[RecordRequest], Recording] = recor
             "may decide otherwise. Record it again, or ask where that Triton is."
         )
     asked = RecordingOptions(plan=capture.plan, snapshots="none", layouts=False, disassemble=False)
-    again = run(replace(request_from_capture(capture, asked), compiler_log=True)).captures[0]
+    request = replace(request_from_capture(capture, asked), compiler_log=True)
+    again = run(request)
+    if not again.has_compiled and capture.has_compiled:
+        # It may have ended where it printed what a pass had half built.
+        again = run(replace(request, verifies_log=True))
     known = {snapshot.index: snapshot.label for snapshot in capture.passes()}
     logged = {snapshot.index: snapshot.label for snapshot in again.passes()}
     if any(known.get(index, label) != label for index, label in logged.items()):

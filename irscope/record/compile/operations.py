@@ -13,7 +13,7 @@ from irscope.model.capture import Capture, stage_named
 from irscope.model.operation_lines import OperationLines
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.process.requests import RecordRequest, request_from_capture
-from irscope.record.process.session import Recording, record_request
+from irscope.record.process.session import compiled
 
 __all__ = ["STAGES_OF_OPERATIONS", "find_operations", "loaded_sections"]
 
@@ -25,7 +25,7 @@ _ATTEMPTS = 3
 
 def find_operations(
     capture: Capture,
-    run: Callable[[RecordRequest], Recording] = record_request,
+    run: Callable[[RecordRequest], Capture] = compiled,
     stages: Collection[str] = tuple(STAGES_OF_OPERATIONS),
 ) -> tuple[OperationLines, ...]:
     """Compile a capture's TTGIR again, and read which operation each line of its assembly is from.
@@ -44,7 +44,7 @@ def find_operations(
     last = "ptx" if wanted == ["ptx"] else ""
     rows: tuple[OperationLines, ...] = ()
     for _ in range(_ATTEMPTS):
-        again = run(replace(whole, stage="ttgir", text=text, last_stage=last)).captures[0]
+        again = run(replace(whole, stage="ttgir", text=text, last_stage=last))
         rows = tuple(_operations_of(capture, again, stage) for stage in wanted)
         # Of one and the same PTX, ptxas may make other code the next time.
         if {row.stage for row in rows if row.reason} != {"sass"}:

@@ -53,6 +53,8 @@ class Assembly:
         self._timed: dict[tuple[str, int], dict[str, tuple[float, ...]]] = {}
         """Per tuning of a kernel, the times of each configuration: median and two quantiles, in milliseconds."""
         self.done = False
+        self._generated: list[events.KernelGenerated] = []
+        """The kernels of TorchInductor's, with the graphs that they were generated for."""
 
     @property
     def working_on(self) -> str:
@@ -75,8 +77,10 @@ class Assembly:
         """Take one event."""
         match event:
             case events.CompileBegun():
-                self._open[event.n] = OpenCapture(event.target, event.launch, log_from=event.log)
+                self._open[event.n] = item = OpenCapture(event.target, event.launch, log_from=event.log)
                 self.tally.begins(event.launch, every_configuration=self._request.config == "all")
+                for known in self._generated:
+                    item.generated(known)
             case events.AlreadyStored():
                 self.stored.append(event.id)
                 del self._open[event.n]
@@ -98,6 +102,10 @@ class Assembly:
                 self.notes.append(event.text)
             case events.Launched():
                 self._launched(event)
+            case events.KernelGenerated():
+                self._generated.append(event)
+                for item in self._open.values():
+                    item.generated(event)
             case events.Timed():
                 # On the virtual GPU nothing was timed: no configuration won.
                 if self.real:
@@ -130,7 +138,7 @@ class Assembly:
         """What may become known of a compile after its end."""
         item = self._open[number]
         launch = item.launch
-        return LateFacts(launch.grid, launch.assumptions, self._autotuning(launch), self._notes_of(item))
+        return LateFacts(launch.grid, launch.assumptions, self._autotuning(launch), self._notes_of(item), item.graphs)
 
     @property
     def longest_s(self) -> float:
@@ -250,6 +258,7 @@ class Assembly:
             metadata=tuple(sorted((key, tupled(value)) for key, value in metadata.items())),
             sources=self._sources_of(item.launch.kernel.file, stages),
             notes=self._notes_of(item),
+            graphs=item.graphs,
             snapshot_level=self._request.snapshots,
             compile_us=sum(durations) if durations else None,
         )

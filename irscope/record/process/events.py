@@ -10,6 +10,7 @@ from irscope import errors
 from irscope.errors import IrscopeError, RecordingError
 from irscope.model.assumption import Assumption
 from irscope.model.capture import Launch, PassSnapshot, Target
+from irscope.model.graph_origin import GraphOrigin
 from irscope.model.layout import LayoutRow
 
 
@@ -49,6 +50,16 @@ class SourceRead(RecordingEvent):
 
     path: str
     data: str
+
+
+@dataclass(frozen=True, slots=True)
+class KernelGenerated(RecordingEvent):
+    """TorchInductor has generated a kernel for a graph."""
+
+    name: str
+    origin: GraphOrigin
+    data: str
+    """The text of the module that defines it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from irscope.model.assumption import Assumption
 from irscope.model.capture import Artifact, Autotuning, Capture, Kernel, Launch, PassSnapshot, Target
 from irscope.model.compiler_log import PassLog
 from irscope.model.failure import Failure
+from irscope.model.graph_origin import GraphOrigin
 from irscope.model.layout import LayoutRow
 from irscope.model.plain import tupled
 from irscope.record.process import events
@@ -25,11 +26,12 @@ class LateFacts:
     assumptions: tuple[Assumption, ...]
     autotuning: Autotuning | None
     notes: tuple[str, ...]
+    graphs: tuple[GraphOrigin, ...] = ()
 
     def added_to(self, capture: Capture) -> Capture:
         """The compile's capture with these facts."""
         launch = replace(capture.launch, grid=self.grid, assumptions=self.assumptions, autotuning=self.autotuning)
-        return replace(capture, launch=launch, notes=self.notes)
+        return replace(capture, launch=launch, notes=self.notes, graphs=self.graphs)
 
 
 @dataclass(slots=True)
@@ -63,6 +65,7 @@ class OpenCapture:
     layouts: tuple[LayoutRow, ...] = ()
     logs: list[PassLog] = field(default_factory=list[PassLog])
     notes: list[str] = field(default_factory=list)
+    graphs: tuple[GraphOrigin, ...] = ()
     compiler: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     """Of what Triton is for this target: parts, variables and tools, as `Environment` has them."""
 
@@ -121,6 +124,12 @@ class OpenCapture:
             case _:
                 return
 
+    def generated(self, event: events.KernelGenerated) -> None:
+        """Take the graph that a kernel was generated for, if it is this one."""
+        kernel = self.launch.kernel
+        if kernel.name == event.name and kernel.source and kernel.source.strip() in event.data:
+            self.graphs = tuple(dict.fromkeys((*self.graphs, event.origin)))
+
     def end(self) -> None:
         """Nothing more of it comes."""
         self.ended, self.took_s = True, time.monotonic() - self.began_s
@@ -129,10 +138,18 @@ class OpenCapture:
     def without_texts(self) -> OpenCapture:
         """What must be known of it once its capture is kept elsewhere."""
         known = self.launch
-        launch = Launch(
-            Kernel(known.kernel.name), grid=known.grid, autotuning=known.autotuning, assumptions=known.assumptions
+        # By its text, a graph that shares the kernel is found.
+        kernel = Kernel(known.kernel.name, source=known.kernel.source if self.graphs else "")
+        launch = Launch(kernel, grid=known.grid, autotuning=known.autotuning, assumptions=known.assumptions)
+        return OpenCapture(
+            self.target,
+            launch,
+            took_s=self.took_s,
+            hash=self.hash,
+            ended=True,
+            notes=self.notes,
+            graphs=self.graphs,
         )
-        return OpenCapture(self.target, launch, took_s=self.took_s, hash=self.hash, ended=True, notes=self.notes)
 
     def fail(self, failed: PassSnapshot | None) -> None:
         """It failed: in that pass, if it was one, which is kept with the IR before it."""

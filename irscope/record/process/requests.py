@@ -48,6 +48,8 @@ class RecordRequest(RecordingOptions):
     """Whether the compiler prints its reasons, pass by pass, which the captures then hold."""
     stored: tuple[str, ...] = ()
     """The ids of captures that need not be recorded again."""
+    verifies_log: bool = False
+    """Whether it verifies the IR before it prints an operation of it: slow, and safe."""
     ended_in: str = ""
     """The native call that a process ended in which did this request before: this one makes no such calls."""
 

@@ -12,6 +12,7 @@ from typing import Any
 from irscope.errors import UsageError
 from irscope.model.capture import Autotuning, Target
 from irscope.record.process.events import EventSink, Launched, Note, Timed
+from irscope.record.programs.graph_watch import watched_graphs
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.autotuner import ConfigPolicy, OnTimed, watched_autotuner
 from irscope.record.triton.patches import replaced
@@ -31,7 +32,14 @@ def virtual_launches(
     def launched(kernel: Any, grid: tuple[int, int, int]) -> None:
         sink(Launched(kernel.hash, grid, assumptions_under_way()))
 
-    with virtual_gpu(target, launched, assume, _config_policy(configs), _timed(sink)) as following:
+    def noted(text: str) -> None:
+        sink(Note(text))
+
+    policy = _config_policy(configs)
+    with (
+        watched_graphs(sink, policy),
+        virtual_gpu(target, launched, assume, policy, _timed(sink), noted) as following,
+    ):
         try:
             yield
         finally:
@@ -43,7 +51,7 @@ def virtual_launches(
 @contextmanager
 def real_launches(sink: EventSink) -> Iterator[None]:
     """Report the launches and tunings of what follows, on the GPU that is there."""
-    with watched_autotuner(_timed(sink)), _watched_first_launches(sink):
+    with watched_autotuner(_timed(sink)), watched_graphs(sink), _watched_first_launches(sink):
         yield
 
 

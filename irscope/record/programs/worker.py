@@ -97,7 +97,7 @@ def work(
             watch.is_virtual = True
             watch.workers = _workers(watch, folder, own)
         if request.compiler_log:
-            print_reasons(watch.native)
+            print_reasons(watch.native, verified=request.verifies_log)
         with triton_api.private_cache(folder / "triton"), watch_compiles(watch):
             if request.mode == "script":
                 _script(watch, target, real, around)

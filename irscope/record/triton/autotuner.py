@@ -51,6 +51,13 @@ def configuration_under_way(kernel: str) -> Autotuning | None:
     return next((row[1] for row in found if row is not None and row[0] == kernel), None)
 
 
+@contextmanager
+def configuration_set(kernel: str, tuning: Autotuning) -> Iterator[None]:
+    """Say which configuration this thread compiles a kernel with, until the end of the block."""
+    with replaced(_thread, "under_way", (*_thread.under_way, lambda: (kernel, tuning))):
+        yield
+
+
 def is_timing() -> bool:
     """Whether this thread's launches are made by the autotuner, to find the fastest configuration."""
     return _thread.is_timing

@@ -82,7 +82,14 @@ _PRINTER_OPTIONS = ("--mlir-print-debuginfo=true", "--mlir-use-nameloc-as-prefix
 """Operations are printed with their locations, and their values named as in the modules that Triton prints."""
 
 
-def print_reasons(native: NativeCalls) -> None:
-    """Let the compiler print its reasons until this process ends: LLVM cannot be told to stop."""
+def print_reasons(native: NativeCalls, *, verified: bool) -> None:
+    """Let the compiler print its reasons until this process ends: LLVM cannot be told to stop.
+
+    `verified`: whether it verifies the whole function before each operation that it prints, and prints what is not
+    valid at that moment in the generic form. That takes most of the time; without it, an operation that a pass has half
+    built may end the process.
+    """
     os.environ.update(VARIABLES)
     native.set_options(*_LLVM_OPTIONS, *_PRINTER_OPTIONS)
+    if not verified:
+        native.assume_verified()

@@ -79,6 +79,7 @@ class NativeCalls:
     def __init__(self, log: Path | None = None, *, allowed: bool = True) -> None:
         self._allowed = allowed and calls_were_tried()
         self._note: mmap.mmap | None = None
+        self._at_rest = _VERIFY
         self.note_beside(log)
 
     def note_beside(self, log: Path | None) -> None:
@@ -100,7 +101,12 @@ class NativeCalls:
             with self._under_way(_PRINT):
                 return str(module)
         finally:
-            self.set_options(_VERIFY)
+            self.set_options(self._at_rest)
+
+    def assume_verified(self) -> None:
+        """Let nothing be verified before it is printed, by passes either, until this process ends."""
+        self._at_rest = _ASSUME_VERIFIED
+        self.set_options(_ASSUME_VERIFIED)
 
     def fingerprint_of(self, operation: int) -> bytes | None:
         """MLIR's fingerprint of the operation at an address, all that is in it included, or None.

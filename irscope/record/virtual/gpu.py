@@ -8,7 +8,7 @@ that architecture.
 from __future__ import annotations
 
 import atexit
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import ModuleType
 
@@ -35,6 +35,7 @@ def virtual_gpu(
     assume: Mapping[str, str] | None = None,
     configs: ConfigPolicy = "first",
     on_timed: OnTimed | None = None,
+    on_note: Callable[[str], None] | None = None,
 ) -> Iterator[Following]:
     """Let the programs that run within see a GPU.
 
@@ -44,6 +45,7 @@ def virtual_gpu(
         assume: values of stand-ins, by the variable they are assigned to, the kernel's parameter, or FILE:LINE.
         configs: which configurations of an `@triton.autotune`d kernel are compiled.
         on_timed: called after each of them with the stand-in times.
+        on_note: called with what a reader must know beside that.
 
     Yields what became of the stand-ins. Everything is restored on leaving, after an exception too. torch is not
     imported: it is replaced if and when the program imports it.
@@ -66,7 +68,7 @@ def virtual_gpu(
             from irscope.record.virtual.torch.session import TorchSession, forget_written
 
             driver.on_arguments = forget_written
-            driver.is_host_memory = TorchSession(part, patches).is_host_memory
+            driver.is_host_memory = TorchSession(part, patches, on_note).is_host_memory
 
         patches.enter_context(AfterImport("torch", open_torch))
         yield following

@@ -18,8 +18,8 @@ _LARGEST = 8
 """Operations whose change is named with a pass."""
 
 
-def facts_of(capture: Capture, costs: Sequence[Cost]) -> dict[str, Any]:
-    """All but the texts of a capture, as JSON holds it."""
+def facts_of(capture: Capture, costs: Sequence[Cost], *, evaluates: bool) -> dict[str, Any]:
+    """All but the texts of a capture, as JSON holds it; `evaluates` is of `findings_of`."""
     launch = capture.launch
     occupancy = occupancy_of(capture)
     return {
@@ -61,7 +61,7 @@ def facts_of(capture: Capture, costs: Sequence[Cost]) -> dict[str, Any]:
             for item in capture.artifacts
         ],
         "passes": [_pass(effect) for effect in pass_effects(capture)],
-        "findings": findings_of(capture, costs),
+        "findings": findings_of(capture, costs, evaluates=evaluates),
     }
 
 

@@ -5,27 +5,65 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from irscope.analysis.findings.find import every_finding
+from irscope.analysis.findings.model import Finding
+from irscope.analysis.findings.quick import quick_findings
+from irscope.analysis.findings.silence import is_silenced
+from irscope.analysis.findings.studied import Studied
 from irscope.device.fit import excesses_of
 from irscope.device.occupancy import occupancy_of
 from irscope.errors import IrscopeError
+from irscope.ir.locations.user import line_text
 from irscope.memory.cost import Cost
 from irscope.memory.costs import costs_of
 from irscope.model.capture import Capture
 from irscope.render.text.figures import percent
 
 _MOST = 8
+_MOST_WORST = 3
+_BAD_BELOW = 2
+"""Findings of kinds of a lower rank are bad, the others warnings."""
 _SLOW_SHARE = 0.2
 _LOW_OCCUPANCY = 0.5
 
 
-def findings_of(capture: Capture, costs: Sequence[Cost]) -> list[dict[str, Any]]:
-    """Findings, the most serious first: `level` (bad, warn, note), `text`, and where to look: `stage`, `line`, `pass`.
+def findings_of(capture: Capture, costs: Sequence[Cost], *, evaluates: bool = True) -> list[dict[str, Any]]:
+    """Rows: the failure, the three worst findings of `irscope why`, then what else stands out.
 
-    `costs` are those of `costs_of_layouts`.
+    Each has a `level` (bad, warn, note), its `text`, the `code` of a finding, and where to look: `stage` and `line`,
+    `place` (`kernel.py:23`), `pass`.
+
+    Args:
+        capture: the capture.
+        costs: those of `costs_of_layouts`.
+        evaluates: whether addresses are evaluated for that, which takes a tenth of a compile's time.
     """
-    rows = [*_failure(capture), *_spills(capture), *_occupancy(capture), *_costs(costs), *_slow_passes(capture)]
+    others = [*_occupancy(capture), *_costs(costs), *_slow_passes(capture)]
     ranks = {"bad": 0, "warn": 1, "note": 2}
-    return sorted(rows, key=lambda row: ranks[row["level"]])[: 2 * _MOST]
+    others.sort(key=lambda row: ranks[row["level"]])
+    return [*_failure(capture), *_worst(capture, costs, evaluates), *others][: 2 * _MOST]
+
+
+def _worst(capture: Capture, costs: Sequence[Cost], evaluates: bool) -> list[dict[str, Any]]:
+    if evaluates:
+        studied = Studied(capture, costs, follows_operations=False)
+        found = [one for one in every_finding(studied) if not is_silenced(one, capture)]
+    else:
+        found = quick_findings(capture)
+    return [_row(one) for one in found[:_MOST_WORST] if capture.failure is None or one.code != "IRS503"]
+
+
+def _row(finding: Finding) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "level": "bad" if finding.kind.rank < _BAD_BELOW else "warn",
+        "code": f"{finding.code} {finding.kind.name}",
+        "text": f"{finding.operation} {finding.text}".strip(),
+    }
+    if finding.line:
+        row |= {"stage": "ttgir", "line": finding.line}
+    if place := line_text(finding.place):
+        row["place"] = place
+    return row
 
 
 def _failure(capture: Capture) -> list[dict[str, Any]]:
@@ -34,15 +72,6 @@ def _failure(capture: Capture) -> list[dict[str, Any]]:
         return []
     text = f"The compile {failure.verdict}: {failure.headline}"
     return [{"level": "bad", "text": text, "pass": failure.pass_label}]
-
-
-def _spills(capture: Capture) -> list[dict[str, Any]]:
-    stored, loaded = capture.resources.spill_store_bytes or 0, capture.resources.spill_load_bytes or 0
-    if not stored and not loaded:
-        return []
-    stage = next((name for name in ("sass", "amdgcn") if name in capture.stages), "")
-    text = f"Registers spill: a thread stores {stored} bytes and loads {loaded}."
-    return [{"level": "bad", "text": text, "stage": stage}]
 
 
 def _occupancy(capture: Capture) -> list[dict[str, Any]]:

@@ -21,6 +21,8 @@ from irscope.render.report.texts import Blobs, TextTable
 from irscope.render.text.compiler_log import entries_text
 
 _PAYLOAD_VERSION = 1
+_MOST_EVALUATED = 8
+"""In a report of more captures, what is found by evaluating addresses is left to `irscope why`."""
 
 
 class Payload:
@@ -30,6 +32,7 @@ class Payload:
         self.texts = TextTable()
         self.chunks: list[Blobs] = []
         """One per capture."""
+        self._evaluates = len(captures) <= _MOST_EVALUATED
         self._kernel = ""
         self._twins: dict[tuple[str, str], int] = {}
         rows = [self._capture(capture, number) for number, capture in enumerate(captures)]
@@ -45,7 +48,7 @@ class Payload:
         self.chunks.append(blobs)
         self._kernel = capture.name
         costs = costs_of_layouts(capture)
-        row = facts_of(capture, costs)
+        row = facts_of(capture, costs, evaluates=self._evaluates)
         texts = capture.texts
         last = self._text(next(iter(texts.values())), number, blobs, "source", []) if texts else -1
         for group in ("mlir", "llvm"):

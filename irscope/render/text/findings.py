@@ -9,7 +9,7 @@ from typing import Any
 
 from irscope.analysis.findings.model import Finding, Suggestion
 
-__all__ = ["findings_json", "render_findings"]
+__all__ = ["findings_json", "line_of_finding", "render_findings"]
 
 _BOLD, _DIM, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 
@@ -17,6 +17,14 @@ _BOLD, _DIM, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 def render_findings(findings: Sequence[Finding], *, color: bool) -> str:
     """Each finding with its causes, the evidence of each, and what mends it."""
     return "\n".join("\n".join(_lines(one, color)) + "\n" for one in findings)
+
+
+def line_of_finding(finding: Finding) -> str:
+    """A finding on one line: `IRS501 spills  matmul.py:31  spills registers: …`."""
+    file, line = finding.place[0] if finding.place else ("", 0)
+    place = f"{basename(file)}:{line}" if file else ""
+    operation = f"{finding.operation} {finding.text}" if finding.operation else finding.text
+    return "  ".join(filter(None, (f"{finding.code} {finding.kind.name}", place, operation)))
 
 
 def findings_json(findings: Sequence[Finding]) -> list[dict[str, Any]]:
@@ -49,7 +57,8 @@ def _suggested(one: Suggestion, dim: str, plain: str) -> Iterator[str]:
         yield f"  not tried: {one.text}"
     elif proof.helps:
         yield f"  mend: {one.text}"
-        yield f"        compiled with {one.tried}: {'; '.join(proof.effects)}"
+        how = "at once with the other mends" if proof.together else f"with {one.tried}"
+        yield f"        compiled {how}: {'; '.join(filter(None, (*proof.effects, proof.timing)))}"
     else:
         why = proof.failure or f"no help{': ' if proof.effects else ''}{'; '.join(proof.effects)}"
         yield f"  {dim}tried {one.tried}: {why}{plain}"
@@ -71,12 +80,25 @@ def _as_json(finding: Finding) -> dict[str, Any]:
             {
                 "text": one.text,
                 "changes": [str(change) for change in one.changes],
+                "compiled_with": list(map(str, one.proof.together or one.changes)) if one.proof is not None else [],
                 "outcome": _outcome(one),
                 "effects": list(one.proof.effects) if one.proof is not None else [],
                 "failure": one.proof.failure if one.proof is not None else "",
+                "time": _time(one),
             }
             for one in finding.suggestions
         ],
+    }
+
+
+def _time(one: Suggestion) -> dict[str, Any] | None:
+    if one.proof is None or not one.proof.timing:
+        return None
+    agreement, ratio = one.proof.agreement, one.proof.ratio
+    return {
+        "verdict": agreement.verdict if agreement is not None else None,
+        "ratio": ratio.as_json() if ratio is not None else None,
+        "untimed": one.proof.untimed,
     }
 
 

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
-from irscope.analysis.findings.changed import with_changes
+import irscope
+from irscope.analysis.findings.changed import with_changes, with_run
 from irscope.analysis.findings.model import Change
+from irscope.ir.body.clean import clean
+from irscope.model.recording_options import RecordingOptions
+from irscope.record.process.requests import request_from_capture
+from irscope.record.process.session import compiled
 
 SOURCE = """module {
   tt.func public @k(%x: !tt.ptr<f16> {tt.divisibility = 16 : i32} loc("x"(#loc)), %s: i32 loc("s"(#loc)), %s2: i32 {tt.divisibility = 8 : i32, tt.other = 1 : i32} loc("s2"(#loc))) attributes {noinline = false} {
@@ -42,6 +50,80 @@ def test_a_constant_stands_in_for_every_use_in_the_kernel_and_in_no_other_functi
     assert lines[3].strip() == "%0 = arith.muli %s_is, %s2 : i32"
     assert "@help(%s_is)" in lines[4]
     assert "arith.addi %s, %s : i32" in lines[8]
+
+
+def test_a_hint_stands_on_the_products_with_an_argument_and_on_nothing_else() -> None:
+    text = changed(Change("hint", "s2", 8))
+    assert "%0 = arith.muli %s, %s2 {tt.divisibility = dense<8> : tensor<1xi32>} : i32" in text
+    assert text.count("dense<8>") == 1
+    assert with_changes(SOURCE, NAMES, (Change("hint", "x", 8),)) is None
+
+
+WIDE = """module {
+  tt.func public @k(%s: i32) {
+    %0 = tt.splat %s : i32 -> tensor<64x1xi32>
+    %1 = arith.muli %0, %0 : tensor<64x1xi32> loc(#loc3)
+    tt.return
+  }
+}
+"""
+
+
+def test_a_hint_has_a_number_for_each_dimension() -> None:
+    text = with_changes(WIDE, ("%s",), (Change("hint", "s", 4),))
+    assert text is not None
+    assert "%0, %0 {tt.divisibility = dense<4> : tensor<2xi32>} : tensor<64x1xi32> loc(#loc3)" in text
+
+
+BLOCKED = "#ttg.blocked<{sizePerThread = [1, 2], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>"
+
+
+def test_a_layout_gets_a_longer_run_of_the_dimension_that_comes_first() -> None:
+    wider = with_run(BLOCKED, 0, 8)
+    assert wider == BLOCKED.replace("[1, 2]", "[8, 2]").replace("order = [1, 0]", "order = [0, 1]")
+    change = Change("layout", BLOCKED, wider)
+    assert str(change) == "sizePerThread [1, 2] → [8, 2], order [1, 0] → [0, 1]"
+    assert with_changes(f"#blocked = {BLOCKED}\n{SOURCE}", NAMES, (change,)) == f"#blocked = {wider}\n{SOURCE}"
+    assert with_changes(SOURCE, NAMES, (change,)) is None
+    assert with_run("#ttg.slice<{dim = 1, parent = #blocked}>", 0, 8) == ""
+
+
+KERNEL = """import triton
+import triton.language as tl
+
+
+@triton.jit
+def rows(x, y, stride, BLOCK: tl.constexpr):
+    columns = tl.arange(0, BLOCK)
+    values = tl.load(x + PRODUCT + columns)
+    tl.store(y + tl.program_id(0) * BLOCK + columns, values)
+"""
+
+
+@pytest.mark.triton
+def test_a_hint_does_what_multiple_of_does_in_the_kernel(tmp_path: Path) -> None:
+    texts: list[list[str]] = []
+    for name, product in (("plain", "PRODUCT"), ("hinted", "tl.multiple_of(PRODUCT, 8)")):
+        (file := tmp_path / f"{name}.py").write_text(
+            KERNEL.replace("PRODUCT", product.replace("PRODUCT", "tl.program_id(0) * stride"))
+        )
+        capture = irscope.record(
+            file,
+            kernel="rows",
+            signature="*fp16:16, *fp16:16, i32",
+            constexprs={"BLOCK": 1024},
+            target="cuda:90",
+            snapshots="none",
+        )
+        if name == "plain":
+            assert "ld.global.v4" not in capture.text("ptx")
+            text = with_changes(capture.text("source"), ("%x", "%y", "%stride"), (Change("hint", "stride", 8),))
+            assert text is not None
+            asked = RecordingOptions(snapshots="none", disassemble=False, layouts=False)
+            capture = compiled(replace(request_from_capture(capture, asked), text=text))
+        assert "ld.global.v4" in capture.text("ptx")
+        texts.append(clean(capture.text("ptx"), "ptx", frozenset({"locations"}))[0])
+    assert texts[0] == texts[1]
 
 
 def test_several_changes() -> None:

@@ -8,6 +8,8 @@ import pytest
 
 from irscope.analysis.findings.find import findings_of
 from irscope.analysis.findings.model import KINDS
+from irscope.analysis.findings.studied import Studied
+from irscope.cli.why.compiles import Compiles
 from irscope.cli.why.prove import proven
 from tests.analysis.findings.cases import CASES, LOGGED, Case, compiled, found_in, marked_lines
 
@@ -37,7 +39,9 @@ def misfits(case: Case, target: str) -> list[str]:
     if twins := found_in(case.clean, target, case.code):
         wrong.append(f"the clean twin has it: {twins[0].causes}")
     if case.helps:
-        (one,) = proven(compiled(case.planted, target, case.code in LOGGED), found[:1])
+        studied = Studied(compiled(case.planted, target, case.code in LOGGED))
+        with Compiles() as compiles:
+            (one,) = proven(studied, found[:1], compiles, 8)
         if not any(
             each.proof is not None and each.proof.helps and each.tried == case.helps for each in one.suggestions
         ):

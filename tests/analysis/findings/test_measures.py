@@ -8,6 +8,7 @@ import pytest
 
 from irscope.analysis.findings.measures import compare, without_refuted
 from irscope.analysis.findings.model import Cause, Change, Finding, Proof, Suggestion
+from irscope.analysis.findings.studied import Studied
 from irscope.model.capture import Capture, Kernel, Launch, Resources
 from irscope.model.failure import Failure
 from irscope.target import Target
@@ -26,15 +27,15 @@ def capture(spilled: int, registers: int = 255, failure: Failure | None = None) 
 
 
 def test_fewer_spills_help_and_more_do_not() -> None:
-    assert compare(SPILLS, capture(64), capture(0, 128)) == Proof(
+    assert compare(SPILLS, Studied(capture(64)), Studied(capture(0, 128))) == Proof(
         True, ("64 bytes spilled → 0 bytes spilled", "255 → 128 registers")
     )
-    assert not compare(SPILLS, capture(64), capture(64)).helps
-    assert not compare(SPILLS, capture(64), capture(65)).helps
+    assert not compare(SPILLS, Studied(capture(64)), Studied(capture(64))).helps
+    assert not compare(SPILLS, Studied(capture(64)), Studied(capture(65))).helps
 
 
 def test_what_fits_no_longer_does_not_help() -> None:
-    proof = compare(SPILLS, capture(64), capture(0, failure=Failure("fit", "too much")))
+    proof = compare(SPILLS, Studied(capture(64)), Studied(capture(0, failure=Failure("fit", "too much"))))
     assert not proof.helps
     assert proof.failure
 

@@ -11,6 +11,7 @@ import pytest
 
 from irscope.analysis.findings.find import findings_of, needs_log
 from irscope.analysis.findings.model import KINDS, Change, Suggestion
+from irscope.analysis.findings.quick import quick_findings
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.compile.compiler_log import find_log
 from irscope.record.compile.operations import find_operations
@@ -30,6 +31,9 @@ from triton.experimental.gluon import language as gl
 
 
 """
+
+QUICK = {"IRS301", "IRS501", "IRS503", "IRS601"}
+"""Kinds that a summary shows."""
 
 
 def test_every_kind_has_a_section() -> None:
@@ -72,3 +76,6 @@ def test_the_kernel_of_a_section_gives_its_code(code: str, tmp_path: Path) -> No
     if code not in {one.code for one in found} and needs_log(capture, found):
         found = findings_of(replace(capture, log=find_log(capture)))
     assert code in {one.code for one in found}
+    quick = quick_findings(capture)
+    assert {(one.code, one.place) for one in quick} <= {(one.code, one.place) for one in found}
+    assert (code in {one.code for one in quick}) == (code in QUICK)

@@ -16,7 +16,7 @@ from irscope.memory.machine import Machine, read_machine
 from irscope.model.capture import Artifact, Capture
 from irscope.record.compile.operations import find_operations
 from irscope.record.process.requests import RecordRequest
-from irscope.record.process.session import Recording, record_request
+from irscope.record.process.session import compiled
 
 pytestmark = [pytest.mark.triton, pytest.mark.newest]
 
@@ -36,10 +36,9 @@ def test_of_ptx_alone_no_code_is_assembled() -> None:
     capture = recorded("two_stores", "*fp32:16, *fp32:16, *i8:16", "cuda:90", 1024)
     made: list[tuple[str, ...]] = []
 
-    def noted(request: RecordRequest) -> Recording:
-        recording = record_request(request)
-        made.append(recording.captures[0].stages)
-        return recording
+    def noted(request: RecordRequest) -> Capture:
+        made.append((again := compiled(request)).stages)
+        return again
 
     assert find_operations(capture, noted, ("ptx",)) == capture.operations[:1]
     assert made == [("ttgir", "llir", "ptx")]

@@ -1,33 +1,37 @@
 """`torch.compile` on the virtual GPU: TorchInductor writes its Triton kernels, which compile like any others.
 
-Dynamo cannot trace through a function mode, and torch's autograd cannot take fake GPU tensors on a build without
-CUDA. So a call is traced whole, without gradients, on fake tensors of the device; TorchInductor compiles the graph;
-and if gradients are required, the original function runs too. A function that cannot be traced so, only runs as it is
-written.
+Dynamo cannot trace through a function mode. So a call is traced whole on fake tensors of the device, and TorchInductor
+compiles the graph, and its backward graph when a backward pass needs it. A function that cannot be traced so, only runs
+as it is written.
 """
 
 from __future__ import annotations
 
 import functools
+import os
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import ExitStack, nullcontext
 from typing import Any
 
 import torch
-from torch.overrides import _pop_mode, _push_mode
 from torch.utils import _pytree
 
 from irscope.record.process.own_folder import parent_of_temporaries
 from irscope.record.triton.patches import Patches, environment_variable
+from irscope.record.virtual.torch.inductor import compile_with_inductor
 from irscope.record.virtual.torch.memory import CUDA
+
+_LONGEST_REASON = 300
 
 
 class Compiler:
     """Stands in for `torch.compile` on a virtual GPU."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_note: Callable[[str], None] | None = None) -> None:
+        """`on_note` is called with what was not compiled, and why."""
+        self._on_note = on_note or (lambda _: None)
         self._written = ExitStack()
         """Removes the folder that TorchInductor writes to."""
         self._folder = ""
@@ -68,16 +72,18 @@ class Compiler:
             tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
             if not tensors or not all(tensor.is_cuda for tensor in tensors):
                 return model(*args, **kwargs)
-            key = tuple(_described(leaf) for leaf in leaves)
+            key = (_state(), *(_described(leaf) for leaf in leaves))
             if key not in graphs:
                 graphs[key] = self._compile(model, module, leaves, layout)
             run = graphs[key]
             if run is None:
                 return model(*args, **kwargs)
-            with torch.no_grad():
-                result = run(tensors)
-            differentiable = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
-            return model(*args, **kwargs) if differentiable else result
+            try:
+                return run(tensors)
+            except Exception as error:  # an operator of ATen's that cannot run without data
+                self._on_note(f"torch.compile of {_named(model)}: its code did not run to its end: {_reason(error)}")
+                graphs[key] = None
+                return model(*args, **kwargs)
 
         compiled.__wrapped__ = model  # type: ignore[attr-defined]
         return compiled
@@ -115,13 +121,13 @@ class Compiler:
             return tuple(flat)
 
         self._write_elsewhere()
-        shapes = [(leaf.shape, leaf.stride(), leaf.dtype) for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
         try:
-            with _without_modes(), torch.no_grad():
-                run = _inductor(traced, shapes)
-        except Exception:  # a graph break, a kernel of the script's own, an operator that TorchInductor does not know
+            run = compile_with_inductor(traced, tensors)
+        except Exception as error:  # a graph break, a kernel of the script's own, an operator that is not known
+            self._on_note(f"torch.compile of {_named(model)}: it ran as it is written, not compiled: {_reason(error)}")
             return None
-        return lambda tensors: _pytree.tree_unflatten(list(run([*tensors])), results[0])
+        return lambda tensors: _pytree.tree_unflatten(list(run(*tensors)), results[0])
 
     def _write_elsewhere(self) -> None:
         """Let TorchInductor write to a folder of ours: nothing made for a virtual GPU belongs in the user's cache."""
@@ -134,51 +140,29 @@ class Compiler:
         self._written.enter_context(environment_variable("TORCHINDUCTOR_CACHE_DIR", self._folder))
 
 
-def _inductor(traced: Any, shapes: list[tuple[Any, Any, torch.dtype]]) -> Any:
-    """Trace a function on fake tensors of the device, and compile the graph."""
-    from torch._guards import TracingContext, tracing
-    from torch._inductor import config
-    from torch._inductor.compile_fx import compile_fx_inner
-    from torch._inductor.decomposition import select_decomp_table
-    from torch._subclasses import FakeTensorMode
-    from torch.fx.experimental.proxy_tensor import make_fx
-    from torch.fx.traceback import preserve_node_meta
-
-    # In this process, where compiles are watched; without caches; with Triton's launcher, not that of a CUDA torch.
-    settings = {
-        "compile_threads": 1,
-        "force_disable_caches": True,
-        "use_static_cuda_launcher": False,
-        "triton.cudagraphs": False,
-    }
-    known = {name: value for name, value in settings.items() if name in config._config}
-    with config.patch(known):
-        fake = FakeTensorMode()
-        # With each node's origin before decomposition: TorchInductor names its kernels after that.
-        with fake, preserve_node_meta():
-            inputs = [torch.empty_strided(shape, stride, dtype=dtype, device=CUDA) for shape, stride, dtype in shapes]
-            graph = make_fx(traced, decomposition_table=select_decomp_table())(*inputs)
-        with tracing(TracingContext(fake)):
-            return compile_fx_inner(graph, inputs)
-
-
 def _empty_strided(size: Any, stride: Any, dtype: torch.dtype) -> torch.Tensor:
     return torch.empty_strided(size, stride, dtype=dtype, device=CUDA)
 
 
-@contextmanager
-def _without_modes() -> Iterator[None]:
-    """Switch the function modes off: fake tensors of the device are not virtual ones."""
-    held = [_pop_mode() for _ in range(torch._C._len_torch_function_stack())]
-    try:
-        yield
-    finally:
-        for each in reversed(held):
-            _push_mode(each)
+def _named(function: Any) -> str:
+    """`forward (model.py:12)`"""
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    place = f" ({os.path.basename(code.co_filename)}:{code.co_firstlineno})" if code is not None else ""
+    return f"{getattr(function, '__qualname__', type(function).__name__)}{place}"
+
+
+def _reason(error: Exception) -> str:
+    text = str(error).strip().partition("\n")[0][:_LONGEST_REASON]
+    return f"{type(error).__name__}: {text}".removesuffix(": ") + "."
+
+
+def _state() -> tuple[Any, ...]:
+    """What a graph depends on beside its inputs."""
+    return torch.is_grad_enabled(), torch.is_autocast_enabled("cuda"), torch.get_autocast_dtype("cuda")
 
 
 def _described(leaf: Any) -> Any:
     """The properties of one input that a graph depends on."""
     if isinstance(leaf, torch.Tensor):
-        return (tuple(leaf.shape), leaf.stride(), leaf.dtype)
+        return (tuple(leaf.shape), leaf.stride(), leaf.dtype, leaf.requires_grad)
     return leaf if isinstance(leaf, int | float | str | bool | type(None)) else repr(leaf)

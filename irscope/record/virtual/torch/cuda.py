@@ -99,6 +99,14 @@ def install_cuda(part: DevicePart, memory: Memory, patches: Patches) -> None:
     }
     for module in (cuda, cuda.memory, cuda.graphs, cuda.streams):
         patches.set_known(module, answers)
+    if (dynamo := sys.modules.get("torch._dynamo.device_interface")) is not None:
+        # torch itself imports it at once under TORCH_COMPILE_DEBUG: it has taken the functions of the build.
+        functions = {
+            name: one if isinstance(one, type) else staticmethod(one)
+            for known, one in answers.items()
+            for name in {known, known.removeprefix("_")}
+        }
+        patches.set_known(dynamo.CudaInterface, {**functions, "get_raw_stream": staticmethod(_always(0))})
     install_random(patches)
     patches.set(torch.version, "cuda", _CUDA_VERSION if part.backend == "cuda" else None)
     patches.set(torch.version, "hip", _HIP_VERSION if part.backend == "hip" else None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
@@ -32,8 +33,11 @@ from irscope.record.virtual.writes import written_arguments
 class TorchSession:
     """The replaced device side of torch."""
 
-    def __init__(self, part: DevicePart, patches: Patches) -> None:
-        """Put it in place for a part, until `patches` are closed."""
+    def __init__(self, part: DevicePart, patches: Patches, on_note: Callable[[str], None] | None = None) -> None:
+        """Put it in place for a part, until `patches` are closed.
+
+        `on_note` is called with what a reader must know of the run.
+        """
         self.mode = mode = VirtualCuda()
         self._patches = patches
         operators = Operators(mode)
@@ -42,7 +46,7 @@ class TorchSession:
         install_autocast(mode)
         mode.on_operator = operators.register
         install_cuda(part, mode.memory, patches)
-        Compiler().install(patches)
+        Compiler(on_note).install(patches)
         follow_backward(mode, patches, _lose_gradients)
         self._follow_threads()
         self._spare_dynamo()

@@ -114,7 +114,11 @@ export interface Pass {
 
 export interface Finding {
   level: "bad" | "warn" | "note";
+  /** Of a finding of `irscope why`: `IRS101 narrow-load`. */
+  code?: string;
   text: string;
+  /** `/home/jo/kernel.py:23` */
+  place?: string;
   stage?: string;
   line?: number;
   pass?: string;

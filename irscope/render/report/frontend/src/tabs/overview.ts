@@ -7,6 +7,7 @@ import { button, fill, h, table } from "../dom";
 import { bytes, count, fileName, milliseconds, percent, plural, resourceTitle, resourceValue, shown } from "../format";
 import { state } from "../state";
 import { captureTable } from "./captures";
+import { pythonLink } from "./sources";
 
 const COMMON = ["num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion", "warp_size"];
 
@@ -110,7 +111,12 @@ function findings(capture: Capture): HTMLElement {
   );
 }
 
-function finding(capture: Capture, one: Finding): Node | string {
+function finding(capture: Capture, one: Finding): (Node | string)[] {
+  const place = one.place ? ["  ", pythonLink(capture, one.place, [])] : [];
+  return [one.code ? h("b", null, `${one.code} `) : "", statement(capture, one), ...place];
+}
+
+function statement(capture: Capture, one: Finding): Node | string {
   if (one.pass) return button(one.text, "Open the pass", () => openPass(capture, one.pass!), { class: "link" });
   if (!one.stage) return one.text;
   const at = one.line ? `${one.stage}:${one.line}` : null;
