@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import commands, recording, why
+from benchmarks import commands, recording, scale, why
 
-GROUPS = {"commands": commands.main, "recording": recording.main, "why": why.main}
+GROUPS = {"commands": commands.main, "recording": recording.main, "scale": scale.main, "why": why.main}
 
 
 def main() -> None:

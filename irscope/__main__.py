@@ -42,12 +42,14 @@ def run(arguments: list[str]) -> int:
 
     from irscope.cli import app, load_commands
     from irscope.cli.output.streams import unfiltered_stderr
+    from irscope.cli.plain_values import plain_values
     from irscope.errors import IrscopeError
     from irscope.interruption import Interrupted, exit_code
 
     try:
         load_commands(own)
-        code = app(args=[*own, *rest], prog_name="irscope", standalone_mode=False)
+        with plain_values():
+            code = app(args=[*own, *rest], prog_name="irscope", standalone_mode=False)
         if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison]
             sys.stdout.flush()
         return code if isinstance(code, int) else 0

@@ -12,11 +12,12 @@ from typer.core import TyperCommand
 from irscope.cli import app, options
 from irscope.cli.output.destination import write_output
 from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import captures_of, failure_text
+from irscope.cli.subject.captures import captures_of, failure_text, stored_captures
 from irscope.cli.subject.operations import with_operations
 from irscope.cli.subject.recording import recorded
 from irscope.errors import UsageError
 from irscope.model.recording_options import RecordingOptions
+from irscope.store.recent import CaptureStore
 from irscope.store.shelf import StoredCaptures
 
 _output = options.in_panel("Output")
@@ -30,6 +31,14 @@ class _ReportCommand(TyperCommand):
         at = args.index("--") if "--" in args else len(args)
         ctx.meta[_SCRIPT] = args[at + 1 :]
         return super().parse_args(ctx, args[:at])
+
+
+def _each_of_last(subjects: list[str], record_options: RecordingOptions) -> list[str]:
+    """The subjects; `last` as its captures, where each of them is compiled again."""
+    if not record_options.changes_a_capture:
+        return subjects
+    store = CaptureStore()
+    return [str(one) for text in subjects for one in (store.find_all(text) if text == "last" else [text])]
 
 
 @app.command(cls=_ReportCommand, rich_help_panel="Compare")
@@ -57,7 +66,7 @@ def report(
 ) -> int:
     """Write one HTML file with every pass, stage and layout; it needs no server and no network.
 
-    irscope report last shows the capture recorded last. A page of several captures compares any two of them.
+    irscope report last shows the last recording. A page of several captures compares any two of them.
     """
     record_options = replace(record_options, arguments=tuple(context.meta[_SCRIPT]))
     if output.is_dir():
@@ -67,7 +76,9 @@ def report(
     from irscope.render.report.page import render_report
 
     captures = StoredCaptures(
-        file for subject in subjects or ["last"] for file in captures_of(subject, record_options).files
+        file
+        for subject in _each_of_last(subjects or ["last"], record_options)
+        for file in (stored_captures([subject]) if subject == "last" else captures_of(subject, record_options)).files
     )
     for file in captures.files if operations else ():
         file.put(with_operations(file.load()), None)

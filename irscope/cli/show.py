@@ -10,8 +10,7 @@ from irscope.cli import app
 from irscope.cli.dump.view import View, show_captures, with_view
 from irscope.cli.output.destination import Destination, with_destination
 from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import failure_text, with_sass
-from irscope.store.recent import CaptureStore
+from irscope.cli.subject.captures import failure_text, stored_captures, with_sass
 
 
 @app.command(rich_help_panel="Record and read")
@@ -20,19 +19,24 @@ from irscope.store.recent import CaptureStore
 def show(
     captures: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[CAPTURE…]", help="Files, ids of stored captures, or 'last'.", show_default=False),
+        typer.Argument(
+            metavar="[CAPTURE…]",
+            help="Files, ids of stored captures, or 'last': the last recording.",
+            show_default=False,
+        ),
     ] = None,
     *,
     view: View,
     to: Destination,
 ) -> int:
     """Show a capture: its summary, a stage, or the IR around a pass. Runs anywhere."""
-    store = CaptureStore()
-    loaded = [store.load(text) for text in captures or ["last"]]
+    chosen = stored_captures(captures or ["last"])
     if to.path is not None or to.as_json or view.needs_sass:
-        loaded = [with_sass(capture) for capture in loaded]
-    code = show_captures(loaded, view, to)
-    for capture in loaded:
+        for file in chosen.files:
+            if "cubin" in file.stages and "sass" not in file.stages:
+                file.put(with_sass(file.load()), None)
+    code = show_captures(chosen, view, to)
+    for capture in chosen:
         if capture.status == "failed":
             say(failure_text(capture))
         has_summary = view.is_summary and not to.as_json

@@ -160,6 +160,27 @@ class RecordingOptions:
         Flag(("--llvm",), "Also record the IR after each LLVM pass.", kind=bool, default=False, panel="Passes"),
         keyword="llvm_passes",
     )
+    jobs: int | None = _option(
+        None,
+        Flag(
+            ("--jobs", "-j"),
+            "Compile N launches at a time while the script goes on. Default: one for each core. 1: one after another, "
+            "and a script stops at the first that fails.",
+            "N",
+            int | None,
+            least=1,
+        ),
+        keyword="jobs",
+    )
+    resume: bool = _option(
+        False,
+        Flag(
+            ("--resume",),
+            "Do not compile again what is stored, such as by an earlier recording that was interrupted.",
+            kind=bool,
+            default=False,
+        ),
+    )
     timeout_s: float = _option(
         300.0,
         Flag(("--timeout",), "Time limit for compiling one kernel.", "SECONDS", float, 300.0, least=0.1),

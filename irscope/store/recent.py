@@ -6,14 +6,15 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
-from irscope.errors import CaptureFormatError, CaptureNotFound
+from irscope.errors import CaptureNotFound
 from irscope.model.capture import Capture
-from irscope.store.file import SUFFIX, load, read_manifest, safe_name, to_bytes, write_atomically
+from irscope.store.file import SUFFIX, load, safe_name, to_bytes, write_atomically
+from irscope.store.index import StoredRow, note_stored, stored_rows
 
 __all__ = ["DEFAULT_STORE_LIMIT_BYTES", "CaptureStore", "cannot_write", "default_folder"]
 
@@ -42,15 +43,19 @@ class CaptureStore:
         megabytes = os.environ.get("IRSCOPE_STORE_LIMIT_MB", "")
         default = int(megabytes) << 20 if megabytes.isdecimal() and len(megabytes) < 10 else DEFAULT_STORE_LIMIT_BYTES
         self.limit_bytes = default if limit_bytes is None else limit_bytes
+        self._newest_ns = self._held_bytes = 0
+        """As far as this object knows: when a capture was stored last, and the bytes of all; 0 before it looked."""
 
-    def add(self, capture: Capture) -> Path:
+    def add(self, capture: Capture, recording: str = "") -> Path:
         """Store a capture, replacing one with the same id, and drop the oldest past the limit.
 
-        Raises OSError that names `IRSCOPE_HOME` where the folder cannot be written to.
+        `recording`: the same for all captures of one recording. Raises OSError that names `IRSCOPE_HOME` where the
+        folder cannot be written to.
         """
         path = self.path_of(capture)
         self._write(path, capture)
         self.mark_last(path)
+        note_stored(path, capture, recording)
         self._prune(keep=path)
         return path
 
@@ -65,6 +70,7 @@ class CaptureStore:
         except (FileNotFoundError, NotADirectoryError):
             return False
         self._write(path, capture, (times.st_atime_ns, times.st_mtime_ns))
+        note_stored(path, capture)
         return True
 
     def _write(self, path: Path, capture: Capture, times: tuple[int, int] | None = None) -> None:
@@ -92,10 +98,16 @@ class CaptureStore:
     def mark_last(self, path: Path) -> None:
         """Make a stored capture's file the one that `last` names; one that is gone, or read-only, stays as it is."""
         # The file system's clock ticks in milliseconds, and may be set back: two files would be in no order.
-        newest = max((modified for _, modified, _ in self._files()), default=0)
-        moment = max(time.time_ns(), newest + 1)
+        if not self._newest_ns:
+            self._newest_ns = max((modified for other, modified, _ in self._files() if other != path), default=0)
+        self._newest_ns = moment = max(time.time_ns(), self._newest_ns + 1)
         with suppress(OSError):
             os.utime(path, ns=(moment, moment))
+
+    def put_in_order(self, paths: Iterable[Path]) -> None:
+        """Make these the captures that were stored last, the last one of them the last of all."""
+        for path in paths:
+            self.mark_last(path)
 
     def path_of(self, capture: Capture) -> Path:
         """Where a capture is stored, or would be."""
@@ -110,19 +122,24 @@ class CaptureStore:
     def _files(self) -> list[tuple[Path, int, int]]:
         """(file, time of its last change in nanoseconds, bytes), the newest first; other processes write and drop."""
         rows: list[tuple[Path, int, int]] = []
-        for path in self.folder.glob(f"*{SUFFIX}") if self.folder.is_dir() else ():
-            with suppress(FileNotFoundError):
-                status = path.stat()
-                rows.append((path, status.st_mtime_ns, status.st_size))
+        with suppress(OSError), os.scandir(self.folder) as entries:
+            for entry in entries:
+                if entry.name.endswith(SUFFIX) and not entry.name.startswith("."):
+                    with suppress(FileNotFoundError):
+                        status = entry.stat()
+                        rows.append((self.folder / entry.name, status.st_mtime_ns, status.st_size))
         return sorted(rows, key=lambda row: row[1], reverse=True)
 
-    def summaries(self) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-        """(file, manifest) of every readable stored capture, the newest first, with no text unpacked."""
-        for path in self.paths():
-            try:
-                yield path, read_manifest(path)
-            except CaptureFormatError:
-                continue
+    def rows(self) -> list[StoredRow]:
+        """What lists every readable stored capture, the newest first."""
+        return stored_rows(self.folder)
+
+    def last_recording(self) -> list[Path]:
+        """The files of the recording that `last` is of, in its order; raises CaptureNotFound if nothing is stored."""
+        rows = self.rows()
+        if not rows:
+            self.find("last")
+        return [self.folder / row.name for row in reversed(rows) if row.belongs_to == rows[0].belongs_to]
 
     def find(self, text: str) -> Path:
         """The file of a capture given by path, by the beginning of its id, or `last`; raises CaptureNotFound."""
@@ -141,14 +158,24 @@ class CaptureStore:
             raise CaptureNotFound(f"{text!r} is the beginning of {len(named)} ids: {', '.join(map(_id_of, named))}.")
         raise CaptureNotFound(f"{text!r} is neither a file nor a stored capture's id. 'irscope ls' lists them.")
 
+    def find_all(self, text: str) -> list[Path]:
+        """As `find`, for a command that takes several captures: `last` is the whole last recording, in its order."""
+        return self.last_recording() if text == "last" and not Path(text).is_file() else [self.find(text)]
+
     def load(self, text: str) -> Capture:
         """Load what `find` finds."""
         return load(self.find(text))
 
     def _prune(self, keep: Path) -> None:
-        files, total = self._files(), 0
-        if sum(size for _, _, size in files) <= self.limit_bytes:
+        # What others add meanwhile they count themselves.
+        self._held_bytes += keep.stat().st_size if self._held_bytes else 0
+        if 0 < self._held_bytes <= self.limit_bytes:
             return
+        files, total = self._files(), 0
+        self._held_bytes = sum(size for _, _, size in files)
+        if self._held_bytes <= self.limit_bytes:
+            return
+        self._held_bytes = 0
         spared = min(_leases(self.folder), default=None)
         for path, modified, size in files:
             total += size

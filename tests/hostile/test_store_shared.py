@@ -37,7 +37,7 @@ def write(folder: str, writer: int) -> None:
 def read(folder: str, _: int) -> None:
     store = CaptureStore(Path(folder), limit_bytes=20_000)
     for _ in range(2 * EACH):
-        list(store.summaries())
+        store.rows()
         try:
             store.load("last")
         except CaptureNotFound:

@@ -18,7 +18,7 @@ from irscope.render.text.ablation import render_ablation
 
 
 @app.command(rich_help_panel="Effect of passes")
-@recorded(without=("snapshots", "llvm"))
+@recorded(without=("snapshots", "llvm", "jobs"))
 @with_destination
 @grouped("wanted", AblationOptions)
 def ablate(

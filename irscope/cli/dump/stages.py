@@ -15,6 +15,7 @@ from irscope.cli.output.talk import say
 from irscope.errors import IrscopeError, PlanError, StageNotFound, UsageError
 from irscope.model.assumption import Assumption, joined, notes_of
 from irscope.model.capture import Artifact, Capture, PassSnapshot, StageKind, stage_named
+from irscope.model.telling import parts_of, telling_columns
 from irscope.plan import PassPlan, PassRule
 from irscope.store.file import SUFFIX, save, write_atomically
 
@@ -136,12 +137,11 @@ def _worst(captures: Sequence[Capture]) -> str:
 
 
 def summary(captures: Sequence[Capture], color: bool | None) -> str:
-    """The worst findings, and a table of captures: kernel, target, options, stages and resources."""
+    """The worst findings, and a table of captures: kernel, target, what tells variants apart, options, resources."""
     from irscope.render.text.figures import milliseconds
     from irscope.render.text.tables import table
 
-    columns = ["#", "id", "kernel", "target", "grid", "options", "stages"]
-    columns += ["regs", "spill B", "shared B", "occupancy", "ms"]
+    variants: list[tuple[tuple[str, str], dict[str, str]]] = []
     # As --launch counts them.
     numbers: defaultdict[str, count[int]] = defaultdict(lambda: count(1))
     rows: list[list[Any]] = []
@@ -164,7 +164,12 @@ def summary(captures: Sequence[Capture], color: bool | None) -> str:
             "–" if capture.compile_us is None else milliseconds(capture.compile_us),
         ]
         rows.append(row)
+        variants.append(((capture.name, str(capture.target)), parts_of(capture.launch)))
         assumed.append(capture.launch.assumptions)
+    telling, cells = telling_columns(variants, without=_OF_OPTIONS_TEXT)
+    columns = ["#", "id", "kernel", "target", "grid", *telling, "options", "stages"]
+    columns += ["regs", "spill B", "shared B", "occupancy", "ms"]
+    rows = [[*row[:5], *own, *row[5:]] for row, own in zip(rows, cells, strict=True)]
     if any(assumed):
         columns.append("assumed")
         rows = [[*row, _assumed(items)] for row, items in zip(rows, assumed, strict=True)]
@@ -186,6 +191,9 @@ def _assumed(items: Sequence[Assumption]) -> str:
     """`n=0, m=0`: the values that the virtual GPU assumed, except those that only a check read."""
     shown = (f"{item.name}={item.value}" for item in items if not item.only_checked)
     return ", ".join(dict.fromkeys(shown)) or "–"
+
+
+_OF_OPTIONS_TEXT = ("num_warps", "num_stages", "num_ctas")
 
 
 def _options_text(capture: Capture) -> str:

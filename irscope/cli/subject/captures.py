@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -17,9 +17,9 @@ from irscope.interruption import Interrupted
 from irscope.model.capture import Artifact, Capture, PassSnapshot
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
-from irscope.store.file import SUFFIX
+from irscope.store.file import SUFFIX, load
 from irscope.store.recent import CaptureStore
-from irscope.store.shelf import CaptureFile, StoredCaptures
+from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures
 
 if TYPE_CHECKING:
     from irscope.record.process.completion import Keep
@@ -60,6 +60,13 @@ def captures_of(subject: str | None, record_options: RecordingOptions) -> Stored
         if "cubin" in one.stages and "sass" not in one.stages and (full := with_sass(one.load())) is not one.load():
             one.put(full, None)
     return captures
+
+
+def stored_captures(texts: Iterable[str]) -> StoredCaptures:
+    """Stored captures by id, path or `last`, which is the whole last recording; one of them is in memory."""
+    store, shelf = CaptureStore(), Shelf()
+    paths = [path for text in texts for path in store.find_all(text)]
+    return StoredCaptures(CaptureFile(shelf, load(path), path) for path in paths)
 
 
 def with_sass(capture: Capture) -> Capture:
@@ -154,12 +161,30 @@ def _recorded(file: str, kernel: str, record_options: RecordingOptions) -> Store
     from irscope.record.process.requests import request_for
 
     with kept_captures() as keep:
-        recording = run_request(request_for(file, record_options, kernel=kernel), keep)
+        request = request_for(file, record_options, kernel=kernel)
+        if record_options.resume:
+            request = replace(request, stored=_resumed_ids(record_options))
+        recording = run_request(request, keep)
+        stored = keep.adopted(recording.stored)
+        captures = StoredCaptures((*stored.files, *recording.captures.files))
+        keep.put_in_order(captures)
     tell_end(file, recording, record_options.config, verbose=record_options.verbose)
-    if not recording.captures:
+    if not captures:
         raise RecordingError(nothing_recorded(file, kernel, recording))
-    check_plan(record_options.plan, recording.captures)
-    return recording.captures
+    if stored:
+        say(f"{len(stored)} of {len(captures)} captures were stored before, and not compiled again.")
+    check_plan(record_options.plan, captures)
+    return captures
+
+
+def _resumed_ids(record_options: RecordingOptions) -> tuple[str, ...]:
+    """The ids of the stored captures that hold what is asked for."""
+    plan = str(record_options.plan)
+    return tuple(
+        row.id
+        for row in CaptureStore().rows()
+        if (row.status, row.snapshots, row.plan) == ("ok", record_options.snapshots, plan)
+    )
 
 
 def run_request(request: RecordRequest, keep: Keep | None = None) -> Recording:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+import time
+from collections.abc import Generator, Iterable
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from weakref import finalize
@@ -11,8 +12,10 @@ from weakref import finalize
 from irscope.cli.output.talk import say
 from irscope.errors import CaptureFormatError
 from irscope.model.capture import Capture
-from irscope.store.file import read_manifest
+from irscope.store.file import load, read_manifest
+from irscope.store.index import note_stored
 from irscope.store.recent import CaptureStore
+from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures
 
 _recorded: set[str] = set()
 _told: set[tuple[str, str]] = set()
@@ -27,6 +30,7 @@ class Keeping:
     def __init__(self, store: CaptureStore) -> None:
         self._store: CaptureStore | None = store
         self._written: set[Path] = set()
+        self._recording = f"{time.time_ns():x}-{os.getpid()}"
         lease = ExitStack()
         lease.enter_context(store.recording())
         finalize(self, lease.close)
@@ -41,13 +45,31 @@ class Keeping:
             return None
         try:
             if path not in self._written or not self._store.update(capture):
-                self._store.add(capture)
+                self._store.add(capture, self._recording)
         except OSError as error:
             tell_not_kept(error)
             self._store = None
             return None
         self._written.add(path)
         return path
+
+    def adopted(self, ids: Iterable[str]) -> StoredCaptures:
+        """Stored captures, by id, as part of this recording."""
+        files: list[CaptureFile] = []
+        shelf, store = Shelf(lease=self), CaptureStore()
+        for path in [store.find(id_) for id_ in ids]:
+            capture = load(path)
+            note_stored(path, capture, self._recording)
+            self._written.add(path)
+            files.append(CaptureFile(shelf, capture, path))
+        return StoredCaptures(files)
+
+    def put_in_order(self, captures: StoredCaptures) -> None:
+        """Give captures that were stored as they were completed the order of their launches."""
+        if self._store is not None:
+            self._store.put_in_order(
+                file.path for file in captures.files if file.path is not None and file.path in self._written
+            )
 
     def _is_worse(self, path: Path, capture: Capture) -> bool:
         """Whether the capture was interrupted, but an earlier recording of the same compile was not."""

@@ -14,16 +14,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from irscope.model.capture import Artifact, Capture, Environment
+from irscope.record.compile.deferred_kernel import deferred_kernel
 from irscope.record.compile.front_end import describe_compile_error
 from irscope.record.compile.launch_arguments import PendingLaunches, plain
 from irscope.record.compile.launches import describe_launch, with_constants
 from irscope.record.compile.tap import tap
 from irscope.record.compile.watched_compile import Watch, WatchedCompile
+from irscope.record.compile.workers import Apart, Job, LeftOut
 from irscope.record.process.events import ArtifactMade, CompileEnded, CompilerKnown, OptionsKnown, StageFailed
+from irscope.record.process.open_capture import OpenCapture
 from irscope.record.triton import api as triton_api
-from irscope.record.triton.autotuner import configuration_under_way
+from irscope.record.triton.autotuner import configuration_under_way, note_deferred
 from irscope.record.triton.identity import code_variables, compiler_parts
 from irscope.record.triton.patches import replaced
+from irscope.record.triton.versions import triton_version
 
 __all__ = ["Watch", "WatchedCompile", "finish_compile", "watch_compiles"]
 
@@ -52,7 +57,16 @@ def watch_compiles(watch: Watch) -> Iterator[None]:
                 recorded = with_constants(src, dict(watch.request.constants))
                 _watched_compile(watch, run, recorded, target, options, described)
             return run(src)
-        return _watched_compile(watch, run, src, target, options, described)
+        apart = watch.workers is not None and "record" in described and watch.workers.takes_launches()
+        try:
+            kernel = _watched_compile(watch, run, src, target, options, described, apart=apart)
+        except BaseException as error:
+            if watch.workers is not None:
+                watch.workers.leave(error)
+            raise
+        if watch.workers is not None:
+            watch.workers.leave(None)
+        return kernel
 
     with ExitStack() as stack:
         if not watch.request.mlir_dump_path:
@@ -74,9 +88,18 @@ def watch_compiles(watch: Watch) -> Iterator[None]:
 
 
 def _watched_compile(
-    watch: Watch, run: Callable[[Any], Any], src: Any, target: Any, options: Any, described: dict[str, Any]
+    watch: Watch,
+    run: Callable[[Any], Any],
+    src: Any,
+    target: Any,
+    options: Any,
+    described: dict[str, Any],
+    *,
+    apart: bool = False,
 ) -> Any:
     current = watch.begin(triton_api.target_of(target))
+    current.may_be_handed_over = apart
+    current.is_launched = "record" in described and watch.is_virtual
     launch = replace(describe_launch(src), **described)
     launch = replace(launch, autotuning=configuration_under_way(launch.kernel.name))
     current.begins(replace(launch, assumptions=watch.assumptions(launch)))
@@ -85,6 +108,11 @@ def _watched_compile(
         current.report_begin()
     try:
         kernel = run(src)
+    except Apart as handed_over:
+        return _deferred(watch, run, src, handed_over.job)
+    except LeftOut as stored:
+        watch.reported.add(stored.key)
+        return deferred_kernel(src, stored.key, stored.texts, partial(_unrecorded, watch, run, src))
     except BaseException as error:
         _report_missing_library(current, error, options)
         current.failed(error, describe_compile_error(error))
@@ -96,6 +124,30 @@ def _watched_compile(
         # From Triton's cache: the same compile, which was reported before.
         return kernel
     finish_compile(current, key, kernel if current.metadata is None else None)
+    return kernel
+
+
+def _unrecorded(watch: Watch, run: Callable[[Any], Any], src: Any) -> Any:
+    """Compile what is recorded already, for a program that reads the kernel."""
+    watch.is_quiet = True
+    try:
+        return run(src)
+    finally:
+        watch.is_quiet = False
+
+
+def _deferred(watch: Watch, run: Callable[[Any], Any], src: Any, job: Job) -> Any:
+    """The kernel that a fork compiles."""
+    watch.reported.add(job.key)
+
+    def compiled() -> Any:
+        if watch.workers is not None:
+            watch.workers.wait_for(job)
+        # It is in Triton's cache now, which this process shares with its forks.
+        return run(src)
+
+    kernel = deferred_kernel(src, job.key, job.texts, compiled)
+    note_deferred(kernel)
     return kernel
 
 
@@ -115,6 +167,8 @@ def finish_compile(current: WatchedCompile, key: str, cached: Any = None) -> Non
     `key`: its key in Triton's cache. `cached`: the kernel, if it came from a cache, with no stage run.
     """
     current.watch.reported.add(key)
+    if current.watch.workers is not None:
+        current.watch.workers.has_compiled = True
     metadata = dict(current.metadata or {})
     if cached is not None:
         known = vars(triton_api.make_backend(current.target).parse_options({}))
@@ -141,18 +195,27 @@ def _add_stages_stand_in(backend: type, watch: Watch) -> Callable[..., Any]:
         if (current := watch.current) is not None:
             current.report(OptionsKnown(current.number, plain(vars(options))))
             libraries = dict(getattr(options, "extern_libs", None) or ())
-            current.report(
-                CompilerKnown(
-                    current.number,
-                    parts=compiler_parts(current.target, backend, libraries.items()),
-                    variables=code_variables(current.target.backend),
-                    tools=triton_api.tool_versions(current.target),
-                )
+            known = CompilerKnown(
+                current.number,
+                parts=compiler_parts(current.target, backend, libraries.items()),
+                variables=code_variables(current.target.backend),
+                tools=triton_api.tool_versions(current.target),
             )
+            current.report(known)
+            current.identity = partial(_id_of, current, plain(vars(options)), known)
             current.wrap_stages(stages)
         return result
 
     return add_stages
+
+
+def _id_of(current: WatchedCompile, options: dict[str, Any], known: CompilerKnown, source: str) -> str:
+    """The id of the capture of a compile, as far as its first stage."""
+    compiler = Environment(triton_version=triton_version(), parts=known.parts, variables=known.variables)
+    begun = OpenCapture(current.target, current.launch)
+    begun.take(OptionsKnown(current.number, options))
+    plan, artifact = current.request.plan, Artifact(current.source_name, source)
+    return Capture(begun.launch, current.target, plan, (artifact,), environment=compiler).id
 
 
 def _hash_stand_in(backend: type, watch: Watch) -> Callable[..., Any]:
@@ -169,6 +232,8 @@ def _hash_stand_in(backend: type, watch: Watch) -> Callable[..., Any]:
 def _print(watch: Watch, *values: Any, sep: str | None = " ", end: str | None = "\n", **keywords: Any) -> None:
     """Stands in for the `print` of a backend's module: what ptxas says belongs to the compile."""
     current = watch.current
+    if watch.is_quiet:
+        return
     if current is None or keywords.get("file") is not None:
         print(*values, sep=sep, end=end, **keywords)
     else:

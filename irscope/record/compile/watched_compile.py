@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from irscope.model.assumption import Assumption
-from irscope.model.capture import Launch, PassSnapshot, Target
+from irscope.model.capture import Kernel, Launch, PassSnapshot, Target
 from irscope.record.compile.pass_logs import PassLogs
+from irscope.record.compile.workers import CompileWorkers, LeftOut
 from irscope.record.process import events
 from irscope.record.process.events import EventSink
 from irscope.record.process.own_folder import parent_of_temporaries
@@ -53,6 +54,12 @@ class Watch:
     """What was assumed up to the compile of a launch: on the virtual GPU, for stand-ins."""
     last_error: BaseException | None = None
     """The exception of the last compile that failed."""
+    is_quiet: bool = False
+    """Whether what the assembler says of a compile under way is nobody's."""
+    is_virtual: bool = False
+    """Whether launches run nothing."""
+    workers: CompileWorkers | None = None
+    """The forks that compile while the script goes on; None if all is compiled here."""
     _numbers: Iterator[int] = field(default_factory=itertools.count)
     _local: threading.local = field(default_factory=threading.local)
 
@@ -91,10 +98,21 @@ class WatchedCompile:
         self.source_name = "source"
         """The stage whose artifact the compile starts from."""
         self.metadata: dict[str, Any] | None = None
+        self.is_launched = False
+        """Whether it is for a launch on the virtual GPU, which needs no binary."""
+        self.identity: Callable[[str], str] = lambda source: ""
+        """The id of its capture, by its source."""
+        self.may_be_handed_over = False
+        """Whether the launch need not wait for this compile."""
+        self._known_texts: dict[str, str] = {}
+        self._hands_over_at = ""
+        """The stage before which a fork takes over."""
         self.printed: list[str] = []
         """The backend's output: ptxas's log, or its error."""
         self._begin: Launch | None = None
+        self.launch = Launch(Kernel(""))
         self._has_source = False
+        self._source = ""
         self._counts: dict[tuple[str, str], int] = {}
         self._next_index = 0
         self._latest = LatestText(watch.native)
@@ -115,7 +133,7 @@ class WatchedCompile:
 
     def begins(self, launch: Launch) -> None:
         """A launch's compile begins. Reported with the next event: a kernel from Triton's cache is no compile."""
-        self._begin = launch
+        self._begin = self.launch = launch
 
     def report_begin(self) -> None:
         """Report that the compile begins, unless that was reported."""
@@ -129,10 +147,20 @@ class WatchedCompile:
         diagnostics = "" if self.stage else self.diagnostics(error)
         self.report(events.CompileFailed(self.number, **described, diagnostics=diagnostics, log="".join(self.printed)))
 
+    def goes_on_with(self, request: RecordRequest) -> None:
+        """Go on in a fork of the process, which has a log of its own."""
+        self.request = request
+        self.log_from = self._logged_to = 0
+
     # Stages
 
     def wrap_stages(self, stages: dict[str, Any]) -> None:
         """Wrap every stage function."""
+        names = list(stages)
+        # What a launch depends on, beside its source, is which arguments the kernel writes: the TTIR tells.
+        made = "ttir" if "ttir" in names else "ttgir"
+        if (self.may_be_handed_over or self.is_launched) and made in names[:-1]:
+            self._hands_over_at = names[names.index(made) + 1]
         for name, function in list(stages.items()):
             stages[name] = partial(self._run_stage, name, function)
 
@@ -140,6 +168,8 @@ class WatchedCompile:
         if not self._has_source:
             self._has_source = True
             self._report_source(source)
+        if name == self._hands_over_at:
+            self._leave_to_others(str(metadata["hash"]))
         self.stage = name
         self.metadata = metadata
         self.log_from = self._log_size()
@@ -159,6 +189,14 @@ class WatchedCompile:
         self._report_artifact(name, result, duration_ns // 1000)
         self._latest.release()
         return result
+
+    def _leave_to_others(self, key: str) -> None:
+        """Leave the compile out if a capture of it is stored, or to a fork if the launch need not wait for it."""
+        if self.is_launched and self.request.stored and (id_ := self.identity(self._source)) in self.request.stored:
+            self.report(events.AlreadyStored(self.number, id_))
+            raise LeftOut(key, self._known_texts)
+        if self.may_be_handed_over and self.watch.workers is not None:
+            self.watch.workers.hand_over(self, key, self._known_texts)
 
     @contextmanager
     def _switches(self, stage: str) -> Iterator[None]:
@@ -197,11 +235,14 @@ class WatchedCompile:
         if triton_api.is_mlir_module(source):
             source = self._print(source)
         if isinstance(source, str):
+            self._source = source
             self.report(events.ArtifactMade(self.number, self.source_name, source))
 
     def _report_artifact(self, name: str, result: Any, duration_us: int) -> None:
         data = self._print(result) if triton_api.is_mlir_module(result) else result
         data = data if isinstance(data, (str, bytes)) else str(data)
+        if (self.may_be_handed_over or self.is_launched) and isinstance(data, str):
+            self._known_texts[name] = data
         self.report(events.ArtifactMade(self.number, name, data, duration_us))
 
     def _print(self, module: Any) -> str:

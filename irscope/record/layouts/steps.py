@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from irscope.model.capture import Target
 from irscope.record.layouts.messages import Module
 from irscope.record.layouts.server import LayoutJob, LayoutServer
@@ -14,10 +16,11 @@ class LayoutSteps:
     The answers come from a child process, so that a crash of the compiler at a question does not reach the recording.
     """
 
-    def __init__(self, sink: EventSink, fork: bool = True) -> None:
+    def __init__(self, sink: EventSink, fork: bool = True, targets: Mapping[int, Target] | None = None) -> None:
+        """`fork`: whether another process may be a fork of this one. `targets`: of compiles that have begun."""
         self._sink = sink
         self._server = LayoutServer(fork=fork)
-        self._targets: dict[int, Target] = {}
+        self._targets: dict[int, Target] = dict(targets or {})
         self._jobs: dict[int, LayoutJob] = {}
 
     def __enter__(self) -> EventSink:

@@ -22,6 +22,7 @@ from irscope.record.process.assembler_errors import ASSEMBLED_FROM
 from irscope.record.process.diagnosis import explained
 from irscope.record.process.open_capture import LateFacts, OpenCapture
 from irscope.record.process.requests import RecordRequest
+from irscope.record.process.tally import Tally
 
 # "/home/jos\C3\A9/matmul.py"
 _STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
@@ -41,6 +42,9 @@ class Assembly:
         self._environment = Environment(command=command, date=date)
         self._open: dict[int, OpenCapture] = {}
         self._sources: dict[str, str] = {}
+        self.tally = Tally()
+        self.stored: list[str] = []
+        """The ids of the compiles that were left out, for captures of them are stored."""
         self.script_end: events.ScriptEnd | None = None
         self.refusal: events.Refused | None = None
         """Why the recording process refused, if it did."""
@@ -54,7 +58,10 @@ class Assembly:
 
     @property
     def working_on(self) -> str:
-        """The kernel, and the pass or stage, that is under way; empty between compiles."""
+        """How far the recording is, and the kernel, pass or stage that is under way; empty between compiles."""
+        return "  ".join(filter(None, [self.tally.text, self._under_way()]))
+
+    def _under_way(self) -> str:
         for item in reversed(self._open.values()):
             if not item.ended:
                 what = item.running.label if item.running else item.stage
@@ -71,14 +78,24 @@ class Assembly:
         match event:
             case events.CompileBegun():
                 self._open[event.n] = item = OpenCapture(event.target, event.launch, log_from=event.log)
+                self.tally.begins(event.launch, every_configuration=self._request.config == "all")
                 for known in self._generated:
                     item.generated(known)
+            case events.AlreadyStored():
+                self.stored.append(event.id)
+                del self._open[event.n]
+                self.tally.dropped()
+            case events.CompileDropped():
+                del self._open[event.n]
+                self.tally.dropped()
             case events.PassFailed():
                 self._pass_failed(self._open[event.n], event)
             case events.CompileFailed():
                 self._compile_failed(self._open[event.n], event)
             case events.CompileEvent():
                 self._open[event.n].take(event)
+                if isinstance(event, events.CompileEnded):
+                    self.tally.ends(failed=False)
             case events.Begun():
                 self._begun(event)
             case events.Note():
@@ -125,8 +142,9 @@ class Assembly:
 
     @property
     def longest_s(self) -> float:
-        """Seconds since the oldest compile under way began; 0 between compiles."""
-        return max((time.monotonic() - item.began_s for item in self._open.values() if not item.ended), default=0.0)
+        """Seconds since the oldest compile of the process itself began; 0 between compiles."""
+        here = (item for item in self._open.values() if not item.ended and not item.apart)
+        return max((time.monotonic() - item.began_s for item in here), default=0.0)
 
     def seconds_of(self, index: int) -> float:
         """Seconds that a compile took, from when it began until it ended; `index` counts as `captures()` does."""
@@ -134,13 +152,23 @@ class Assembly:
 
     def fail_open(self, kind: FailureKind, message: str, output: bytes) -> None:
         """The process ended with compiles still under way: they failed, in the pass or stage they were in."""
-        for item in self._open.values():
+        for number, item in self._open.items():
             if not item.ended:
-                said = output[item.log_from :][-_DIAGNOSTICS_BYTES:].decode("utf-8", "replace").strip()
-                label = item.running.label if item.running else ""
-                item.failure = self._failure(item, kind, message, item.stage, label, said)
-                item.fail(item.running)
-                item.end()
+                self.fail(number, kind, message, b"" if item.apart else output)
+
+    def fail(self, number: int, kind: FailureKind, message: str, output: bytes) -> None:
+        """The process of a compile ended: it failed, in the pass or stage it was in. `output`: what that printed."""
+        item = self._open[number]
+        said = output[item.log_from :][-_DIAGNOSTICS_BYTES:].decode("utf-8", "replace").strip()
+        label = item.running.label if item.running else ""
+        item.failure = self._failure(item, kind, message, item.stage, label, said)
+        item.fail(item.running)
+        item.end()
+        self.tally.ends(failed=True)
+
+    def has_ended(self, number: int) -> bool:
+        """Whether a compile ended, well or not."""
+        return self._open[number].ended
 
     def _failure(
         self, item: OpenCapture, kind: FailureKind, message: str, stage: str, label: str, said: str
@@ -171,6 +199,7 @@ class Assembly:
         stage, parsing = item.failed_stage, item.parsing
         item.fail(None)
         item.end()
+        self.tally.ends(failed=True)
         item.log = event.log
         if item.failure is not None:
             # The pass that failed was reported; the error that it raised adds nothing.

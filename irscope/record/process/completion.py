@@ -9,6 +9,7 @@ from weakref import finalize
 
 from irscope.errors import CaptureFormatError, CaptureNotFound
 from irscope.model.capture import Capture
+from irscope.model.failure import FailureKind
 from irscope.record.process import events
 from irscope.record.process.assembly import Assembly
 from irscope.record.process.open_capture import LateFacts
@@ -46,6 +47,9 @@ class Completion:
         if not isinstance(event, events.CompileEvent):
             return
         number = event.n
+        if isinstance(event, (events.CompileDropped, events.AlreadyStored)):
+            self._missing.pop(number, None)
+            return
         missing = self._missing.setdefault(number, set())
         if isinstance(event, (events.CompileEnded, events.CompileFailed)):
             self._ended.add(number)
@@ -61,6 +65,11 @@ class Completion:
             missing.discard("layouts" if isinstance(event, events.LayoutsKnown) else event.stage)
             if number in self._ended and not missing:
                 self._put(number)
+
+    def fail(self, number: int, kind: FailureKind, message: str, output: bytes) -> None:
+        """Hand on a compile whose process ended before it did, as failed."""
+        self.assembly.fail(number, kind, message, output)
+        self._put(number)
 
     def finish(self) -> StoredCaptures:
         """All captures, each of which was handed on as it is now."""

@@ -152,6 +152,36 @@ class CompileBegun(CompileEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class HandedOver(CompileEvent):
+    """A fork of the process goes on with the compile, and reports to a file."""
+
+    hash: str
+    folder: str
+    """Of the fork's files."""
+
+
+@dataclass(frozen=True, slots=True)
+class HandedBack(CompileEvent):
+    """The fork ended."""
+
+    code: int
+    """Its exit code; a signal as a negative number."""
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompileDropped(CompileEvent):
+    """The same compile is under way already: nothing more comes of this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlreadyStored(CompileEvent):
+    """A capture of the compile is stored: nothing more comes of it."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
 class OptionsKnown(CompileEvent):
     """The backend has parsed the options."""
 

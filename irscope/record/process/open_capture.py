@@ -53,6 +53,8 @@ class OpenCapture:
     """Where what the pass or stage under way prints begins in the log, in bytes."""
     began_s: float = field(default_factory=time.monotonic)
     took_s: float = 0.0
+    apart: bool = False
+    """Whether a fork of the process compiles it."""
     failure: Failure | None = None
     failed_stage: str = ""
     failed_diagnostics: str = ""
@@ -77,6 +79,8 @@ class OpenCapture:
             case events.CompilerKnown():
                 tools = tuple(sorted(event.tools.items()))
                 self.compiler = {"parts": event.parts, "variables": event.variables, "tools": tools}
+            case events.HandedOver():
+                self.apart, self.hash, self.log_from = True, event.hash, 0
             case events.StageBegun():
                 self.stage, self.running, self.log_from = event.stage, None, event.log
             case events.ParseBegun():

@@ -46,6 +46,8 @@ class RecordRequest(RecordingOptions):
     """Where `MLIR_ENABLE_DUMP` prints to; with it, that stands in for the tap."""
     compiler_log: bool = False
     """Whether the compiler prints its reasons, pass by pass, which the captures then hold."""
+    stored: tuple[str, ...] = ()
+    """The ids of captures that need not be recorded again."""
     verifies_log: bool = False
     """Whether it verifies the IR before it prints an operation of it: slow, and safe."""
     ended_in: str = ""

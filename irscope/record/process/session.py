@@ -18,6 +18,7 @@ from irscope.interruption import Interrupted, Noted, noted_signals
 from irscope.model.capture import Capture, stage_named
 from irscope.model.failure import Failure
 from irscope.model.recording_options import RecordingOptions
+from irscope.record.process.apart import CompilesApart
 from irscope.record.process.assembly import Assembly
 from irscope.record.process.child import Child, Outcome, child_process
 from irscope.record.process.completion import Completion, Keep
@@ -53,6 +54,8 @@ class Recording:
     """The signal that interrupted it; 0 where none did."""
     refusals: tuple[tuple[str, IrscopeError], ...] = ()
     """(target, why) for each of several targets that nothing was recorded for."""
+    stored: tuple[str, ...] = ()
+    """The ids of captures that were stored before, of compiles that were not made again."""
 
     @property
     def interrupted(self) -> bool:
@@ -107,6 +110,7 @@ def record_request(
         "".join(recording.output for recording in recordings),
         recordings[-1].signal_number,
         tuple(refusals),
+        tuple(dict.fromkeys(id_ for recording in recordings for id_ in recording.stored)),
     )
 
 
@@ -121,9 +125,11 @@ def _record_one(
                 "irscope.record", folder, EVENTS, interpreter=request.interpreter, echo=echo, ahead=_imports_of(request)
             ) as child:
                 child.send(replace(request, log_path=str(child.log), limit_s=request.timeout_s))
-                ending, outcome = _follow(child, completion, request.timeout_s, progress, noted)
+                apart = CompilesApart(completion, request.timeout_s)
+                ending, outcome = _follow(child, completion, apart, request.timeout_s, progress, noted)
             output = child.log.read_bytes()
             ended_in = call_that_ended(child.log, child.pid, outcome.code) if ending == "end" else ""
+        ended_in = ended_in or apart.ended_in
         if not ended_in:
             check_end(assembly, ending, outcome, output, request.timeout_s, noted.number)
         captures = StoredCaptures(()) if ended_in else completion.finish()
@@ -143,7 +149,8 @@ def _record_one(
         except Interrupted as error:
             stopped_by = error.number
     ends = () if assembly.script_end is None else (assembly.script_end,)
-    return Recording(captures, ends, tuple(assembly.notes), output.decode("utf-8", "replace"), stopped_by)
+    said = output.decode("utf-8", "replace")
+    return Recording(captures, ends, tuple(assembly.notes), said, stopped_by, stored=tuple(assembly.stored))
 
 
 def _imports_of(request: RecordRequest) -> tuple[str, ...]:
@@ -191,7 +198,12 @@ def _may_have_failed_in_a_pass(failure: Failure) -> bool:
 
 
 def _follow(
-    child: Child[RecordingEvent], completion: Completion, timeout_s: float, progress: Progress | None, noted: Noted
+    child: Child[RecordingEvent],
+    completion: Completion,
+    apart: CompilesApart,
+    timeout_s: float,
+    progress: Progress | None,
+    noted: Noted,
 ) -> tuple[Ending, Outcome]:
     """Take events until there are no more, and end the child."""
     assembly = completion.assembly
@@ -199,7 +211,8 @@ def _follow(
     try:
         while not (noted.number or child.at_end):
             for event in child.read():
-                completion.feed(event)
+                apart.feed(event)
+            apart.read()
             if progress is not None:
                 progress(assembly.working_on)
             if assembly.longest_s > timeout_s:
@@ -215,7 +228,8 @@ def _follow(
         ending = "interrupt"
     outcome = child.end()
     for event in child.rest():
-        completion.feed(event)
+        apart.feed(event)
+    apart.read()
     return ending, outcome
 
 

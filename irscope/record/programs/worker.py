@@ -11,8 +11,9 @@ import contextlib
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from irscope.model.capture import Target
 from irscope.record.binaries.steps import BinarySteps
 from irscope.record.compile.launches import describe_traceback, find_kernel, import_file, parse_signature, run_script
 from irscope.record.compile.watch import Watch, watch_compiles
+from irscope.record.compile.workers import CompileWorkers
 from irscope.record.layouts.steps import LayoutSteps
 from irscope.record.process.events import Begun, EventSink, Note, ScriptEnd
 from irscope.record.process.parent import serve_parent
@@ -49,7 +51,7 @@ def main(descriptor: int) -> None:
         # MLIR writes the end of its dump when the process ends by itself.
         ends_by_itself = bool(request.mlir_dump_path)
         # The parent's folder, which it removes: this process may end in any way.
-        work(request, sink, Path(request.log_path).parent)
+        work(request, sink, Path(request.log_path).parent, own=(descriptor,))
         atexit._run_exitfuncs()
 
     code = serve_parent(descriptor, (RecordRequest,), record)
@@ -59,8 +61,17 @@ def main(descriptor: int) -> None:
     os._exit(code)
 
 
-def work(request: RecordRequest, sink: EventSink, folder: Path, around: _AroundScript | None = None) -> None:
-    """Record in this process, with what it needs on disk in `folder`; `around` is entered for the script's run."""
+def work(
+    request: RecordRequest,
+    sink: EventSink,
+    folder: Path,
+    around: _AroundScript | None = None,
+    own: tuple[int, ...] = (),
+) -> None:
+    """Record in this process, with what it needs on disk in `folder`; `around` is entered for the script's run.
+
+    `own`: descriptors that no fork of this process may hold.
+    """
     triton_api.silence_known_noise()
     # In this process, where it can be watched, not in workers of its own.
     os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
@@ -80,9 +91,11 @@ def work(request: RecordRequest, sink: EventSink, folder: Path, around: _AroundS
     for note in (untried_note(), note_of_restart(request.ended_in) if request.ended_in else ""):
         if note:
             sink(Note(note))
-    layout_steps = LayoutSteps(sink) if request.layouts else contextlib.nullcontext(sink)
-    with layout_steps as layout_sink, BinarySteps(layout_sink, request) as watched_sink:
+    with _steps(request, sink) as watched_sink:
         watch = Watch(watched_sink, request, assumptions=assumptions_under_way)
+        if request.mode == "script" and not real:
+            watch.is_virtual = True
+            watch.workers = _workers(watch, folder, own)
         if request.compiler_log:
             print_reasons(watch.native, verified=request.verifies_log)
         with triton_api.private_cache(folder / "triton"), watch_compiles(watch):
@@ -92,6 +105,23 @@ def work(request: RecordRequest, sink: EventSink, folder: Path, around: _AroundS
                 _signature(watch, target)
             else:
                 _text(watch, target)
+
+
+@contextlib.contextmanager
+def _steps(request: RecordRequest, sink: EventSink, targets: Mapping[int, Target] | None = None) -> Iterator[EventSink]:
+    """A sink that adds listings, sources and, if asked for, layouts; `targets`: of compiles that have begun."""
+    layouts = LayoutSteps(sink, targets=targets) if request.layouts else contextlib.nullcontext(sink)
+    with layouts as layout_sink, BinarySteps(layout_sink, request) as full_sink:
+        yield full_sink
+
+
+def _workers(watch: Watch, folder: Path, own: tuple[int, ...]) -> CompileWorkers | None:
+    """The forks that compile launches; None where all is compiled here, one after another."""
+    request = watch.request
+    jobs = request.jobs or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    if jobs == 1 or request.compiler_log or request.mlir_dump_path or request.constants:
+        return None
+    return CompileWorkers(watch, jobs, folder, own, partial(_steps, request))
 
 
 def _script(watch: Watch, target: Target, real: bool, around: _AroundScript | None) -> None:
@@ -108,7 +138,11 @@ def _script(watch: Watch, target: Target, real: bool, around: _AroundScript | No
         watch.report(Note("--assume set nothing: the script ran on a GPU, where nothing is assumed."))
     try:
         with launches, watched_children(watch), around(watch) if around is not None else contextlib.nullcontext():
-            run_script(Path(request.path), request.arguments)
+            try:
+                run_script(Path(request.path), request.arguments)
+            finally:
+                if watch.workers is not None:
+                    watch.workers.finish()
     except IrscopeError:
         raise
     except SystemExit as stop:

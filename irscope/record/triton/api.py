@@ -384,9 +384,26 @@ def active_target() -> Target:
         ) from error
 
 
-def current_stream() -> int:
-    """The current stream of the current device, as Triton's launcher takes it."""
+def program_watches_compiles() -> bool:
+    """Whether the program asked Triton to call it at compiles, loads or launches, or to read no cache."""
+    from triton import knobs
+
+    runtime = vars(type(knobs.runtime)) | vars(knobs.runtime)
+    names = ("launch_enter_hook", "launch_exit_hook", "kernel_load_start_hook", "kernel_load_end_hook")
+    hooks = [runtime.get(name) for name in (*names, "kernel_unload_hook", "jit_cache_hook", "jit_post_compile_hook")]
+    asked = [knobs.compilation.listener, knobs.compilation.always_compile, knobs.compilation.override]
+    # A chain of hooks without any is none.
+    return any(getattr(hook, "calls", hook) for hook in (*hooks, *asked))
+
+
+def active_driver() -> Any:
+    """The driver that launches kernels."""
     from triton.runtime.driver import driver
 
-    active: Any = driver.active
+    return driver.active
+
+
+def current_stream() -> int:
+    """The current stream of the current device, as Triton's launcher takes it."""
+    active = active_driver()
     return active.get_current_stream(active.get_current_device())

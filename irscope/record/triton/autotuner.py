@@ -38,6 +38,8 @@ class _ThreadState(threading.local):
     """The kernels and configurations that this thread compiles or launches, innermost last."""
     is_timing = False
     is_rehearsal = False
+    deferred: list[Any] | None = None
+    """The kernels that were launched for a configuration while they are compiled."""
 
 
 _thread = _ThreadState()
@@ -64,6 +66,12 @@ def is_timing() -> bool:
 def is_rehearsal() -> bool:
     """Whether this thread's launches only try the one configuration that the script's own launch then uses."""
     return _thread.is_rehearsal
+
+
+def note_deferred(kernel: Any) -> None:
+    """Note a kernel that this thread launches while it is compiled: whether it can be launched decides its times."""
+    if _thread.deferred is not None:
+        _thread.deferred.append(kernel)
 
 
 @dataclass(slots=True)
@@ -140,8 +148,11 @@ def watched_autotuner(on_timed: OnTimed | None = None, policy: ConfigPolicy | No
             replaced(_thread, "under_way", (*_thread.under_way, lambda: (name, row))),
             replaced(_thread, "is_timing", True),
             replaced(_thread, "is_rehearsal", compiles_one or _thread.is_rehearsal),
+            replaced(_thread, "deferred", []),
         ):
             times = real_bench(autotuner, *args, config=config, **meta)
+            if kernels := _thread.deferred:
+                return _DeferredTimes(times, kernels, _errors_of_a_configuration())
         if tuning is not None and times[0] != math.inf:
             tuning.compiled = row.index
         if on_timed is not None:
@@ -164,6 +175,55 @@ def watched_autotuner(on_timed: OnTimed | None = None, policy: ConfigPolicy | No
         finally:
             for autotuner, held in caches.values():
                 autotuner.cache = held
+
+
+class _DeferredTimes(list[float]):
+    """The times of a configuration whose kernels are being compiled: those of all that compile are equal.
+
+    To find that a configuration is not faster than one that compiles, it need not be waited for.
+    """
+
+    def __init__(self, times: list[float], kernels: list[Any], refused: tuple[type[BaseException], ...]) -> None:
+        """`refused`: the errors after which the autotuner goes on, with infinite times."""
+        super().__init__(times)
+        self._kernels = kernels
+        self._refused = refused
+
+    def settled(self) -> list[float]:
+        """The times, once the kernels are compiled and loaded; raises what a compile raised."""
+        while self._kernels:
+            try:
+                self._kernels.pop()._init_handles()
+            except self._refused:
+                self[:] = [float("inf")] * 3
+        return list(self)
+
+    def __lt__(self, other: Any) -> bool:
+        best = other.settled() if isinstance(other, _DeferredTimes) else other
+        if best[0] != float("inf"):
+            return False
+        return self.settled() < best
+
+    def __gt__(self, other: Any) -> bool:
+        return self.settled() > (other.settled() if isinstance(other, _DeferredTimes) else other)
+
+    def __getitem__(self, index: Any) -> Any:
+        if self._kernels:
+            self.settled()
+        return super().__getitem__(index)
+
+    def __iter__(self) -> Any:
+        if self._kernels:
+            self.settled()
+        return super().__iter__()
+
+
+def _errors_of_a_configuration() -> tuple[type[BaseException], ...]:
+    """The errors after which the autotuner tries the next configuration."""
+    from triton.compiler.errors import CompileTimeAssertionFailure
+    from triton.runtime.errors import OutOfResources, PTXASError
+
+    return (OutOfResources, CompileTimeAssertionFailure, PTXASError)
 
 
 def _index_of(autotuner: Any, config: Any) -> int:

@@ -80,6 +80,10 @@ class NativeCalls:
         self._allowed = allowed and calls_were_tried()
         self._note: mmap.mmap | None = None
         self._at_rest = _VERIFY
+        self.note_beside(log)
+
+    def note_beside(self, log: Path | None) -> None:
+        """Note the call under way in a file beside another log from now on: that of a fork of the process."""
         if self._allowed and log is not None:
             with suppress(OSError), open(log.with_name(_NOTE), "w+b") as file:
                 file.truncate(_NOTED.size)

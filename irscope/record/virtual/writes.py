@@ -13,7 +13,9 @@ _uses = lru_cache(maxsize=256)(read_pointer_uses)
 
 def written_arguments(kernel: Any, signature: Mapping[str, Any], arguments: tuple[Any, ...]) -> list[Any] | None:
     """Those of a launch's arguments that the compiled kernel may write through; None if it may write to any memory."""
-    text = next((kernel.asm[stage] for stage in ("ttir", "ttgir") if isinstance(kernel.asm.get(stage), str)), None)
+    # One that is being compiled has these already; its other texts would be waited for.
+    known = getattr(kernel, "known_texts", None) or kernel.asm
+    text = next((known[stage] for stage in ("ttir", "ttgir") if isinstance(known.get(stage), str)), None)
     if text is None:
         return list(arguments)
     uses = _uses(text)

@@ -29,6 +29,8 @@ OTHER = {
     "plan": PassPlan.parse("-ttgir:coalesce#2 +ttir:cse"),
     "snapshots": "all",
     "llvm_passes": True,
+    "jobs": 3,
+    "resume": True,
     "timeout_s": 9.0,
     "verbose": True,
     "interpreter": "/usr/bin/python3",

@@ -1,0 +1,115 @@
+"""What many variants take: two compiles at a time against one, in turns, and a store of a thousand captures.
+
+Wall-clock ratios mean something on a machine with nothing else to do; the processor time beside them says what the
+forks cost. `SCALE_VARIANTS`, `SCALE_ROUNDS` and `SCALE_JOBS` set other numbers.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import irscope
+from irscope.model.capture import Capture
+from irscope.store.recent import CaptureStore
+
+ROOT = Path(__file__).parents[1]
+VARIANTS = int(os.environ.get("SCALE_VARIANTS", "100"))
+ROUNDS = int(os.environ.get("SCALE_ROUNDS", "3"))
+JOBS = [1, *map(int, os.environ.get("SCALE_JOBS", "2").split(","))]
+STORED = 1000
+
+SCRIPT = """
+import sys
+import torch, triton, triton.language as tl
+configs = [
+    triton.Config({{"BLOCK": 2 ** (5 + n % 5), "REPEATS": 1 + n // 5}}, num_warps=4) for n in range({variants})
+]
+@triton.autotune(configs, key=[])
+@triton.jit
+def sums(x, y, n, BLOCK: tl.constexpr, REPEATS: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    values = tl.load(x + at, mask=at < n, other=0.0)
+    for _ in tl.static_range(REPEATS):
+        values = tl.exp(values) + tl.sum(values)
+    tl.store(y + at, values, mask=at < n)
+x = torch.empty(4096, device="cuda")
+sums[(8,)](x, x, 4096)
+"""
+
+
+def took(command: list[str], environment: dict[str, str]) -> tuple[float, float]:
+    """Seconds by the clock, and of the processors, that a command takes; it must succeed."""
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    answer = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    clock, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if answer.returncode:
+        sys.exit(f"{' '.join(command)} failed:\n{answer.stderr[-2000:]}")
+    return clock, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def variants(folder: Path, environment: dict[str, str]) -> None:
+    """One compile at a time, and several."""
+    script = folder / "variants.py"
+    script.write_text(SCRIPT.format(variants=VARIANTS))
+    times: dict[int, list[tuple[float, float]]] = {jobs: [] for jobs in JOBS}
+    for number in range(ROUNDS):
+        for jobs in JOBS:
+            home = {"IRSCOPE_HOME": str(folder / f"{number}-{jobs}")}
+            command = [sys.executable, "-m", "irscope", "dump", str(script), "--config", "all", "-j", str(jobs)]
+            times[jobs].append(took(command, environment | home))
+    print(f"{VARIANTS} variants, medians of {ROUNDS} in turns")
+    for jobs, rows in times.items():
+        ratios = [one / row for (one, _), (row, _) in zip(times[1], rows, strict=True)]
+        clock, processor = (statistics.median(column) for column in zip(*rows, strict=True))
+        faster = statistics.median(ratios)
+        print(f"  -j {jobs}: {clock:.1f} s, {processor:.1f} s of processors, {faster:.2f} times as fast")
+
+
+def thousand(folder: Path, environment: dict[str, str]) -> None:
+    """A store of a thousand captures, listed, filtered and reported."""
+    home = folder / "thousand"
+    store = CaptureStore(home / "captures", limit_bytes=1 << 40)
+    found = sorted((ROOT / "tests" / "data").rglob("*.irscope"))
+    (capture,) = [irscope.load(found[0])]
+    began = time.process_time()
+    for number in range(STORED):
+        store.add(_variant(capture, number), "one")
+    print(f"a store of {STORED} captures of {found[0].name}")
+    print(f"  stored: {(time.process_time() - began) / STORED * 1000:.1f} ms of a processor each")
+    command = [sys.executable, "-m", "irscope"]
+    ways = {
+        "ls": ["ls"],
+        "ls, filtered": ["ls", "--option", "NUMBER=7", "--since", "1d"],
+        "ls --json": ["ls", "--json"],
+        "show last": ["show", "last"],
+        "report last": ["report", "last", "-o", str(folder / "report.html")],
+    }
+    for name, words in ways.items():
+        rows = [took([*command, *words], environment | {"IRSCOPE_HOME": str(home)}) for _ in range(ROUNDS)]
+        clock, processor = (statistics.median(column) for column in zip(*rows, strict=True))
+        print(f"  {name}: {clock:.2f} s, {processor:.2f} s of processors", flush=True)
+
+
+def _variant(capture: Capture, number: int) -> Capture:
+    constants = (*capture.launch.constants, ("NUMBER", str(number)))
+    return replace(capture, launch=replace(capture.launch, constants=constants))
+
+
+def main() -> None:
+    """Measure and print."""
+    with tempfile.TemporaryDirectory() as name:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        variants(Path(name), environment)
+        thousand(Path(name), environment)
+
+
+if __name__ == "__main__":
+    main()

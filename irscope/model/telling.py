@@ -1,0 +1,73 @@
+"""What tells the launches of one kernel apart: the fewest of its constants, types and options that do."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+
+from irscope.model.capture import Launch
+
+__all__ = ["parts_of", "telling_columns", "telling_names"]
+
+_MOST_COLUMNS = 6
+"""Parts with a column of their own; more are one column of NAME=VALUE."""
+_ABSENT = "–"
+
+Row = tuple[Hashable, Mapping[str, str]]
+"""What rows are compared within (the kernel, and its target where options are among the parts), and its parts."""
+
+
+def parts_of(launch: Launch) -> dict[str, str]:
+    """Each parameter's constant or type, with what is known of its value (`*fp16:16`), then each compile option.
+
+    A parameter comes before an option of the same name.
+    """
+    known: dict[str, str] = {}
+    for path, text in launch.attributes:
+        # tt.divisibility=16, as signatures write it.
+        known[path] = known.get(path, "") + ":" + text.removeprefix("tt.divisibility=")
+    constants = dict(launch.constants)
+    parts = {name: constants.get(name, kind) + known.get(name, "") for name, kind in launch.signature}
+    # Elements of tuples: x[0].
+    parts |= {path: value for path, value in constants.items() if path not in parts}
+    parts |= {path: text.lstrip(":") for path, text in known.items() if path not in parts}
+    return parts | {name: str(value) for name, value in launch.options if name not in parts}
+
+
+def telling_names(rows: Sequence[Mapping[str, str]], shown: Sequence[str] = ()) -> list[str]:
+    """The parts that tell these rows apart as far as all of their parts together do, few of them, in their order.
+
+    `shown`: parts that a reader sees anyway. The part that tells the most rows apart is taken first, then the one that
+    tells the most of what is left.
+    """
+    names = list(dict.fromkeys(name for parts in rows for name in parts))
+    differing = [name for name in names if len({parts.get(name) for parts in rows}) > 1]
+    known = [tuple(parts.get(name) for name in shown) for parts in rows]
+    chosen: list[str] = []
+    while True:
+        counts = {
+            name: len({(*key, parts.get(name)) for key, parts in zip(known, rows, strict=True)})
+            for name in differing
+            if name not in shown and name not in chosen
+        }
+        best = max(counts, key=lambda name: counts[name], default="")
+        if not best or counts[best] == len(set(known)):
+            return [name for name in names if name in chosen]
+        chosen.append(best)
+        known = [(*key, parts.get(best)) for key, parts in zip(known, rows, strict=True)]
+
+
+def telling_columns(rows: Sequence[Row], *, without: Sequence[str] = ()) -> tuple[list[str], list[list[str]]]:
+    """The columns of a table that tell its rows apart, and each row's cells: a column for each part, or one for all.
+
+    `without`: parts that the table shows already. No column where nothing else differs.
+    """
+    groups: defaultdict[Hashable, list[Mapping[str, str]]] = defaultdict(list)
+    for group, parts in rows:
+        groups[group].append(parts)
+    telling = {group: telling_names(members, without) for group, members in groups.items()}
+    names = list(dict.fromkeys(name for found in telling.values() for name in found))
+    if len(names) <= _MOST_COLUMNS:
+        return names, [[parts.get(name, _ABSENT) for name in names] for _, parts in rows]
+    cells = [" ".join(f"{name}={parts.get(name, _ABSENT)}" for name in telling[group]) for group, parts in rows]
+    return ["differs in"], [[cell] for cell in cells]

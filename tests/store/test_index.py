@@ -1,0 +1,176 @@
+"""The index of the store: against the files themselves, whatever became of it or of them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from irscope.errors import UsageError
+from irscope.model.capture import Artifact, Capture, Environment, Failure, Kernel, Launch
+from irscope.store.file import save
+from irscope.store.index import StoredRow, stored_rows
+from irscope.store.recent import CaptureStore
+from irscope.target import Target
+
+
+def capture(name: str, block: int = 64, *, failed: bool = False, target: str = "cuda:90", date: str = "") -> Capture:
+    launch = Launch(
+        Kernel(name, f"/kernels/{name}.py", 3),
+        (("x", "*fp16"), ("BLOCK", "constexpr")),
+        (("BLOCK", str(block)),),
+        (("x", "tt.divisibility=16"),),
+        (("cluster", (1, 2)), ("num_warps", 4)),
+    )
+    return Capture(
+        launch,
+        Target.parse(target),
+        artifacts=(Artifact("ttir", f"module {{}} // {name} {block}"),),
+        environment=Environment(
+            date=date or "2026-01-02T03:04:05+00:00", command="irscope dump x", triton_version="3.9"
+        ),
+        status="failed" if failed else "ok",
+        failure=Failure("pass", "no") if failed else None,
+    )
+
+
+def from_files(folder: Path) -> list[StoredRow]:
+    """The rows as the files alone give them."""
+    index = folder / "index.jsonl"
+    kept = index.read_bytes() if index.exists() else None
+    index.unlink(missing_ok=True)
+    rows = stored_rows(folder)
+    if kept is not None:
+        index.write_bytes(kept)
+    return [replace(row, recording="") for row in rows]
+
+
+def test_it_says_what_the_files_say(tmp_path: Path) -> None:
+    store = CaptureStore(tmp_path)
+    for one in (capture("one"), capture("two", failed=True), capture("one", 128, target="hip:gfx942")):
+        store.add(one, "a recording")
+    rows = store.rows()
+    assert [replace(row, recording="") for row in rows] == from_files(tmp_path)
+    assert [(row.kernel, row.failure, row.target) for row in rows] == [
+        ("one", "", "hip:gfx942"), ("two", "pass", "cuda:90"), ("one", "", "cuda:90"),
+    ]  # fmt: skip
+    assert rows[0].parts == {"x": "*fp16:16", "BLOCK": "128", "cluster": "(1, 2)", "num_warps": "4"}
+    assert {row.recording for row in rows} == {"a recording"}
+
+
+def test_files_that_came_changed_and_went_behind_its_back(tmp_path: Path) -> None:
+    store = CaptureStore(tmp_path)
+    paths = [store.add(capture("kernel", block)) for block in (1, 2, 3)]
+    paths[0].unlink()
+    save(capture("another"), tmp_path / "another-0123456789abcdef.irscope")
+    save(capture("kernel", 2, failed=True), paths[1])
+    (tmp_path / "broken-0123.irscope").write_bytes(b"no capture")
+    rows = store.rows()
+    assert [replace(row, recording="") for row in rows] == from_files(tmp_path)
+    assert {(row.kernel, row.failure, row.parts["BLOCK"]) for row in rows} == {
+        ("another", "", "64"), ("kernel", "pass", "2"), ("kernel", "", "3"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", [b"", b"{\n", b"[1]\nnull\n\xff\n", b'{"name": 1}\n'])
+def test_a_damaged_index_is_none(tmp_path: Path, damage: bytes) -> None:
+    store = CaptureStore(tmp_path)
+    store.add(capture("one"))
+    (tmp_path / "index.jsonl").write_bytes(damage)
+    assert [row.kernel for row in store.rows()] == ["one"]
+    # What was read is in it now.
+    assert b"/kernels/one.py" in (tmp_path / "index.jsonl").read_bytes()
+
+
+def test_it_does_not_grow_for_ever(tmp_path: Path) -> None:
+    store = CaptureStore(tmp_path)
+    for _ in range(230):
+        store.add(capture("one"), "a recording")
+    store.rows()
+    assert (tmp_path / "index.jsonl").read_bytes().count(b"\n") == 1
+    assert store.rows()[0].recording == "a recording"
+
+
+def test_the_last_recording_is_whole_and_in_order(tmp_path: Path) -> None:
+    store = CaptureStore(tmp_path)
+    store.add(capture("before"), "first")
+    paths = [store.add(capture("kernel", block), "second") for block in (3, 1, 2)]
+    in_order = [paths[1], paths[2], paths[0]]
+    store.put_in_order(in_order)
+    assert store.find_all("last") == in_order
+    assert store.find("last") == paths[0]
+    # One of them is chosen, another is stored again.
+    store.mark_last(paths[1])
+    assert store.update(capture("kernel", 2, failed=True))
+    assert set(store.find_all("last")) == set(paths)
+    assert store.find_all("last")[-1] == paths[1]
+
+
+def test_without_an_index_a_recording_is_its_command_and_date(tmp_path: Path) -> None:
+    store = CaptureStore(tmp_path)
+    store.add(capture("before", date="2026-01-01T00:00:00+00:00"), "first")
+    paths = [store.add(capture("kernel", block), "second") for block in (1, 2)]
+    (tmp_path / "index.jsonl").unlink()
+    assert store.last_recording() == paths
+
+
+def test_a_store_that_cannot_be_written_is_listed(tmp_path: Path) -> None:
+    store = CaptureStore(tmp_path)
+    store.add(capture("one"))
+    (tmp_path / "index.jsonl").unlink()
+    (tmp_path / "index.jsonl").mkdir()
+    assert [row.kernel for row in store.rows()] == ["one"]
+    store.add(capture("two"))
+    assert [row.kernel for row in store.rows()] == ["two", "one"]
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ({}, "abcd"),
+        ({"kernel": "mat"}, "ab"),
+        ({"kernel": "*max"}, "c"),
+        ({"file": "/kernels/soft"}, "c"),
+        ({"target": ["hip"]}, "b"),
+        ({"target": ["h100", "mi300x"]}, "abd"),
+        ({"option": ["BLOCK=128"]}, "b"),
+        ({"option": ["BLOCK=64", "num_warps=4"]}, "acd"),
+        ({"failed": True}, "c"),
+        ({"since": "2026-01-03"}, "d"),
+        ({"last": True}, "ab"),
+        ({"kernel": "mat", "target": ["cuda"]}, "a"),
+    ],
+)
+def test_the_filters_of_ls(tmp_path: Path, given: dict[str, object], found: str) -> None:
+    pytest.importorskip("typer")
+    from irscope.cli.ls.filters import Filters
+
+    store = CaptureStore(tmp_path)
+    stored = {
+        "d": (capture("add", date="2026-01-09T00:00:00+00:00"), "1"),
+        "c": (capture("softmax", failed=True, target="cuda:80"), "1"),
+        "b": (capture("matmul", 128, target="hip:gfx942"), "2"),
+        "a": (capture("matmul"), "2"),
+    }
+    names = {store.add(*one).name: name for name, one in stored.items()}
+    assert "".join(names[row.name] for row in Filters(**given).chosen(store.rows())) == found  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("given", [{"since": "yesterday"}, {"option": ["BLOCK"]}, {"target": ["cuda:nine"]}])
+def test_a_filter_that_is_none(given: dict[str, object]) -> None:
+    pytest.importorskip("typer")
+    from irscope.cli.ls.filters import Filters
+
+    with pytest.raises(UsageError, match="write"):
+        Filters(**given).chosen([])  # type: ignore[arg-type]
+
+
+def test_a_store_is_listed_without_their_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = CaptureStore(tmp_path)
+    for number in range(100):
+        store.add(capture("kernel", number))
+    monkeypatch.setattr("irscope.store.index.read_manifest", lambda path: pytest.fail(f"{path} was read"))
+    assert len(store.rows()) == 100
+    assert os.listdir(tmp_path).count("index.jsonl") == 1
