@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -11,7 +12,9 @@ from irscope.cli.dump.view import View, show_captures, with_view
 from irscope.cli.output.destination import Destination, with_destination
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import failure_text, with_sass
-from irscope.store.recent import CaptureStore
+from irscope.cli.subject.stored import stored_captures
+from irscope.model.capture import Capture
+from irscope.store.shelf import StoredCaptures
 
 
 @app.command(rich_help_panel="Record and read")
@@ -20,15 +23,20 @@ from irscope.store.recent import CaptureStore
 def show(
     captures: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[CAPTURE…]", help="Files, ids of stored captures, or 'last'.", show_default=False),
+        typer.Argument(
+            metavar="[CAPTURE…]",
+            help="Files, collections (FOLDER, FOLDER::KERNEL), ids of stored captures, or 'last'.",
+            show_default=False,
+        ),
     ] = None,
     *,
     view: View,
     to: Destination,
 ) -> int:
     """Show a capture: its summary, a stage, or the IR around a pass. Runs anywhere."""
-    store = CaptureStore()
-    loaded = [store.load(text) for text in captures or ["last"]]
+    loaded: Sequence[Capture] = StoredCaptures(
+        file for text in captures or ["last"] for file in stored_captures(text).files
+    )
     if to.path is not None or to.as_json or view.needs_sass:
         loaded = [with_sass(capture) for capture in loaded]
     code = show_captures(loaded, view, to)

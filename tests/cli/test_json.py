@@ -104,6 +104,7 @@ def _import_and_lists(reference: Reference, irscope: Run, tmp_path: Path) -> Non
     check(reference, irscope, "import", "import", log)
     CaptureStore().add(load(rich_capture(tmp_path)))
     assert check(reference, irscope, "ls", "ls")
+    assert check(reference, irscope, "collect", "collect", rich_capture(tmp_path), "-o", tmp_path / "collected", code=1)
     variant(tmp_path / "cache", "abc")
     assert check(reference, irscope, "ls --cache", "ls", "--cache-dir", tmp_path / "cache")
 
