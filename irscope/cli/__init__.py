@@ -49,7 +49,7 @@ class Command(NamedTuple):
 _PANELS = {
     "Record and read": "dump collect show ls import doctor",
     "Passes": "passes",
-    "Compare": "diff report",
+    "Compare": "diff variants report",
     "On the GPU": "run bench profile",
     "Effect of passes": "ablate bisect",
     "Inspect": "why layout roofline graph source",
@@ -76,6 +76,8 @@ _SUMMARIES = {
     "graph": "Draw the dataflow of a kernel: layouts are colours; memory, dots and layout conversions stand out.",
     "source": "Show the kernel's Python with, for each line, its operations at every stage, instructions and live "
     "registers.",
+    "variants": "Say why a kernel was compiled more than once: which argument told its variants apart, and what would "
+    "merge them.",
     "report": "Write one HTML file with every pass, stage and layout; it needs no server and no network.",
 }
 
@@ -84,7 +86,7 @@ _MODULES = {
     "import": "import_",
     **{
         name: f"{name}.command"
-        for name in ["ablate", "bisect", "diff", "dump", "graph", "layout", "ls", "passes", "why"]
+        for name in ["ablate", "bisect", "diff", "dump", "graph", "layout", "ls", "passes", "variants", "why"]
     },
 }
 COMMANDS = {

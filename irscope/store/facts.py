@@ -105,9 +105,10 @@ class CaptureFacts:
         yield from self.options
         yield from ((f"type({name})", kind) for name, kind in self.signature if kind != "constexpr")
         for name, text in self.attributes:
-            # A parameter may have several: x → tt.divisibility=16, then x → tt.pointer_range=32.
-            key, _, value = text.partition("=")
-            yield (f"{name}%{value}", "0") if key == "tt.divisibility" else (f"{name}.{key}", value)
+            # tt.divisibility=16, tt.pointer_range=32
+            for row in text.split(", "):
+                key, _, value = row.partition("=")
+                yield (f"{name}%{value}", "0") if key == "tt.divisibility" else (f"{name}.{key}", value)
 
 
 def _texts(options: Sequence[tuple[str, Any]]) -> Pairs:
