@@ -51,7 +51,7 @@ _PANELS = {
     "Passes": "passes",
     "Compare": "diff variants report",
     "On the GPU": "run bench profile",
-    "Effect of passes": "ablate bisect",
+    "Effect of passes": "ablate bisect sweep",
     "Inspect": "why layout roofline graph source",
 }
 _SUMMARIES = {
@@ -69,6 +69,8 @@ _SUMMARIES = {
     "profile": "Show where warps wait and what memory really does, per operation: the hardware's own counters.",
     "ablate": "Switch each pass off in turn and tabulate the effect: what fails, what differs, and the resources used.",
     "bisect": "Find the pass that a result depends on: the one whose absence, or presence, flips a check.",
+    "sweep": "Compile captures in all ways with all others, on all cores or a cluster, and write one table of what "
+    "came of it.",
     "why": "Say what is slow in a kernel, on which line, because of what, and what mends it: each remedy was compiled.",
     "layout": "Show which thread holds which element, where it lies in shared memory, and what that costs.",
     "roofline": "Count what a launch computes and the bytes that it must move, and the least time that its target's "
@@ -86,7 +88,7 @@ _MODULES = {
     "import": "import_",
     **{
         name: f"{name}.command"
-        for name in ["ablate", "bisect", "diff", "dump", "graph", "layout", "ls", "passes", "variants", "why"]
+        for name in ["ablate", "bisect", "diff", "dump", "graph", "layout", "ls", "passes", "sweep", "variants", "why"]
     },
 }
 COMMANDS = {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of, compiled_again
-from irscope.cli.subject.recording import option_value
+from irscope.cli.subject.recording import option_value, versus_pair
 from irscope.cli.subject.stored import is_capture
 from irscope.errors import RecordingError, UsageError
 from irscope.model.capture import STAGE_NAMES, Artifact, Capture, Kernel, Launch, Target, stage_named
@@ -80,10 +80,8 @@ def nothing_to_compare(capture: Capture, versus: Sequence[str], plan: PassPlan) 
 def _variant(versus: Sequence[str]) -> dict[str, str]:
     rows: dict[str, str] = {}
     for text in versus:
-        key, equals, value = text.partition("=")
-        if not equals or not key:
-            raise UsageError(f"--vs {text!r}: write KEY=VALUE, such as target=cuda:80, num_warps=8 or BLOCK_K=32.")
-        rows[key.strip().replace("-", "_")] = value.strip()
+        key, value = versus_pair(text, "--vs")
+        rows[key] = value
     if "target" in rows:
         Target.parse(rows["target"])
     return rows
