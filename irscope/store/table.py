@@ -141,6 +141,8 @@ def _to_csv(rows: Sequence[SweepRow]) -> bytes:
 
 def _from_csv(data: bytes) -> Any:
     held = csv.DictReader(io.StringIO(data.decode("utf-8", "surrogateescape")))
+    if list(held.fieldnames or ()) != [item.name for item in fields(SweepRow)]:
+        raise ParseError("its columns are others.")
     rows: list[dict[str, Any]] = []
     for line in held:
         row: dict[str, Any] = dict(line)

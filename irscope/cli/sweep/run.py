@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -14,6 +15,7 @@ from irscope.cli.sweep.task import Work, compile_point, compiler_of, failed_row,
 from irscope.errors import MissingTool, RecordingError
 from irscope.model.capture import Capture
 from irscope.model.sweep import SweepRow
+from irscope.store.file import to_bytes
 from irscope.store.table import Journal
 
 __all__ = ["client_of", "sweep"]
@@ -44,7 +46,12 @@ def client_of(scheduler: str, jobs: int | None) -> Generator[Any]:
 
     with (
         dask.LocalCluster(
-            n_workers=jobs or default_jobs(), threads_per_worker=1, processes=True, dashboard_address=None
+            n_workers=jobs or default_jobs(),
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            scheduler_kwargs={"dashboard": False},
+            silence_logs=logging.CRITICAL,
         ) as cluster,
         dask.Client(cluster) as client,
     ):
@@ -77,14 +84,15 @@ def sweep(
             wanted.setdefault(key, (Work(key, capture.id, point, timeout_s), small))
     rows = {row.key: row for row in (*known, *journal.rows()) if row.key in wanted and row.failure not in _PASSING}
     progress(len(rows), len(wanted), None)
-    scattered: dict[str, Any] = {}
+    packed: dict[str, bytes] = {}
     futures: dict[Any, str] = {}
     for key, (work, small) in wanted.items():
         if key in rows:
             continue
-        if work.capture_id not in scattered:
-            scattered[work.capture_id] = client.scatter(small, direct=False)
-        future = client.submit(compile_point, work, scattered[work.capture_id], key=f"irscope-{key}", retries=_RETRIES)
+        if work.capture_id not in packed:
+            packed[work.capture_id] = to_bytes(small)
+        # With the work itself: what is scattered is lost with the worker that holds it.
+        future = client.submit(compile_point, work, packed[work.capture_id], key=f"irscope-{key}", retries=_RETRIES)
         futures[future] = key
     waiting: Any = as_completed(list(futures))
     for future in waiting:

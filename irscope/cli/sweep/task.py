@@ -17,6 +17,7 @@ from irscope.model.sweep import SweepRow
 from irscope.plan import PassPlan
 from irscope.record.process.requests import request_from_capture
 from irscope.record.variants.pool import VariantPool
+from irscope.store.file import from_bytes
 
 __all__ = ["Work", "compile_point", "compiler_of", "failed_row", "light"]
 
@@ -50,9 +51,12 @@ def compiler_of(interpreter: str) -> tuple[str, str]:
         return _pool(interpreter).compiler
 
 
-def compile_point(work: Work, capture: Capture) -> SweepRow:
-    """Compile a capture in one way. A failure is a row too; so is a request that the compiler refuses."""
-    point = work.point
+def compile_point(work: Work, packed: bytes) -> SweepRow:
+    """Compile a capture in one way. A failure is a row too; so is a request that the compiler refuses.
+
+    `packed`: the capture as a file's bytes, the least that survives where workers are ended.
+    """
+    point, capture = work.point, from_bytes(packed)
     plan = capture.plan.joined(PassPlan.parse(point.plan)) if point.plan else capture.plan
     asked = RecordingOptions(
         plan=plan,

@@ -24,7 +24,7 @@ def _parts(summary: Summary, width: int | None, color: bool) -> Iterator[str]:
     failed = summary.rows - summary.ok
     yield f"{summary.rows} compiles: {summary.ok} ok, {failed} failed.\n"
     if summary.foreign:
-        yield f"{summary.foreign} are of IR that another Triton's front end made: that Triton's own would make other IR.\n"
+        yield f"{summary.foreign} are by another Triton than the one whose front end made the IR.\n"
     if summary.best:
         most = "most" if CRITERIA[summary.by] else "fewest"
         columns = ["kernel", "target", "constants", f"{most} {summary.by}", "with", "as it was", "as good", "of"]
