@@ -23,9 +23,10 @@ from irscope.record.process.requests import request_for, request_from_capture
 from irscope.record.process.session import record_request
 from irscope.store.file import save
 from irscope.store.recent import CaptureStore
-from irscope.store.table import Journal, load_table
+from irscope.store.table import Journal, load_table, save_table
 from tests.cli.json_reference import Reference, check, unseen
 from tests.cli.product import ROOT, Run
+from tests.store.test_table import ROW
 
 pytest.importorskip("distributed", reason="pip install 'irscope[sweep]'")
 pytestmark = [pytest.mark.triton, pytest.mark.newest, pytest.mark.filterwarnings("ignore")]
@@ -141,6 +142,10 @@ def test_the_command(
     assert "6 of 6 are there already." in said
     code, out, _ = irscope("sweep", "--show", table, "--json", "--by", "instructions")
     assert (code, json.loads(out)["by"]) == (0, "instructions")
+    save_table([ROW], tmp_path / "found.csv")
+    assert check(reference, irscope, "sweep", "sweep", "--show", tmp_path / "found.csv")["findings"] == {
+        "IRS101": 1, "IRS402": 1
+    }  # fmt: skip
     assert unseen(reference, "sweep") == []
 
 
