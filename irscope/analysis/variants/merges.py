@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from irscope.analysis.variants.site import Cause, Site, Variant
@@ -61,45 +61,66 @@ class Merge:
     proofs: tuple[MergeProof, ...] = field(default=())
     """Of those that were compiled; empty where nothing was tried."""
 
+    along: tuple[Cause, ...] = ()
+    """Others of the same kind that tell the same variants apart, and are merged with it."""
+
     @property
-    def is_free(self) -> bool:
-        """Whether each merged kernel was compiled, and is the code that each of its variants was."""
-        wanted = sum(len(group.members) for group in self.groups)
-        return bool(self.proofs) and len(self.proofs) == wanted and all(one.same_code for one in self.proofs)
+    def names(self) -> tuple[str, ...]:
+        """The parameters or options that it is about."""
+        return (self.cause.name, *(one.name for one in self.along))
 
 
 def merges_of(site: Site) -> tuple[Merge, ...]:
-    """For each cause what would merge its variants, those that leave the fewest first."""
-    found = [_merge(site, cause) for cause in site.causes]
+    """For each cause what would merge its variants, those that leave the fewest first.
+
+    Causes that tell the same variants apart (two strides of equal tensors) are one merge: each alone changes nothing.
+    """
+    alike: dict[object, list[Merge]] = {}
+    for cause in site.causes:
+        one = _merge(site, cause)
+        apart = tuple(cause.states.index(state) for state in cause.states)
+        alike.setdefault((one.how, cause.use, cause.is_tuned, cause.aspects, apart), []).append(one)
+    found = [_joined(site, rows) for rows in alike.values()]
     return tuple(sorted(found, key=lambda one: one.remaining))
+
+
+def _joined(site: Site, merges: Sequence[Merge]) -> Merge:
+    first, *rest = merges
+    if not rest:
+        return first
+    along = tuple(one.cause for one in rest)
+    if first.how == "warm up":
+        return replace(first, along=along)
+    return replace(_with_groups(site, [one.cause for one in merges], first.how), along=along)
 
 
 def _merge(site: Site, cause: Cause) -> Merge:
     aspects = {aspect for aspect, _ in cause.keys}
     if cause.use in ("never read", "not in the IR", "guards the grid"):
-        return _with_groups(site, cause, "remove")
+        return _with_groups(site, [cause], "remove")
     if aspects <= {*_ALIGNMENT}:
-        return _with_groups(site, cause, "do_not_specialize_on_alignment")
+        return _with_groups(site, [cause], "do_not_specialize_on_alignment")
     if aspects & {*_SPECIALISED}:
-        return _with_groups(site, cause, "do_not_specialize")
+        return _with_groups(site, [cause], "do_not_specialize")
     if aspects <= {"constexpr", "option"} and cause.pairs and cause.same_code == cause.pairs:
         return Merge(cause, "runtime", cause.remaining)
     return Merge(cause, "warm up", len(site.variants))
 
 
-def _with_groups(site: Site, cause: Cause, how: How) -> Merge:
-    rows = _merged(site, [(cause.name, how)])
+def _with_groups(site: Site, causes: Sequence[Cause], how: How) -> Merge:
+    names = [one.name for one in causes]
+    rows = _merged(site, [(name, how) for name in names])
     groups: list[Group] = []
     for members in rows.values():
         if len(members) > 1:
-            base = next((one.id for one in members if cause.name in one.arguments), "")
+            base = next((one.id for one in members if one.arguments.issuperset(names)), "")
             groups.append(Group(tuple(one.id for one in members), base))
-    return Merge(cause, how, len(rows), tuple(groups))
+    return Merge(causes[0], how, len(rows), tuple(groups))
 
 
 def remaining(site: Site, merges: Iterable[Merge]) -> int:
     """How many variants there are after several merges."""
-    return len(_merged(site, [(one.cause.name, one.how) for one in merges]))
+    return len(_merged(site, [(name, one.how) for one in merges for name in one.names]))
 
 
 def _merged(site: Site, merges: Sequence[tuple[str, How]]) -> dict[object, list[Variant]]:

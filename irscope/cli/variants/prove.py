@@ -64,8 +64,10 @@ def _request(merge: Merge, group: Group, files: Mapping[str, CaptureFile]) -> Re
     request = variant_request(capture, capture.plan)
     names = [name for name, kind in capture.launch.signature if kind != "constexpr"]
     only_alignment = merge.how == "do_not_specialize_on_alignment"
-    text = without_attributes(request.text, names, merge.cause.name, only_alignment=only_alignment)
-    return None if text is None else replace(request, text=text)
+    text: str | None = request.text
+    for name in merge.names:
+        text = text and without_attributes(text, names, name, only_alignment=only_alignment)
+    return replace(request, text=text) if text else None
 
 
 def _compared(site: Site, group: Group, merged: Capture) -> list[MergeProof]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from os.path import basename
 from typing import Any
@@ -61,7 +62,9 @@ def _codes(site: Site) -> list[str]:
 def _merge_lines(merge: Merge, color: bool) -> Iterator[str]:
     bold, dim, plain = (_BOLD, _DIM, _PLAIN) if color else ("", "", "")
     cause = merge.cause
-    yield f"  {bold}{cause.name}{plain}: {', '.join(cause.aspects)} {dim}[{_use_text(merge)}]{plain}"
+    names = f"{bold}{', '.join(merge.names)}{plain}"
+    together = ", always together" if merge.along else ""
+    yield f"  {names}: {', '.join(cause.aspects)}{together} {dim}[{_use_text(merge)}]{plain}"
     yield f"    {_what_to_do(merge)}"
     if cause.pairs:
         same = f"{cause.same_code} the same machine code" if cause.same_code else "none the same machine code"
@@ -84,7 +87,8 @@ def _proof_lines(merge: Merge) -> Iterator[str]:
 
 def _use_text(merge: Merge) -> str:
     cause = merge.cause
-    lines = f"line{'s' * (len(cause.lines) > 1)} {', '.join(map(str, cause.lines))}"
+    read = sorted({line for one in (cause, *merge.along) for line in one.lines})
+    lines = f"line{'s' * (len(read) > 1)} {', '.join(map(str, read))}"
     if cause.is_tuned:
         return "a setting of @triton.autotune"
     return {
@@ -93,7 +97,7 @@ def _use_text(merge: Merge) -> str:
         "guards the grid": f"read only on {lines}, to stop programs that the recorded grids do not have",
         "unknown": "whether it is used is not known: there is no Python text",
         "option": "a compile option",
-        "used": f"read on {lines}" if cause.lines else "used",
+        "used": f"read on {lines}" if read else "used",
     }[cause.use]
 
 
@@ -103,17 +107,19 @@ def _count(variants: int) -> str:
 
 def _what_to_do(merge: Merge) -> str:
     cause, after = merge.cause, _count(merge.remaining)
+    quoted = json.dumps(merge.names)
     if cause.is_tuned:
         return "its configurations are compiled to be timed: leave some out, or warm them up (--warmup)"
     if merge.how == "remove":
         is_argument = not any(aspect == "constexpr" for aspect in cause.aspects)
-        decorated = f'@triton.jit(do_not_specialize=["{cause.name}"])'
+        decorated = f"@triton.jit(do_not_specialize={quoted})"
         if cause.use == "not in the IR":
             return f"{decorated}: {after}"
-        what = "the test and the parameter" if cause.use == "guards the grid" else "the parameter"
+        parameters = "parameters" if merge.along else "parameter"
+        what = f"the test and the {parameters}" if cause.use == "guards the grid" else f"the {parameters}"
         return f"remove {what}{f', or {decorated}' * is_argument}: {after}"
     if merge.how in ("do_not_specialize", "do_not_specialize_on_alignment"):
-        return f'@triton.jit({merge.how}=["{cause.name}"]): {after}'
+        return f"@triton.jit({merge.how}={quoted}): {after}"
     if merge.how == "runtime" and cause.use == "option":
         return f"launch with one value, it makes no difference here: {after}"
     if merge.how == "runtime":
@@ -139,6 +145,7 @@ def variants_json(site: Site, merges: Sequence[Merge]) -> dict[str, Any]:
         "causes": [
             {
                 "name": one.cause.name,
+                "along": [other.name for other in one.along],
                 "aspects": list(one.cause.aspects),
                 "use": one.cause.use,
                 "lines": list(one.cause.lines),

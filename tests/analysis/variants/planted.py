@@ -127,6 +127,12 @@ def two_at_once(x, n, s):
     tl.store(x + tl.program_id(0) * n + tl.arange(0, 128) * s, 1.0)
 
 
+@jit(do_not_specialize_on_alignment=["stride_x", "stride_y"])
+def equal_strides(x, y, stride_x, stride_y):
+    i, j = tl.arange(0, 64)[:, None], tl.arange(0, 64)[None, :]
+    tl.store(y + i * stride_y + j, tl.load(x + i * stride_x + j))
+
+
 @jit()
 def no_difference(x, K: tl.constexpr):
     tl.store(x + tl.arange(0, 128), 1.0 if K > 0 else 2.0)
@@ -185,6 +191,8 @@ if __name__ == "__main__":
         not_reached[(1,)](x, n, MASKED=False)
         for s in (1, 2):
             two_at_once[(1,)](x, n, s)
+    for stride in (64, 65):
+        equal_strides[(1,)](x, x, stride, stride)
     for k in (1, 2):
         no_difference[(1,)](x, K=k)
     for number in (0.5, 2.0):

@@ -78,6 +78,8 @@ def test_a_merge_is_compiled(irscope: Run, reference: Reference, tmp_path: Path)
     kernels = tmp_path / "kernels"
     for signature in ("*fp32:16", "*fp32"):
         assert irscope("collect", f"{planted}::unaligned", "--signature", signature, "-o", kernels)[0] == 0
+    flash = specialised(tmp_path / "flash", load(FLASH))
+    check(reference, irscope, "variants", "variants", flash, "--no-try")
     (site,) = check(reference, irscope, "variants", "variants", kernels)
     by_id = {row["id"]: row["states"]["x"] for row in site["variants"]}
     (cause,) = site["causes"]
