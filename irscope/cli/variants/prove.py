@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 __all__ = ["proven"]
 
 
-Merges = Sequence[tuple[Site, tuple[Merge, ...]]]
+_Merges = Sequence[tuple[Site, tuple[Merge, ...]]]
 
 
-def proven(sites: Merges, files: Mapping[str, CaptureFile]) -> list[tuple[Site, tuple[Merge, ...]]]:
+def proven(sites: _Merges, files: Mapping[str, CaptureFile]) -> list[tuple[Site, tuple[Merge, ...]]]:
     """The merges of each kernel with what became of those that can be tried; `files`: the captures by id."""
     from irscope.record.triton.versions import triton_version
     from irscope.record.variants.pool import VariantPool
