@@ -47,15 +47,16 @@ class Command(NamedTuple):
 
 # The overview appears at once, and a command does not import the others.
 _PANELS = {
-    "Record and read": "dump show ls import doctor",
+    "Record and read": "dump collect show ls import doctor",
     "Passes": "passes",
-    "Compare": "diff report",
+    "Compare": "diff variants report",
     "On the GPU": "run bench profile",
-    "Effect of passes": "ablate bisect",
+    "Effect of passes": "ablate bisect sweep",
     "Inspect": "why layout roofline graph source",
 }
 _SUMMARIES = {
     "dump": "Record any Triton kernel on any machine, and show any stage of its compilation.",
+    "collect": "Record scripts into a collection: a folder of captures with an index, which every command takes.",
     "show": "Show a capture: its summary, a stage, or the IR around a pass. Runs anywhere.",
     "ls": "List the recent captures, the newest first.",
     "import": "Make captures of what Triton printed or cached on another machine; needs no Triton.",
@@ -68,6 +69,8 @@ _SUMMARIES = {
     "profile": "Show where warps wait and what memory really does, per operation: the hardware's own counters.",
     "ablate": "Switch each pass off in turn and tabulate the effect: what fails, what differs, and the resources used.",
     "bisect": "Find the pass that a result depends on: the one whose absence, or presence, flips a check.",
+    "sweep": "Compile captures in all ways with all others, on all cores or a cluster, and write one table of what "
+    "came of it.",
     "why": "Say what is slow in a kernel, on which line, because of what, and what mends it: each remedy was compiled.",
     "layout": "Show which thread holds which element, where it lies in shared memory, and what that costs.",
     "roofline": "Count what a launch computes and the bytes that it must move, and the least time that its target's "
@@ -75,6 +78,8 @@ _SUMMARIES = {
     "graph": "Draw the dataflow of a kernel: layouts are colours; memory, dots and layout conversions stand out.",
     "source": "Show the kernel's Python with, for each line, its operations at every stage, instructions and live "
     "registers.",
+    "variants": "Say why a kernel was compiled more than once: which argument told its variants apart, and what would "
+    "merge them.",
     "report": "Write one HTML file with every pass, stage and layout; it needs no server and no network.",
 }
 
@@ -83,7 +88,7 @@ _MODULES = {
     "import": "import_",
     **{
         name: f"{name}.command"
-        for name in ["ablate", "bisect", "diff", "dump", "graph", "layout", "ls", "passes", "why"]
+        for name in ["ablate", "bisect", "diff", "dump", "graph", "layout", "ls", "passes", "sweep", "variants", "why"]
     },
 }
 COMMANDS = {

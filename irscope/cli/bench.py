@@ -11,12 +11,12 @@ from irscope.cli.output.talk import progress, say
 from irscope.cli.run import LaunchTimeout, Script, measuring, script_of
 from irscope.cli.subject.captures import check_plan, failure_text, tell_origin
 from irscope.cli.subject.recording import option_value, recorded
+from irscope.cli.subject.stored import stored_capture
 from irscope.errors import CaptureNotFound, UsageError
 from irscope.interruption import Interrupted
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
-from irscope.store.recent import CaptureStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,7 +120,7 @@ def _options(text: str) -> tuple[tuple[str, Any], ...]:
 
 def _capture(text: str) -> Capture:
     try:
-        return CaptureStore().load(text)
+        return stored_capture(text)
     except CaptureNotFound as error:
         raise CaptureNotFound(
             f"--vs {text!r} is not a plan (-combine), an option (num_warps=8) or a capture: {error}"

@@ -14,10 +14,11 @@ from irscope.cli.bench import Variant, compiled_variant, variants_of
 from irscope.cli.output.destination import Destination, with_destination
 from irscope.cli.output.talk import echo, progress
 from irscope.cli.run import measuring, script_of
-from irscope.cli.subject.captures import captures_of, is_capture
+from irscope.cli.subject.captures import captures_of
 from irscope.cli.subject.keeping import tell_not_kept
 from irscope.cli.subject.operations import with_operations
 from irscope.cli.subject.recording import recorded
+from irscope.cli.subject.stored import is_capture, only_one
 from irscope.cli.subject.variants import one_capture
 from irscope.errors import NoDevice, RecordingError, UsageError
 from irscope.model.capture import Capture
@@ -74,7 +75,7 @@ def profile(
     if source is not None:
         profiled: _Profiled = [("", _with_report(captures_of(subject, record_options), source))]
     elif is_stored:
-        profiled = [("", _with_own_profile(captures_of(subject, record_options)[0]))]
+        profiled = [("", _with_own_profile(only_one(captures_of(subject, record_options), subject)))]
     else:
         profiled = _measured(subject, variants, record_options)
     rows = [(name, capture, counted_launch(capture)) for name, capture in profiled]

@@ -12,9 +12,10 @@ from typer.core import TyperCommand
 from irscope.cli import app, options
 from irscope.cli.output.destination import write_output
 from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import captures_of, failure_text, stored_captures
+from irscope.cli.subject.captures import captures_of, failure_text
 from irscope.cli.subject.operations import with_operations
 from irscope.cli.subject.recording import recorded
+from irscope.cli.subject.stored import stored_captures
 from irscope.errors import UsageError
 from irscope.model.recording_options import RecordingOptions
 from irscope.store.recent import CaptureStore
@@ -78,7 +79,9 @@ def report(
     captures = StoredCaptures(
         file
         for subject in _each_of_last(subjects or ["last"], record_options)
-        for file in (stored_captures([subject]) if subject == "last" else captures_of(subject, record_options)).files
+        for file in (
+            stored_captures(subject, last_is_whole=True) if subject == "last" else captures_of(subject, record_options)
+        ).files
     )
     for file in captures.files if operations else ():
         file.put(with_operations(file.load()), None)

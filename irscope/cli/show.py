@@ -10,7 +10,9 @@ from irscope.cli import app
 from irscope.cli.dump.view import View, show_captures, with_view
 from irscope.cli.output.destination import Destination, with_destination
 from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import failure_text, stored_captures, with_sass
+from irscope.cli.subject.captures import failure_text, with_sass
+from irscope.cli.subject.stored import stored_captures
+from irscope.store.shelf import StoredCaptures
 
 
 @app.command(rich_help_panel="Record and read")
@@ -21,7 +23,7 @@ def show(
         list[str] | None,
         typer.Argument(
             metavar="[CAPTURE…]",
-            help="Files, ids of stored captures, or 'last': the last recording.",
+            help="Files, collections (FOLDER, FOLDER::KERNEL), ids of stored captures, or 'last': the last recording.",
             show_default=False,
         ),
     ] = None,
@@ -30,7 +32,9 @@ def show(
     to: Destination,
 ) -> int:
     """Show a capture: its summary, a stage, or the IR around a pass. Runs anywhere."""
-    chosen = stored_captures(captures or ["last"])
+    chosen = StoredCaptures(
+        file for text in captures or ["last"] for file in stored_captures(text, last_is_whole=True).files
+    )
     if to.path is not None or to.as_json or view.needs_sass:
         for file in chosen.files:
             if "cubin" in file.stages and "sass" not in file.stages:

@@ -1,1 +1,1 @@
-"""A capture to and from one `.irscope` file, with its schema, limits and checks; the store of recent captures."""
+"""Captures to and from `.irscope` files, with schema, limits and checks; the store of recent captures; collections."""

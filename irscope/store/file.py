@@ -30,6 +30,7 @@ SUFFIX = ".irscope"
 # On IR a file is a sixth smaller than at level 1, for 10 to 25 ms more of a capture with every snapshot.
 _COMPRESSION_LEVEL = 5
 _EPOCH = (1980, 1, 1, 0, 0, 0)
+_LONGEST_NAME_BYTES = 120
 
 
 # What stands for no byte of a file.
@@ -85,7 +86,7 @@ def to_bytes(capture: Capture) -> bytes:
                 "stage": item.stage,
                 "duration_us": item.duration_us,
                 "binary": isinstance(item.data, bytes),
-                "member": member(f"stages/{safe_name(item.stage)}", item.data),
+                "member": member(f"stages/{_safe_name(item.stage)}", item.data),
             }
             for item in capture.artifacts
         ],
@@ -117,6 +118,23 @@ def save(capture: Capture, path: str | Path) -> Path:
     path = Path(path)
     write_atomically(path, to_bytes(capture))
     return path
+
+
+def file_name(capture: Capture) -> str:
+    """The name of a capture's file in a folder of several: the kernel's, and the id."""
+    # File systems count bytes.
+    name = _safe_name(capture.name).encode("utf-8", "replace")[:_LONGEST_NAME_BYTES].decode("utf-8", "ignore")
+    return f"{name}-{capture.id}{SUFFIX}"
+
+
+def is_worse(path: Path, capture: Capture) -> bool:
+    """Whether a capture was interrupted, but the one of the same compile that a file holds was not."""
+    if capture.failure is None or capture.failure.kind != "interrupt" or not path.is_file():
+        return False
+    try:
+        return read_manifest(path).get("status") == "ok"
+    except CaptureFormatError:
+        return False
 
 
 def load(path: str | Path) -> Capture:
@@ -237,16 +255,16 @@ def _log_row(log: CompilerLog, member: Callable[[str, str], str]) -> dict[str, A
     row = asdict(log)
     for item in row["passes"]:
         place = "stage" if item["index"] is None else f"{item['index']:04d}"
-        item["text"] = member(f"logs/{place}-{safe_name(item['stage'])}", item["text"])
+        item["text"] = member(f"logs/{place}-{_safe_name(item['stage'])}", item["text"])
     return row
 
 
 def _snapshot_member(snapshot: PassSnapshot) -> str:
     folder = "passes" if snapshot.group == "mlir" else f"passes-{snapshot.group}"
-    return f"{folder}/{snapshot.index:04d}-{safe_name(snapshot.stage)}-{safe_name(snapshot.name)[:60]}"
+    return f"{folder}/{snapshot.index:04d}-{_safe_name(snapshot.stage)}-{_safe_name(snapshot.name)[:60]}"
 
 
-def safe_name(name: str) -> str:
+def _safe_name(name: str) -> str:
     """A name as part of a file's: letters, digits, dots, dashes and underscores."""
     return "".join(char if char.isalnum() or char in "._-" else "_" for char in name) or "_"
 

@@ -13,7 +13,7 @@ from typing import IO
 
 from irscope.errors import CaptureNotFound
 from irscope.model.capture import Capture
-from irscope.store.file import SUFFIX, load, safe_name, to_bytes, write_atomically
+from irscope.store.file import SUFFIX, file_name, load, to_bytes, write_atomically
 from irscope.store.index import StoredRow, note_stored, stored_rows
 
 __all__ = ["DEFAULT_STORE_LIMIT_BYTES", "CaptureStore", "cannot_write", "default_folder"]
@@ -21,7 +21,6 @@ __all__ = ["DEFAULT_STORE_LIMIT_BYTES", "CaptureStore", "cannot_write", "default
 DEFAULT_STORE_LIMIT_BYTES = 1 << 30
 """What the store of recent captures may hold before its oldest are dropped; `IRSCOPE_STORE_LIMIT_MB` sets another."""
 
-_LONGEST_NAME_BYTES = 120
 _LEASE = ".recording-"
 _ABANDONED_S = 3600
 
@@ -111,9 +110,7 @@ class CaptureStore:
 
     def path_of(self, capture: Capture) -> Path:
         """Where a capture is stored, or would be."""
-        # File systems count bytes.
-        name = safe_name(capture.name).encode("utf-8", "replace")[:_LONGEST_NAME_BYTES].decode("utf-8", "ignore")
-        return self.folder / f"{name}-{capture.id}{SUFFIX}"
+        return self.folder / file_name(capture)
 
     def paths(self) -> list[Path]:
         """The stored captures' files, the newest first."""

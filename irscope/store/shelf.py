@@ -9,6 +9,7 @@ from typing import overload
 from weakref import ref
 
 from irscope.model.capture import Capture
+from irscope.store.facts import CaptureFacts
 from irscope.store.file import SUFFIX, from_bytes, load, save
 
 __all__ = ["CaptureFile", "Shelf", "StoredCaptures"]
@@ -46,13 +47,18 @@ class CaptureFile:
         self._descriptor: int | None = None
         self.put(capture, path)
 
+    @classmethod
+    def listed(cls, shelf: Shelf, facts: CaptureFacts, path: Path) -> CaptureFile:
+        """A capture of which only the facts were read."""
+        file = cls.__new__(cls)
+        file._shelf, file._descriptor = shelf, None
+        file._set(facts, path)
+        file._capture = None
+        return file
+
     def put(self, capture: Capture, path: Path | None) -> None:
         """Take a capture, which `path` holds; None if no file does yet."""
-        self.name, self.target, self.status = capture.name, capture.target, capture.status
-        self.has_compiled = capture.has_compiled
-        self.autotuning = capture.launch.autotuning
-        self.stages = capture.stages
-        self.path = path
+        self._set(CaptureFacts.of(capture), path)
         self._capture: Capture | None = capture
         self._close()
         if path is not None and self._shelf.open_count < _MOST_OPEN:
@@ -62,6 +68,12 @@ class CaptureFile:
             except OSError:
                 self.path = None
         self._shelf.use(self)
+
+    def _set(self, facts: CaptureFacts, path: Path | None) -> None:
+        self.facts = facts
+        self.name, self.target, self.status = facts.name, facts.target, facts.status
+        self.has_compiled, self.autotuning, self.stages = facts.has_compiled, facts.autotuning, facts.stages
+        self.path = path
 
     def load(self) -> Capture:
         """The whole capture; raises CaptureNotFound if its file was removed meanwhile."""

@@ -113,6 +113,7 @@ def _import_and_lists(reference: Reference, irscope: Run, tmp_path: Path) -> Non
     check(reference, irscope, "import", "import", log)
     CaptureStore().add(load(rich_capture(tmp_path)))
     assert check(reference, irscope, "ls", "ls")
+    assert check(reference, irscope, "collect", "collect", rich_capture(tmp_path), "-o", tmp_path / "collected", code=1)
     variant(tmp_path / "cache", "abc")
     assert check(reference, irscope, "ls --cache", "ls", "--cache-dir", tmp_path / "cache")
 
@@ -349,5 +350,9 @@ def test_what_is_printed_without_triton(
     _on_a_gpu(reference, irscope, tmp_path, monkeypatch)
     _doctor(reference, irscope, monkeypatch)
     _roofline(reference, irscope, tmp_path)
-    commands = [names for names in reference.commands if names not in ("`ablate`", "`bisect`")]
+    commands = [
+        names
+        for names in reference.commands
+        if names not in ("`ablate`", "`bisect`", "`variants`", "`sweep`, `sweep --show`")
+    ]
     assert unseen(reference, *commands) == OF_A_RECORDING

@@ -7,12 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import captures_of, compiled_again, is_capture
-from irscope.cli.subject.recording import option_value
+from irscope.cli.subject.captures import captures_of, compiled_again
+from irscope.cli.subject.recording import option_value, versus_pair
+from irscope.cli.subject.stored import is_capture
 from irscope.errors import RecordingError, UsageError
 from irscope.model.capture import STAGE_NAMES, Artifact, Capture, Kernel, Launch, Target, stage_named
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
+from irscope.store.collection import is_collection
 from irscope.store.recent import CaptureStore
 from irscope.target import KNOWN_TARGETS
 
@@ -78,10 +80,8 @@ def nothing_to_compare(capture: Capture, versus: Sequence[str], plan: PassPlan) 
 def _variant(versus: Sequence[str]) -> dict[str, str]:
     rows: dict[str, str] = {}
     for text in versus:
-        key, equals, value = text.partition("=")
-        if not equals or not key:
-            raise UsageError(f"--vs {text!r}: write KEY=VALUE, such as target=cuda:80, num_warps=8 or BLOCK_K=32.")
-        rows[key.strip().replace("-", "_")] = value.strip()
+        key, value = versus_pair(text, "--vs")
+        rows[key] = value
     if "target" in rows:
         Target.parse(rows["target"])
     return rows
@@ -89,7 +89,7 @@ def _variant(versus: Sequence[str]) -> dict[str, str]:
 
 def _side(subject: str, record_options: RecordingOptions) -> Sequence[Capture]:
     path = Path(subject)
-    if path.is_dir():
+    if path.is_dir() and not is_collection(path):
         return [_folder(path)]
     # An IR file is compared as it is, and not compiled.
     if path.is_file() and path.suffix in _IR_SUFFIXES:

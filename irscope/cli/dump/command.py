@@ -11,6 +11,7 @@ from irscope.cli.dump.view import View, show_captures, with_view
 from irscope.cli.output.destination import Destination, with_destination
 from irscope.cli.subject.captures import captures_of, tell_failures
 from irscope.cli.subject.recording import recorded
+from irscope.cli.subject.stored import is_ambiguous, only_one
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
@@ -68,9 +69,12 @@ def _resumed(subject: str | None, record_options: RecordingOptions, from_pass: s
     from irscope.cli.subject.keeping import kept_captures
     from irscope.record.process.requests import request_resumed
 
-    (capture, *others) = captures_of(subject, replace(record_options, options=(), targets=()))
-    if others:
-        raise UsageError(f"{subject} made {len(others) + 1} launches: choose one with --launch N.")
+    captures = captures_of(subject, replace(record_options, options=(), targets=()))
+    if is_ambiguous(captures, subject):
+        only_one(captures, subject)
+    if len(captures) > 1:
+        raise UsageError(f"{subject} made {len(captures)} launches: choose one with --launch N.")
+    capture = captures[0]
     snapshot = one_pass(capture, from_pass)
     record_options = replace(record_options, targets=record_options.targets[:1])
     (fresh,) = run_request(request_resumed(capture, snapshot, edited.read_text("utf-8"), record_options)).captures

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,9 +13,11 @@ from irscope.cli.output.destination import colored, emit, emit_json, emit_page, 
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of
 from irscope.cli.subject.recording import recorded
+from irscope.cli.subject.stored import is_ambiguous, only_one
 from irscope.errors import UsageError, did_you_mean
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
+from irscope.store.shelf import StoredCaptures
 
 if TYPE_CHECKING:
     from irscope.layout.described import DescribedLayout
@@ -192,7 +193,9 @@ def _format(form: str | None, output: Path | None, as_json: bool) -> str:
     return form
 
 
-def _one(captures: Sequence[Capture], subject: str | None) -> Capture:
+def _one(captures: StoredCaptures, subject: str | None) -> Capture:
+    if is_ambiguous(captures, subject):
+        return only_one(captures, subject)
     if len(captures) > 1:
         say(f"{subject} made {len(captures)} launches; this is the first. --launch N chooses another.")
     return captures[0]

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from irscope.cli.subject.captures import is_capture, run_request, tell_origin
+from irscope.cli.subject.captures import run_request, tell_origin
+from irscope.cli.subject.stored import is_capture
 from irscope.errors import IrscopeError
 from irscope.memory.allocation import Allocation
 from irscope.model.capture import Capture

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from irscope.cli.output.talk import echo, progress, say
 from irscope.cli.subject.endings import note_incomplete, nothing_recorded, tell_end, tell_refusals
 from irscope.cli.subject.keeping import kept_captures, update_stored, was_recorded_here
+from irscope.cli.subject.stored import is_capture, stored_captures
 from irscope.errors import IrscopeError, RecordingError, StageNotFound, UsageError, did_you_mean
 from irscope.interruption import Interrupted
 from irscope.model.capture import Artifact, Capture, PassSnapshot
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
-from irscope.store.file import SUFFIX, load
+from irscope.store.collection import Collection
 from irscope.store.recent import CaptureStore
-from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures
+from irscope.store.shelf import CaptureFile, StoredCaptures
 
 if TYPE_CHECKING:
     from irscope.record.process.completion import Keep
@@ -35,17 +35,23 @@ _TELLING_COLUMNS = 60
 _DIAGNOSTIC = re.compile(r":\d+: (?:error|warning|remark|note): |^(?:ptxas|error|LLVM ERROR)\b|: error: |Assertion ")
 
 
-def captures_of(subject: str | None, record_options: RecordingOptions) -> StoredCaptures:
-    """The captures that a subject names, at least one; new ones are recorded and stored."""
+def captures_of(
+    subject: str | None, record_options: RecordingOptions, *, collection: Collection | None = None
+) -> StoredCaptures:
+    """The captures that a subject names, at least one; new ones are recorded and stored.
+
+    `collection`: where those that are recorded are kept too.
+    """
     file, _, kernel = (subject or "last").partition("::")
     if is_capture(file):
-        stored = CaptureStore().load(file)
-        captures = StoredCaptures.of(
-            _compiled_for_each(stored, record_options) if record_options.changes_a_capture else [stored]
-        )
+        captures = stored_captures(subject)
+        if record_options.changes_a_capture:
+            captures = StoredCaptures.of(
+                again for one in captures for again in _compiled_for_each(one, record_options, collection=collection)
+            )
     else:
-        captures = _recorded(file, kernel, record_options)
-    if kernel:
+        captures = _recorded(file, kernel, record_options, collection)
+    if kernel and not is_capture(file):
         names = sorted({one.name for one in captures.files})
         captures = StoredCaptures(one for one in captures.files if one.name == kernel)
         if not captures:
@@ -60,13 +66,6 @@ def captures_of(subject: str | None, record_options: RecordingOptions) -> Stored
         if "cubin" in one.stages and "sass" not in one.stages and (full := with_sass(one.load())) is not one.load():
             one.put(full, None)
     return captures
-
-
-def stored_captures(texts: Iterable[str]) -> StoredCaptures:
-    """Stored captures by id, path or `last`, which is the whole last recording; one of them is in memory."""
-    store, shelf = CaptureStore(), Shelf()
-    paths = [path for text in texts for path in store.find_all(text)]
-    return StoredCaptures(CaptureFile(shelf, load(path), path) for path in paths)
 
 
 def with_sass(capture: Capture) -> Capture:
@@ -87,12 +86,6 @@ def with_sass(capture: Capture) -> Capture:
     return full
 
 
-def is_capture(file: str) -> bool:
-    """Whether a subject is a capture: a .irscope file, an id, or `last`."""
-    path = Path(file)
-    return path.suffix == SUFFIX or (not path.exists() and not path.suffix and "/" not in file)
-
-
 def compiled_again(capture: Capture, record_options: RecordingOptions, *, becomes_last: bool = True) -> Capture:
     """A capture's own source compiled again under other passes, options or one other target; stored.
 
@@ -103,7 +96,11 @@ def compiled_again(capture: Capture, record_options: RecordingOptions, *, become
 
 
 def _compiled_for_each(
-    capture: Capture, record_options: RecordingOptions, *, becomes_last: bool = True
+    capture: Capture,
+    record_options: RecordingOptions,
+    *,
+    becomes_last: bool = True,
+    collection: Collection | None = None,
 ) -> list[Capture]:
     """As `compiled_again`, for each of the targets."""
     from irscope.record.process.requests import request_from_capture
@@ -114,7 +111,7 @@ def _compiled_for_each(
     def of_this_launch(fresh: Capture) -> Capture:
         return replace(fresh, sources=capture.sources, launch=replace(fresh.launch, grid=capture.launch.grid))
 
-    with kept_captures(becomes_last=becomes_last) as keep:
+    with kept_captures(becomes_last=becomes_last, collection=collection) as keep:
         # A plan is checked first: one that names no pass leaves nothing behind.
         recording = run_request(request, None if record_options.plan else lambda fresh: keep(of_this_launch(fresh)))
         tell_refusals(recording)
@@ -157,10 +154,12 @@ def nth_launch(captures: StoredCaptures, record_options: RecordingOptions) -> St
     return StoredCaptures(chosen)
 
 
-def _recorded(file: str, kernel: str, record_options: RecordingOptions) -> StoredCaptures:
+def _recorded(
+    file: str, kernel: str, record_options: RecordingOptions, collection: Collection | None
+) -> StoredCaptures:
     from irscope.record.process.requests import request_for
 
-    with kept_captures() as keep:
+    with kept_captures(collection=collection) as keep:
         request = request_for(file, record_options, kernel=kernel)
         if record_options.resume:
             request = replace(request, stored=_resumed_ids(record_options))

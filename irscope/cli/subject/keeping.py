@@ -10,9 +10,9 @@ from pathlib import Path
 from weakref import finalize
 
 from irscope.cli.output.talk import say
-from irscope.errors import CaptureFormatError
 from irscope.model.capture import Capture
-from irscope.store.file import load, read_manifest
+from irscope.store.collection import Collection
+from irscope.store.file import is_worse, load
 from irscope.store.index import note_stored
 from irscope.store.recent import CaptureStore
 from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures
@@ -24,11 +24,13 @@ _told: set[tuple[str, str]] = set()
 class Keeping:
     """Stores each capture it is given; while it exists, nothing that was stored since is dropped from the store.
 
-    If the store cannot be written, a message says so once, and the recording goes on.
+    If the store cannot be written, a message says so once, and the recording goes on. `collection`: where each is kept
+    too; one that cannot be written ends the recording.
     """
 
-    def __init__(self, store: CaptureStore) -> None:
+    def __init__(self, store: CaptureStore, collection: Collection | None = None) -> None:
         self._store: CaptureStore | None = store
+        self._collection = collection
         self._written: set[Path] = set()
         self._recording = f"{time.time_ns():x}-{os.getpid()}"
         lease = ExitStack()
@@ -38,10 +40,12 @@ class Keeping:
     def __call__(self, capture: Capture) -> Path | None:
         """Store a capture, and return its file; one that was stored before keeps its place among the recent ones."""
         _recorded.add(capture.id)
+        if self._collection is not None:
+            self._collection.add(capture)
         if self._store is None:
             return None
         path = self._store.path_of(capture)
-        if self._is_worse(path, capture):
+        if is_worse(path, capture):
             return None
         try:
             if path not in self._written or not self._store.update(capture):
@@ -71,27 +75,18 @@ class Keeping:
                 file.path for file in captures.files if file.path is not None and file.path in self._written
             )
 
-    def _is_worse(self, path: Path, capture: Capture) -> bool:
-        """Whether the capture was interrupted, but an earlier recording of the same compile was not."""
-        if capture.failure is None or capture.failure.kind != "interrupt" or not path.is_file():
-            return False
-        try:
-            return read_manifest(path).get("status") == "ok"
-        except CaptureFormatError:
-            return False
-
 
 @contextmanager
-def kept_captures(*, becomes_last: bool = True) -> Generator[Keeping]:
+def kept_captures(*, becomes_last: bool = True, collection: Collection | None = None) -> Generator[Keeping]:
     """An object that stores captures; none is dropped from the store while it, or a capture's file, is referenced.
 
-    `becomes_last`: whether `last` names one of them after the block.
+    `becomes_last`: whether `last` names one of them after the block. `collection`: where each is kept too.
     """
     store = CaptureStore()
     with ExitStack() as stack:
         for path in [] if becomes_last else store.paths()[:1]:
             stack.callback(store.mark_last, path)
-        yield Keeping(store)
+        yield Keeping(store, collection)
 
 
 def was_recorded_here(capture: Capture) -> bool:

@@ -73,6 +73,14 @@ def _named_values(rows: Sequence[str] | None, option: str) -> list[tuple[str, st
     return pairs
 
 
+def versus_pair(text: str, option: str) -> tuple[str, str]:
+    """The key and the value of `--vs KEY=VALUE`; raises UsageError for another text."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise UsageError(f"{option} {text!r}: write KEY=VALUE, such as target=cuda:80, num_warps=8 or BLOCK_K=32.")
+    return key.strip().replace("-", "_"), value.strip()
+
+
 def option_value(text: str) -> Any:
     """A compile option's value: a number, true or false, none, or the text itself."""
     named: dict[str, Any] = {"true": True, "false": False, "none": None}

@@ -36,6 +36,11 @@ _IDLE_TIMEOUT_S = 60.0
 _Answer = TypeVar("_Answer", bound="Ready | Refused | Forked | Reaped")
 
 
+def default_jobs() -> int:
+    """One for each core that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def variant_request(capture: Capture, plan: PassPlan, *, snapshots: SnapshotLevel = "none") -> RecordRequest:
     """The request for a capture's own source under another plan, with nothing that a comparison can do without."""
     asked = RecordingOptions(plan=plan, snapshots=snapshots, disassemble=False, layouts=False)
@@ -68,7 +73,7 @@ class VariantPool:
         timeout_s: float = RecordingOptions().timeout_s,
         interpreter: str | None = None,
     ) -> None:
-        self.jobs = jobs or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+        self.jobs = jobs or default_jobs()
         self._timeout_s = timeout_s
         self._interpreter = interpreter
         self._first: Ready | Refused | None = None

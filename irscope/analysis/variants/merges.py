@@ -1,0 +1,174 @@
+"""What would make one variant of several: a decorator's argument, or a parameter that goes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from irscope.analysis.variants.site import Cause, Site, Variant
+from irscope.analysis.variants.specialised import Key
+from irscope.ir.mlir.reader import parse_mlir
+
+__all__ = ["Group", "Merge", "MergeProof", "effects", "merges_of", "remaining", "without_attributes"]
+
+How = Literal["do_not_specialize", "do_not_specialize_on_alignment", "remove", "runtime", "warm up"]
+"""The two arguments of `@triton.jit`; the parameter removed; a constant made an argument; or nothing, but all variants
+compiled before they are needed."""
+
+_SPECIALISED: tuple[str, ...] = ("equal to 1", "divisible by 16", "aligned to 16 bytes", "attribute")
+_ALIGNMENT: tuple[str, ...] = ("divisible by 16", "aligned to 16 bytes")
+_ERASED: dict[How, Sequence[str]] = {
+    "do_not_specialize": _SPECIALISED,
+    "do_not_specialize_on_alignment": _ALIGNMENT,
+}
+"""The aspects that no longer count; of the other ways, all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Variants that a merge makes one of."""
+
+    members: tuple[str, ...]
+    """Their ids."""
+    base: str
+    """The one whose IR, without the parameter's attributes, is that of the merged kernel; empty if none is."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeProof:
+    """What compiling the merged kernel gave, against one of the variants that it is in place of."""
+
+    variant: str
+    """The id."""
+    same_code: bool
+    effects: tuple[str, ...] = ()
+    """`10 → 14 registers`; of what is the same, nothing."""
+    failure: str = ""
+    """Why the merged kernel could not be compiled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """What to do about one cause."""
+
+    cause: Cause
+    how: How
+    remaining: int
+    """How many variants of the kernel there are then."""
+    groups: tuple[Group, ...] = ()
+    proofs: tuple[MergeProof, ...] = field(default=())
+    """Of those that were compiled; empty where nothing was tried."""
+
+    along: tuple[Cause, ...] = ()
+    """Others of the same kind that tell the same variants apart, and are merged with it."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parameters or options that it is about."""
+        return (self.cause.name, *(one.name for one in self.along))
+
+
+def merges_of(site: Site) -> tuple[Merge, ...]:
+    """For each cause what would merge its variants, those that leave the fewest first.
+
+    Causes that tell the same variants apart (two strides of equal tensors) are one merge: each alone changes nothing.
+    """
+    alike: dict[object, list[Merge]] = {}
+    for cause in site.causes:
+        one = _merge(site, cause)
+        apart = tuple(cause.states.index(state) for state in cause.states)
+        alike.setdefault((one.how, cause.use, cause.is_tuned, cause.aspects, apart), []).append(one)
+    found = [_joined(site, rows) for rows in alike.values()]
+    return tuple(sorted(found, key=lambda one: one.remaining))
+
+
+def _joined(site: Site, merges: Sequence[Merge]) -> Merge:
+    first, *rest = merges
+    if not rest:
+        return first
+    along = tuple(one.cause for one in rest)
+    if first.how == "warm up":
+        return replace(first, along=along)
+    return replace(_with_groups(site, [one.cause for one in merges], first.how), along=along)
+
+
+def _merge(site: Site, cause: Cause) -> Merge:
+    aspects = {aspect for aspect, _ in cause.keys}
+    if cause.use in ("never read", "not in the IR", "guards the grid"):
+        return _with_groups(site, [cause], "remove")
+    if aspects <= {*_ALIGNMENT}:
+        return _with_groups(site, [cause], "do_not_specialize_on_alignment")
+    if aspects & {*_SPECIALISED}:
+        return _with_groups(site, [cause], "do_not_specialize")
+    if aspects <= {"constexpr", "option"} and cause.pairs and cause.same_code == cause.pairs:
+        return Merge(cause, "runtime", cause.remaining)
+    return Merge(cause, "warm up", len(site.variants))
+
+
+def _with_groups(site: Site, causes: Sequence[Cause], how: How) -> Merge:
+    names = [one.name for one in causes]
+    rows = _merged(site, [(name, how) for name in names])
+    groups: list[Group] = []
+    for members in rows.values():
+        if len(members) > 1:
+            base = next((one.id for one in members if one.arguments.issuperset(names)), "")
+            groups.append(Group(tuple(one.id for one in members), base))
+    return Merge(causes[0], how, len(rows), tuple(groups))
+
+
+def remaining(site: Site, merges: Iterable[Merge]) -> int:
+    """How many variants there are after several merges."""
+    return len(_merged(site, [(name, one.how) for one in merges for name in one.names]))
+
+
+def _merged(site: Site, merges: Sequence[tuple[str, How]]) -> dict[object, list[Variant]]:
+    """The variants by what is left of their specialisation."""
+    rows: dict[object, list[Variant]] = {}
+    for one in site.variants:
+        key: dict[Key, str] = dict(one.specialisation.values)
+        for name, how in merges:
+            is_one = key.get(("equal to 1", name)) == "yes"
+            erased = _ERASED.get(how)
+            stays = {row for row in key if row[1] != name or (erased is not None and row[0] not in erased)}
+            key = {row: value for row, value in key.items() if row in stays}
+            if how == "do_not_specialize" and is_one:
+                # An argument like any other.
+                key["type", name] = "i32"
+        rows.setdefault(tuple(sorted(key.items())), []).append(one)
+    return rows
+
+
+def without_attributes(source: str, names: Sequence[str], name: str, *, only_alignment: bool) -> str | None:
+    """The front end's IR as it is without what a parameter was specialised on; None if it cannot be found there.
+
+    Args:
+        source: the IR.
+        names: the parameter of each argument of the kernel.
+        name: the parameter.
+        only_alignment: whether all but the divisibility stays.
+    """
+    module = parse_mlir(source)
+    if module.kernel is None or names.count(name) != 1 or len(names) != len(module.kernel.parameters):
+        return None
+    value, kind, _ = module.kernel.parameters[names.index(name)]
+    lines = source.split("\n")
+    head = module.kernel.first_line - 1
+    # %n: i32 {tt.divisibility = 16 : i32, tt.pointer_range = 32 : i32}
+    declared = re.compile(rf"(?<![\w$.-])({re.escape(value.name)}: {re.escape(kind)}) \{{(?P<given>[^{{}}]*)\}}")
+    match = declared.search(lines[head])
+    if match is None:
+        return source
+    kept = [one.strip() for one in match["given"].split(",") if only_alignment and "tt.divisibility" not in one]
+    told = f"{match[1]} {{{', '.join(kept)}}}" if kept else match[1]
+    lines[head] = lines[head][: match.start()] + told + lines[head][match.end() :]
+    return "\n".join(lines)
+
+
+def effects(before: Sequence[tuple[str, int]], after: Sequence[tuple[str, int]]) -> Iterator[str]:
+    """`10 → 14 registers`, for each figure that differs."""
+    was, now = dict(before), dict(after)
+    for name in dict.fromkeys([*was, *now]):
+        if was.get(name, 0) != now.get(name, 0):
+            yield f"{was.get(name, 0)} → {now.get(name, 0)} {name}"

@@ -1,0 +1,246 @@
+"""The variants of one kernel: what tells them apart, whether the kernel uses it, and whether the code differs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from irscope.analysis.resources.metrics import instruction_families
+from irscope.analysis.variants.python import KernelText, read_kernel
+from irscope.analysis.variants.specialised import Key, Specialisation, specialisation_of
+from irscope.errors import ParseError
+from irscope.ir.asm.elf import parse_elf
+from irscope.ir.locations.strip import strip_locations
+from irscope.ir.mlir.reader import parse_mlir
+from irscope.model.capture import Capture, Kernel, Launch, stage_named
+from irscope.target import Target
+
+__all__ = ["Cause", "Site", "Use", "Variant", "code_of", "figures_of", "sites_of"]
+
+Use = Literal["used", "not in the IR", "never read", "guards the grid", "unknown", "option"]
+"""What the kernel does with a parameter: `never read` in its Python; read, but `not in the IR` of any variant; or read
+once, in a test that the launches' grids make impossible (`guards the grid`)."""
+
+_NOT_OPTIONS = frozenset({"arch", "backend_name", "warp_size"})
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One compile of a kernel."""
+
+    id: str
+    launch: Launch
+    specialisation: Specialisation
+    code: str
+    """A digest of its machine code and how it is launched, without debug information; empty if it has none."""
+    source: str
+    """A digest of the front end's IR without locations; empty if it has none."""
+    unused: frozenset[str]
+    """The parameters that are arguments of the front end's IR, and that nothing there uses."""
+    arguments: frozenset[str]
+    """The parameters that are arguments of the front end's IR."""
+    figures: tuple[tuple[str, int], ...] = ()
+    """Its resources, and its instructions that matter, as of the assembly that Triton made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One parameter or option that tells variants apart."""
+
+    name: str
+    keys: tuple[Key, ...]
+    """Those of its aspects that differ."""
+    states: tuple[str, ...]
+    """What it is in each variant: `i32 %16`, `=1`, `64`."""
+    use: Use
+    lines: tuple[int, ...]
+    """The lines of the kernel's file that read it."""
+    pairs: int
+    """How many pairs of variants differ in nothing else."""
+    same_code: int
+    """How many of these have the same machine code."""
+    same_source: int
+    """How many of these have the same IR from the front end."""
+    is_tuned: bool
+    """Whether it is a setting of `@triton.autotune`."""
+    remaining: int
+    """How many variants there would be without it."""
+
+    @property
+    def aspects(self) -> tuple[str, ...]:
+        """What of it differs."""
+        return tuple(aspect for aspect, _ in self.keys)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A kernel on one target, and all its variants."""
+
+    kernel: Kernel
+    target: Target
+    plan: str
+    triton_version: str
+    variants: tuple[Variant, ...]
+    causes: tuple[Cause, ...]
+
+
+def sites_of(captures: Iterable[Capture]) -> tuple[Site, ...]:
+    """The kernels of captures, those with the most variants first; each capture is looked at once, in order."""
+    groups: dict[tuple[object, ...], list[tuple[Variant, Capture]]] = {}
+    for capture in captures:
+        kernel = capture.launch.kernel
+        key = (kernel, capture.target, str(capture.plan), capture.environment.triton_version)
+        rows = groups.setdefault(key, [])
+        variant = _variant(capture)
+        # The same compile may be named twice.
+        if all(variant.id != other.id for other, _ in rows):
+            light = replace(capture, artifacts=(), snapshots=(), layouts=(), operations=(), sources=(), log=None)
+            rows.append((variant, light))
+    sites = [_site([one for one, _ in rows], rows[0][1], [light for _, light in rows]) for rows in groups.values()]
+    return tuple(sorted(sites, key=lambda one: -len(one.variants)))
+
+
+def _variant(capture: Capture) -> Variant:
+    source = capture.texts.get("source", "")
+    module = parse_mlir(source)
+    names = _argument_names(capture, source)
+    used: set[str] = set()
+    if module.kernel is not None:
+        own = {value: name for (value, _, _), name in zip(module.kernel.parameters, names, strict=False)}
+        for operation in module.kernel.walk():
+            read = [*operation.operands, *(first for _, first in operation.carried)]
+            used.update(own[value] for value in read if value in own)
+    digest = hashlib.sha256(strip_locations(source, "mlir").encode("utf-8", "surrogatepass")).hexdigest()
+    return Variant(
+        capture.id,
+        capture.launch,
+        Specialisation({}),
+        code_of(capture),
+        digest if source else "",
+        frozenset(names) - used,
+        frozenset(names),
+        figures_of(capture),
+    )
+
+
+def figures_of(capture: Capture) -> tuple[tuple[str, int], ...]:
+    """(name, number) of the resources of a capture and of the instructions that matter in its PTX or AMDGCN."""
+    resources = capture.resources
+    rows = [
+        ("registers", resources.registers),
+        ("instructions", resources.instruction_count),
+        ("bytes spilled", resources.spilled_bytes),
+        ("bytes of shared memory", resources.shared_bytes),
+    ]
+    plain = replace(capture, artifacts=tuple(one for one in capture.artifacts if one.stage != "sass"))
+    known = [(name, number) for name, number in rows if number is not None]
+    return (*known, *instruction_families(plain).items())
+
+
+def _argument_names(capture: Capture, source: str) -> list[str]:
+    """The parameter of each argument of the IR, as far as every parameter is one argument; else by the IR's names."""
+    kernel = parse_mlir(source).kernel
+    if kernel is None:
+        return []
+    declared = [name for name, kind in capture.launch.signature if kind != "constexpr"]
+    written = [value.name.removeprefix("%") for value, _, _ in kernel.parameters]
+    if len(declared) == len(written):
+        return declared
+    # A descriptor is several arguments, a tuple one for each element.
+    return [name if name in declared else "" for name in written]
+
+
+def code_of(capture: Capture) -> str:
+    """A digest of the kernel's machine code; where there is none, of its assembly."""
+    found: bytes | None = None
+    for artifact in capture.artifacts:
+        if isinstance(artifact.data, bytes):
+            try:
+                found = parse_elf(artifact.data).function(capture.name) or artifact.data
+            except ParseError:
+                found = artifact.data
+    if found is None:
+        assembly = next((one for one in reversed(capture.artifacts) if one.stage in ("ptx", "amdgcn")), None)
+        if assembly is None or capture.failure is not None:
+            return ""
+        found = strip_locations(assembly.text, stage_named(assembly.stage).kind).encode("utf-8", "surrogatepass")
+    held = capture.resources
+    launched = [capture.launch.option(name) for name in ("num_warps", "num_ctas")]
+    head = repr((launched, held.registers, held.shared_bytes, held.stack_bytes, held.tensor_memory_columns))
+    return hashlib.sha256(head.encode() + found).hexdigest()
+
+
+def _site(variants: list[Variant], first: Capture, captures: Sequence[Capture]) -> Site:
+    text = read_kernel(first.launch.kernel)
+    runtime = frozenset(name for one in variants for name, kind in one.launch.signature if kind != "constexpr")
+    rows = tuple(
+        replace(one, specialisation=specialisation_of(capture, text, runtime))
+        for one, capture in zip(variants, captures, strict=True)
+    )
+    causes = tuple(_causes(rows, text))
+    return Site(first.launch.kernel, first.target, str(first.plan), first.environment.triton_version, rows, causes)
+
+
+def _causes(variants: Sequence[Variant], text: KernelText) -> list[Cause]:
+    keys = dict.fromkeys(key for one in variants for key in one.specialisation.values)
+    differing: dict[str, list[Key]] = {}
+    for key in keys:
+        if key[0] == "option" and key[1] in _NOT_OPTIONS:
+            continue
+        values = {one.specialisation.values.get(key) for one in variants}
+        # What a parameter lacks because it is a constant there is another aspect's difference.
+        if len(values - {None}) > 1 or (len(values) > 1 and key[0] in ("type", "attribute", "constexpr")):
+            differing.setdefault(key[1], []).append(key)
+    # A type that one variant lacks since the value is 1 there is no difference of types.
+    for name, rows in differing.items():
+        types = {one.specialisation.values.get(("type", name)) for one in variants} - {None}
+        if len(types) < 2 and ("type", name) in rows:
+            rows.remove(("type", name))
+    return [_cause(name, rows, variants, text) for name, rows in differing.items() if rows]
+
+
+def _cause(name: str, keys: list[Key], variants: Sequence[Variant], text: KernelText) -> Cause:
+    # All aspects go together: a parameter that is no argument has none of them.
+    every = [key for key in dict.fromkeys(k for one in variants for k in one.specialisation.values) if key[1] == name]
+    groups: dict[object, list[Variant]] = {}
+    for one in variants:
+        groups.setdefault(one.specialisation.without(every), []).append(one)
+    pairs = [(a, b) for rows in groups.values() for at, a in enumerate(rows) for b in rows[:at]]
+    tuned = [one.launch.autotuning for one in variants]
+    is_tuned = all(one is not None for one in tuned) and all(
+        f"{name}: " in (one.config if one else "") for one in tuned
+    )
+    return Cause(
+        name,
+        tuple(keys),
+        tuple(one.specialisation.state_of(name) for one in variants),
+        "option" if all(aspect == "option" for aspect, _ in keys) else _use(name, variants, text),
+        text.lines_of(name),
+        len(pairs),
+        sum(a.code == b.code != "" for a, b in pairs),
+        sum(a.source == b.source != "" for a, b in pairs),
+        is_tuned,
+        len(groups),
+    )
+
+
+def _use(name: str, variants: Sequence[Variant], text: KernelText) -> Use:
+    if not text.is_known:
+        held = [one for one in variants if name in one.arguments]
+        return "unknown" if not held or any(name not in one.unused for one in held) else "not in the IR"
+    if not text.lines_of(name):
+        return "never read"
+    if (guard := text.guard_of(name)) is not None and all(_is_the_grid(one, name, guard[0]) for one in variants):
+        return "guards the grid"
+    held = [one for one in variants if name in one.arguments]
+    if held and all(name in one.unused for one in held):
+        return "not in the IR"
+    return "used"
+
+
+def _is_the_grid(variant: Variant, name: str, axis: int) -> bool:
+    """Whether a constant is the number of programs along an axis, in the launch of a variant."""
+    grid = variant.launch.grid
+    return grid is not None and dict(variant.launch.constants).get(name) == str(grid[axis])

@@ -1,0 +1,117 @@
+"""`irscope collect`: records scripts into a collection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from irscope.cli import app, options
+from irscope.cli.output.destination import Destination
+from irscope.cli.output.talk import say
+from irscope.cli.subject.captures import captures_of, tell_failures
+from irscope.cli.subject.recording import recorded
+from irscope.cli.subject.stored import is_capture
+from irscope.errors import IrscopeError, UsageError
+from irscope.model.recording_options import RecordingOptions
+from irscope.store.collection import Collection, Entry
+from irscope.store.facts import differences
+
+_output = options.in_panel("Output")
+
+
+@app.command(rich_help_panel="Record and read")
+@recorded(without=("arguments", "launch"))
+def collect(
+    subjects: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FILE[::KERNEL]|CAPTURE]…",
+            help="Python files, IR files, captures or other collections. Without any, the collection is listed.",
+            show_default=False,
+        ),
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        _output("--output", "-o", metavar="FOLDER", help="The collection: a folder, made where it is missing."),
+    ] = None,
+    as_json: options.AsJson = False,
+    color: options.Color = None,
+    *,
+    record_options: RecordingOptions,
+) -> int:
+    """Record scripts into a collection: a folder of captures with an index, which every command takes.
+
+    What was collected before stays; the same compile replaces its capture. Each capture is in the folder as soon as it
+    is complete, and scripts that fail do not stop the others.
+    """
+    if folder is None:
+        raise UsageError("-o FOLDER is missing: the collection to record into, such as -o kernels/.")
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"-o {str(folder)!r} is a file: a collection is a folder.")
+    collection = Collection(folder)
+    code = 0
+    if subjects:
+        with collection.changing():
+            for subject in subjects:
+                code = _collected(subject, collection, record_options) or code
+    entries = collection.entries()
+    for problem in collection.unreadable:
+        say(problem)
+    _show(collection, entries, Destination(None, as_json, color))
+    if subjects:
+        counts = [list(collection.added.values()).count(what) for what in ("new", "replaced", "kept")]
+        kept = f", {counts[2]} interrupted and not replaced" if counts[2] else ""
+        say(f"{folder}: {len(entries)} captures; {counts[0]} new, {counts[1]} replaced{kept}.")
+    return code
+
+
+def _collected(subject: str, collection: Collection, record_options: RecordingOptions) -> int:
+    """Record one subject, or copy captures that are there; returns the exit code, and says what went wrong."""
+    try:
+        captures = captures_of(subject, record_options, collection=collection)
+        if is_capture(subject.partition("::")[0]) and not record_options.changes_a_capture:
+            for one in captures:
+                collection.add(one)
+        return tell_failures(captures)
+    except IrscopeError as error:
+        say(f"{subject}: {error}")
+        return error.exit_code
+
+
+def _show(collection: Collection, entries: tuple[Entry, ...], to: Destination) -> None:
+    from irscope.render.text.tables import table
+
+    def row(entry: Entry) -> dict[str, Any]:
+        facts = entry.facts
+        return {
+            "id": facts.id,
+            "kernel": facts.name,
+            "target": str(facts.target),
+            "status": facts.status,
+            "failure": facts.failure,
+            "plan": facts.plan,
+            "triton": facts.triton_version,
+            "date": facts.date,
+            "file": str(collection.folder / entry.file),
+            "bytes": entry.bytes,
+            "added": collection.added.get(entry.file, ""),
+        }
+
+    def text(width: int | None, color: bool) -> str:
+        cells = [
+            [
+                entry.facts.id[:8],
+                entry.facts.name,
+                str(entry.facts.target),
+                f"{entry.facts.status} ({entry.facts.failure})" if entry.facts.failure else entry.facts.status,
+                entry.bytes // 1024,
+                how,
+            ]
+            for entry, how in zip(entries, differences([one.facts for one in entries]), strict=True)
+        ]
+        columns = ["id", "kernel", "target", "status", "KiB", "differs in"]
+        return table(columns, cells, width=width, color=color) if cells else "The collection is empty."
+
+    to.emit(lambda: [row(entry) for entry in entries], text)

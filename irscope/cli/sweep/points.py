@@ -1,0 +1,89 @@
+"""The ways in which a sweep compiles each capture: every choice of every axis, with every other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from irscope.cli.subject.recording import option_value, versus_pair
+from irscope.errors import PlanError, UsageError
+from irscope.model.capture import Capture, Target
+from irscope.plan import PassPlan
+
+__all__ = ["Point", "check_options", "points_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One way of compiling a capture, as far as it is another than the capture's own."""
+
+    target: str = ""
+    interpreter: str = ""
+    plan: str = ""
+    options: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """`num_warps=8 target=cuda:100`."""
+        rows = [*self.options, ("target", self.target), ("triton", self.interpreter), ("plan", self.plan)]
+        return " ".join(f"{key}={value}" for key, value in rows if value != "")
+
+
+def points_of(versus: Sequence[str], plans: Sequence[str]) -> tuple[Point, ...]:
+    """All choices with all others, the capture's own way first; raises UsageError and PlanError."""
+    axes: dict[str, list[str]] = {}
+    for text in versus:
+        key, value = versus_pair(text, "--vs")
+        if key in ("config", "kernel"):
+            raise UsageError(f"--vs {text!r}: it needs the script: irscope collect --config all records all.")
+        axes.setdefault(key, []).extend(one.strip() for one in value.split(",") if one.strip())
+    found = [Point()]
+    for key, values in axes.items():
+        found = [one for point in found for one in (point, *(_with(point, key, value) for value in values))]
+    written = [_plan(text) for text in plans]
+    found = [one for point in found for one in (point, *(replace(point, plan=text) for text in written))]
+    return tuple(dict.fromkeys(found))
+
+
+def check_options(points: Sequence[Point], captures: Sequence[Capture]) -> None:
+    """Raise UsageError for an option that is a constant of some kernel, and an option of none."""
+    constants = {name for one in captures for name, _ in one.launch.constants}
+    known = {name for one in captures for name, _ in one.launch.options}
+    for name in dict.fromkeys(key for point in points for key, _ in point.options):
+        if name in constants and name not in known:
+            raise UsageError(
+                f"--vs {name}=…: {name} is a tl.constexpr, which decides the IR that the captures hold. Collect "
+                "launches with its values: the script runs again for them."
+            )
+
+
+def _with(point: Point, key: str, value: str) -> Point:
+    if key == "target":
+        return replace(point, target=str(Target.parse(value)))
+    if key == "triton":
+        return replace(point, interpreter=str(_interpreter(value)))
+    return replace(point, options=(*point.options, (key, option_value(value))))
+
+
+def _interpreter(text: str) -> Path:
+    path = Path(text).expanduser()
+    found = path / "bin" / "python" if path.is_dir() else path
+    if not found.is_file():
+        raise UsageError(f"--vs triton={text}: neither a Python nor an environment with bin/python.")
+    return found.absolute()
+
+
+def _plan(text: str) -> str:
+    path = Path(text)
+    try:
+        is_file = path.is_file()
+    except OSError:
+        is_file = False
+    if not is_file and not text.lstrip().startswith(("-", "+")):
+        raise PlanError(f"--plan {text!r} is neither a file nor a plan, such as -combine.")
+    try:
+        return str(PassPlan.parse(path.read_text("utf-8") if is_file else text))
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlanError(f"cannot read the plan {text!r}: {error}.") from error

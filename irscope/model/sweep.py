@@ -1,0 +1,54 @@
+"""What one compile of a sweep gave, as a row of its table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["SweepRow"]
+
+
+@dataclass(frozen=True, slots=True)
+class SweepRow:
+    """One capture, compiled in one way. A figure that is not known is None."""
+
+    key: str
+    """Equal for the same compile by the same compiler."""
+    capture: str
+    """The id of the capture whose source was compiled."""
+    kernel: str
+    file: str
+    line: int
+    constants: str
+    """`BLOCK=64 N=2`."""
+    vs: str
+    """How it differs from the capture: `num_warps=8 target=cuda:100`; empty for the capture's own way."""
+    target: str
+    plan: str
+    interpreter: str
+    """The Python whose Triton compiled it; empty for the one of the sweep."""
+    triton: str
+    source_triton: str
+    """The Triton whose front end made the IR; where it is another than `triton`, that one's own did not run."""
+    num_warps: int | None
+    num_stages: int | None
+    num_ctas: int | None
+    id: str
+    """The id of the compile's own capture; empty if there was none."""
+    status: str
+    """`ok` or `failed`."""
+    failure: str
+    """The kind of the failure; `worker` where the processes that compiled it were ended; empty for none."""
+    message: str
+    registers: int | None = None
+    spilled_bytes: int | None = None
+    stack_bytes: int | None = None
+    shared_bytes: int | None = None
+    tensor_memory_columns: int | None = None
+    occupancy_percent: float | None = None
+    code_bytes: int | None = None
+    instructions: int | None = None
+    counts: tuple[tuple[str, int], ...] = ()
+    """The instructions that matter, in the PTX or AMDGCN: (`ld.global.128`, 2)."""
+    findings: tuple[str, ...] = ()
+    """The codes of what `irscope why` finds without another compile."""
+    compile_us: int | None = None

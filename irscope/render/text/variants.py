@@ -1,0 +1,169 @@
+"""The variants of kernels as text and as JSON: what tells them apart, and what would merge them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from os.path import basename
+from typing import Any
+
+from irscope.analysis.variants.merges import Merge, remaining
+from irscope.analysis.variants.site import Site
+from irscope.render.text.tables import table
+
+__all__ = ["render_variants", "variants_json"]
+
+_BOLD, _DIM, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def render_variants(site: Site, merges: Sequence[Merge], *, width: int | None, color: bool) -> str:
+    """A table of the variants, and for each parameter that tells them apart why, and what to do."""
+    bold, plain = (_BOLD, _PLAIN) if color else ("", "")
+    kernel, count = site.kernel, len(site.variants)
+    codes = _codes(site)
+    place = f"{basename(kernel.file)}:{kernel.line}" if kernel.line else basename(kernel.file)
+    under = f" under {site.plan!r}" if site.plan else ""
+    different = len({*codes} - {"–"})
+    codes_text = "code" if different == 1 else "codes"
+    told = "1 variant" if count == 1 else f"{count} variants, {different} different {codes_text}"
+    lines = [f"{bold}{kernel.name}{plain}  {place}  {site.target}{under}: {told}"]
+    if count > 1:
+        columns = ["id", *(cause.name for cause in site.causes), "code"]
+        rows = [
+            [one.id[:8], *(cause.states[at] or "–" for cause in site.causes), codes[at]]
+            for at, one in enumerate(site.variants)
+        ]
+        lines += [f"  {line}" for line in table(columns, rows, width=width and width - 2, color=color).splitlines()]
+        if not site.causes:
+            lines.append("  Nothing that is specialised on tells them apart: what the kernel calls or reads differs.")
+        for merge in merges:
+            lines += _merge_lines(merge, color)
+        unneeded = [one for one in merges if one.how == "remove"]
+        every = [one for one in merges if one.how != "warm up"]
+        if 0 < len(unneeded) < len(every):
+            lines.append(f"  Without what the kernel does not need: {count} → {remaining(site, unneeded)} variants.")
+        if len(every) > 1:
+            lines.append(f"  With all of these changes: {count} → {remaining(site, every)} variants.")
+    return "\n".join(lines) + "\n"
+
+
+def _codes(site: Site) -> list[str]:
+    """A letter for each machine code, in the order of the variants; `–` for a variant that has none."""
+    letters: dict[str, str] = {}
+    for one in site.variants:
+        number = len(letters)
+        name = _LETTERS[number] if number < len(_LETTERS) else str(number + 1)
+        if one.code:
+            letters.setdefault(one.code, name)
+    return [letters.get(one.code, "–") for one in site.variants]
+
+
+def _merge_lines(merge: Merge, color: bool) -> Iterator[str]:
+    bold, dim, plain = (_BOLD, _DIM, _PLAIN) if color else ("", "", "")
+    cause = merge.cause
+    names = f"{bold}{', '.join(merge.names)}{plain}"
+    together = ", always together" if merge.along else ""
+    yield f"  {names}: {', '.join(cause.aspects)}{together} {dim}[{_use_text(merge)}]{plain}"
+    yield f"    {_what_to_do(merge)}"
+    if cause.pairs:
+        same = f"{cause.same_code} the same machine code" if cause.same_code else "none the same machine code"
+        yield f"    of {cause.pairs} pair{'s' * (cause.pairs > 1)} that differ in nothing else, {same}"
+    yield from _proof_lines(merge)
+
+
+def _proof_lines(merge: Merge) -> Iterator[str]:
+    same = [proof for proof in merge.proofs if proof.same_code]
+    if same:
+        which = "each" if len(same) == len(merge.proofs) else ", ".join(proof.variant[:8] for proof in same)
+        yield f"    compiled so: the same machine code as {which}"
+    for proof in merge.proofs:
+        if proof.failure:
+            yield f"    compiled so: it failed: {proof.failure}"
+        elif not proof.same_code:
+            what = "; ".join(proof.effects) or "other machine code"
+            yield f"    compiled so, in place of {proof.variant[:8]}: {what}"
+
+
+def _use_text(merge: Merge) -> str:
+    cause = merge.cause
+    read = sorted({line for one in (cause, *merge.along) for line in one.lines})
+    lines = f"line{'s' * (len(read) > 1)} {', '.join(map(str, read))}"
+    if cause.is_tuned:
+        return "a setting of @triton.autotune"
+    return {
+        "never read": "never read",
+        "not in the IR": f"read on {lines}, but nothing of it is in the IR",
+        "guards the grid": f"read only on {lines}, to stop programs that the recorded grids do not have",
+        "unknown": "whether it is used is not known: there is no Python text",
+        "option": "a compile option",
+        "used": f"read on {lines}" if read else "used",
+    }[cause.use]
+
+
+def _count(variants: int) -> str:
+    return "1 variant remains" if variants == 1 else f"{variants} variants remain"
+
+
+def _what_to_do(merge: Merge) -> str:
+    cause, after = merge.cause, _count(merge.remaining)
+    quoted = json.dumps(merge.names)
+    if cause.is_tuned:
+        return "its configurations are compiled to be timed: leave some out, or warm them up (--warmup)"
+    if merge.how == "remove":
+        is_argument = not any(aspect == "constexpr" for aspect in cause.aspects)
+        decorated = f"@triton.jit(do_not_specialize={quoted})"
+        if cause.use == "not in the IR":
+            return f"{decorated}: {after}"
+        parameters = "parameters" if merge.along else "parameter"
+        what = f"the test and the {parameters}" if cause.use == "guards the grid" else f"the {parameters}"
+        return f"remove {what}{f', or {decorated}' * is_argument}: {after}"
+    if merge.how in ("do_not_specialize", "do_not_specialize_on_alignment"):
+        return f"@triton.jit({merge.how}={quoted}): {after}"
+    if merge.how == "runtime" and cause.use == "option":
+        return f"launch with one value, it makes no difference here: {after}"
+    if merge.how == "runtime":
+        return f"drop tl.constexpr, with do_not_specialize: {after}"
+    return "needs a variant for each, which --warmup compiles ahead"
+
+
+def variants_json(site: Site, merges: Sequence[Merge]) -> dict[str, Any]:
+    """The same as plain values."""
+    codes = _codes(site)
+    return {
+        "kernel": site.kernel.name,
+        "file": site.kernel.file,
+        "line": site.kernel.line,
+        "target": str(site.target),
+        "plan": site.plan,
+        "triton": site.triton_version,
+        "remaining": remaining(site, [one for one in merges if one.how != "warm up"]),
+        "variants": [
+            {"id": one.id, "code": codes[at], "states": {cause.name: cause.states[at] for cause in site.causes}}
+            for at, one in enumerate(site.variants)
+        ],
+        "causes": [
+            {
+                "name": one.cause.name,
+                "along": [other.name for other in one.along],
+                "aspects": list(one.cause.aspects),
+                "use": one.cause.use,
+                "lines": list(one.cause.lines),
+                "autotuned": one.cause.is_tuned,
+                "pairs": one.cause.pairs,
+                "same_code": one.cause.same_code,
+                "merge": one.how,
+                "remaining": one.remaining,
+                "proofs": [
+                    {
+                        "id": proof.variant,
+                        "same_code": proof.same_code,
+                        "effects": list(proof.effects),
+                        "failure": proof.failure,
+                    }
+                    for proof in one.proofs
+                ],
+            }
+            for one in merges
+        ],
+    }

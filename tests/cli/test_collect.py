@@ -1,0 +1,132 @@
+"""`irscope collect`, and commands that are given a collection."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from irscope.store.collection import INDEX, Collection
+from irscope.store.file import load, save
+from tests.cli.conftest import Run
+from tests.cli.product import ROOT
+from tests.cli.test_commands import TWO_KERNELS
+
+DATA = ROOT / "tests" / "data" / "layouts"
+MATMULS = sorted(DATA.glob("matmul-*.irscope"))
+
+
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A collection of two captures of a matmul, and one of a transposition."""
+    folder = tmp_path_factory.mktemp("kernels")
+    for path in (*MATMULS, DATA / "matrix_transpose-cuda-90.irscope"):
+        save(load(path), folder / path.name)
+    return folder
+
+
+def test_captures_and_collections_are_collected(irscope: Run, kernels: Path, tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    code, out, said = irscope("collect", kernels, DATA / "flash_attention-cuda-90.irscope", "-o", made)
+    assert code == 0
+    assert said.splitlines()[-1] == f"{made}: 4 captures; 4 new, 0 replaced."
+    assert [line.split()[1] for line in out.splitlines()[1:]] == [
+        "attention_kernel", "matmul_grouped_kernel", "matmul_grouped_kernel", "transpose_kernel",
+    ]  # fmt: skip
+    code, out, said = irscope("collect", MATMULS[0], "-o", made, "--json")
+    assert [row["added"] for row in json.loads(out)].count("replaced") == 1
+    assert said.splitlines()[-1] == f"{made}: 4 captures; 0 new, 1 replaced."
+    assert irscope("collect", "-o", made)[::2] == (0, "")
+
+
+def test_wrong_input(irscope: Run, kernels: Path, tmp_path: Path) -> None:
+    code, out, said = irscope("collect", "a.py")
+    assert (code, out) == (2, "")
+    assert said == "irscope: -o FOLDER is missing: the collection to record into, such as -o kernels/.\n"
+    file = tmp_path / "file"
+    file.write_text("")
+    code, _, said = irscope("collect", "a.py", "-o", file)
+    assert (code, said) == (2, f"irscope: -o {str(file)!r} is a file: a collection is a folder.\n")
+    code, out, said = irscope("collect", tmp_path / "none.py", MATMULS[0], "-o", tmp_path / "made")
+    assert code == 1
+    assert "none.py' does not exist" in said
+    assert "matmul_grouped_kernel" in out
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / INDEX).write_text("")
+    code, _, said = irscope("show", tmp_path / "empty")
+    assert code == 1
+    assert (
+        said
+        == f"irscope: '{tmp_path}/empty' holds no capture. Record some: irscope collect SCRIPT -o {tmp_path}/empty\n"
+    )
+
+
+@pytest.mark.parametrize("command", ["show", "dump", "why", "source", "graph", "passes"])
+def test_commands_take_all_of_a_collection(irscope: Run, kernels: Path, command: str) -> None:
+    more = ["--no-try"] if command == "why" else []
+    code, out, _ = irscope(command, f"{kernels}::matmul*", "--json", *more)
+    assert code == 0
+    assert len(json.loads(out)) == 2
+    targets = {row["target"] for row in json.loads(out)}
+    assert targets == {"cuda:80", "hip:gfx942"}
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["layout", "ablate", "bisect --check-compiles", "profile", "dump --via mlir-dump", "dump --from-pass x --edited y"],
+)
+def test_one_capture_of_several_is_to_be_named(irscope: Run, kernels: Path, command: str) -> None:
+    name, *options = command.split()
+    code, out, said = irscope(name, f"{kernels}::matmul*", *options)
+    assert (code, out) == (2, "")
+    head, *rows = said.splitlines()
+    assert head == f"irscope: {kernels}::matmul* names 2 captures, and one is needed:"
+    for path, row in zip(MATMULS, rows, strict=True):
+        capture = load(path)
+        assert row.startswith(
+            f"  {kernels}::{capture.id}  matmul_grouped_kernel ({capture.target}) target={capture.target}"
+        )
+
+
+def test_one_capture_is_chosen(irscope: Run, kernels: Path, tmp_path: Path) -> None:
+    one, other = (load(path) for path in MATMULS)
+    code, out, _ = irscope("layout", f"{kernels}::{one.id[:6]}", "--json")
+    assert (code, out) == irscope("layout", MATMULS[0], "--json")[:2]
+    code, out, _ = irscope("diff", f"{kernels}::{one.id}", f"{kernels}::{other.id}", "--json", "--stat")
+    assert out == irscope("diff", *MATMULS, "--json", "--stat")[1]
+    code, _, said = irscope("show", f"{kernels}::matmul_kernel")
+    assert code == 1
+    assert said.endswith(
+        "no kernel 'matmul_kernel', and no capture whose id begins so. Did you mean 'matmul_grouped_kernel'?\n"
+    )
+    assert irscope("report", kernels, "-o", tmp_path / "page.html")[0] == 0
+
+
+@pytest.mark.triton
+@pytest.mark.newest
+def test_a_recording_that_is_killed_loses_nothing(irscope: Run, tmp_path: Path) -> None:
+    script = tmp_path / "two.py"
+    script.write_text(TWO_KERNELS.replace("twos[(1,)]", "import time; time.sleep(600)\ntwos[(1,)]"))
+    folder = tmp_path / "kernels"
+    command = [sys.executable, "-m", "irscope", "collect", script, "-o", folder]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    until = time.monotonic() + 120
+    while not list(folder.glob("ones-*.irscope")) and time.monotonic() < until:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert [one.facts.name for one in Collection(folder).entries()] == ["ones"]
+    # The second run adds what is missing, and replaces what is there.
+    script.write_text(TWO_KERNELS)
+    code, out, said = irscope("collect", script, "-o", folder, "--json")
+    assert (code, said.splitlines()[-1]) == (0, f"{folder}: 2 captures; 1 new, 1 replaced.")
+    assert {row["kernel"]: row["added"] for row in json.loads(out)} == {"ones": "replaced", "twos": "new"}
+    for entry in Collection(folder).entries():
+        assert load(folder / entry.file).id == entry.facts.id
