@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextvars import ContextVar
 from importlib import import_module
 from typing import Annotated, NamedTuple
 
@@ -35,6 +36,15 @@ def _options(  # pyright: ignore[reportUnusedFunction]
     ] = False,
 ) -> None:
     pass
+
+
+script_arguments: ContextVar[tuple[str, ...]] = ContextVar("script_arguments", default=())
+"""What stands after -- on the command line of a command that records: no subject, whatever else is left out."""
+
+
+def takes_script_arguments() -> bool:
+    """Whether the command that was loaded runs a program, whose arguments stand after --."""
+    return any(getattr(command.callback, "runs_program", False) for command in app.registered_commands)
 
 
 class Command(NamedTuple):

@@ -231,6 +231,9 @@ class Environment:
     """(part of the compiler, digest of its contents): the sources, libraries and tools that made the target's code."""
     variables: tuple[tuple[str, str], ...] = ()
     """(name, value) of the environment variables that decided code."""
+    origin: tuple[tuple[str, str], ...] = ()
+    """(kind, name) of what compiled or launched it: `test` with a node id, `cell` of a notebook, `process` if that was
+    another than the recorded program's first."""
 
 
 @dataclass(frozen=True, slots=True)

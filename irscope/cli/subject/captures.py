@@ -6,18 +6,17 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from irscope.cli.output.talk import echo, progress, say
 from irscope.cli.subject.endings import note_incomplete, nothing_recorded, tell_end, tell_refusals
 from irscope.cli.subject.keeping import kept_captures, update_stored, was_recorded_here
+from irscope.cli.subject.named import is_capture, split_subject
 from irscope.errors import IrscopeError, RecordingError, StageNotFound, UsageError, did_you_mean
 from irscope.interruption import Interrupted
 from irscope.model.capture import Artifact, Capture, PassSnapshot
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
-from irscope.store.file import SUFFIX
 from irscope.store.recent import CaptureStore
 from irscope.store.shelf import CaptureFile, StoredCaptures
 
@@ -37,7 +36,7 @@ _DIAGNOSTIC = re.compile(r":\d+: (?:error|warning|remark|note): |^(?:ptxas|error
 
 def captures_of(subject: str | None, record_options: RecordingOptions) -> StoredCaptures:
     """The captures that a subject names, at least one; new ones are recorded and stored."""
-    file, _, kernel = (subject or "last").partition("::")
+    file, kernel = split_subject(subject, record_options)
     if is_capture(file):
         stored = CaptureStore().load(file)
         captures = StoredCaptures.of(
@@ -78,12 +77,6 @@ def with_sass(capture: Capture) -> Capture:
     # Read often, made once.
     update_stored(full)
     return full
-
-
-def is_capture(file: str) -> bool:
-    """Whether a subject is a capture: a .irscope file, an id, or `last`."""
-    path = Path(file)
-    return path.suffix == SUFFIX or (not path.exists() and not path.suffix and "/" not in file)
 
 
 def compiled_again(capture: Capture, record_options: RecordingOptions, *, becomes_last: bool = True) -> Capture:

@@ -70,7 +70,8 @@ def tell_stops(file: str, recording: Recording) -> None:
             # The capture's own failure message says why.
             say(f"{file} stopped{on} at the launch whose compile failed{taken}.")
         else:
-            say(f"{file} stopped{on}: {message}{taken}.")
+            # Tests that failed did not stop the others.
+            say(f"{file}{on}: {message}{taken}." if end.complete else f"{file} stopped{on}: {message}{taken}.")
             if frames:
                 say(frames.rstrip())
         note_incomplete(end.message)
@@ -86,7 +87,7 @@ def tell_refusals(recording: Recording) -> None:
 
 def nothing_recorded(file: str, kernel: str, recording: Recording) -> str:
     """Why a recording has no capture."""
-    if recording.stopped:
+    if recording.stopped and not recording.stopped[0].complete:
         return f"nothing was recorded: {file} stopped before its first launch."
     which = f"kernel {kernel!r}" if kernel else "any kernel"
     return (

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,8 @@ class Watch:
     """What was assumed up to the compile of a launch: on the virtual GPU, for stand-ins."""
     last_error: BaseException | None = None
     """The exception of the last compile that failed."""
+    origin: tuple[tuple[str, str], ...] = ()
+    """The test or the cell under way, as `Environment.origin` has it."""
     _numbers: Iterator[int] = field(default_factory=itertools.count)
     _local: threading.local = field(default_factory=threading.local)
 
@@ -76,6 +78,8 @@ class Watch:
 
     def report(self, event: events.RecordingEvent) -> None:
         """Send an event."""
+        if isinstance(event, events.Launched) and self.origin:
+            event = replace(event, origin=self.origin)
         self.sink(event)
 
 
@@ -121,7 +125,7 @@ class WatchedCompile:
         """Report that the compile begins, unless that was reported."""
         if (launch := self._begin) is not None:
             self._begin = None
-            self.watch.sink(events.CompileBegun(self.number, self.target, launch, self.log_from))
+            self.watch.sink(events.CompileBegun(self.number, self.target, launch, self.log_from, self.watch.origin))
 
     def failed(self, error: BaseException, described: dict[str, str]) -> None:
         """Report the compile's exception; before its first stage, with the output of the front end or the parser."""

@@ -32,8 +32,13 @@ _DIAGNOSTICS_BYTES = 20_000
 class Assembly:
     """Takes events one by one; `captures()` is what they amount to so far."""
 
-    def __init__(self, request: RecordRequest, command: str | None = None) -> None:
-        """`command`: what the user typed; None for the command of irscope that runs now."""
+    def __init__(self, request: RecordRequest, command: str | None = None, process: str = "") -> None:
+        """As for a process of a recording.
+
+        `command`: what the user typed; None for the command of irscope that runs now. `process`: how messages name the
+        process, if it is not the program's first.
+        """
+        self._process = (("process", process),) if process else ()
         if command is None:
             command = os.environ.get("IRSCOPE_COMMAND_LINE") or " ".join(["irscope", *sys.argv[1:]])
         date = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
@@ -68,7 +73,9 @@ class Assembly:
         """Take one event."""
         match event:
             case events.CompileBegun():
-                self._open[event.n] = OpenCapture(event.target, event.launch, log_from=event.log)
+                self._open[event.n] = OpenCapture(
+                    event.target, event.launch, (*self._process, *event.origin), log_from=event.log
+                )
             case events.PassFailed():
                 self._pass_failed(self._open[event.n], event)
             case events.CompileFailed():
@@ -113,7 +120,7 @@ class Assembly:
         """What may become known of a compile after its end."""
         item = self._open[number]
         launch = item.launch
-        return LateFacts(launch.grid, launch.assumptions, self._autotuning(launch), self._notes_of(item))
+        return LateFacts(launch.grid, launch.assumptions, self._autotuning(launch), self._notes_of(item), item.origin)
 
     @property
     def longest_s(self) -> float:
@@ -180,7 +187,11 @@ class Assembly:
 
     def _launched(self, event: events.Launched) -> None:
         for item in self._open.values():
-            if item.hash and item.hash == event.hash and item.launch.grid is None:
+            if not item.hash or item.hash != event.hash:
+                continue
+            if new := [row for row in event.origin if row not in item.origin]:
+                item.origin = (*item.origin, *new)
+            if item.launch.grid is None:
                 assumptions = joined((*item.launch.assumptions, *event.assumptions))
                 item.launch = replace(item.launch, grid=event.grid, assumptions=assumptions)
 
@@ -215,7 +226,7 @@ class Assembly:
             layouts=item.layouts,
             log=CompilerLog(tuple(item.logs)) if self._request.compiler_log else None,
             resources=read_resources(stages, metadata, item.log),
-            environment=replace(self._environment, **item.compiler),
+            environment=replace(self._environment, origin=item.origin, **item.compiler),
             status="failed" if item.failure else "ok",
             failure=item.failure,
             metadata=tuple(sorted((key, tupled(value)) for key, value in metadata.items())),

@@ -58,6 +58,8 @@ class Launched(RecordingEvent):
     hash: str
     grid: tuple[int, int, int]
     assumptions: tuple[Assumption, ...] = ()
+    origin: tuple[tuple[str, str], ...] = ()
+    """As `Environment` has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,8 @@ class ScriptEnd(RecordingEvent):
     """Whether it ended with the error of a compile, which that compile's capture holds."""
     target: str = ""
     """The target that it ran for."""
+    complete: bool = False
+    """Whether it ran to its end although it failed, as tests do."""
 
     @property
     def stopped(self) -> bool:
@@ -138,6 +142,8 @@ class CompileBegun(CompileEvent):
     launch: Launch
     log: int = 0
     """Where what is printed from now on begins in the log of the process, in bytes."""
+    origin: tuple[tuple[str, str], ...] = ()
+    """As `Environment` has it."""
 
 
 @dataclass(frozen=True, slots=True)

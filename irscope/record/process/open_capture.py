@@ -25,11 +25,13 @@ class LateFacts:
     assumptions: tuple[Assumption, ...]
     autotuning: Autotuning | None
     notes: tuple[str, ...]
+    origin: tuple[tuple[str, str], ...] = ()
 
     def added_to(self, capture: Capture) -> Capture:
         """The compile's capture with these facts."""
         launch = replace(capture.launch, grid=self.grid, assumptions=self.assumptions, autotuning=self.autotuning)
-        return replace(capture, launch=launch, notes=self.notes)
+        environment = replace(capture.environment, origin=self.origin)
+        return replace(capture, launch=launch, notes=self.notes, environment=environment)
 
 
 @dataclass(slots=True)
@@ -38,6 +40,7 @@ class OpenCapture:
 
     target: Target
     launch: Launch
+    origin: tuple[tuple[str, str], ...] = ()
     artifacts: dict[str, Artifact] = field(default_factory=dict)
     snapshots: dict[int, PassSnapshot] = field(default_factory=dict)
     llvm_snapshots: list[PassSnapshot] = field(default_factory=list)
@@ -128,7 +131,9 @@ class OpenCapture:
         launch = Launch(
             Kernel(known.kernel.name), grid=known.grid, autotuning=known.autotuning, assumptions=known.assumptions
         )
-        return OpenCapture(self.target, launch, took_s=self.took_s, hash=self.hash, ended=True, notes=self.notes)
+        return OpenCapture(
+            self.target, launch, self.origin, took_s=self.took_s, hash=self.hash, ended=True, notes=self.notes
+        )
 
     def fail(self, failed: PassSnapshot | None) -> None:
         """It failed: in that pass, if it was one, which is kept with the IR before it."""

@@ -20,12 +20,13 @@ from irscope import __version__
 from irscope.errors import IrscopeError
 from irscope.model.capture import Target
 from irscope.record.binaries.steps import BinarySteps
-from irscope.record.compile.launches import describe_traceback, find_kernel, import_file, parse_signature, run_script
+from irscope.record.compile.launches import describe_traceback, find_kernel, parse_signature
 from irscope.record.compile.watch import Watch, watch_compiles
 from irscope.record.layouts.steps import LayoutSteps
 from irscope.record.process.events import Begun, EventSink, Note, ScriptEnd
 from irscope.record.process.parent import serve_parent
 from irscope.record.process.requests import RecordRequest
+from irscope.record.programs.running import import_program, run_program
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.architectures import check_architecture
 from irscope.record.triton.debug_output import print_reasons
@@ -108,7 +109,7 @@ def _script(watch: Watch, target: Target, real: bool, around: _AroundScript | No
         watch.report(Note("--assume set nothing: the script ran on a GPU, where nothing is assumed."))
     try:
         with launches, watched_children(watch), around(watch) if around is not None else contextlib.nullcontext():
-            run_script(Path(request.path), request.arguments)
+            end = run_program(watch)
     except IrscopeError:
         raise
     except SystemExit as stop:
@@ -119,7 +120,7 @@ def _script(watch: Watch, target: Target, real: bool, around: _AroundScript | No
         own = watch.last_error is not None and error is watch.last_error
         watch.report(ScriptEnd(1, described["message"], described["frames"], of_compile=own))
     else:
-        watch.report(ScriptEnd())
+        watch.report(end)
 
 
 def _signature(watch: Watch, target: Target) -> None:
@@ -132,7 +133,7 @@ def _signature(watch: Watch, target: Target) -> None:
     triton_api.check_options(backend, target, dict(request.options))
     with virtual_launches(target, "first", lambda event: None):
         try:
-            namespace = import_file(path)
+            namespace = import_program(request)
         except IrscopeError:
             raise
         except BaseException as error:
