@@ -57,7 +57,7 @@ class Command(NamedTuple):
 
 # The overview appears at once, and a command does not import the others.
 _PANELS = {
-    "Record and read": "dump show ls import doctor",
+    "Record and read": "dump record show ls import doctor",
     "Passes": "passes",
     "Compare": "diff report",
     "On the GPU": "run bench profile",
@@ -66,6 +66,7 @@ _PANELS = {
 }
 _SUMMARIES = {
     "dump": "Record any Triton kernel on any machine, and show any stage of its compilation.",
+    "record": "Record what the Python processes of a command launch, those that it starts and forks included.",
     "show": "Show a capture: its summary, a stage, or the IR around a pass. Runs anywhere.",
     "ls": "List the recent captures, the newest first.",
     "import": "Make captures of what Triton printed or cached on another machine; needs no Triton.",

@@ -235,6 +235,12 @@ class Environment:
     """(kind, name) of what compiled or launched it: `test` with a node id, `cell` of a notebook, `process` if that was
     another than the recorded program's first."""
 
+    @property
+    def origin_text(self) -> str:
+        """The names of its origin, in one line: `tests/test_add.py::test_add[1]`, with how many more there are."""
+        names = [name for _, name in self.origin]
+        return names[-1] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more" if names else ""
+
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:

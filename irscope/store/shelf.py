@@ -48,7 +48,7 @@ class CaptureFile:
 
     def put(self, capture: Capture, path: Path | None) -> None:
         """Take a capture, which `path` holds; None if no file does yet."""
-        self.name, self.target, self.status = capture.name, capture.target, capture.status
+        self.id, self.name, self.target, self.status = capture.id, capture.name, capture.target, capture.status
         self.has_compiled = capture.has_compiled
         self.autotuning = capture.launch.autotuning
         self.stages = capture.stages

@@ -118,6 +118,7 @@ def summary(captures: Sequence[Capture], color: bool | None) -> str:
     numbers: defaultdict[str, count[int]] = defaultdict(lambda: count(1))
     rows: list[list[Any]] = []
     assumed: list[tuple[Assumption, ...]] = []
+    origins: list[str] = []
     for capture in captures:
         failed = capture.failure
         outcome = "" if failed is None else " DOES NOT FIT" if failed.kind == "fit" else " FAILED"
@@ -137,6 +138,10 @@ def summary(captures: Sequence[Capture], color: bool | None) -> str:
         ]
         rows.append(row)
         assumed.append(capture.launch.assumptions)
+        origins.append(capture.environment.origin_text)
+    if any(origins):
+        columns.append("from")
+        rows = [[*row, origin or "–"] for row, origin in zip(rows, origins, strict=True)]
     if any(assumed):
         columns.append("assumed")
         rows = [[*row, _assumed(items)] for row, items in zip(rows, assumed, strict=True)]

@@ -11,6 +11,7 @@ from irscope.cli import app
 from irscope.cli.ls.age import age
 from irscope.cli.output.destination import Destination, with_destination
 from irscope.cli.output.talk import say
+from irscope.model.capture import Environment
 from irscope.store.recent import CaptureStore
 
 
@@ -52,6 +53,10 @@ def list_captures(
         ]
         for row in rows
     ]
+    if any(row["origin"] for row in rows):
+        columns.append("from")
+        for cell, row in zip(cells, rows, strict=True):
+            cell.append(Environment(origin=row["origin"]).origin_text)
     none = "No capture is stored. Record one: irscope dump FILE."
     to.emit(lambda: rows, lambda width, color: table(columns, cells, width=width, color=color) if rows else none)
     return 0
@@ -68,6 +73,7 @@ def _row(path: Path, manifest: dict[str, Any] | Any) -> dict[str, Any]:
         "plan": manifest.get("plan", ""),
         "triton": environment.get("triton_version", ""),
         "date": environment.get("date", ""),
+        "origin": tuple((str(row[0]), str(row[1])) for row in environment.get("origin", ()) if len(row) == 2),
         "file": str(path),
         "bytes": path.stat().st_size,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -146,12 +147,23 @@ def nth_launch(captures: StoredCaptures, record_options: RecordingOptions) -> St
 def _recorded(file: str, kernel: str, record_options: RecordingOptions) -> StoredCaptures:
     from irscope.record.process.requests import request_for
 
+    return _recorded_by(request_for(file, record_options, kernel=kernel), file)
+
+
+def captures_of_command(record_options: RecordingOptions) -> StoredCaptures:
+    """The captures, at least one, of the Python processes of the command that the options' arguments are; stored."""
+    from irscope.record.process.requests import request_for_command
+
+    return _recorded_by(request_for_command(record_options), shlex.join(record_options.arguments))
+
+
+def _recorded_by(request: RecordRequest, name: str) -> StoredCaptures:
     with kept_captures() as keep:
-        recording = run_request(request_for(file, record_options, kernel=kernel), keep)
-    tell_end(file, recording, record_options.config, verbose=record_options.verbose)
+        recording = run_request(request, keep)
+    tell_end(name, recording, request.config, verbose=request.verbose)
     if not recording.captures:
-        raise RecordingError(nothing_recorded(file, kernel, recording))
-    check_plan(record_options.plan, recording.captures)
+        raise RecordingError(nothing_recorded(name, request.kernel, recording, request.way))
+    check_plan(request.plan, recording.captures)
     return recording.captures
 
 

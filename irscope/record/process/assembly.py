@@ -50,6 +50,8 @@ class Assembly:
         self.refusal: events.Refused | None = None
         """Why the recording process refused, if it did."""
         self.notes: list[str] = []
+        self.started: list[tuple[int, str]] = []
+        """Other Python processes that the script started: their numbers and commands."""
         self.real = False
         self._timed: dict[tuple[str, int], dict[str, tuple[float, ...]]] = {}
         """Per tuning of a kernel, the times of each configuration: median and two quantiles, in milliseconds."""
@@ -97,7 +99,7 @@ class Assembly:
             case events.ScriptEnd():
                 self.script_end = replace(event, target=" ".join(self._request.targets))
             case events.OtherProcesses():
-                self._note_processes(event)
+                self.started += event.started
             case events.Refused():
                 self.refusal = event
             case events.Done():
@@ -194,18 +196,6 @@ class Assembly:
             if item.launch.grid is None:
                 assumptions = joined((*item.launch.assumptions, *event.assumptions))
                 item.launch = replace(item.launch, grid=event.grid, assumptions=assumptions)
-
-    def _note_processes(self, event: events.OtherProcesses) -> None:
-        if event.launched:
-            who = "1 forked process" if event.launched == 1 else f"{event.launched} forked processes"
-            self.notes.append(f"{who} of the script launched kernels, which were not recorded: only its own are.")
-        if event.started:
-            count = len(event.started)
-            who = "1 other Python process" if count == 1 else f"{count} other Python processes"
-            commands = "; ".join(list(dict.fromkeys(event.started))[:3])
-            self.notes.append(
-                f"The script started {who} ({commands}): what they launched was not recorded. Record their scripts."
-            )
 
     # Putting it together
 

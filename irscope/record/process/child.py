@@ -77,6 +77,10 @@ class MessageStream(Generic[_Message]):
         """The descriptor, for a selector."""
         return self._descriptor
 
+    def has_data(self) -> bool:
+        """Whether something came that is to be read: messages, a part of one, or the end."""
+        return not self.at_end and bool(self._poll.poll(0))
+
     def read(self, timeout_s: float) -> list[_Message]:
         """The messages that came, after waiting for the first; none if it took longer. Raises MessageError."""
         if self.at_end or not self._poll.poll(max(0.0, timeout_s) * 1000.0):
@@ -142,6 +146,10 @@ class Child(Generic[_Message]):
     def at_end(self) -> bool:
         """Whether nothing more comes from it."""
         return self._stream.at_end
+
+    def fileno(self) -> int:
+        """The descriptor that its messages come through, for a selector."""
+        return self._stream.fileno()
 
     def send(self, message: object, *descriptors: int) -> None:
         """Send a message, and open files with it; that the child is gone shows when its answer is read."""
@@ -332,6 +340,8 @@ def _child_environment(folder: Path | None = None) -> dict[str, str]:
     """The environment of a child. `folder`: where its temporary files go, which its parent removes."""
     environment = dict(os.environ)
     environment.setdefault("PYTHONUNBUFFERED", "1")
+    # A process of irscope's own is none of the program's.
+    environment.pop("IRSCOPE_PROGRAM", None)
     if folder is not None:
         environment[FOLDER_VARIABLE] = str(folder)
     return environment

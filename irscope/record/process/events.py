@@ -96,12 +96,22 @@ class ScriptEnd(RecordingEvent):
 
 @dataclass(frozen=True, slots=True)
 class OtherProcesses(RecordingEvent):
-    """The script started processes, whose launches are not recorded."""
+    """The script started other Python processes."""
 
-    launched: int
-    """How many forked processes launched kernels."""
-    started: tuple[str, ...]
-    """The commands of other Python processes."""
+    started: tuple[tuple[int, str], ...]
+    """(number of the process, its command)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Joined(RecordingEvent):
+    """A Python process of the program, other than the one that the recording started, has found the recording."""
+
+    pid: int
+    ancestors: tuple[int, ...]
+    """The numbers of its parent, of the parent of that, and so on."""
+    command: str
+    recorded: bool
+    """Whether what it compiles follows; else it only says that it is there."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,6 +121,15 @@ def request_for(
     return _checked(request, path.name)
 
 
+def request_for_command(record_options: RecordingOptions) -> RecordRequest:
+    """The request to record the Python processes of a command, which is the options' arguments; raises UsageError."""
+    if not record_options.arguments:
+        raise UsageError("no command is given: irscope record -- python train.py --steps 3.")
+    for target in record_options.targets:
+        Target.parse(target)
+    return RecordRequest.of_options(record_options, mode="script", way="command")
+
+
 def _other_program(source: str, record_options: RecordingOptions, kernel: str) -> RecordRequest | None:
     """The request for a program that is no Python file, or None; raises UsageError and RecordingError."""
     request = RecordRequest.of_options(record_options, mode="script", kernel=kernel)

@@ -40,7 +40,8 @@ class _Watcher:
     def pytest_cmdline_main(self, config: Any) -> None:
         """Before any plugin starts processes of its own."""
         for name, value in _ONE_PROCESS.items():
-            if getattr(config.option, name, value) not in (value, None, 0):
+            # xdist itself derives --dist and --tx from --numprocesses.
+            if not self.switched_off and getattr(config.option, name, value) not in (value, None, 0):
                 self.switched_off.append(f"--{name}")
             if hasattr(config.option, name):
                 setattr(config.option, name, value)

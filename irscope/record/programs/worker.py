@@ -12,12 +12,14 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import NoReturn
 
 from irscope import __version__
-from irscope.errors import IrscopeError
+from irscope.errors import IrscopeError, RecordingError
 from irscope.model.capture import Target
 from irscope.record.binaries.steps import BinarySteps
 from irscope.record.compile.launches import describe_traceback, find_kernel, parse_signature
@@ -26,6 +28,7 @@ from irscope.record.layouts.steps import LayoutSteps
 from irscope.record.process.events import Begun, EventSink, Note, ScriptEnd
 from irscope.record.process.parent import serve_parent
 from irscope.record.process.requests import RecordRequest
+from irscope.record.programs.joining import program_environment, recorded_processes
 from irscope.record.programs.running import import_program, run_program
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.architectures import check_architecture
@@ -62,6 +65,42 @@ def main(descriptor: int) -> None:
 
 def work(request: RecordRequest, sink: EventSink, folder: Path, around: _AroundScript | None = None) -> None:
     """Record in this process, with what it needs on disk in `folder`; `around` is entered for the script's run."""
+    if request.way == "command":
+        become_command(request, folder)
+    with recording(request, sink, folder) as (watch, begun, target):
+        if request.mode == "script":
+            _script(watch, begun, target, folder, around)
+        elif request.mode == "signature":
+            _signature(watch, target)
+        else:
+            _text(watch, target)
+
+
+def become_command(request: RecordRequest, folder: Path) -> NoReturn:
+    """Run the command of a request in place of this process; raises RecordingError if there is no such program."""
+    os.environ.update(program_environment(folder))
+    program, *_ = request.arguments
+    try:
+        os.execvp(program, list(request.arguments))
+    except OSError as error:
+        raise RecordingError(
+            f"the command {program!r} cannot be run: {error.strerror}. A script is run by its Python: "
+            "irscope record -- python SCRIPT."
+        ) from error
+
+
+@contextmanager
+def recording(
+    request: RecordRequest, sink: EventSink, folder: Path, *, joined: bool = False
+) -> Iterator[tuple[Watch, Begun, Target]]:
+    """Report the compiles of this process until the end of the block; what it needs on disk is in `folder`.
+
+    `joined`: whether this is a process of the program's own, which need not print to the log of the recording.
+
+    Yields what watches the compiles, the event that it began with, and the target.
+    """
+    if joined and not _prints_to(request.log_path):
+        request = replace(request, log_path="")
     triton_api.silence_known_noise()
     # In this process, where it can be watched, not in workers of its own.
     os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
@@ -76,39 +115,52 @@ def work(request: RecordRequest, sink: EventSink, folder: Path, around: _AroundS
     if asked is not None:
         check_architecture(asked)
     real = present is not None and present == target
-    sink(describe_environment(target, _gpu_name() if real else "", real=real))
+    begun = describe_environment(target, _gpu_name() if real else "", real=real)
+    sink(begun)
 
     for note in (untried_note(), note_of_restart(request.ended_in) if request.ended_in else ""):
         if note:
             sink(Note(note))
-    layout_steps = LayoutSteps(sink) if request.layouts else contextlib.nullcontext(sink)
-    with layout_steps as layout_sink, BinarySteps(layout_sink, request) as watched_sink:
+    with with_steps(sink, request) as watched_sink:
         watch = Watch(watched_sink, request, assumptions=assumptions_under_way)
         if request.compiler_log:
             print_reasons(watch.native)
         with triton_api.private_cache(folder / "triton"), watch_compiles(watch):
-            if request.mode == "script":
-                _script(watch, target, real, around)
-            elif request.mode == "signature":
-                _signature(watch, target)
-            else:
-                _text(watch, target)
+            yield watch, begun, target
 
 
-def _script(watch: Watch, target: Target, real: bool, around: _AroundScript | None) -> None:
-    from irscope.record.process.descendants import watched_children
+@contextmanager
+def with_steps(sink: EventSink, request: RecordRequest) -> Iterator[EventSink]:
+    """A sink that adds to the events what is made beside the compiles: layouts, disassembly, Python files."""
+    layout_steps = LayoutSteps(sink) if request.layouts else contextlib.nullcontext(sink)
+    with layout_steps as layout_sink, BinarySteps(layout_sink, request) as steps:
+        yield steps
+
+
+def recorded_launches(watch: Watch, target: Target, real: bool) -> AbstractContextManager[None]:
+    """Report the launches of what runs in the block: on the GPU if there is a `real` one, else on the virtual one."""
     from irscope.record.programs.launch_watch import real_launches, virtual_launches
 
     request = watch.request
-    launches = (
-        real_launches(watch.report)
-        if real
-        else virtual_launches(target, request.config, watch.report, dict(request.assume))
-    )
-    if real and request.assume:
+    if not real:
+        return virtual_launches(target, request.config, watch.report, dict(request.assume))
+    if request.assume:
         watch.report(Note("--assume set nothing: the script ran on a GPU, where nothing is assumed."))
+    return real_launches(watch.report)
+
+
+def _prints_to(log: str) -> bool:
+    """Whether the standard error of this process goes to a file."""
+    with contextlib.suppress(OSError):
+        return bool(log) and os.path.samestat(os.fstat(2), os.stat(log))
+    return False
+
+
+def _script(watch: Watch, begun: Begun, target: Target, folder: Path, around: _AroundScript | None) -> None:
+    launches = recorded_launches(watch, target, begun.real)
+    others = recorded_processes(watch, begun, folder)
     try:
-        with launches, watched_children(watch), around(watch) if around is not None else contextlib.nullcontext():
+        with launches, others, around(watch) if around is not None else contextlib.nullcontext():
             end = run_program(watch)
     except IrscopeError:
         raise
