@@ -11,22 +11,12 @@ from irscope.cli.subject.captures import captures_of_command, tell_failures
 from irscope.cli.subject.recording import recorded
 from irscope.model.recording_options import RecordingOptions
 
-_OF_A_SUBJECT = [
-    "signature",
-    "constexpr",
-    "num_warps",
-    "num_stages",
-    "num_ctas",
-    "option",
-    "module",
-    "pytest",
-    "k",
-    "launch",
-]
+_OF_A_SUBJECT = ("signature", "constexpr", "num_warps", "num_stages", "num_ctas", "option", "launch")
+_OTHER_PROGRAMS = ("module", "pytest", "k")
 
 
 @app.command("record", rich_help_panel="Record and read")
-@recorded(without=_OF_A_SUBJECT)
+@recorded(without=(*_OF_A_SUBJECT, *_OTHER_PROGRAMS))
 @with_destination
 def record_command(*, to: Destination, record_options: RecordingOptions) -> int:
     """Record what the Python processes of a command launch, those that it starts and forks included.

@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import Any
 
 from irscope.record.process.gathering import PROGRAM_VARIABLE, connected, is_gathering, read_request
+from irscope.record.programs.scratch import VARIABLE, refuse_writes
 
 __all__ = ["program_environment", "recorded_processes", "take_part"]
 
@@ -39,6 +40,8 @@ def take_part(folder: str) -> None:
     from irscope.record.process.codec import MessageWriter
 
     place = Path(folder)
+    if real := os.environ.get(VARIABLE):
+        refuse_writes(Path(real))
     with contextlib.suppress(OSError), connected(place) as connection:
         MessageWriter(connection.fileno())(_joined(_command(), recorded=False))
         sys.meta_path.insert(0, _FirstImport(_WATCHED, lambda: _join(place)))

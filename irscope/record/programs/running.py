@@ -19,6 +19,7 @@ from irscope.errors import RecordingError
 from irscope.record.compile.watched_compile import Watch
 from irscope.record.process.events import ScriptEnd
 from irscope.record.process.requests import RecordRequest
+from irscope.record.programs.scratch import working_folder
 
 __all__ = ["as_main", "compiled", "import_file", "import_module", "run_program", "with_text"]
 
@@ -31,16 +32,16 @@ def run_program(watch: Watch) -> ScriptEnd:
             with _as_python_would(request.path, request.arguments, Path(request.path).resolve().parent):
                 runpy.run_path(request.path, run_name="__main__")
         case "module":
-            with _as_python_would("-m", request.arguments, Path.cwd()):
+            with _as_python_would("-m", request.arguments, working_folder()):
                 runpy.run_module(request.path, run_name="__main__", alter_sys=True)
         case "stdin":
-            with _as_python_would("-", request.arguments, Path.cwd()), as_main(request.path) as main:
+            with _as_python_would("-", request.arguments, working_folder()), as_main(request.path) as main:
                 with_text(request.path, request.text)
                 exec(compiled(request.text, request.path), vars(main))
         case "tests":
             from irscope.record.programs.tests import run_tests
 
-            with _as_python_would("pytest", request.arguments, Path.cwd()):
+            with _as_python_would("pytest", request.arguments, working_folder()):
                 return run_tests(watch)
         case "notebook":
             from irscope.record.programs.notebook import run_notebook
@@ -85,7 +86,7 @@ def import_file(path: Path) -> dict[str, Any]:
 
 def import_module(name: str) -> dict[str, Any]:
     """A module's namespace, found from the working folder as `python -m` finds it."""
-    with _as_python_would("-m", (), Path.cwd()):
+    with _as_python_would("-m", (), working_folder()):
         return vars(importlib.import_module(name))
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from irscope.errors import MissingTool, RecordingError
 from irscope.record.compile.watched_compile import Watch
 from irscope.record.process.events import Note, ScriptEnd
+from irscope.record.programs.scratch import working_folder
 
 __all__ = ["run_tests"]
 
@@ -78,7 +79,9 @@ def run_tests(watch: Watch) -> ScriptEnd:
     if importlib.util.find_spec("pytest_cov") is not None:
         words.append("--no-cov")
     words += ["-k", request.test_filter] if request.test_filter is not None else []
-    code = int(pytest.main([*words, *request.arguments, *request.tests], plugins=[watcher]))
+    # Not those of a copy that the tests run in.
+    tests = [str(working_folder() / test) if request.dry else test for test in request.tests]
+    code = int(pytest.main([*words, *request.arguments, *tests], plugins=[watcher]))
     for name in watcher.switched_off:
         watch.report(Note(f"{name} was switched off: tests that are recorded run one after another in one process."))
     if code == _NONE_COLLECTED:

@@ -30,6 +30,7 @@ from irscope.record.process.parent import serve_parent
 from irscope.record.process.requests import RecordRequest
 from irscope.record.programs.joining import program_environment, recorded_processes
 from irscope.record.programs.running import import_program, run_program
+from irscope.record.programs.scratch import move_to_scratch_copy
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.architectures import check_architecture
 from irscope.record.triton.debug_output import print_reasons
@@ -65,6 +66,8 @@ def main(descriptor: int) -> None:
 
 def work(request: RecordRequest, sink: EventSink, folder: Path, around: _AroundScript | None = None) -> None:
     """Record in this process, with what it needs on disk in `folder`; `around` is entered for the script's run."""
+    if request.dry and request.mode != "text":
+        move_to_scratch_copy(folder)
     if request.way == "command":
         become_command(request, folder)
     with recording(request, sink, folder) as (watch, begun, target):

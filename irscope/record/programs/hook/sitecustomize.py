@@ -18,6 +18,8 @@ def _take_part():
     package = os.path.join(os.path.dirname(__file__), *[os.pardir] * 3, "__init__.py")
     if "irscope" not in sys.modules:
         spec = importlib.util.spec_from_file_location("irscope", os.path.normpath(package))
+        if spec is None or spec.loader is None:
+            return
         sys.modules["irscope"] = module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
     from irscope.record.programs.joining import take_part
