@@ -18,7 +18,7 @@ from irscope.record.process.assembly import Assembly
 from irscope.record.process.events import Note
 from irscope.record.process.requests import RecordRequest
 from irscope.record.programs.launch_watch import real_launches, virtual_launches
-from irscope.record.programs.worker import describe_environment
+from irscope.record.programs.recording import describe_environment
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.versions import untried_note
 from irscope.record.virtual.arguments import assumptions_under_way

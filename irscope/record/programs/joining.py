@@ -96,7 +96,7 @@ def _join(folder: Path) -> None:
     from irscope.errors import IrscopeError
     from irscope.record.process.codec import MessageWriter
     from irscope.record.process.events import Done, Note, Refused
-    from irscope.record.programs.worker import recorded_launches, recording
+    from irscope.record.programs.recording import recorded_launches, recording
 
     try:
         connection = connected(folder)
@@ -152,7 +152,7 @@ class _Fork:
 
     def _opened(self, done: Any) -> Callable[[Any], None]:
         from irscope.record.process.codec import MessageWriter
-        from irscope.record.programs.worker import with_steps
+        from irscope.record.programs.recording import with_steps
 
         try:
             sink = _Sender(MessageWriter(connected(self._folder).detach()))

@@ -22,13 +22,13 @@ from irscope.errors import UsageError
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.process.requests import RecordRequest
 from irscope.record.programs.in_process import captured_launches
+from irscope.record.programs.recording import DEFAULT_TARGET
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.patches import replaced, replaced_item
 from irscope.target import Target
 
 __all__ = ["register"]
 
-_DEFAULT_TARGET = "cuda:90"
 _MOST_SHOWN = 8
 
 
@@ -64,7 +64,7 @@ def run_cell(shell: Any, line: str, cell: str) -> None:
     plan = " ".join(f"-{rule}" for rule in asked.disable_pass)
     options = RecordingOptions.of({"plan": plan, "config": asked.config, "snapshots": asked.snapshots})
     present = None if asked.virtual or asked.target else triton_api.present_gpu()
-    virtual = None if present is not None else Target.parse(asked.target or _DEFAULT_TARGET)
+    virtual = None if present is not None else Target.parse(asked.target or DEFAULT_TARGET)
     # Not `execution_count`, which is this cell's or the next one's, as the version of IPython has it.
     origin = (("cell", f"In [{len(shell.user_ns.get('In', ' ')) - 1}]"),)
     request = RecordRequest.of_options(options, mode="script")

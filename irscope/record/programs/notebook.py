@@ -19,7 +19,7 @@ from typing import Any, cast
 from irscope.errors import RecordingError
 from irscope.record.compile.watched_compile import Watch
 from irscope.record.process.events import Note
-from irscope.record.programs.running import as_main, compiled, with_text
+from irscope.record.programs.texts import as_main, compiled, with_text
 
 __all__ = ["Cell", "read_cells", "run_notebook"]
 
