@@ -57,7 +57,7 @@ def work(request: RecordRequest, sink: EventSink, folder: Path, around: _AroundS
     if request.dry and request.mode != "text":
         move_to_scratch_copy(folder)
     if request.way == "command":
-        become_command(request, folder)
+        _become_command(request, folder)
     with recording(request, sink, folder) as (watch, begun, target):
         if request.mode == "script":
             _script(watch, begun, target, folder, around)
@@ -67,7 +67,7 @@ def work(request: RecordRequest, sink: EventSink, folder: Path, around: _AroundS
             _text(watch, target)
 
 
-def become_command(request: RecordRequest, folder: Path) -> NoReturn:
+def _become_command(request: RecordRequest, folder: Path) -> NoReturn:
     """Run the command of a request in place of this process; raises RecordingError if there is no such program."""
     os.environ.update(program_environment(folder))
     program, *_ = request.arguments
