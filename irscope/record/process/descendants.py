@@ -6,6 +6,7 @@ Of another Python process its command is noted, so that a recording can say whic
 from __future__ import annotations
 
 import contextlib
+import multiprocessing.forkserver
 import multiprocessing.popen_forkserver
 import multiprocessing.popen_spawn_posix
 import os
@@ -88,7 +89,10 @@ def watched_children(watch: _EventSource, after_fork: Callable[[], None] | None 
 def _launch_noted(launch: Any, started: list[tuple[int, str]]) -> Any:
     def launch_noted(popen: Any, process: Any) -> Any:
         result = launch(popen, process)
-        started.append((popen.pid, f"multiprocessing ({popen.method})"))
+        # What is started is the server, which forks the rest.
+        server = getattr(multiprocessing.forkserver, "_forkserver", None)
+        pid = getattr(server, "_forkserver_pid", None) if popen.method == "forkserver" else popen.pid
+        started.append((pid or 0, f"multiprocessing ({popen.method})"))
         return result
 
     return launch_noted

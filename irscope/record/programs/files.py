@@ -15,7 +15,7 @@ from typing import Any
 from irscope.errors import RecordingError
 from irscope.record.programs.scratch import working_folder
 
-__all__ = ["as_python_would", "import_file", "import_module", "run_file", "run_module"]
+__all__ = ["as_python_would", "import_file", "import_module", "module_of", "run_file", "run_module"]
 
 
 def run_file(path: Path, arguments: tuple[str, ...]) -> None:
@@ -35,7 +35,7 @@ def import_file(path: Path) -> dict[str, Any]:
 
     A file in a package is imported as the module of it that it is, so that its relative imports work.
     """
-    parts, root = _module_of(path)
+    parts, root = module_of(path)
     with as_python_would(str(path), (), root):
         if len(parts) > 1:
             module = importlib.import_module(".".join(parts))
@@ -62,7 +62,7 @@ def import_module(name: str) -> dict[str, Any]:
         return vars(importlib.import_module(name))
 
 
-def _module_of(path: Path) -> tuple[tuple[str, ...], Path]:
+def module_of(path: Path) -> tuple[tuple[str, ...], Path]:
     """The name of a file's module, and the folder that it is found from: the one above all with an `__init__.py`."""
     folder = path.resolve().parent
     parts = () if path.stem == "__init__" else (path.stem,)

@@ -7,9 +7,9 @@ from typing import Any
 
 from irscope.errors import RecordingError
 from irscope.record.compile.watched_compile import Watch
-from irscope.record.process.events import ScriptEnd
+from irscope.record.process.events import Note, ScriptEnd
 from irscope.record.process.requests import RecordRequest
-from irscope.record.programs.files import as_python_would, import_file, import_module, run_file, run_module
+from irscope.record.programs.files import as_python_would, import_file, import_module, module_of, run_file, run_module
 from irscope.record.programs.scratch import working_folder
 from irscope.record.programs.texts import as_main, compiled, with_text
 
@@ -21,7 +21,14 @@ def run_program(watch: Watch) -> ScriptEnd:
     request = watch.request
     match request.way:
         case "file":
-            run_file(Path(request.path), request.arguments)
+            try:
+                run_file(Path(request.path), request.arguments)
+            except ImportError:
+                parts, root = module_of(Path(request.path))
+                if len(parts) > 1:
+                    name = ".".join(parts)
+                    watch.report(Note(f"The file is a module of a package: in {root}, irscope dump -m {name} runs it."))
+                raise
         case "module":
             run_module(request.path, request.arguments)
         case "stdin":

@@ -35,7 +35,8 @@ CELLS = {
     "kernels": ALONE,
     "before": f"{STATE}first = state",
     "capture": f"%%irscope captures\n{LAUNCH}",
-    "look": "one, = captures\nprint(one.name, one.target, one.environment.origin, one.sources[0].text.strip() == In[2].strip())",
+    "look": "one, = captures\nsame = one.sources[0].text.strip() == In[2].strip()\n"
+    "print(one.name, one.target, one.environment.origin, same)",
     "other": f"%%irscope others --target hip:gfx942 -d coalesce\n{LAUNCH}",
     "changed": "print(others[0].target, [s.label for s in others[0].passes() if s.outcome == 'skipped'])",
     "failing": f"%%irscope\n{LAUNCH}1 / 0",

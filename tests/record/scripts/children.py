@@ -39,12 +39,21 @@ def started_kernel(x_ptr):
     tl.store(x_ptr, 4.0)
 
 
+@triton.jit
+def served_kernel(x_ptr):
+    tl.store(x_ptr, 5.0)
+
+
 def work():
     child_kernel[(1,)](Buffer())
 
 
 def spawned():
     spawned_kernel[(1,)](Buffer())
+
+
+def served():
+    served_kernel[(1,)](Buffer())
 
 
 def started():
@@ -56,13 +65,14 @@ def idle():
 
 
 if __name__ == "__main__" and "here" in sys.argv:
-    for kernel in (own_kernel, child_kernel, spawned_kernel, started_kernel):
+    for kernel in (own_kernel, child_kernel, spawned_kernel, served_kernel, started_kernel):
         kernel[(1,)](Buffer())
 elif __name__ == "__main__":
     own_kernel[(1,)](Buffer())
     fork, spawn = multiprocessing.get_context("fork"), multiprocessing.get_context("spawn")
     children = [fork.Process(target=work), fork.Process(target=work), fork.Process(target=idle)]
     children.append(spawn.Process(target=spawned))
+    children.append(multiprocessing.get_context("forkserver").Process(target=served))
     for child in children:
         child.start()
     for child in children:
