@@ -237,7 +237,7 @@ class Environment:
 
     @property
     def origin_text(self) -> str:
-        """The names of its origin, in one line: `tests/test_add.py::test_add[1]`, with how many more there are."""
+        """The names of its origin, in one line: `test_add.py::test_add[1]`, with how many more there are."""
         names = [name for _, name in self.origin]
         return names[-1] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more" if names else ""
 

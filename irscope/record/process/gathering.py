@@ -51,6 +51,8 @@ class Gathering:
         self._members: list[_Member] = []
         self.completions: list[Completion] = []
         """Of each process that is recorded, in the order in which they joined."""
+        self.are_killed = False
+        """Whether the processes are ended by the recording, which says of their compiles why."""
         self._families: list[set[int]] = []
         """Of each process that was started and took part: its number, and those of its ancestors."""
 
@@ -79,7 +81,7 @@ class Gathering:
             if member.stream.at_end:
                 member.stream.close()
                 self._members.remove(member)
-                if member.completion is not None:
+                if member.completion is not None and not self.are_killed:
                     member.completion.assembly.fail_open("abort", "its process ended in the compile.", b"")
 
     def unheard(self, started: list[tuple[int, str]]) -> list[str]:

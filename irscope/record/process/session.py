@@ -261,6 +261,7 @@ def _follow(
         noted.number = noted.number or signal.SIGINT
     if noted.number:
         ending = "interrupt"
+    others.are_killed = ending != "end"
     outcome = child.end()
     for event in child.rest():
         completion.feed(event)

@@ -58,7 +58,9 @@ def origins(capture: Capture) -> list[str]:
     return [name for _, name in capture.environment.origin]
 
 
-def test_a_module_of_a_package_is_the_same_by_every_way(here: Path, record: Recorder) -> None:
+def test_a_module_of_a_package_is_the_same_by_every_way(
+    here: Path, record: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`-m`, a signature, tests and a command: one kernel of one file is one compile."""
     ran = record(request_for("", options(module="sample_package.inner.kernels", arguments=("64", "-x"))))
     assert "arguments ['64', '-x'] sample_package.inner" in ran.output
@@ -68,7 +70,15 @@ def test_a_module_of_a_package_is_the_same_by_every_way(here: Path, record: Reco
     assert [Path(source.path).name for source in capture.sources] == ["kernels.py", "helpers.py"]
 
     command = [sys.executable, "-m", "sample_package.inner.kernels", "64"]
-    (started,) = record(request_for_command(options(arguments=tuple(command)))).captures
+    users_own = here.parent / "own"
+    users_own.mkdir()
+    (users_own / "sitecustomize.py").write_text("print('the sitecustomize of the user')\n")
+    with monkeypatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(users_own), *filter(None, [os.environ.get("PYTHONPATH")])]))
+        commanded = record(request_for_command(options(arguments=tuple(command))))
+    assert "the sitecustomize of the user" in commanded.output
+    (started,) = commanded.captures
+    assert started.environment.origin == ()
     assert started.id == capture.id
     assert started.texts == capture.texts
 
@@ -209,5 +219,8 @@ def test_what_is_not_there_is_said(here: Path, record: Recorder) -> None:
     (here / "broken.ipynb").write_text("{}")
     with pytest.raises(RecordingError, match=r"broken.ipynb is no notebook of format 4"):
         record(request_for("broken.ipynb", options()))
+    kernels = here / "sample_package" / "inner" / "kernels.py"
+    (note,) = record(request_for(kernels, options())).notes
+    assert note.endswith("irscope dump -m sample_package.inner.kernels runs it.")
     (end,) = record(request_for_command(options(arguments=("sh", "-c", "exit 3")))).script_ends
     assert (end.code, end.message) == (3, "it exited with code 3")
