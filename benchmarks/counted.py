@@ -1,7 +1,8 @@
 """Launches many kernels, each compiled one once under a profiler: python benchmarks/counted.py [GROUP…].
 
 `benchmarks/counters.py` runs it twice: recorded, and under Nsight Compute. Kernels of tests/memory/addresses that stay
-within their tensors, those of examples/, and layers of a public library where that is installed.
+within their tensors, those of examples/, of benchmarks/sharing.py and repeating.py, of tests/analysis/roofline and of
+benchmarks/sized, and layers of a public library where that is installed.
 """
 
 from __future__ import annotations
@@ -87,6 +88,30 @@ def liger() -> Iterator[tuple[str, Callable[[], object]]]:
         yield f"liger {layer}", lambda layer=layer, script=script: run(script, f"liger:{layer}", "float32")
 
 
+def sharing() -> Iterator[tuple[str, Callable[[], object]]]:
+    from benchmarks.sharing import launches
+
+    return launches()
+
+
+def repeating() -> Iterator[tuple[str, Callable[[], object]]]:
+    from benchmarks.repeating import launches
+
+    return launches()
+
+
+def computing() -> Iterator[tuple[str, Callable[[], object]]]:
+    from tests.analysis.roofline.computing import CASES
+
+    for name, case in CASES.items():
+        yield f"computing: {name}", lambda case=case: case.kernel[case.grid](*case.arguments(), **case.options)
+
+
+def sized() -> Iterator[tuple[str, Callable[[], object]]]:
+    for script in sorted((ROOT / "benchmarks" / "sized").glob("*.py")):
+        yield f"sized {script.stem}", lambda script=script: run(script)
+
+
 def run(script: Path, *arguments: str) -> None:
     before = sys.argv
     sys.argv = [str(script), *arguments]
@@ -96,7 +121,10 @@ def run(script: Path, *arguments: str) -> None:
         sys.argv = before
 
 
-GROUPS = {"accessing": accessing, "examples": examples, "liger": liger}
+GROUPS = {
+    "accessing": accessing, "examples": examples, "liger": liger, "sharing": sharing, "computing": computing,
+    "sized": sized, "repeating": repeating,
+}  # fmt: skip
 
 
 @contextmanager

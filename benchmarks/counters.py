@@ -21,12 +21,13 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent)]
 
-from irscope.analysis.counters.matched import kernel_of_page  # noqa: E402
+from benchmarks.work import counted_work, predicted_work  # noqa: E402
+from irscope.analysis.counters.matched import kernel_of_page, matched_instructions  # noqa: E402
 from irscope.analysis.counters.operations import counted_launch  # noqa: E402
 from irscope.errors import IrscopeError  # noqa: E402
 from irscope.ir.logs.source_page import CountedKernel, read_source_page  # noqa: E402
@@ -39,6 +40,7 @@ from irscope.store.file import from_bytes, to_bytes  # noqa: E402
 SCRIPT = HERE / "counted.py"
 WHOLE_S = 330.0
 _SECTIONS = ("--clock-control", "none", "--section", "SourceCounters", "--section", "InstructionStats", "--section")
+_MOVED = ("dram__bytes_read.sum", "dram__bytes_write.sum")
 _VERDICTS = ("equal", "within 1 %", "in range", "differs")
 
 
@@ -104,12 +106,22 @@ def recorded_captures(run: Run, groups: Sequence[str]) -> list[Capture]:
     return kept
 
 
-def profiled_kernels(run: Run, nsight: Nsight, groups: Sequence[str]) -> list[tuple[CountedKernel, str]]:
-    """Each launch that was profiled, and its grid as Nsight Compute writes it."""
+class Profiled(NamedTuple):
+    """One launch that was profiled."""
+
+    kernel: CountedKernel
+    grid: str
+    """As Nsight Compute writes it; empty if it is not known."""
+    moved: tuple[int, ...] = ()
+    """Bytes of DRAM that were read, and that were written."""
+
+
+def profiled_kernels(run: Run, nsight: Nsight, groups: Sequence[str]) -> list[Profiled]:
     report = run.folder / "report.ncu-rep"
     path = os.pathsep.join(filter(None, [str(HERE.parent), os.environ.get("PYTHONPATH")]))
     environment = os.environ | {"COUNTED_PROFILE": "1", "PYTHONPATH": path}
-    command = [nsight.path, *_SECTIONS, "LaunchStats", "--import-source", "yes", "--profile-from-start", "off"]
+    command = [nsight.path, *_SECTIONS, "LaunchStats", "--metrics", ",".join(_MOVED)]
+    command += ["--import-source", "yes", "--profile-from-start", "off"]
     command += ["--force-overwrite", "--export", str(report), sys.executable, str(SCRIPT), *groups]
     try:
         done = subprocess.run(
@@ -126,21 +138,35 @@ def profiled_kernels(run: Run, nsight: Nsight, groups: Sequence[str]) -> list[tu
     (run.folder / "source.csv").write_text(page, "utf-8")
     kernels = read_source_page(page)
     raw = subprocess.run(
-        [nsight.path, "--import", str(report), "--page", "raw", "--csv"], capture_output=True, text=True, check=False
+        [nsight.path, "--import", str(report), "--page", "raw", "--csv", "--print-units", "base"],
+        capture_output=True,
+        text=True,
+        check=False,
     ).stdout
-    grids = list(grids_of(raw))
-    run.say(f"profiled {len(kernels)} launches, {len(grids)} grids")
+    (run.folder / "raw.csv").write_text(raw, "utf-8")
+    launches = launches_of(raw)
+    run.say(f"profiled {len(kernels)} launches, {sum(map(len, launches.values()))} grids")
     save_instances(run, nsight, report)
-    return list(zip(kernels, grids, strict=False)) if len(grids) == len(kernels) else [(one, "") for one in kernels]
+    # The source page may have a launch of torch's twice, and has them in the order of the raw one.
+    counts = Counter(one.name for one in kernels)
+    known = {name: iter(rows) for name, rows in launches.items() if len(rows) == counts[name]}
+    return [Profiled(one, *next(known[one.name])) if one.name in known else Profiled(one, "") for one in kernels]
 
 
-def grids_of(raw: str) -> Iterator[str]:
+def launches_of(raw: str) -> dict[str, list[tuple[str, tuple[int, ...]]]]:
+    """The grids of the launches of each kernel, and the bytes they moved, in their order."""
     rows = [row for row in csv.reader(io.StringIO(raw)) if row]
     header = next((number for number, row in enumerate(rows) if "Grid Size" in row), None)
+    found: dict[str, list[tuple[str, tuple[int, ...]]]] = {}
     if header is not None:
-        column = rows[header].index("Grid Size")
+        name, grid = rows[header].index("Kernel Name"), rows[header].index("Grid Size")
+        moved = [rows[header].index(name) for name in _MOVED if name in rows[header]]
         # The row after the header has the units.
-        yield from (row[column] for row in rows[header + 2 :])
+        for row in rows[header + 2 :]:
+            # A launch that fails under Nsight Compute has "nan".
+            counted = tuple(round(float(row[index].replace(",", ""))) for index in moved if row[index] != "nan")
+            found.setdefault(row[name], []).append((row[grid], counted))
+    return found
 
 
 def save_instances(run: Run, nsight: Nsight, report: Path) -> None:
@@ -154,14 +180,14 @@ def save_instances(run: Run, nsight: Nsight, report: Path) -> None:
         (run.folder / f"instances-{mode}.csv").write_text(done.stdout + done.stderr, "utf-8")
 
 
-def paired(run: Run, captures: Sequence[Capture], kernels: Sequence[tuple[CountedKernel, str]]) -> list[Capture]:
-    """Each capture with the first profile that is of its code and grid."""
+def paired(run: Run, captures: Sequence[Capture], kernels: Sequence[Profiled]) -> list[tuple[Capture, tuple[int, ...]]]:
+    """Each capture with the first profile that is of its code and grid, and the bytes that it moved."""
     left = list(kernels)
-    pairs: list[Capture] = []
+    pairs: list[tuple[Capture, tuple[int, ...]]] = []
     for capture in captures:
         grid = f"({', '.join(map(str, capture.launch.grid or ()))})"
         reasons: list[str] = []
-        for number, (kernel, their_grid) in enumerate(left):
+        for number, (kernel, their_grid, moved) in enumerate(left):
             if capture.name not in kernel.name or their_grid not in ("", grid):
                 continue
             try:
@@ -170,15 +196,16 @@ def paired(run: Run, captures: Sequence[Capture], kernels: Sequence[tuple[Counte
                 reasons.append(str(error))
                 continue
             del left[number]
-            pairs.append(replace(capture, profile=Profile(kernel.page, capture.environment.gpu)))
+            pairs.append((replace(capture, profile=Profile(kernel.page, capture.environment.gpu)), moved))
             break
         else:
             run.say(f"no profile for {capture.name} {grid}: {reasons[:1]}")
-    run.say(f"paired {len(pairs)} of {len(captures)} captures; {len(left)} profiles left: {[k.name for k, _ in left]}")
+    names = [one.kernel.name for one in left]
+    run.say(f"paired {len(pairs)} of {len(captures)} captures; {len(left)} profiles left: {names}")
     return pairs
 
 
-def compared(run: Run, captures: Sequence[Capture]) -> list[dict[str, Any]]:
+def compared(run: Run, pairs: Sequence[tuple[Capture, tuple[int, ...]]]) -> list[dict[str, Any]]:
     """The figures of each capture; its operations are found by a compile, in parallel."""
     from irscope.record.compile.operations import find_operations
 
@@ -192,14 +219,16 @@ def compared(run: Run, captures: Sequence[Capture]) -> list[dict[str, Any]]:
             return capture
 
     with ThreadPoolExecutor(workers) as threads:
-        known = list(threads.map(full, captures))
+        known = list(threads.map(full, (capture for capture, _ in pairs)))
     run.say("found the operations")
     with zipfile.ZipFile(run.folder / "captures.zip", "w") as archive:
         for number, capture in enumerate(known):
             archive.writestr(f"{number:03}-{capture.name}.irscope", to_bytes(capture))
     rows: list[dict[str, Any]] = []
     with ProcessPoolExecutor(workers) as processes:
-        waiting = {processes.submit(figures, to_bytes(one)): one for one in known}
+        waiting = {
+            processes.submit(figures, to_bytes(one), moved): one for one, (_, moved) in zip(known, pairs, strict=True)
+        }
         try:
             for future in as_completed(waiting, timeout=max(run.left_s, 20)):
                 try:
@@ -213,11 +242,12 @@ def compared(run: Run, captures: Sequence[Capture]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["file"], row["kernel"], row["id"]))
 
 
-def figures(data: bytes) -> dict[str, Any]:
+def figures(data: bytes, moved: tuple[int, ...] = ()) -> dict[str, Any]:
     capture = from_bytes(data)
     found = profile_json(capture, counted_launch(capture))
     for row in found["operations"]:
         del row["instructions"]
+    found["work"] = predicted_work(capture) | {"counted": counted_work(matched_instructions(capture)), "moved": moved}
     return found | {"file": Path(capture.launch.kernel.file).name, "triton": capture.environment.triton_version}
 
 
@@ -235,6 +265,7 @@ def summary(answer: dict[str, Any]) -> str:
     )  # fmt: skip
     names = len({row["kernel"] for row in answer["kernels"]})
     lines = [f"{len(answer['kernels'])} launches of {names} kernels on {answer['gpu']}, {answer['nsight']}"]
+    lines += work_lines(answer["kernels"])
     lines.append(f"  instructions of the launch: {dict(executed)}")
     for kind, found in sorted(counts.items()):
         lines.append(f"  {kind}: " + ", ".join(f"{name} {found[name]}" for name in _VERDICTS if found[name]))
@@ -244,6 +275,20 @@ def summary(answer: dict[str, Any]) -> str:
         figures = f"{one['quantity']} {one['measured']} ({low}–{high})"
         lines.append(f"  {where}: {figures}: {one['reason'] or 'NO REASON'}")
     return "\n".join(lines)
+
+
+def work_lines(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """FLOP and bytes of DRAM of each launch: what was counted over what was predicted."""
+    for row in rows:
+        work, parts = row["work"], list[str]()
+        counted = dict(zip(("read", "written"), work["moved"], strict=False)) | work["counted"]
+        for name, (low, high) in (work["bytes"] | work["flops"]).items():
+            figure = counted.get(name, 0)
+            share = f"{figure / low:.3f}" if low else f"{figure} to 0"
+            parts.append(
+                f"{name} {'equal' if low == figure == high else share + ('' if low == high else ' of the least')}"
+            )
+        yield f"  {row['kernel']} {row['grid']}: {', '.join(parts)}"
 
 
 def differing(answer: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]]:
