@@ -41,7 +41,7 @@ CELLS = {
     "changed": "print(others[0].target, [s.label for s in others[0].passes() if s.outcome == 'skipped'])",
     "failing": f"%%irscope\n{LAUNCH}1 / 0",
     "nothing": "%%irscope\nx = 1",
-    "wrong": "%%irscope --nothing",
+    "wrong": "%%irscope --nothing\nx = 1",
     "after": f"{STATE}print(state == first)",
 }
 
