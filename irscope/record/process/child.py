@@ -27,6 +27,7 @@ from irscope import errors
 from irscope.errors import MissingTool, RecordingError
 from irscope.record.process.codec import MessageReader, frame_of
 from irscope.record.process.lifeline import MOST_DESCRIPTORS
+from irscope.record.process.meeting import PROGRAM_VARIABLE
 from irscope.record.process.own_folder import FOLDER_VARIABLE
 
 LONGEST_WAIT_S = 0.2
@@ -341,7 +342,7 @@ def _child_environment(folder: Path | None = None) -> dict[str, str]:
     environment = dict(os.environ)
     environment.setdefault("PYTHONUNBUFFERED", "1")
     # A process of irscope's own is none of the program's.
-    environment.pop("IRSCOPE_PROGRAM", None)
+    environment.pop(PROGRAM_VARIABLE, None)
     if folder is not None:
         environment[FOLDER_VARIABLE] = str(folder)
     return environment

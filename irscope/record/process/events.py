@@ -104,14 +104,10 @@ class OtherProcesses(RecordingEvent):
 
 @dataclass(frozen=True, slots=True)
 class Joined(RecordingEvent):
-    """A Python process of the program, other than the one that the recording started, has found the recording."""
+    """A process of the program, other than the one that the recording started, reports what it compiles from now on."""
 
     pid: int
-    ancestors: tuple[int, ...]
-    """The numbers of its parent, of the parent of that, and so on."""
     command: str
-    recorded: bool
-    """Whether what it compiles follows; else it only says that it is there."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,21 +11,17 @@ import atexit
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-from irscope.record.process.gathering import PROGRAM_VARIABLE, connected, is_gathering, read_request
-from irscope.record.programs.scratch import VARIABLE, refuse_writes
+from irscope.record.process.gathering import read_request
+from irscope.record.process.meeting import PROGRAM_VARIABLE, connected, is_gathering
 
-__all__ = ["program_environment", "recorded_processes", "take_part"]
+__all__ = ["join", "program_environment", "recorded_processes"]
 
 _HOOK = Path(__file__).parent / "hook"
-_WATCHED = ("triton", "torch")
 _LONGEST_COMMAND = 120
 
 
@@ -33,18 +29,6 @@ def program_environment(folder: Path) -> dict[str, str]:
     """The variables that lead the Python processes of a program to the recording of a folder."""
     path = os.environ.get("PYTHONPATH")
     return {PROGRAM_VARIABLE: str(folder), "PYTHONPATH": os.pathsep.join([str(_HOOK), *([path] if path else [])])}
-
-
-def take_part(folder: str) -> None:
-    """Say that this process is there, and record it from its first import of Triton or torch on."""
-    from irscope.record.process.codec import MessageWriter
-
-    place = Path(folder)
-    if real := os.environ.get(VARIABLE):
-        refuse_writes(Path(real))
-    with contextlib.suppress(OSError), connected(place) as connection:
-        MessageWriter(connection.fileno())(_joined(_command(), recorded=False))
-        sys.meta_path.insert(0, _FirstImport(_WATCHED, lambda: _join(place)))
 
 
 @contextmanager
@@ -63,39 +47,11 @@ def recorded_processes(watch: Any, begun: Any, folder: Path) -> Iterator[None]:
         yield
 
 
-class _FirstImport(MetaPathFinder):
-    """Calls `action()` once, after the first of some modules is imported, and all of them that are under way are."""
-
-    def __init__(self, names: Sequence[str], action: Callable[[], None]) -> None:
-        self._names = names
-        self._action: Callable[[], None] | None = action
-        self._under_way = 0
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """The spec of a watched module, its loader wrapped; None for every other module."""
-        if fullname not in self._names:
-            return None
-        from irscope.record.virtual.after_import import spec_then
-
-        self._under_way += 1
-        return spec_then(fullname, self, self._done)
-
-    def _done(self, _: ModuleType) -> None:
-        self._under_way -= 1
-        if self._under_way == 0 and (action := self._action) is not None:
-            self._action = None
-            if self in sys.meta_path:
-                sys.meta_path.remove(self)
-            action()
-
-
-def _join(folder: Path) -> None:
+def join(folder: Path) -> None:
     """Record this process until its end."""
     from irscope.errors import IrscopeError
     from irscope.record.process.codec import MessageWriter
-    from irscope.record.process.events import Done, Note, Refused
+    from irscope.record.process.events import Done, Joined, Note, Refused
     from irscope.record.programs.recording import recorded_launches, recording
 
     try:
@@ -104,7 +60,7 @@ def _join(folder: Path) -> None:
         return
     # Not closed with the object: the end of the process closes it.
     sink = _Sender(MessageWriter(connection.detach()))
-    sink(_joined(_command(), recorded=True))
+    sink(Joined(os.getpid(), _command()))
     stack = ExitStack()
     try:
         own = folder / f"process-{os.getpid()}"
@@ -152,13 +108,14 @@ class _Fork:
 
     def _opened(self, done: Any) -> Callable[[Any], None]:
         from irscope.record.process.codec import MessageWriter
+        from irscope.record.process.events import Joined
         from irscope.record.programs.recording import with_steps
 
         try:
             sink = _Sender(MessageWriter(connected(self._folder).detach()))
         except OSError:
             return lambda event: None
-        sink(_joined(f"a fork of {_command()}", recorded=True))
+        sink(Joined(os.getpid(), f"a fork of {_command()}"))
         sink(self._begun)
         stack = ExitStack()
         steps = stack.enter_context(with_steps(sink, self._watch.request))
@@ -200,24 +157,6 @@ def _at_end(close: Callable[[], object]) -> None:
 
     os._exit = exit_now  # type: ignore[assignment]
     atexit.register(close_once)
-
-
-def _joined(command: str, *, recorded: bool) -> Any:
-    from irscope.record.process.events import Joined
-
-    return Joined(os.getpid(), tuple(_ancestors()), command, recorded)
-
-
-def _ancestors() -> Iterator[int]:
-    """The numbers of the parent of this process, of the parent of that, and so on, as far as /proc tells."""
-    pid = os.getppid()
-    while pid > 1:
-        yield pid
-        try:
-            # 4711 (python3) S 4710 …
-            pid = int(Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[1])
-        except (OSError, ValueError, IndexError):
-            return
 
 
 def _command() -> str:

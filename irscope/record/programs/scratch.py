@@ -14,11 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from irscope.errors import RecordingError
+from irscope.record.process.meeting import DRY_VARIABLE
 
 __all__ = ["MOST_BYTES", "MOST_FILES", "move_to_scratch_copy", "refuse_writes", "working_folder"]
-
-VARIABLE = "IRSCOPE_DRY"
-"""The environment variable with the path of the real folder, for the processes of the program."""
 
 MOST_BYTES = 1 << 29
 MOST_FILES = 20_000
@@ -42,7 +40,7 @@ _CHANGES = {
 
 def working_folder() -> Path:
     """The folder that a recording was started in, also where a program runs in a copy of it."""
-    return Path(os.environ.get(VARIABLE) or os.getcwd())
+    return Path(os.environ.get(DRY_VARIABLE) or os.getcwd())
 
 
 def move_to_scratch_copy(folder: Path) -> None:
@@ -58,7 +56,7 @@ def move_to_scratch_copy(folder: Path) -> None:
     _check_size(real)
     copy = folder / "dry" / real.name
     shutil.copytree(real, copy, symlinks=True, ignore=shutil.ignore_patterns(*_LEFT_OUT), copy_function=_copy)
-    os.environ.update({VARIABLE: str(real), "PYTHONDONTWRITEBYTECODE": "1"})
+    os.environ.update({DRY_VARIABLE: str(real), "PYTHONDONTWRITEBYTECODE": "1"})
     os.chdir(copy)
     refuse_writes(real)
 

@@ -22,7 +22,7 @@ def _take_part():
             return
         sys.modules["irscope"] = module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-    from irscope.record.programs.joining import take_part
+    from irscope.record.programs.arriving import take_part
 
     take_part(folder)
 
