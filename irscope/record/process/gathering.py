@@ -51,6 +51,7 @@ class Gathering:
         self._members: list[_Member] = []
         self.completions: list[Completion] = []
         """Of each process that is recorded, in the order in which they joined."""
+        self._families: list[set[int]] = []
         self.are_killed = False
         """Whether the processes are ended by the recording, which says of their compiles why."""
 
@@ -85,10 +86,9 @@ class Gathering:
     def unheard(self, started: list[tuple[int, str]]) -> list[str]:
         """The commands of those Python processes, of (number or 0, command), that did not take part."""
         known = {pid for pid, _ in started}
-        families = announced(self._folder)
-        heard = set[int]().union(*families)
+        heard = set[int]().union(*self._families)
         # os.system does not tell the number of what it starts.
-        others = sum(1 for family in families if not family & known)
+        others = sum(1 for family in self._families if not family & known)
         unheard: list[str] = []
         for pid, command in started:
             if pid == 0 and others:
@@ -100,6 +100,7 @@ class Gathering:
     def close(self) -> None:
         """Take the rest, and disconnect."""
         self.read()
+        self._families = announced(self._folder)
         for member in self._members:
             member.stream.close()
         self._members.clear()
