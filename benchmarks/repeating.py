@@ -1,7 +1,7 @@
 """Kernels whose lanes read the same addresses or the two halves of a sector: which of them are counted once?
 
-A lane reads `width` consecutive float16. The lane of row `r` of the tile reads row `r // every % of` of memory, with bit
-0 and bit `swapped` of that number changed for each other, bit 0 inverted if it is `flipped`, and `added` to it.
+A lane reads `width` consecutive float16. The lane of row `r` of the tile reads row `r // every % of` of memory, with
+bit 0 and bit `swapped` of that number changed for each other, bit 0 inverted if it is `flipped`, and `added` to it.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def row_read(
 
 @gluon.jit
 def loads_again(
-    x, y, WIDTH: gl.constexpr, EVERY: gl.constexpr, OF: gl.constexpr, SWAPPED: gl.constexpr, FLIPPED: gl.constexpr, ADDED: gl.constexpr,
-    layout: gl.constexpr,
+    x, y, WIDTH: gl.constexpr, EVERY: gl.constexpr, OF: gl.constexpr, SWAPPED: gl.constexpr, FLIPPED: gl.constexpr,
+    ADDED: gl.constexpr, layout: gl.constexpr,
 ):  # fmt: skip
     rows = gl.arange(0, 128, layout=gl.SliceLayout(1, layout))[:, None]
     columns = gl.arange(0, WIDTH, layout=gl.SliceLayout(0, layout))[None, :]
@@ -52,8 +52,8 @@ def loads_again(
 
 @gluon.jit
 def copies_again(
-    x, y, WIDTH: gl.constexpr, EVERY: gl.constexpr, OF: gl.constexpr, SWAPPED: gl.constexpr, FLIPPED: gl.constexpr, ADDED: gl.constexpr,
-    layout: gl.constexpr, shared: gl.constexpr,
+    x, y, WIDTH: gl.constexpr, EVERY: gl.constexpr, OF: gl.constexpr, SWAPPED: gl.constexpr, FLIPPED: gl.constexpr,
+    ADDED: gl.constexpr, layout: gl.constexpr, shared: gl.constexpr,
 ):  # fmt: skip
     rows = gl.arange(0, 128, layout=gl.SliceLayout(1, layout))[:, None]
     columns = gl.arange(0, WIDTH, layout=gl.SliceLayout(0, layout))[None, :]

@@ -57,7 +57,7 @@ def _mma(parent_size: int) -> Any:
 
 
 def _repeated(width: int, same: tuple[int, ...]) -> Any:
-    """A layout of 32×64 of which a lane holds `width` neighbours; lanes that differ in a bit of `same` hold the same."""
+    """A layout of 32×64: a lane holds `width` neighbours, lanes that differ in a bit of `same` the same ones."""
     bases = iter([[0, 1 << n] for n in range(6)] + [[1 << n, 0] for n in range(5)])
     first = [next(bases) for _ in range(width.bit_length() - 1)]
     lanes = [[0, 0] if bit in same else next(bases) for bit in range(5)]

@@ -45,6 +45,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--update-goldens", action="store_true", help="write the golden files again")
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """`-m "triton and …"` reads no file without such a test: importing them all takes seconds of each worker."""
+    if config.option.markexpr.startswith("triton and ") and collection_path.name.startswith("test_"):
+        return "pytest.mark.triton" not in collection_path.read_text("utf-8") or None
+    return None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     gpu = [item for item in items if item.get_closest_marker("gpu")]
     if config.getoption("--only-gpu"):
@@ -86,8 +93,28 @@ def clean_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     home = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
         _set_clean(patch, home)
+        # Here, not in the tests that call irscope by its name: recordings are forks as long as this is the same.
+        patch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
         if _has_triton():
             patch.setenv("TRITON_NVDISASM_PATH", str(_nvdisasm(tmp_path_factory)))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forked_recordings(clean_session: None) -> Iterator[None]:
+    """The recordings of a run of the tests are forks of a process that has imported Triton, or Triton and torch."""
+    from irscope.record.process.warm import warm_children
+
+    with warm_children():
+        yield
+
+
+@pytest.fixture
+def new_processes() -> Iterator[None]:
+    """Recordings in new processes, for tests of what these are, and what they import."""
+    from irscope.record.process.child import starts_children
+
+    with starts_children(lambda start: None):
         yield
 
 

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -59,9 +60,15 @@ def room_of(module: str) -> str:
     return ".".join(words[:2]) if words[0] == "record" and len(words) > 1 and words[1] != "__main__" else words[0]
 
 
+@cache
+def nodes_of(module: str) -> tuple[ast.AST, ...]:
+    """All that a module is written of."""
+    return tuple(ast.walk(ast.parse(MODULES[module].read_text("utf-8"))))
+
+
 def imports_of(module: str) -> Iterator[str]:
     """The modules of irscope that one imports, wherever it does: lazily, and for its types."""
-    for node in ast.walk(ast.parse(MODULES[module].read_text("utf-8"))):
+    for node in nodes_of(module):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -115,7 +122,7 @@ LOOKED_UP_IN = ("import_module", "find_spec", "__import__", "AfterImport", "sys.
 
 def uses_of_triton(module: str) -> Iterator[str]:
     """Where a module reaches into Triton by itself: by an import, a module's name, or an attribute of the package."""
-    for node in ast.walk(ast.parse(MODULES[module].read_text("utf-8"))):
+    for node in nodes_of(module):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]

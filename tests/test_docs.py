@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import sys
@@ -76,9 +75,6 @@ def test_every_command_runs(
     pytest.importorskip("torch", reason="the examples import torch")
     path, home = recorded
     monkeypatch.setenv("IRSCOPE_HOME", str(home))
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    # A check of `bisect` calls irscope by its name.
-    monkeypatch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     store = CaptureStore()

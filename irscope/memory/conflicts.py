@@ -94,7 +94,8 @@ def shared_access(
         # One element of each word.
         vector = list(range(0, 1 << vector_bits, max(32 // memory.element_bits, 1)))
         bits_a_lane = memory.element_bits << vector_bits
-        banks, groups = lane_groups(target, bits_a_lane, len(lanes), store=store)
+        alike = 0 in lane_images[:2]
+        banks, groups = lane_groups(target, bits_a_lane, len(lanes), store=store, alike=alike)
     instructions = span(others)
     # A linear map meets the banks alike at every instruction, except for padding: some stand for all.
     sample = instructions[:: max(len(instructions) // 32, 1)]
@@ -118,7 +119,8 @@ def first_request(
     held = [*lane_images, *_images(registers, memory, "warp"), *_images(registers, memory, "block")]
     vector_bits, _ = _vector(register_images, held, memory, _WIDEST_BITS)
     lanes = span(lane_images)
-    _, groups = lane_groups(target, memory.element_bits << vector_bits, len(lanes), store=store)
+    alike = 0 in lane_images[:2]
+    _, groups = lane_groups(target, memory.element_bits << vector_bits, len(lanes), store=store, alike=alike)
     offsets = (lanes[lane] + step for lane in groups[0] for step in range(1 << vector_bits))
     return frozenset(memory.elements[offset] for offset in offsets)
 

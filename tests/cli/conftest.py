@@ -1,10 +1,7 @@
-"""Fixtures of the tests of commands: the command line in this process, a capture of a small matmul, its variants."""
+"""Fixtures of the tests of commands: the command line in this process, a capture of a small matmul."""
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -38,33 +35,8 @@ def recorded(clean_session: None, tmp_path_factory: pytest.TempPathFactory) -> t
     return recorded_product(tmp_path_factory)
 
 
-@pytest.fixture(scope="session")
-def warm_pool(clean_session: None) -> Iterator[Callable[..., AbstractContextManager[object]]]:
-    """A pool of variants in place of one for each command: it has imported Triton."""
-    from irscope.record.variants.pool import VariantPool
-
-    with VariantPool() as pool:
-        cores, folder = pool.jobs, pool.folder
-
-        @contextmanager
-        def lent(*, jobs: int | None = None, timeout_s: float) -> Iterator[VariantPool]:
-            pool.jobs = jobs or cores
-            # What cannot be kept elsewhere is kept in the pool's folder.
-            pool.folder = Path(tempfile.mkdtemp(dir=folder))
-            yield pool
-
-        yield lent
-
-
 @pytest.fixture
-def warm(warm_pool: Callable[..., AbstractContextManager[object]], monkeypatch: pytest.MonkeyPatch) -> None:
-    """`ablate` and `bisect` start no pool of their own."""
-    for command in ("ablate", "bisect"):
-        monkeypatch.setattr(f"irscope.cli.{command}.run.VariantPool", warm_pool)
-
-
-@pytest.fixture
-def product(recorded: tuple[Path, Path], warm: None, monkeypatch: pytest.MonkeyPatch) -> Capture:
+def product(recorded: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> Capture:
     """That capture, which is `last`; what was compiled of it for one test is there for the next."""
     path, home = recorded
     monkeypatch.setenv("IRSCOPE_HOME", str(home))

@@ -47,3 +47,12 @@ def test_every_lane_is_in_one_group_that_fills_the_banks(target: Target, bits: i
     banks, groups = lane_groups(target, bits, target.warp_size, store=store)
     assert sorted(lane for group in groups for lane in group) == list(range(target.warp_size))
     assert all(len(group) * max(bits, 32) <= banks * 32 for group in groups)
+
+
+@pytest.mark.parametrize(
+    ("bits", "store", "groups"),
+    [(32, False, "0-31"), (64, False, "0-31"), (128, False, "0-15 16-31"), (64, True, "0-15 16-31")],
+)
+def test_lanes_that_load_the_same_are_served_in_larger_groups(bits: int, store: bool, groups: str) -> None:
+    found = lane_groups(Target.parse("cuda:90"), bits, 32, store=store, alike=True)
+    assert {frozenset(group) for group in found[1]} == lanes_of(groups)

@@ -10,11 +10,11 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-import irscope
 from irscope.model.capture import Capture
 from irscope.model.compiler_log import PassLog
 from irscope.record.compile.compiler_log import find_log
 from irscope.record.triton.versions import triton_version
+from tests.recording import record_without_sass
 
 KERNELS = Path(__file__).parent / "kernels" / "reasons.py"
 DATA = Path(__file__).parents[1] / "data" / "reasons"
@@ -35,7 +35,8 @@ _KEPT = ("coalesce", "assign_latencies", "schedule_loops", "pipeline", "block_pi
 def with_log(kernel: str, target: str) -> Capture:
     """A kernel compiled for a target, and compiled again for its log."""
     signature, constexprs = CASES[kernel]
-    capture = irscope.record(KERNELS, kernel=kernel, signature=signature, constexprs=constexprs, target=target)
+    how = {"signature": signature, "constexprs": constexprs, "layouts": False}
+    capture = record_without_sass(KERNELS, kernel=kernel, target=target, **how)
     return replace(capture, log=find_log(capture))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -22,7 +23,10 @@ _CLOSE = 0.01
 GLOBAL_OPCODES = frozenset({"LDG", "STG", "LDGSTS", "ATOMG", "ATOM", "RED", "REDG", "LD", "ST"})
 _SHARED = frozenset({"LDS", "STS", "LDSM", "STSM"})
 """Without LDGSTS, whose wavefronts differ from run to run."""
-_OF_COPIES = "the hardware counts some sectors of asynchronous copies less, and not the same ones in each run"
+_WARP_LANES = 32
+# LDSM.16.M88.4    STSM.16.MT88.2    LDSM.16.M88
+_MATRICES = re.compile(r"(?:LDSM|STSM)\.16\.MT?88(?:\.(\d))?$")
+_OF_COPIES = "the hardware counts some sectors of asynchronous copies more or less often, and not alike in each run"
 _GLOBAL_ACTIONS: tuple[Action, ...] = ("global load", "global store", "async copy", "atomic")
 
 
@@ -101,7 +105,7 @@ def _global(
     for quantity, (least, most), counted in figures:
         if counted is not None and not _is_unknown((least, most)):
             unsteady = _OF_COPIES if access.action == "copy" and quantity == "sectors" else ""
-            why = _joined(fewer, unsteady) if counted < least else ""
+            why = _joined(fewer, unsteady) if counted < least else unsteady if counted > most else ""
             yield Comparison(quantity, least, most, counted, _joined(why, reason))
 
 
@@ -146,9 +150,18 @@ def _shared(cost: Cost, instructions: Sequence[MatchedInstruction]) -> Iterator[
     figures = cost.figures
     # Some loads are there for their side effect alone: @!PT LDS RZ, [RZ].
     own = [one for one in instructions if one.opcode in _SHARED and not one.text.startswith("@!PT")]
-    moved = sum(one.access_bits * (one.counters.executed or 0) for one in own)
-    counted = Counters.sum([one.counters for one in own]).wavefronts
-    if "minimum_wavefronts" not in figures or not moved or counted is None:
+    moved = sum(_bits_a_lane(one) * (one.counters.executed or 0) for one in own)
+    total = Counters.sum([one.counters for one in own])
+    if "minimum_wavefronts" not in figures or not moved or total.wavefronts is None:
         return
     least = figures["minimum_wavefronts"] / (figures["instructions"] * figures["bits_a_lane"])
-    yield Comparison("ways", figures["ways"], figures["ways"], counted / moved / least)
+    left = next((one for one in own if one.counters.threads != _WARP_LANES * (one.counters.executed or 0)), None)
+    why = f"lanes had left before {left.text!r} ({left.offset:04x})" if left is not None else ""
+    ways = total.wavefronts / moved / least
+    yield Comparison("ways", figures["ways"], figures["ways"], ways, why if ways < figures["ways"] else "")
+
+
+def _bits_a_lane(one: MatchedInstruction) -> int:
+    """As the access has it; of ldmatrix and stmatrix, for which Nsight Compute says 128, by the number of matrices."""
+    matrices = _MATRICES.match(one.text.split()[0])
+    return 32 * int(matrices[1] or 1) if matrices else one.access_bits

@@ -23,6 +23,8 @@ from irscope.memory.addresses.numbers import Tokens
 __all__ = ["Counter", "Hardware", "Shape"]
 
 _WIDEST_BITS = 128
+_PAST_L1_BYTES = 16
+"""Of a lane's asynchronous copy that does not go through NVIDIA's L1: cp.async.cg."""
 _MOST_BITS = 22
 """Of the inputs of a layout whose places are written out."""
 
@@ -77,7 +79,7 @@ class Counter:
                 return Traffic.unknown()
             size = max(execution.element_bits // 8, 1)
             units = (self.hardware.unit_bytes, self.hardware.line_bytes)
-            self.known[key] = counted(lanes, addresses, mask, size, *units)
+            self.known[key] = counted(lanes, addresses, mask, size, *units, by_pairs=self._by_pairs(execution, lanes))
             self.each.setdefault(execution.operation.first_line, self.known[key])
         found = self.known[key].often(execution.times)
         return found.scaled(1 / execution.share) if execution.share < 1 else found
@@ -104,6 +106,11 @@ class Counter:
                 shape = Shape(width * bits, possible * bits, shape.strides)
             self.lanes[key], self.shapes[key] = found, shape
         return self.lanes[key]
+
+    def _by_pairs(self, execution: Execution, lanes: Lanes) -> bool:
+        is_copy = ACCESSES[execution.operation.name] == "copy" and not execution.is_box
+        size = lanes.width * execution.element_bits // 8
+        return is_copy and size == _PAST_L1_BYTES and self.hardware.unit_bytes == 2 * _PAST_L1_BYTES
 
     def _widths(self, execution: Execution, threads: ThreadMap) -> tuple[int, int]:
         """The elements of a lane's part of an instruction, and those that it could have."""

@@ -4,7 +4,8 @@ Lanes whose addresses have one token are at known distances. What is not known o
 at, within a unit, and which of its lanes lie in a unit together with lanes of another token: the least is counted as if
 all tokens were at one place, the most as if no two shared a unit.
 Source: "Nsight Compute" documentation, "sectors" and "L2 Theoretical Sectors Global": the distinct 32-byte sectors of
-each warp instruction, summed (held against an H200's counters).
+each warp instruction, summed; how copies of 16 bytes are counted was seen in an H200's counters (both are held against
+these by `benchmarks/counters.py`).
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownLambdaType=false
@@ -31,9 +32,20 @@ _Bytes = tuple[Integers, Integers]
 
 
 def counted(
-    lanes: Lanes, addresses: Number, mask: Number | None, element_bytes: int, unit_bytes: int, line_bytes: int
+    lanes: Lanes,
+    addresses: Number,
+    mask: Number | None,
+    element_bytes: int,
+    unit_bytes: int,
+    line_bytes: int,
+    *,
+    by_pairs: bool = False,
 ) -> Traffic:
-    """The traffic of one execution."""
+    """The traffic of one execution.
+
+    `by_pairs`: of an asynchronous copy of 16 bytes per lane, which passes by L1: lanes 2n and 2n + 1 that read the two
+    halves of a sector read it once, and every other lane reads its own, also if another one reads the same bytes.
+    """
     full = addresses.full()
     # Only distances and the place within the largest unit matter.
     known = full.known.reshape(-1)
@@ -45,8 +57,10 @@ def counted(
     rows = np.arange(len(starts))
     parts = _Parts(starts, groups, size, full.step if full.tokens is not None else 0)
     spans: list[Span] = []
-    for unit, by in ((unit_bytes, rows), (line_bytes, rows)):
-        spans.append(_both(lambda active: parts.units(by, active, unit), surely, perhaps))  # noqa: B023
+    for unit in (unit_bytes, line_bytes):
+        spans.append(_both(lambda active: parts.units(rows, active, unit), surely, perhaps))  # noqa: B023
+    if by_pairs:
+        spans[0] = _both(lambda active: parts.units_of_pairs(active, unit_bytes), surely, perhaps)
     distinct, of_warps, of_all = (
         _each(lambda active: parts.distinct_bytes(by, active), surely, perhaps)  # noqa: B023
         for by in (rows, lanes.warps, np.zeros_like(rows))
@@ -127,6 +141,20 @@ class _Parts:
         counts = np.stack([most for _, most in totals])
         least, most = counts.min(axis=0), counts.max(axis=0)
         return int(_greatest(keys, least).sum()), int(most.sum())
+
+    def units_of_pairs(self, active: _Truths, unit: int) -> Span:
+        """Units of halves that lanes 2n and 2n + 1 read together, and of those that one reads: fewest and most."""
+        starts, pairs = self.starts, active[:, 0::2] & active[:, 1::2]
+        is_other = starts[:, 0::2] != starts[:, 1::2]
+        lanes, shared = int(active.sum()), list[int]()
+        for shift in range(0, unit, gcd(self.step, unit) or unit):
+            places = (starts + shift) // unit
+            shared.append(int((pairs & is_other & (places[:, 0::2] == places[:, 1::2])).sum()))
+        if self.groups is None:
+            return lanes - max(shared), lanes - min(shared)
+        # Lanes of two tokens may read one unit or not.
+        is_open = self.groups[:, 0::2] != self.groups[:, 1::2]
+        return lanes - int((pairs & (is_other | is_open)).sum()), lanes
 
     def _units_at(self, rows: Integers, active: _Truths, unit: int, shift: int) -> tuple[Integers, Integers]:
         """(row, distinct units) of each row and token."""

@@ -24,6 +24,7 @@ from irscope.record.process.own_folder import own_folder
 _QUESTION_TIMEOUT_S = 20.0
 """How long the child may be silent."""
 _MOST_DEATHS = 6
+_IMPORTED_AHEAD = ("triton.backends", "irscope.record.layouts.compiler")
 _LONGEST_END_S = 5.0
 
 # python: …/LinearLayout.cpp:250: void …: Assertion `…' failed.   LLVM ERROR: …   ModuleNotFoundError: …
@@ -147,7 +148,8 @@ class LayoutServer:
         if self._fork:
             return self._running.enter_context(forked_child(serve, folder, MESSAGES))
         module = "irscope.record.layouts.query"
-        return self._running.enter_context(child_process(module, folder, MESSAGES, interpreter=self._interpreter))
+        child = child_process(module, folder, MESSAGES, interpreter=self._interpreter, ahead=_IMPORTED_AHEAD)
+        return self._running.enter_context(child)
 
     def poll(self, timeout_s: float = 0.0) -> None:
         """Take what the child has answered so far."""

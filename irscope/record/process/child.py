@@ -17,8 +17,9 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Generic, TypeVar
@@ -29,6 +30,7 @@ from irscope.record.process.codec import MessageReader, frame_of
 from irscope.record.process.lifeline import MOST_DESCRIPTORS
 from irscope.record.process.meeting import PROGRAM_VARIABLE
 from irscope.record.process.own_folder import FOLDER_VARIABLE
+from irscope.record.process.processes import ForkedProcess, Process, SpawnedProcess
 
 LONGEST_WAIT_S = 0.2
 """Between looks at what a child prints, its time, and the signals that came."""
@@ -99,28 +101,31 @@ class MessageStream(Generic[_Message]):
         os.close(self._descriptor)
 
 
-class _Fork:
-    """A fork of this process, with the methods of `subprocess.Popen` that a Child calls."""
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a child process is to be."""
 
-    stdin = None
-    returncode: int | None = None
+    module: str
+    ahead: tuple[str, ...]
+    """Modules that it will import, and that a process which it is forked from may have imported."""
+    interpreter: str | None
+    environment: Mapping[str, str]
+    descriptor: int
+    """Its socket."""
+    output: IO[bytes]
 
-    def __init__(self, pid: int) -> None:
-        self.pid = pid
 
-    def poll(self) -> int | None:
-        """Its exit code; None if it has not ended."""
-        return self._waited(os.WNOHANG)
+_starter: ContextVar[Callable[[Start], Process | None]] = ContextVar("_starter", default=lambda start: None)
 
-    def wait(self) -> int:
-        """Wait for its end, and return its exit code."""
-        return self._waited(0) or 0
 
-    def _waited(self, options: int) -> int | None:
-        if self.returncode is None:
-            pid, status = os.waitpid(self.pid, options)
-            self.returncode = os.waitstatus_to_exitcode(status) if pid else None
-        return self.returncode
+@contextmanager
+def starts_children(starter: Callable[[Start], Process | None]) -> Iterator[None]:
+    """Have a function start the child processes of this thread, those for which it gives one."""
+    token = _starter.set(starter)
+    try:
+        yield
+    finally:
+        _starter.reset(token)
 
 
 class Child(Generic[_Message]):
@@ -128,7 +133,7 @@ class Child(Generic[_Message]):
 
     def __init__(
         self,
-        process: subprocess.Popen[bytes] | _Fork,
+        process: Process,
         control: socket.socket,
         kinds: Iterable[type[_Message]],
         log: Path,
@@ -163,7 +168,7 @@ class Child(Generic[_Message]):
     def read(self, timeout_s: float = LONGEST_WAIT_S) -> list[_Message]:
         """The messages that came, after waiting for the first; none if it took longer. Raises MessageError."""
         messages = self._stream.read(timeout_s)
-        if not messages and not self.at_end and self._has_ended():
+        if not messages and not self.at_end and self._process.is_over():
             # A process that it forked may hold the stream open.
             messages = self._stream.read(0)
             self._stream.at_end = not messages
@@ -179,7 +184,7 @@ class Child(Generic[_Message]):
     def wait(self, timeout_s: float, stop: Callable[[], object] = lambda: False) -> None:
         """Wait for its end, for some seconds at most, or until `stop()` is true."""
         deadline, pause_s = time.monotonic() + timeout_s, 0.001
-        while not stop() and not self._has_ended() and time.monotonic() < deadline:
+        while not stop() and not self._process.is_over() and time.monotonic() < deadline:
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, 0.05)
 
@@ -205,12 +210,6 @@ class Child(Generic[_Message]):
         """What it printed last."""
         return "\n".join(self.log.read_text("utf-8", "replace").splitlines()[-_LOG_TAIL_LINES:])
 
-    def _has_ended(self) -> bool:
-        """Whether it has ended; it is still to be waited for."""
-        if self._process.returncode is not None or not hasattr(os, "waitid"):
-            return self._process.poll() is not None
-        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-
     def _echo_output(self) -> None:
         if self._echo is None:
             return
@@ -230,17 +229,22 @@ def child_process(
     *,
     interpreter: str | None = None,
     echo: Callable[[str], None] | None = None,
+    ahead: Iterable[str] = (),
 ) -> Iterator[Child[_Message]]:
     """Run a module with DESCRIPTOR as its argument until the end of the block: that of its socket.
 
     `folder`: for its log and its temporary files; this process removes it. `kinds`: the classes of the messages that it
-    sends. `interpreter`: a Python with another Triton. `echo`: gets what it prints, as it comes. Raises RecordingError
-    if the interpreter cannot be started.
+    sends. `interpreter`: a Python with another Triton. `echo`: gets what it prints, as it comes. `ahead`: modules that
+    it may find imported (`warm`). Raises RecordingError if the interpreter cannot be started.
     """
 
-    def start(descriptor: int, output: IO[bytes]) -> subprocess.Popen[bytes]:
+    def start(descriptor: int, output: IO[bytes]) -> Process:
+        environment = child_environment(folder)
+        warm = _starter.get()(Start(module, tuple(ahead), interpreter, environment, descriptor, output))
+        if warm is not None:
+            return warm
         command = module_command(module, str(descriptor), interpreter=interpreter)
-        return _started(command, _child_environment(folder), subprocess.PIPE, output, output, descriptor)
+        return _started(command, environment, subprocess.PIPE, output, output, descriptor)
 
     with _followed(start, folder, kinds, echo) as child:
         yield child
@@ -255,12 +259,12 @@ def forked_child(
     It has the modules of this process loaded, and of its descriptors only standard input, the log and the socket.
     """
 
-    def start(descriptor: int, output: IO[bytes]) -> _Fork:
+    def start(descriptor: int, output: IO[bytes]) -> ForkedProcess:
         sys.stdout.flush()
         sys.stderr.flush()
         pid = os.fork()
         if pid:
-            return _Fork(pid)
+            return ForkedProcess(pid)
         code = 1
         try:
             os.dup2(output.fileno(), 1)
@@ -281,7 +285,7 @@ def forked_child(
 
 @contextmanager
 def _followed(
-    start: Callable[[int, IO[bytes]], subprocess.Popen[bytes] | _Fork],
+    start: Callable[[int, IO[bytes]], Process],
     folder: Path,
     kinds: Iterable[type[_Message]],
     echo: Callable[[str], None] | None = None,
@@ -305,7 +309,7 @@ def ask_child(module: str, *arguments: str, interpreter: str | None = None, time
     Raises MissingTool if it prints none, and RecordingError if it cannot be started, or does not end.
     """
     command = module_command(module, *arguments, interpreter=interpreter)
-    with _started(command, _child_environment(), subprocess.DEVNULL, subprocess.PIPE, subprocess.PIPE) as process:
+    with _started(command, child_environment(), subprocess.DEVNULL, subprocess.PIPE, subprocess.PIPE) as process:
         try:
             output, said = process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired as error:
@@ -337,7 +341,7 @@ def module_command(module: str, *arguments: str, interpreter: str | None = None)
     return [interpreter or sys.executable, "-c", _RUN_MODULE, package, module, *arguments]
 
 
-def _child_environment(folder: Path | None = None) -> dict[str, str]:
+def child_environment(folder: Path | None = None) -> dict[str, str]:
     """The environment of a child. `folder`: where its temporary files go, which its parent removes."""
     environment = dict(os.environ)
     environment.setdefault("PYTHONUNBUFFERED", "1")
@@ -350,9 +354,9 @@ def _child_environment(folder: Path | None = None) -> dict[str, str]:
 
 def _started(
     command: list[str], environment: dict[str, str], stdin: int, output: Any, errors: Any, *descriptors: int
-) -> subprocess.Popen[bytes]:
+) -> SpawnedProcess:
     try:
-        return subprocess.Popen(
+        return SpawnedProcess(
             command,
             stdin=stdin,
             stdout=output,

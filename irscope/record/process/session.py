@@ -5,10 +5,12 @@ Nothing here imports triton or torch: both live in the child, which may be anoth
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
 from irscope.errors import IrscopeError, RecordingError
@@ -28,6 +30,10 @@ from irscope.store.shelf import StoredCaptures
 
 _LOG_TAIL_LINES = 20
 _LONGEST_END_S = 30.0
+IMPORTED_AHEAD = ("triton.backends", "irscope.record.programs.worker", "irscope.record.virtual.gpu")
+"""Modules that every recording process will import."""
+# import torch   from torch.nn import functional
+_IMPORTS_TORCH = re.compile(r"^\s*(import|from) torch\b", re.MULTILINE)
 
 Ending = Literal["end", "timeout", "interrupt"]
 """Why a recording process is no longer followed."""
@@ -107,8 +113,9 @@ def _record_one(
     first = Completion(assembly, request, keep)
     with noted_signals() as noted:
         with own_folder() as folder, ExitStack() as stack:
+            ahead = _imports_of(request)
             child = stack.enter_context(
-                child_process("irscope.record", folder, EVENTS, interpreter=request.interpreter, echo=echo)
+                child_process("irscope.record", folder, EVENTS, interpreter=request.interpreter, echo=echo, ahead=ahead)
             )
             request = replace(request, log_path=str(child.log), limit_s=request.timeout_s)
             others = stack.enter_context(gathering(folder, request, keep, child.pid))
@@ -189,6 +196,15 @@ def _complete_failures(request: RecordRequest, completion: Completion, captures:
     except Interrupted as error:
         return error.number
     return 0
+
+
+def _imports_of(request: RecordRequest) -> tuple[str, ...]:
+    """Modules that the recording process will import."""
+    if request.mode == "script":
+        with suppress(OSError):
+            if _IMPORTS_TORCH.search(Path(request.path).read_text("utf-8", "replace")):
+                return (*IMPORTED_AHEAD, "irscope.record.virtual.torch.session")
+    return IMPORTED_AHEAD
 
 
 def _with_text_before_failure(capture: Capture, left_s: float, interpreter: str | None) -> Capture:

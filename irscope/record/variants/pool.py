@@ -27,7 +27,7 @@ from irscope.record.process.child import LONGEST_WAIT_S, MessageStream, Outcome,
 from irscope.record.process.events import EVENTS, RecordingEvent, Refused
 from irscope.record.process.own_folder import own_folder
 from irscope.record.process.requests import RecordRequest, request_from_capture
-from irscope.record.process.session import Ending, check_end
+from irscope.record.process.session import IMPORTED_AHEAD, Ending, check_end
 from irscope.record.triton.native_calls import call_that_ended
 from irscope.record.variants.messages import ANSWERS, Fork, Forked, Ready, Reap, Reaped
 
@@ -78,7 +78,11 @@ class VariantPool:
             self.folder = stack.enter_context(own_folder())
             self._server = stack.enter_context(
                 child_process(
-                    "irscope.record.variants.fork_server", self.folder, ANSWERS, interpreter=self._interpreter
+                    "irscope.record.variants.fork_server",
+                    self.folder,
+                    ANSWERS,
+                    interpreter=self._interpreter,
+                    ahead=IMPORTED_AHEAD,
                 )
             )
             self._held = stack.pop_all()

@@ -113,7 +113,7 @@ def _operations(roofline: Roofline, width: int | None, color: bool) -> str:
     chosen = sorted(roofline.operations, key=lambda one: (-_cost(roofline, one), one.line))
     rows = [
         [
-            str(one.unit), one.operation, one.place, one.line, f"{one.flops_each:,}",
+            str(one.unit), one.operation, one.place.rpartition("/")[2], one.line, f"{one.flops_each:,}",
             _span_text(one.executions, _count_text), _span_text(one.flops, _count_text),
             f"{one.copies}" if one.copies > 1 else "",
         ]

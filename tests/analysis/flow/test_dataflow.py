@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -222,9 +221,7 @@ def test_chains_are_folded_without_a_cycle() -> None:
 def test_a_large_graph_is_folded_harder_and_says_so() -> None:
     lines = "\n".join(f"    %{n} = tt.load %{n - 1} : tensor<4x!tt.ptr<f16>, #b{n % 3}>" for n in range(1, 5000))
     text = f"module {{\n  tt.func @k(%0: i32) {{\n{lines}\n    tt.return\n  }}\n}}\n"
-    started = time.perf_counter()
     folded = fold(structured(read_dataflow(text)), {}, None)
-    assert time.perf_counter() - started < 20
     assert len(folded.flow.nodes) <= 120
     assert folded.level > 1
     assert "operations and arguments in" in folded.note

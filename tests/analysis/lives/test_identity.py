@@ -35,7 +35,7 @@ def tags_of(tagged: str, plain: str) -> Tags:
 
 def judged(capture: Capture) -> Counter[str]:
     """The pairs of all steps in Triton's dialects: right, wrong, or unknown where the compiler lost the location."""
-    request = request_from_capture(capture, snapshots="all")
+    request = request_from_capture(capture, snapshots="all", disassemble=False, layouts=False)
     source = capture.text("source")
     tagged = record_request(replace(request, text=with_operation_locations(source))).captures[0]
     steps = {step.label: step for step in trail_of(tagged).steps}
@@ -73,7 +73,9 @@ def test_pairs_are_the_compilers(target: str) -> None:
 @pytest.mark.newest
 @pytest.mark.slow
 def test_pairs_are_the_compilers_in_a_kernel_of_two_loops() -> None:
-    capture = record_request(request_from_capture(example("attention", "cuda:90"), snapshots="all")).captures[0]
+    capture = example("attention", "cuda:90")
+    asked = request_from_capture(capture, snapshots="all", disassemble=False, layouts=False)
+    capture = record_request(asked).captures[0]
     found = judged(capture)
     assert found["right"] > 2500
     assert found["wrong"] * 200 <= found["right"], found

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-import irscope
 from irscope.analysis.roofline.model import Roofline
 from irscope.analysis.roofline.roofline import roofline_of
 from irscope.device.peaks import PEAKS, peaks_of_target
 from irscope.errors import UsageError
 from irscope.memory.access import MOST
 from irscope.model.capture import Capture
+from irscope.record.process.requests import request_for
+from irscope.record.process.session import record_request
 
 pytestmark = [pytest.mark.triton, pytest.mark.newest, pytest.mark.slow]
 pytest.importorskip("triton", reason="the kernels are compiled, and Triton is not installed")
@@ -34,7 +35,8 @@ OTHERWISE = {
 
 @pytest.fixture(scope="module", params=["cuda:90", "cuda:100", "hip:gfx942"])
 def every_capture(request: pytest.FixtureRequest) -> dict[str, Capture]:
-    return {one.name: one for one in irscope.record_all(Path(str(computing.__file__)), target=request.param)}
+    asked = request_for(Path(str(computing.__file__)), targets=request.param, snapshots="none", disassemble=False)
+    return {one.name: one for one in record_request(asked).captures}
 
 
 @pytest.fixture

@@ -120,9 +120,7 @@ def test_what_is_imported_is_shown(without_home: Callable[..., Done], tmp_path: 
     ],
     ids=["dump", "passes", "diff", "ablate", "ablate-recorded", "bisect"],
 )
-def test_what_is_recorded_is_shown(
-    without_home: Callable[..., Done], warm: None, words: tuple[str | Path, ...]
-) -> None:
+def test_what_is_recorded_is_shown(without_home: Callable[..., Done], words: tuple[str | Path, ...]) -> None:
     done = without_home(*words, *(() if SOFTMAX in words else ("--target", "cuda:90")))
     assert done.returncode == 0
     assert done.stdout
@@ -158,7 +156,7 @@ def read_only(monkeypatch: pytest.MonkeyPatch) -> str:
     ],
     ids=" ".join,
 )
-def test_a_store_that_is_read_only(read_only: str, warm: None, words: tuple[str, ...]) -> None:
+def test_a_store_that_is_read_only(read_only: str, words: tuple[str, ...]) -> None:
     code, out, told = run_quietly(tuple(read_only if word == "ID" else word for word in words))
     assert code == 0
     assert out

@@ -5,7 +5,6 @@ from __future__ import annotations
 import lzma
 import random
 import re
-import time
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from irscope.ir.body.tokens import shape_of
 from irscope.model.capture import StageKind
 from tests.hostile.originals import texts
 from tests.ir.live_ranges import disagreements, read_live_ranges
+from tests.work import MEASURES, Measure
 
 DATA = Path(__file__).parents[2] / "data" / "asm"
 LISTINGS = sorted(path.name for path in DATA.glob("*.plr.txt.xz"))
@@ -123,11 +123,6 @@ def test_every_hole_of_a_damaged_line_is_read(kind: StageKind) -> None:
 @pytest.mark.parametrize(
     ("kind", "line"), [("amdgcn", "\tfoo v1, v2\n"), ("sass", "FOO R1, R2\n"), ("sass", "    @P0 MOV R1, R2 ;\n")]
 )
-def test_writes_that_hide_nothing_take_linear_time(kind: StageKind, line: str) -> None:
-    def seconds(lines: int) -> float:
-        began = time.process_time()
-        read_body(line * lines, kind, frozenset())
-        return time.process_time() - began
-
-    # Eight times the lines: 64 times as long where each line looks at all before it.
-    assert min(seconds(8000) for _ in range(2)) < 24 * min(seconds(1000) for _ in range(3))
+@pytest.mark.parametrize("work", MEASURES)
+def test_writes_that_hide_nothing_take_linear_work(kind: StageKind, line: str, work: Measure) -> None:
+    assert work.is_linear(lambda lines: read_body(line * lines, kind, frozenset()), len(line))

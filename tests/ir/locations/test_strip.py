@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-import time
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from irscope.ir.locations.filter import filter_lines
 from irscope.ir.locations.stages import TextLocations, lines_selected, read_locations
 from irscope.ir.locations.strip import strip_locations
 from irscope.model.capture import StageKind, stage_named
+from tests.work import MEASURES, Measure
 
 DATA = Path(__file__).parents[2] / "data" / "locations"
 STAGES = sorted(str(path.relative_to(DATA)) for path in DATA.glob("3.*/*"))
@@ -270,14 +271,14 @@ HOSTILE = [
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("piece", HOSTILE)
-def test_time_is_linear_for_a_hostile_text(piece: str, kind: StageKind) -> None:
-    def read_s(length: int) -> float:
-        text = piece * (length // len(piece))
-        start = time.process_time()
+@pytest.mark.parametrize("work", MEASURES)
+def test_a_hostile_text_takes_linear_work(piece: str, kind: StageKind, work: Measure) -> None:
+    def read(times: int) -> None:
+        text = piece * times
         read_locations(text, kind, llir=text, ptx=text)
         strip_locations(text, kind)
         filter_lines(text, kind, {1, 1000})
-        return time.process_time() - start
 
-    # Four times the text takes four times as long; sixteen times where it is quadratic. Other work may slow one try.
-    assert any(read_s(160_000) < 9 * max(read_s(40_000), 0.02) for _ in range(3))
+    # How deep inlining is followed has a bound, from which on work is linear.
+    longer = replace(work, length=max(work.length, 20_000)) if "@[" in piece else work
+    assert longer.is_linear(read, len(piece))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 
@@ -124,13 +123,11 @@ def test_hostile_names_are_drawn_as_text(word: str) -> None:
 
 @needs_dot
 @pytest.mark.slow
-def test_thousands_of_nodes_end_in_bounded_time() -> None:
+def test_thousands_of_nodes_are_folded_to_what_can_be_drawn() -> None:
     lines = [f"    %{n} = tt.load %{n - 1 - n % 7} : tensor<4x!tt.ptr<f16>, #b{n % 5}>" for n in range(8, 6000)]
     text = "module {\n  tt.func @k(%0: i32) {\n" + "\n".join(lines) + "\n  }\n}\n"
-    started = time.perf_counter()
     folded = fold(structured(read_dataflow(text)), {})
     svg = svg_of(render_dataflow(folded.flow, title="large", notes=[folded.note]))
-    assert time.perf_counter() - started < 60
     assert 1 <= len(groups(svg, "node")) <= 120
     assert re.search(r"operations and arguments in \d+ nodes", "".join(svg.itertext()))
 

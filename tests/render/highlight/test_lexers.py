@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from pygments.token import Comment, Error, Keyword, Name, Number, String, Text, 
 from irscope.model.capture import StageKind, stage_named
 from irscope.render.highlight.grammars import GRAMMARS
 from irscope.render.highlight.lexers import AmdgcnLexer, GrammarLexer, MlirLexer, SassLexer
+from tests.work import MEASURES, Measure
 
 DATA = Path(__file__).parents[2] / "data" / "locations"
 STAGES = sorted(str(path.relative_to(DATA)) for path in DATA.glob("3.*/*"))
@@ -185,29 +185,19 @@ HOSTILE = [
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("piece", HOSTILE)
-def test_time_is_linear_for_a_hostile_text(piece: str, kind: StageKind) -> None:
-    text = piece * (100_000 // len(piece))
-    start = time.perf_counter()
-    for _ in lexer_for(kind).get_tokens(text):
-        pass
-    assert time.perf_counter() - start < 3  # a tenth of a second; anything quadratic takes minutes
+@pytest.mark.parametrize("work", MEASURES)
+def test_a_hostile_text_takes_linear_work(piece: str, kind: StageKind, work: Measure) -> None:
+    assert work.is_linear(lambda times: list(lexer_for(kind).get_tokens(piece * times)), len(piece))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["chains.cuda90.mlir", "chains.cuda90.llir", "product.cuda90.ptx", "chains.gfx942.amdgcn"]
 )
-def test_time_is_linear_in_the_length_of_a_real_text(name: str) -> None:
+@pytest.mark.parametrize("work", MEASURES)
+def test_a_real_text_takes_linear_work(name: str, work: Measure) -> None:
     text = (DATA / "3.9.0" / name).read_text()
-
-    def seconds(times: int) -> float:
-        start = time.perf_counter()
-        for _ in lexer_for(kind_of(name)).get_tokens(text * times):
-            pass
-        return time.perf_counter() - start
-
-    short, long = max(seconds(4), 0.01), seconds(40)
-    assert long / short < 30  # ten times the text; the rest is for a busy machine
+    text *= 1 + 4 * work.length // len(text)
+    assert work.is_linear(lambda length: list(lexer_for(kind_of(name)).get_tokens(text[:length])))
 
 
 @pytest.mark.triton

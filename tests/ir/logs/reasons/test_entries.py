@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from irscope.ir.logs.reasons.entries import LogEntry, read_entries
+from tests.work import MEASURES, Measure
 
 FORMS = (
     "[axis-info]: getMaskAlignment maskOrder[0] 0 alignment 64",
@@ -71,12 +71,7 @@ def test_strings_and_brackets_that_do_not_end() -> None:
     assert only('[a-b]: "%d)" loc("a)(b.py":1:2) end').text == '"%d)" end'
 
 
-def test_reading_is_linear() -> None:
-    def seconds(text: str) -> float:
-        started = time.process_time()
-        read_entries(text)
-        return time.process_time() - started
-
-    for unit in (" loc(", ' loc("', " loc(x)", '"\\', "a:1:", "%x = "):
-        # Twice as long, at most some times as slow: a square law would take a hundred times a hundred as long.
-        assert seconds(unit * 200_000) < 5, unit
+@pytest.mark.parametrize("unit", [" loc(", ' loc("', " loc(x)", '"\\', "a:1:", "%x = "])
+@pytest.mark.parametrize("work", MEASURES)
+def test_reading_is_linear(unit: str, work: Measure) -> None:
+    assert work.is_linear(lambda times: read_entries(unit * times), len(unit))
