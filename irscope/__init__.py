@@ -63,5 +63,12 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """What `%load_ext irscope` calls: registers the cell magic `%%irscope`."""
+    # It says how a notebook displays a capture.
+    import_module("irscope.api")
+    import_module("irscope.record.programs.magics").register(shell)
+
+
 def __dir__() -> list[str]:
     return sorted(__all__)

@@ -40,7 +40,7 @@ def run(arguments: list[str]) -> int:
     own = [word for word in own if word != "--debug"]
     import typer
 
-    from irscope.cli import app, load_commands
+    from irscope.cli import app, load_commands, script_arguments, takes_script_arguments
     from irscope.cli.output.streams import unfiltered_stderr
     from irscope.cli.plain_values import plain_values
     from irscope.errors import IrscopeError
@@ -48,6 +48,9 @@ def run(arguments: list[str]) -> int:
 
     try:
         load_commands(own)
+        if takes_script_arguments():
+            script_arguments.set(tuple(rest[1:]))
+            rest = []
         with plain_values():
             code = app(args=[*own, *rest], prog_name="irscope", standalone_mode=False)
         if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextvars import ContextVar
 from importlib import import_module
 from typing import Annotated, NamedTuple
 
@@ -37,6 +38,15 @@ def _options(  # pyright: ignore[reportUnusedFunction]
     pass
 
 
+script_arguments: ContextVar[tuple[str, ...]] = ContextVar("script_arguments", default=())
+"""What stands after -- on the command line of a command that records: no subject, whatever else is left out."""
+
+
+def takes_script_arguments() -> bool:
+    """Whether the command that was loaded runs a program, whose arguments stand after --."""
+    return any(getattr(command.callback, "runs_program", False) for command in app.registered_commands)
+
+
 class Command(NamedTuple):
     """One command: its module, its panel of the overview, and the first sentence of its docstring."""
 
@@ -47,7 +57,7 @@ class Command(NamedTuple):
 
 # The overview appears at once, and a command does not import the others.
 _PANELS = {
-    "Record and read": "dump collect show ls import doctor",
+    "Record and read": "dump record collect show ls import doctor",
     "Passes": "passes",
     "Compare": "diff variants report",
     "On the GPU": "run bench profile",
@@ -57,6 +67,7 @@ _PANELS = {
 _SUMMARIES = {
     "dump": "Record any Triton kernel on any machine, and show any stage of its compilation.",
     "collect": "Record scripts into a collection: a folder of captures with an index, which every command takes.",
+    "record": "Record what the Python processes of a command launch, those that it starts and forks included.",
     "show": "Show a capture: its summary, a stage, or the IR around a pass. Runs anywhere.",
     "ls": "List the recent captures, the newest first.",
     "import": "Make captures of what Triton printed or cached on another machine; needs no Triton.",

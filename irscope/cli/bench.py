@@ -71,7 +71,7 @@ def bench(
     from irscope.record.process.requests import request_for
     from irscope.render.text.bench import bench_json, render_bench
 
-    file, kernel = script_of(subject, "bench")
+    file, kernel = script_of(subject, record_options, "bench")
     variants = variants_of(record_options.plan, versus or [])
     record_options = replace(record_options, plan=PassPlan(), snapshots="none", layouts=False, disassemble=False)
     request = request_for(file, record_options, kernel=kernel)

@@ -24,7 +24,8 @@ Subject = Annotated[
     str | None,
     typer.Argument(
         metavar="[FILE[::KERNEL]|CAPTURE]",
-        help="A Python file (it is run, and every kernel launch recorded), an IR file (.ttir .ttgir .llir .ptx), "
+        help="A Python file or notebook (it is run, and every kernel launch recorded), - for a program on standard "
+        "input, an IR file (.ttir .ttgir .llir .ptx), "
         "a capture (a .irscope file, or the first digits of a stored capture's id), a collection (a folder of them: "
         "FOLDER::KERNEL, FOLDER::'soft*' or FOLDER::ID choose from it), or 'last'.",
         show_default=False,

@@ -16,6 +16,7 @@ from irscope.cli.output.talk import echo, progress
 from irscope.cli.run import measuring, script_of
 from irscope.cli.subject.captures import captures_of
 from irscope.cli.subject.keeping import tell_not_kept
+from irscope.cli.subject.named import split_subject
 from irscope.cli.subject.operations import with_operations
 from irscope.cli.subject.recording import recorded
 from irscope.cli.subject.stored import is_capture, only_one
@@ -69,7 +70,7 @@ def profile(
 
     variants = variants_of(record_options.plan, versus or [])
     record_options = replace(record_options, plan=PassPlan())
-    is_stored = is_capture((subject or "last").partition("::")[0])
+    is_stored = is_capture(split_subject(subject, record_options)[0])
     if variants and (is_stored or source is not None):
         raise UsageError("--vs and --disable-pass need the launch itself: give the FILE, on a machine with a GPU.")
     if source is not None:
@@ -130,7 +131,7 @@ def _measured(subject: str | None, variants: Sequence[Variant], record_options: 
     from irscope.record.gpu.session import require_variant, why_not_runnable
     from irscope.record.process.requests import request_for
 
-    file, kernel = script_of(subject, "profile")
+    file, kernel = script_of(subject, record_options, "profile")
     nsight = find_nsight()
     capture, number = one_capture(subject, record_options)
     _check_backend(capture)

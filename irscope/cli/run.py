@@ -12,6 +12,7 @@ from irscope.cli import app, options
 from irscope.cli.output.destination import Destination, with_destination
 from irscope.cli.output.talk import echo, say
 from irscope.cli.subject.captures import check_plan, failure_text
+from irscope.cli.subject.named import split_subject
 from irscope.cli.subject.recording import recorded
 from irscope.errors import UsageError
 from irscope.model.recording_options import RecordingOptions
@@ -53,7 +54,7 @@ def run(
     from irscope.record.process.requests import request_for
     from irscope.render.text.agreement import render_agreements
 
-    file, kernel = script_of(subject, "run")
+    file, kernel = script_of(subject, record_options, "run")
     checked = check_script_on_device(
         request_for(file, replace(record_options, snapshots="none", layouts=False, disassemble=False), kernel=kernel),
         launch=record_options.launch,
@@ -75,12 +76,12 @@ def run(
     return 0 if checked.passes else 1
 
 
-def script_of(subject: str | None, command: str) -> tuple[str, str]:
-    """The script and the kernel that a subject names; raises UsageError if it is not a Python script."""
-    file, _, kernel = (subject or "").partition("::")
+def script_of(subject: str | None, record_options: RecordingOptions, command: str) -> tuple[str, str]:
+    """The script and the kernel that a subject names; raises UsageError if it is not a program."""
+    file, kernel = split_subject(subject, record_options, "")
     if not file:
         raise UsageError(f"{command} makes the launches of a script: give its FILE.")
-    if Path(file).suffix != ".py":
+    if not record_options.program and file != "-" and Path(file).suffix not in (".py", ".ipynb"):
         raise UsageError(
             f"{file!r} is not a Python script: {command} needs the inputs that a script makes. Give FILE.py; for a "
             "capture, the script that it was recorded from."

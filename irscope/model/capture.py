@@ -232,6 +232,15 @@ class Environment:
     """(part of the compiler, digest of its contents): the sources, libraries and tools that made the target's code."""
     variables: tuple[tuple[str, str], ...] = ()
     """(name, value) of the environment variables that decided code."""
+    origin: tuple[tuple[str, str], ...] = ()
+    """(kind, name) of what compiled or launched it: `test` with a node id, `cell` of a notebook, `process` if that was
+    another than the recorded program's first."""
+
+    @property
+    def origin_text(self) -> str:
+        """The names of its origin, in one line: `test_add.py::test_add[1]`, with how many more there are."""
+        names = [name for _, name in self.origin]
+        return names[-1] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more" if names else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,25 @@ class RecordingOptions:
     arguments: tuple[str, ...] = _option(
         (), Flag((), "Arguments for the script.", "[-- ARGS]", list[str] | None), keyword="arguments"
     )
+    module: str | None = _option(
+        None,
+        Flag(("--module", "-m"), "Run a module, as python -m does, in place of a FILE.", "MODULE[::KERNEL]"),
+    )
+    tests: tuple[str, ...] = _option(
+        (),
+        Flag(("--pytest",), "Run tests with pytest, in place of a FILE; repeatable.", "PATH[::TEST]", list[str] | None),
+    )
+    test_filter: str | None = _option(None, Flag(("-k",), "Only the tests that match, with --pytest.", "EXPR"))
+    dry: bool = _option(
+        False,
+        Flag(
+            ("--dry",),
+            "Run the script in a copy of the working folder, which is removed afterwards: what it writes there is not "
+            "kept.",
+            kind=bool,
+            default=False,
+        ),
+    )
     targets: tuple[str, ...] = _option(
         (),
         Flag(
@@ -206,6 +225,13 @@ class RecordingOptions:
         )
 
     @property
+    def program(self) -> str:
+        """The program that takes the place of a FILE, as messages name it; empty if there is none."""
+        return (
+            f"-m {self.module}" if self.module is not None else " ".join(("--pytest", *self.tests)) * bool(self.tests)
+        )
+
+    @property
     def changes_a_capture(self) -> bool:
         """Whether a capture must be compiled again to be what is asked for."""
         return bool(self.plan or self.targets or self.options or self.llvm_passes or self.snapshots != "triton")
@@ -217,7 +243,7 @@ def _normal(name: str, value: Any) -> Any:
         return PassPlan.parse(value) if isinstance(value, str) else value
     if not isinstance(default, tuple):
         return value
-    if name in ("targets", "arguments"):
+    if name in ("targets", "arguments", "tests"):
         # A target may be given alone.
         alone = isinstance(value, (str, Target))
         return tuple(str(one) for one in ([value] if alone else value))

@@ -56,6 +56,8 @@ class StoredRow:
     """The launch's constants, types and options."""
     graphs: tuple[str, ...] = ()
     """The graphs of TorchInductor's that the kernel is of: `0 forward`."""
+    origin: tuple[tuple[str, str], ...] = ()
+    """As `Environment.origin` has it: a test, a cell, a process."""
     recording: str = ""
     """The same for all captures of one recording."""
     modified_ns: int = 0
@@ -91,6 +93,7 @@ def note_stored(path: Path, capture: Capture, recording: str = "") -> None:
             capture.stages,
             parts_of(capture.launch),
             _graph_names(capture.graphs),
+            environment.origin,
             recording,
         )
         _append(path.parent, [row])
@@ -146,7 +149,7 @@ def _row_of_line(values: Any) -> StoredRow:
     known: dict[str, Any] = dict(values)
     if known.keys() != _FIELDS:
         raise KeyError("not this version's")
-    known["graphs"] = tuple(map(str, known["graphs"]))
+    known["graphs"], known["origin"] = tuple(map(str, known["graphs"])), _pairs(known["origin"])
     known["stages"], known["parts"] = tuple(map(str, known["stages"])), _texts(known["parts"])
     row = StoredRow(**known)
     if not all(isinstance(getattr(row, name), kind) for name, kind in _KINDS.items()):
@@ -195,6 +198,7 @@ def _row_of_manifest(path: Path, status: os.stat_result, manifest: Any, recordin
         tuple(str(item["stage"]) for item in manifest.get("artifacts") or ()),
         parts_of(Launch(Kernel(""), **rows)),
         _graphs_of(manifest),
+        _pairs(environment.get("origin")),
         recording,
     )
 

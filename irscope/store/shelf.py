@@ -71,7 +71,7 @@ class CaptureFile:
 
     def _set(self, facts: CaptureFacts, path: Path | None) -> None:
         self.facts = facts
-        self.name, self.target, self.status = facts.name, facts.target, facts.status
+        self.id, self.name, self.target, self.status = facts.id, facts.name, facts.target, facts.status
         self.has_compiled, self.autotuning, self.stages = facts.has_compiled, facts.autotuning, facts.stages
         self.path = path
 

@@ -84,7 +84,12 @@ def rich_capture(tmp_path: Path) -> Path:
         resources=Resources(*range(13)),
         status="failed",
         failure=Failure("fit", "too much shared memory", "cubin", "cubin:ptxas#1", "ptxas info"),
-        environment=Environment(tools=(("ptxas", "12.9"),), parts=(("ptxas", "0a"),), variables=(("TRITON_F32", "1"),)),
+        environment=Environment(
+            tools=(("ptxas", "12.9"),),
+            parts=(("ptxas", "0a"),),
+            variables=(("TRITON_F32", "1"),),
+            origin=(("test", "test_add.py::test_add[1]"), ("process", "python add.py (4711)")),
+        ),
         notes=("a note",),
         graphs=(GRAPH,),
         artifacts=(*(replace(one, duration_us=7) for one in capture.artifacts),),

@@ -25,12 +25,12 @@ ALONE = """
 import sys
 from pathlib import Path
 from irscope.record.triton import api as triton_api
-from irscope.record.compile.launches import run_script
+from irscope.record.programs.files import run_file
 from irscope.record.virtual.gpu import virtual_gpu
 from irscope.target import Target
 triton_api.silence_known_noise()
 with virtual_gpu(Target.parse(sys.argv[2])):
-    run_script(Path(sys.argv[1]), tuple(sys.argv[3:]))
+    run_file(Path(sys.argv[1]), tuple(sys.argv[3:]))
 """
 STAGES = ("source", "ttir", "ttgir", "llir", "ptx", "cubin", "amdgcn", "hsaco")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of, compiled_again
+from irscope.cli.subject.named import is_program, split_subject
 from irscope.cli.subject.recording import option_value, versus_pair
 from irscope.cli.subject.stored import is_capture
 from irscope.errors import RecordingError, UsageError
@@ -53,7 +54,7 @@ def pairs_of(
         return _with_other_constexprs(left, base, captures, constexprs)
     options = tuple((key, option_value(value)) for key, value in variant.items() if key != "target")
     targets = (variant["target"],) if "target" in variant else ()
-    if targets and left is not None and not is_capture(left.partition("::")[0]):
+    if targets and not is_capture(split_subject(left, base)[0]):
         # The program may behave differently there: it runs again, as on that target.
         others: Sequence[Capture] = captures_of(left, replace(base, targets=targets, plan=record_options.plan))
         if options:
@@ -169,8 +170,9 @@ def _partner(one: Capture, others: Sequence[Capture]) -> Capture | None:
 
 
 def _against_other_kernel(left: str | None, record_options: RecordingOptions, other: str) -> list[Pair]:
-    file, _, kernel = (left or "last").partition("::")
-    captures = captures_of(file, record_options)
+    file, kernel = split_subject(left, record_options)
+    module = record_options.module and record_options.module.partition("::")[0]
+    captures = captures_of(None if record_options.program else file, replace(record_options, module=module))
     named = [capture for capture in captures if capture.name == other]
     if not named:
         names = ", ".join(sorted({capture.name for capture in captures}))
@@ -184,7 +186,7 @@ def _against_other_kernel(left: str | None, record_options: RecordingOptions, ot
 def _recorded_again(
     left: str | None, base: RecordingOptions, record_options: RecordingOptions, variant: dict[str, str]
 ) -> list[Pair]:
-    if left is None or not Path(left.partition("::")[0]).is_file() or left.endswith(".irscope"):
+    if not is_program(left, base):
         raise UsageError("--vs config= and triton= run the script again: give the FILE, not a capture.")
     others = {key: value for key, value in variant.items() if key not in _SCRIPT_AGAIN}
     if others:
@@ -205,7 +207,7 @@ def _with_other_constexprs(
     left: str | None, record_options: RecordingOptions, captures: Sequence[Capture], constexprs: dict[str, str]
 ) -> list[Pair]:
     """Another constant changes the front end's IR: run the script, or compile the signature, again."""
-    if left is None or not Path(left.partition("::")[0]).is_file() or left.endswith(".irscope"):
+    if not is_program(left, record_options):
         raise UsageError(f"--vs {', '.join(constexprs)} changes the IR of the front end: give the FILE, not a capture.")
     if record_options.signature is not None:
         again = replace(record_options, constexprs=tuple({**dict(record_options.constexprs), **constexprs}.items()))

@@ -146,6 +146,7 @@ def summary(captures: Sequence[Capture], color: bool | None) -> str:
     numbers: defaultdict[str, count[int]] = defaultdict(lambda: count(1))
     rows: list[list[Any]] = []
     assumed: list[tuple[Assumption, ...]] = []
+    origins: list[str] = []
     for capture in captures:
         failed = capture.failure
         outcome = "" if failed is None else " DOES NOT FIT" if failed.kind == "fit" else " FAILED"
@@ -166,10 +167,14 @@ def summary(captures: Sequence[Capture], color: bool | None) -> str:
         rows.append(row)
         variants.append(((capture.name, str(capture.target)), parts_of(capture.launch)))
         assumed.append(capture.launch.assumptions)
+        origins.append(capture.environment.origin_text)
     telling, cells = telling_columns(variants, without=_OF_OPTIONS_TEXT)
     columns = ["#", "id", "kernel", "target", "grid", *telling, "options", "stages"]
     columns += ["regs", "spill B", "shared B", "occupancy", "ms"]
     rows = [[*row[:5], *own, *row[5:]] for row, own in zip(rows, cells, strict=True)]
+    if any(origins):
+        columns.append("from")
+        rows = [[*row, origin or "–"] for row, origin in zip(rows, origins, strict=True)]
     if any(assumed):
         columns.append("assumed")
         rows = [[*row, _assumed(items)] for row, items in zip(rows, assumed, strict=True)]

@@ -10,6 +10,7 @@ from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import nth_launch, run_request, tell_origin
 from irscope.cli.subject.endings import tell_stops
 from irscope.cli.subject.keeping import kept_captures
+from irscope.cli.subject.named import split_subject
 from irscope.cli.subject.stored import is_capture, stored_capture
 from irscope.errors import RecordingError, UsageError, did_you_mean
 from irscope.model.capture import Capture, stage_named
@@ -38,7 +39,7 @@ def captures_via_mlir_dump(subject: str | None, record_options: RecordingOptions
     from irscope.record.process.own_folder import own_folder
     from irscope.record.process.requests import one_for_each_target
 
-    file, _, kernel = (subject or "last").partition("::")
+    file, kernel = split_subject(subject, record_options)
     captures: list[Capture] = []
     # MLIR writes one dump file per process.
     for request in one_for_each_target(_request(file, kernel, record_options)):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from irscope.cli.subject.captures import run_request, tell_origin
-from irscope.cli.subject.stored import is_capture
+from irscope.cli.subject.named import is_script, split_subject
 from irscope.errors import IrscopeError
 from irscope.memory.allocation import Allocation
 from irscope.model.capture import Capture
@@ -59,8 +58,8 @@ def _fewer_stages(capture: Capture, record_options: RecordingOptions) -> Iterato
 
 
 def _smaller_tiles(capture: Capture, subject: str | None, record_options: RecordingOptions) -> Iterator[Attempt]:
-    file = (subject or "last").partition("::")[0]
-    if is_capture(file) or Path(file).suffix != ".py" or record_options.signature is not None:
+    file, _ = split_subject(subject, record_options)
+    if not is_script(subject, record_options):
         return
     from irscope.record.process.requests import request_for
 

@@ -14,6 +14,7 @@ from irscope.cli.ls.graphs import by_graph
 from irscope.cli.output.destination import Destination, with_destination
 from irscope.cli.output.talk import say
 from irscope.errors import UsageError
+from irscope.model.capture import Environment
 from irscope.store.index import StoredRow
 from irscope.store.recent import CaptureStore
 
@@ -75,6 +76,9 @@ def _table(rows: list[StoredRow], width: int | None, color: bool) -> str:
         ]
         for row, own in zip(rows, cells, strict=True)
     ]
+    if any(row.origin for row in rows):
+        columns.append("from")
+        lines = [[*line, Environment(origin=row.origin).origin_text] for line, row in zip(lines, rows, strict=True)]
     if any(row.graphs for row in rows):
         columns.append("graph")
         lines = [[*line, ", ".join(row.graphs)] for line, row in zip(lines, rows, strict=True)]
@@ -95,6 +99,7 @@ def _as_json(store: CaptureStore, row: StoredRow) -> dict[str, Any]:
         "triton": row.triton,
         "date": row.date,
         "recording": row.belongs_to,
+        "origin": row.origin,
         "file": str(store.folder / row.name),
         "bytes": row.size,
         "graphs": list(row.graphs),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 from irscope.cli.output.talk import echo, progress, say
 from irscope.cli.subject.endings import note_incomplete, nothing_recorded, tell_end, tell_refusals
 from irscope.cli.subject.keeping import kept_captures, update_stored, was_recorded_here
+from irscope.cli.subject.named import split_subject
 from irscope.cli.subject.stored import is_capture, stored_captures
 from irscope.errors import IrscopeError, RecordingError, StageNotFound, UsageError, did_you_mean
 from irscope.interruption import Interrupted
@@ -42,7 +44,7 @@ def captures_of(
 
     `collection`: where those that are recorded are kept too.
     """
-    file, _, kernel = (subject or "last").partition("::")
+    file, kernel = split_subject(subject, record_options)
     if is_capture(file):
         captures = stored_captures(subject)
         if record_options.changes_a_capture:
@@ -159,20 +161,32 @@ def _recorded(
 ) -> StoredCaptures:
     from irscope.record.process.requests import request_for
 
+    return _recorded_by(request_for(file, record_options, kernel=kernel), file, record_options, collection)
+
+
+def captures_of_command(record_options: RecordingOptions) -> StoredCaptures:
+    """The captures, at least one, of the Python processes of the command that the options' arguments are; stored."""
+    from irscope.record.process.requests import request_for_command
+
+    return _recorded_by(request_for_command(record_options), shlex.join(record_options.arguments), record_options)
+
+
+def _recorded_by(
+    request: RecordRequest, name: str, record_options: RecordingOptions, collection: Collection | None = None
+) -> StoredCaptures:
     with kept_captures(collection=collection) as keep:
-        request = request_for(file, record_options, kernel=kernel)
         if record_options.resume:
             request = replace(request, stored=_resumed_ids(record_options))
         recording = run_request(request, keep)
         stored = keep.adopted(recording.stored)
         captures = StoredCaptures((*stored.files, *recording.captures.files))
         keep.put_in_order(captures)
-    tell_end(file, recording, record_options.config, verbose=record_options.verbose)
+    tell_end(name, recording, request.config, verbose=request.verbose)
     if not captures:
-        raise RecordingError(nothing_recorded(file, kernel, recording))
+        raise RecordingError(nothing_recorded(name, request.kernel, recording, request.way))
     if stored:
         say(f"{len(stored)} of {len(captures)} captures were stored before, and not compiled again.")
-    check_plan(record_options.plan, captures)
+    check_plan(request.plan, captures)
     return captures
 
 

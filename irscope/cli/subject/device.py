@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
+from irscope.cli.subject.named import is_script, split_subject
 from irscope.errors import RecordingError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
@@ -19,8 +19,7 @@ def why_no_gpu(subject: str | None, record_options: RecordingOptions, capture: C
     """Why the variants of a capture cannot run here, as one sentence; empty if they can."""
     if not capture.environment.gpu:
         return "Whether the result is the same, and the time, need a GPU: this was recorded without one."
-    file = (subject or "").partition("::")[0]
-    if not file.endswith(".py") or not Path(file).is_file() or record_options.signature is not None:
+    if not is_script(subject, record_options):
         return "Whether the result is the same, and the time, need the script that launches it: give the FILE."
     return ""
 
@@ -35,7 +34,7 @@ def launch_on_gpu(
     """
     from irscope.record.gpu.session import device_session
 
-    file, _, kernel = (subject or "").partition("::")
+    file, kernel = split_subject(subject, record_options, "")
     request = request_for(file, replace(record_options, plan=PassPlan(), snapshots="none"), kernel=kernel)
     with device_session(request, number) as session:
         if session.baseline.text("source") != capture.text("source"):

@@ -11,6 +11,7 @@ from irscope.cli.output.talk import say
 from irscope.cli.subject.autotuned import autotuning_notes
 
 if TYPE_CHECKING:
+    from irscope.record.process.requests import Way
     from irscope.record.process.session import Recording
 
 __all__ = ["note_incomplete", "noted_incomplete", "nothing_recorded", "tell_end", "tell_refusals", "tell_stops"]
@@ -48,7 +49,7 @@ def tell_end(file: str, recording: Recording, config: str, *, verbose: bool) -> 
         verbose: whether the script's output was shown already.
     """
     tell_stops(file, recording)
-    stopped = [end for end in recording.stopped if not end.of_compile]
+    stopped = [end for end in recording.stopped if not end.of_compile and not end.complete]
     if stopped and not verbose and recording.output.strip():
         say("It printed last:")
         for line in recording.output.rstrip().splitlines()[-_LINES_OF_OUTPUT:]:
@@ -70,7 +71,8 @@ def tell_stops(file: str, recording: Recording) -> None:
             # The capture's own failure message says why.
             say(f"{file} stopped{on} at the launch whose compile failed{taken}.")
         else:
-            say(f"{file} stopped{on}: {message}{taken}.")
+            # Tests that failed did not stop the others.
+            say(f"{file}{on}: {message}{taken}." if end.complete else f"{file} stopped{on}: {message}{taken}.")
             if frames:
                 say(frames.rstrip())
         note_incomplete(end.message)
@@ -84,12 +86,15 @@ def tell_refusals(recording: Recording) -> None:
         note_incomplete(target)
 
 
-def nothing_recorded(file: str, kernel: str, recording: Recording) -> str:
-    """Why a recording has no capture."""
-    if recording.stopped:
-        return f"nothing was recorded: {file} stopped before its first launch."
+def nothing_recorded(name: str, kernel: str, recording: Recording, way: Way) -> str:
+    """Why a recording has no capture. `name`: of the program."""
+    if recording.stopped and not recording.stopped[0].complete:
+        return f"nothing was recorded: {name} stopped before its first launch."
     which = f"kernel {kernel!r}" if kernel else "any kernel"
+    ran = f"{name} ran to its end without launching {which}."
+    if way not in ("file", "module"):
+        return ran
     return (
-        f"{file} ran to its end without launching {which}. If it only defines kernels, give a signature: "
-        f"irscope dump {file}::KERNEL --signature '*fp16:16, i32' --constexpr BLOCK=128"
+        f"{ran} If it only defines kernels, give a signature: "
+        f"irscope dump {name}::KERNEL --signature '*fp16:16, i32' --constexpr BLOCK=128"
     )

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from irscope.cli import script_arguments
 from irscope.cli.grouped import Command, grouped
 from irscope.cli.subject.endings import noted_incomplete
 from irscope.errors import PlanError, UsageError
@@ -40,7 +41,9 @@ def recorded(*, without: Collection[str] = (), only: Collection[str] = ()) -> Ca
             # A script that stopped half-way is a failure, whatever was made of the launches before.
             return code or int(bool(incomplete))
 
-        return grouped("record_options", recording_options, shared)(noting_stops)
+        made = grouped("record_options", recording_options, shared)(noting_stops)
+        made.__dict__["runs_program"] = "arguments" in shared
+        return made
 
     return decorate
 
@@ -57,6 +60,7 @@ def recording_options(**values: Any) -> RecordingOptions:
             (value,) = given.values()
             is_pair = flags[0].metavar == "NAME=VALUE"
             found[item.name] = _named_values(value, flags[0].names[0]) if is_pair else value
+    found["arguments"] = script_arguments.get() or found["arguments"]
     if found["snapshots"] not in _LEVELS:
         raise UsageError(f"--snapshots {found['snapshots']!r}: write triton, all or none.")
     return RecordingOptions.of(found)

@@ -22,7 +22,9 @@ _MOST_LISTED = 16
 def is_capture(file: str) -> bool:
     """Whether a subject is a capture, or several: a .irscope file, an id, `last`, or a collection."""
     path = Path(file)
-    return path.suffix == SUFFIX or is_collection(path) or (not path.exists() and not path.suffix and "/" not in file)
+    if path.suffix == SUFFIX or is_collection(path):
+        return True
+    return not path.exists() and not path.suffix and "/" not in file and file[:1] != "-"
 
 
 def stored_captures(subject: str | None, *, last_is_whole: bool = False) -> StoredCaptures:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 _DISASSEMBLY_TIMEOUT_S = 60.0
 _MAX_SOURCE_BYTES = 4 << 20
 
-# #loc1 = loc("/kernels/matmul.py":31:20)
-_LOCATION_FILE = re.compile(r'loc\("([^"\n]+\.py)":\d+:\d+')
+# #loc1 = loc("/kernels/matmul.py":31:20)   |   loc("<stdin>":4:8)   |   loc("/kernels/matmul.ipynb#cell3":4:8)
+_LOCATION_FILE = re.compile(r'loc\("([^"\n]+(?:\.py|>|\.ipynb#cell\d+))":\d+:\d+')
 
 
 class BinarySteps:
@@ -66,6 +67,9 @@ class BinarySteps:
         file = Path(path)
         if file.suffix == ".py" and file.is_file() and file.stat().st_size <= _MAX_SOURCE_BYTES:
             self._sink(events.SourceRead(path, file.read_text("utf-8", "replace")))
+        elif path in linecache.cache and (lines := linecache.getlines(path)):
+            # A cell of a notebook, or standard input.
+            self._sink(events.SourceRead(path, "".join(lines)))
 
     def __exit__(self, *_: object) -> None:
         self._collect(wait=True)

@@ -1,16 +1,12 @@
-"""A kernel file, a signature or a running program → launches."""
+"""A kernel or a signature → the launch that it is; errors of programs → text."""
 
 from __future__ import annotations
 
 import ast
-import importlib.util
 import inspect
 import os
-import runpy
-import sys
 import traceback
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +40,8 @@ def describe_kernel(function: Any) -> Kernel:
     code = function.fn.__code__
     lines, first = list(function.raw_src), int(function.starting_line_number)
     offset = next((number for number, line in enumerate(lines) if line.lstrip().startswith(("def ", "async def "))), 0)
-    file = os.path.abspath(code.co_filename)
+    # No path: the name that a program of standard input has.
+    file = code.co_filename if code.co_filename.startswith("<") else os.path.abspath(code.co_filename)
     return Kernel(function.fn.__name__, file, first + offset, "".join(lines), first)
 
 
@@ -109,43 +106,6 @@ def _value_text(value: Any) -> str:
     if type(value).__name__ == "constexpr":
         return _value_text(value.value)
     return str(value) if type(value).__name__ == "dtype" else repr(value)
-
-
-def run_script(path: Path, arguments: tuple[str, ...]) -> None:
-    """Run a file as Python itself would run it: as `__main__`, its folder first on the path, its own arguments."""
-    with _as_python_would(path, arguments):
-        runpy.run_path(str(path), run_name="__main__")
-
-
-def import_file(path: Path) -> dict[str, Any]:
-    """A file's namespace, without running what is under `if __name__ == "__main__"`."""
-    with _as_python_would(path, ()):
-        name = path.stem if path.stem.isidentifier() else "kernel_file"
-        spec = importlib.util.spec_from_file_location(name, path)
-        if spec is None or spec.loader is None:
-            raise RecordingError(f"{str(path)!r} cannot be imported as Python: its name must end in .py.")
-        module = importlib.util.module_from_spec(spec)
-        # inspect.getsource, which Triton calls, looks up the module.
-        sys.modules.setdefault(name, module)
-        spec.loader.exec_module(module)
-        return vars(module)
-
-
-@contextmanager
-def _as_python_would(path: Path, arguments: tuple[str, ...]) -> Iterator[None]:
-    """Set the arguments and the path; raises RecordingError if kernels would run in Triton's interpreter."""
-    if os.environ.get("TRITON_INTERPRET", "").lower() in ("1", "true", "on", "yes", "y"):
-        raise RecordingError(
-            f"TRITON_INTERPRET={os.environ['TRITON_INTERPRET']} is set: kernels run in Triton's interpreter, and "
-            "nothing is compiled. Record without it: env -u TRITON_INTERPRET irscope …"
-        )
-    argv, search = sys.argv[:], sys.path[:]
-    sys.argv = [str(path), *arguments]
-    sys.path.insert(0, str(path.resolve().parent))
-    try:
-        yield
-    finally:
-        sys.argv, sys.path[:] = argv, search
 
 
 def find_kernel(namespace: Mapping[str, Any], name: str, path: Path) -> Any:

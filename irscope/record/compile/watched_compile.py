@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -60,6 +60,8 @@ class Watch:
     """Whether launches run nothing."""
     workers: CompileWorkers | None = None
     """The forks that compile while the script goes on; None if all is compiled here."""
+    origin: tuple[tuple[str, str], ...] = ()
+    """The test or the cell under way, as `Environment.origin` has it."""
     _numbers: Iterator[int] = field(default_factory=itertools.count)
     _local: threading.local = field(default_factory=threading.local)
 
@@ -83,6 +85,8 @@ class Watch:
 
     def report(self, event: events.RecordingEvent) -> None:
         """Send an event."""
+        if isinstance(event, events.Launched) and self.origin:
+            event = replace(event, origin=self.origin)
         self.sink(event)
 
 
@@ -139,7 +143,7 @@ class WatchedCompile:
         """Report that the compile begins, unless that was reported."""
         if (launch := self._begin) is not None:
             self._begin = None
-            self.watch.sink(events.CompileBegun(self.number, self.target, launch, self.log_from))
+            self.watch.sink(events.CompileBegun(self.number, self.target, launch, self.log_from, self.watch.origin))
 
     def failed(self, error: BaseException, described: dict[str, str]) -> None:
         """Report the compile's exception; before its first stage, with the output of the front end or the parser."""

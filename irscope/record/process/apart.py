@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from signal import SIGALRM
 
+from irscope.record.process.assembly import Assembly
 from irscope.record.process.child import Outcome
 from irscope.record.process.codec import MessageReader
 from irscope.record.process.completion import Completion
@@ -35,6 +36,11 @@ class CompilesApart:
         self._streams: dict[int, _Stream] = {}
         self.ended_in = ""
         """The native call that a fork ended in, if one did."""
+
+    @property
+    def assembly(self) -> Assembly:
+        """What is known of the compiles of the recording process and its forks."""
+        return self._completion.assembly
 
     def feed(self, event: RecordingEvent) -> None:
         """Take one event of the recording process."""

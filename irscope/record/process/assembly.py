@@ -33,8 +33,13 @@ _DIAGNOSTICS_BYTES = 20_000
 class Assembly:
     """Takes events one by one; `captures()` is what they amount to so far."""
 
-    def __init__(self, request: RecordRequest, command: str | None = None) -> None:
-        """`command`: what the user typed; None for the command of irscope that runs now."""
+    def __init__(self, request: RecordRequest, command: str | None = None, process: str = "") -> None:
+        """As for a process of a recording.
+
+        `command`: what the user typed; None for the command of irscope that runs now. `process`: how messages name the
+        process, if it is not the program's first.
+        """
+        self._process = (("process", process),) if process else ()
         if command is None:
             command = os.environ.get("IRSCOPE_COMMAND_LINE") or " ".join(["irscope", *sys.argv[1:]])
         date = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
@@ -49,6 +54,8 @@ class Assembly:
         self.refusal: events.Refused | None = None
         """Why the recording process refused, if it did."""
         self.notes: list[str] = []
+        self.started: list[tuple[int, str]] = []
+        """Other Python processes that the script started: their numbers and commands."""
         self.real = False
         self._timed: dict[tuple[str, int], dict[str, tuple[float, ...]]] = {}
         """Per tuning of a kernel, the times of each configuration: median and two quantiles, in milliseconds."""
@@ -77,7 +84,8 @@ class Assembly:
         """Take one event."""
         match event:
             case events.CompileBegun():
-                self._open[event.n] = item = OpenCapture(event.target, event.launch, log_from=event.log)
+                origin = (*self._process, *event.origin)
+                self._open[event.n] = item = OpenCapture(event.target, event.launch, origin, log_from=event.log)
                 self.tally.begins(event.launch, every_configuration=self._request.config == "all")
                 for known in self._generated:
                     item.generated(known)
@@ -115,7 +123,7 @@ class Assembly:
             case events.ScriptEnd():
                 self.script_end = replace(event, target=" ".join(self._request.targets))
             case events.OtherProcesses():
-                self._note_processes(event)
+                self.started += event.started
             case events.Refused():
                 self.refusal = event
             case events.Done():
@@ -138,7 +146,9 @@ class Assembly:
         """What may become known of a compile after its end."""
         item = self._open[number]
         launch = item.launch
-        return LateFacts(launch.grid, launch.assumptions, self._autotuning(launch), self._notes_of(item), item.graphs)
+        return LateFacts(
+            launch.grid, launch.assumptions, self._autotuning(launch), self._notes_of(item), item.graphs, item.origin
+        )
 
     @property
     def longest_s(self) -> float:
@@ -217,21 +227,13 @@ class Assembly:
 
     def _launched(self, event: events.Launched) -> None:
         for item in self._open.values():
-            if item.hash and item.hash == event.hash and item.launch.grid is None:
+            if not item.hash or item.hash != event.hash:
+                continue
+            if new := [row for row in event.origin if row not in item.origin]:
+                item.origin = (*item.origin, *new)
+            if item.launch.grid is None:
                 assumptions = joined((*item.launch.assumptions, *event.assumptions))
                 item.launch = replace(item.launch, grid=event.grid, assumptions=assumptions)
-
-    def _note_processes(self, event: events.OtherProcesses) -> None:
-        if event.launched:
-            who = "1 forked process" if event.launched == 1 else f"{event.launched} forked processes"
-            self.notes.append(f"{who} of the script launched kernels, which were not recorded: only its own are.")
-        if event.started:
-            count = len(event.started)
-            who = "1 other Python process" if count == 1 else f"{count} other Python processes"
-            commands = "; ".join(list(dict.fromkeys(event.started))[:3])
-            self.notes.append(
-                f"The script started {who} ({commands}): what they launched was not recorded. Record their scripts."
-            )
 
     # Putting it together
 
@@ -252,7 +254,7 @@ class Assembly:
             layouts=item.layouts,
             log=CompilerLog(tuple(item.logs)) if self._request.compiler_log else None,
             resources=read_resources(stages, metadata, item.log),
-            environment=replace(self._environment, **item.compiler),
+            environment=replace(self._environment, origin=item.origin, **item.compiler),
             status="failed" if item.failure else "ok",
             failure=item.failure,
             metadata=tuple(sorted((key, tupled(value)) for key, value in metadata.items())),

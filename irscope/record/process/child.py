@@ -28,6 +28,7 @@ from irscope import errors
 from irscope.errors import MissingTool, RecordingError
 from irscope.record.process.codec import MessageReader, frame_of
 from irscope.record.process.lifeline import MOST_DESCRIPTORS
+from irscope.record.process.meeting import PROGRAM_VARIABLE
 from irscope.record.process.own_folder import FOLDER_VARIABLE
 from irscope.record.process.processes import ForkedProcess, Process, SpawnedProcess
 
@@ -78,6 +79,10 @@ class MessageStream(Generic[_Message]):
     def fileno(self) -> int:
         """The descriptor, for a selector."""
         return self._descriptor
+
+    def has_data(self) -> bool:
+        """Whether something came that is to be read: messages, a part of one, or the end."""
+        return not self.at_end and bool(self._poll.poll(0))
 
     def read(self, timeout_s: float) -> list[_Message]:
         """The messages that came, after waiting for the first; none if it took longer. Raises MessageError."""
@@ -147,6 +152,10 @@ class Child(Generic[_Message]):
     def at_end(self) -> bool:
         """Whether nothing more comes from it."""
         return self._stream.at_end
+
+    def fileno(self) -> int:
+        """The descriptor that its messages come through, for a selector."""
+        return self._stream.fileno()
 
     def send(self, message: object, *descriptors: int) -> None:
         """Send a message, and open files with it; that the child is gone shows when its answer is read."""
@@ -336,6 +345,8 @@ def child_environment(folder: Path | None = None) -> dict[str, str]:
     """The environment of a child. `folder`: where its temporary files go, which its parent removes."""
     environment = dict(os.environ)
     environment.setdefault("PYTHONUNBUFFERED", "1")
+    # A process of irscope's own is none of the program's.
+    environment.pop(PROGRAM_VARIABLE, None)
     if folder is not None:
         environment[FOLDER_VARIABLE] = str(folder)
     return environment

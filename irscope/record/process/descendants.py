@@ -1,31 +1,29 @@
-"""Sees which processes a script starts, so that a recording can say what it does not hold: their launches.
+"""Sees which processes a script starts and forks: a forked one must not report as its parent does.
 
-A forked process has the virtual GPU and compiles as its parent does, but its events must not mix with the parent's: it
-reports only that it launched something. Of another Python process, only its command is known.
+Of another Python process its command is noted, so that a recording can say which of them it does not hold.
 """
 
 from __future__ import annotations
 
 import contextlib
+import multiprocessing.forkserver
 import multiprocessing.popen_forkserver
 import multiprocessing.popen_spawn_posix
 import os
 import re
 import shutil
-import struct
 import subprocess
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from irscope.record.process.events import CompileBegun, EventSink, Launched, OtherProcesses, RecordingEvent
+from irscope.record.process.events import EventSink, OtherProcesses
 from irscope.record.triton.patches import Patches
 
 __all__ = ["watched_children"]
 
-_PID = struct.Struct("<i")
 # `/usr/bin/env python3.12`, `cd x && python -m y`
 _PYTHON = re.compile(r"(?:^|[\s/;&|(])(?:python|pypy)[\d.]*(?=\s|$)")
 _RUNNERS = frozenset(
@@ -41,30 +39,32 @@ class _EventSource(Protocol):
 
 
 @contextmanager
-def watched_children(watch: _EventSource) -> Iterator[None]:
-    """Report, at the end of the block, the processes that were started within; ends a forked one that gets there."""
+def watched_children(watch: _EventSource, after_fork: Callable[[], None] | None = None) -> Iterator[None]:
+    """Report at the end of the block which Python processes were started; a forked one that gets there is ended.
+
+    `after_fork`: called in each forked process, which reports nothing otherwise.
+    """
     parent = os.getpid()
-    read_end, write_end = os.pipe()
-    os.set_blocking(read_end, False)
-    os.set_blocking(write_end, False)
-    started: list[str] = []
+    started: list[tuple[int, str]] = []
     fork, system, init = os.fork, os.system, subprocess.Popen.__init__
 
     def fork_noted() -> int:
         pid = fork()
         own = sys._getframe(1).f_globals.get("__name__", "").startswith("irscope.")
         if pid == 0 and not own:
-            # Nothing else: the socket of events, and the threads that feed it, are the parent's.
-            watch.sink = _report_launches(write_end)
+            # The connection, and the threads that feed it, are the parent's.
+            watch.sink = lambda event: None
+            if after_fork is not None:
+                after_fork()
         return pid
 
     def system_noted(command: Any) -> int:
-        _note(command, started)
+        _note(command, 0, started)
         return system(command)
 
     def init_noted(popen: Any, args: Any, *more: Any, **options: Any) -> None:
         init(popen, args, *more, **options)
-        _note(args, started)
+        _note(args, popen.pid, started)
 
     with Patches() as patches:
         patches.set(os, "fork", fork_noted)
@@ -82,35 +82,23 @@ def watched_children(watch: _EventSource) -> Iterator[None]:
         finally:
             if os.getpid() != parent:
                 _end(None)
-            launched = _read_all(read_end)
-            os.close(read_end)
-            os.close(write_end)
-            if launched or started:
-                watch.sink(OtherProcesses(launched, tuple(started)))
+            if started:
+                watch.sink(OtherProcesses(tuple(started)))
 
 
-def _report_launches(write_end: int) -> EventSink:
-    known: set[int] = set()
-
-    def sink(event: RecordingEvent) -> None:
-        pid = os.getpid()
-        if isinstance(event, (Launched, CompileBegun)) and pid not in known:
-            known.add(pid)
-            with contextlib.suppress(OSError):
-                os.write(write_end, _PID.pack(pid))
-
-    return sink
-
-
-def _launch_noted(launch: Any, started: list[str]) -> Any:
+def _launch_noted(launch: Any, started: list[tuple[int, str]]) -> Any:
     def launch_noted(popen: Any, process: Any) -> Any:
-        started.append(f"multiprocessing ({popen.method})")
-        return launch(popen, process)
+        result = launch(popen, process)
+        # What is started is the server, which forks the rest.
+        server = getattr(multiprocessing.forkserver, "_forkserver", None)
+        pid = getattr(server, "_forkserver_pid", None) if popen.method == "forkserver" else popen.pid
+        started.append((pid or 0, f"multiprocessing ({popen.method})"))
+        return result
 
     return launch_noted
 
 
-def _note(command: Any, started: list[str]) -> None:
+def _note(command: Any, pid: int, started: list[tuple[int, str]]) -> None:
     """Remember a command that runs Python, other than irscope's own."""
     words = [command] if isinstance(command, str | bytes | os.PathLike) else list(command)
     text = " ".join(os.fsdecode(word) for word in words)
@@ -121,7 +109,7 @@ def _note(command: Any, started: list[str]) -> None:
     program = os.fsdecode(words[0])
     runs_another = len(words) == 1 or os.path.basename(program) in _RUNNERS
     if _PYTHON.search(text if runs_another else program) or _is_python_script(program):
-        started.append(text if len(text) <= 200 else text[:200] + "…")
+        started.append((pid, text if len(text) <= 200 else text[:200] + "…"))
 
 
 def _is_called_by_triton() -> bool:
@@ -145,15 +133,6 @@ def _is_python_script(program: str) -> bool:
         line = file.readline(200)
         return line.startswith(b"#!") and b"python" in line
     return False
-
-
-def _read_all(read_end: int) -> int:
-    """How many processes wrote their numbers."""
-    data = b""
-    with contextlib.suppress(BlockingIOError):
-        while chunk := os.read(read_end, 1 << 16):
-            data += chunk
-    return len({pid for (pid,) in _PID.iter_unpack(data)})
 
 
 def _end(error: BaseException | None) -> None:

@@ -69,6 +69,8 @@ class Launched(RecordingEvent):
     hash: str
     grid: tuple[int, int, int]
     assumptions: tuple[Assumption, ...] = ()
+    origin: tuple[tuple[str, str], ...] = ()
+    """As `Environment` has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,8 @@ class ScriptEnd(RecordingEvent):
     """Whether it ended with the error of a compile, which that compile's capture holds."""
     target: str = ""
     """The target that it ran for."""
+    complete: bool = False
+    """Whether it ran to its end although it failed, as tests do."""
 
     @property
     def stopped(self) -> bool:
@@ -103,12 +107,18 @@ class ScriptEnd(RecordingEvent):
 
 @dataclass(frozen=True, slots=True)
 class OtherProcesses(RecordingEvent):
-    """The script started processes, whose launches are not recorded."""
+    """The script started other Python processes."""
 
-    launched: int
-    """How many forked processes launched kernels."""
-    started: tuple[str, ...]
-    """The commands of other Python processes."""
+    started: tuple[tuple[int, str], ...]
+    """(number of the process, its command)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Joined(RecordingEvent):
+    """A process of the program, other than the one that the recording started, reports what it compiles from now on."""
+
+    pid: int
+    command: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +159,8 @@ class CompileBegun(CompileEvent):
     launch: Launch
     log: int = 0
     """Where what is printed from now on begins in the log of the process, in bytes."""
+    origin: tuple[tuple[str, str], ...] = ()
+    """As `Environment` has it."""
 
 
 @dataclass(frozen=True, slots=True)

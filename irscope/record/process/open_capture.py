@@ -27,11 +27,13 @@ class LateFacts:
     autotuning: Autotuning | None
     notes: tuple[str, ...]
     graphs: tuple[GraphOrigin, ...] = ()
+    origin: tuple[tuple[str, str], ...] = ()
 
     def added_to(self, capture: Capture) -> Capture:
         """The compile's capture with these facts."""
         launch = replace(capture.launch, grid=self.grid, assumptions=self.assumptions, autotuning=self.autotuning)
-        return replace(capture, launch=launch, notes=self.notes, graphs=self.graphs)
+        environment = replace(capture.environment, origin=self.origin)
+        return replace(capture, launch=launch, notes=self.notes, graphs=self.graphs, environment=environment)
 
 
 @dataclass(slots=True)
@@ -40,6 +42,7 @@ class OpenCapture:
 
     target: Target
     launch: Launch
+    origin: tuple[tuple[str, str], ...] = ()
     artifacts: dict[str, Artifact] = field(default_factory=dict)
     snapshots: dict[int, PassSnapshot] = field(default_factory=dict)
     llvm_snapshots: list[PassSnapshot] = field(default_factory=list)
@@ -144,6 +147,7 @@ class OpenCapture:
         return OpenCapture(
             self.target,
             launch,
+            self.origin,
             took_s=self.took_s,
             hash=self.hash,
             ended=True,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,19 +17,27 @@ _IR_SUFFIXES = tuple(stage.name for stage in STAGES if stage.name in ("ttir", "t
 """The stages whose files can be compiled on from."""
 
 
+Way = Literal["file", "module", "tests", "notebook", "stdin", "command"]
+"""What a program is: a Python file; a module, as `python -m` runs it; tests of pytest's; a notebook; the text of
+standard input; any command, whose Python processes are recorded."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordRequest(RecordingOptions):
     """Which launches to record, and how: the options of the recording, and what they apply to."""
 
     mode: Literal["script", "signature", "text"]
     """Run a script; compile a kernel from a signature; or compile on from the text of a stage."""
+    way: Way = "file"
+    """What `path` names."""
     path: str = ""
-    """The script, the file of the kernel, or the IR file."""
+    """The script, the file of the kernel, or the IR file; or the module, or nothing, as `way` says."""
     kernel: str = ""
     """The kernel's name; empty for every one."""
     stage: str = ""
     """`text`: the stage whose artifact the text is."""
     text: str = ""
+    """The stage's text, or the program of standard input."""
     compiled_launch: Launch | None = None
     """`text`: the launch of the capture that the text comes from."""
     compiled_target: str = ""
@@ -91,9 +101,13 @@ def request_for(
     if function is not None:
         kernel = kernel or function.__name__
         source = str(function.__code__.co_filename)
-    path = Path(source)
     for target in record_options.targets:
         Target.parse(target)
+    if record_options.test_filter is not None and not record_options.tests:
+        raise UsageError("-k chooses among tests: give --pytest PATH too.")
+    if (request := _other_program(str(source), record_options, kernel)) is not None:
+        return _checked(request, request.path or str(source))
+    path = Path(source)
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "does not exist"
         raise RecordingError(f"{str(source)!r} {what}: give a Python file with Triton kernels, or an IR file.")
@@ -108,9 +122,56 @@ def request_for(
                 f"{path.name} is IR: its signature and constants are in it. Leave out --signature and --constexpr."
             )
         return replace(request, mode="text", stage=suffix, text=path.read_text("utf-8", "replace"))
+    return _checked(request, path.name)
+
+
+def request_for_command(record_options: RecordingOptions) -> RecordRequest:
+    """The request to record the Python processes of a command, which is the options' arguments; raises UsageError."""
+    if not record_options.arguments:
+        raise UsageError("no command is given: irscope record -- python train.py --steps 3.")
+    for target in record_options.targets:
+        Target.parse(target)
+    return RecordRequest.of_options(record_options, mode="script", way="command")
+
+
+def _other_program(source: str, record_options: RecordingOptions, kernel: str) -> RecordRequest | None:
+    """The request for a program that is no Python file, or None; raises UsageError and RecordingError."""
+    request = RecordRequest.of_options(record_options, mode="script", kernel=kernel)
+    if record_options.module is not None and record_options.tests:
+        raise UsageError("-m and --pytest do not go together: give one.")
+    if record_options.module is not None:
+        module, _, named = record_options.module.partition("::")
+        if not all(part.isidentifier() for part in module.split(".")):
+            raise UsageError(f"-m {record_options.module!r}: write the name of a module, as package.module.")
+        return replace(request, way="module", path=module, kernel=kernel or named)
+    if record_options.tests:
+        for path in record_options.tests:
+            if not Path(path.partition("::")[0]).exists():
+                raise RecordingError(
+                    f"--pytest {path!r} does not exist: give a file or a folder of tests, or FILE::TEST."
+                )
+        return replace(request, way="tests")
+    if source == "-":
+        return replace(request, way="stdin", path="<stdin>", text=_standard_input())
+    if Path(source).suffix == ".ipynb" and Path(source).is_file():
+        return replace(request, way="notebook", path=os.path.abspath(source))
+    return None
+
+
+@cache
+def _standard_input() -> str:
+    # Read once: a program may be run for several targets.
+    return "" if sys.stdin is None else sys.stdin.read()  # pyright: ignore[reportUnnecessaryComparison]
+
+
+def _checked(request: RecordRequest, name: str) -> RecordRequest:
+    """The request, with its mode; raises UsageError for options that do not fit."""
+    record_options = request
     if record_options.signature is not None:
-        if not kernel:
-            raise UsageError(f"--signature needs a kernel: {path.name}::KERNEL.")
+        if request.way not in ("file", "module"):
+            raise UsageError("--signature compiles a kernel of a FILE.py or of -m MODULE.")
+        if not request.kernel:
+            raise UsageError(f"--signature needs a kernel: {name}::KERNEL.")
         return replace(request, mode="signature")
     if record_options.constexprs:
         raise UsageError("--constexpr goes with --signature: a launch that a script makes brings its own constants.")

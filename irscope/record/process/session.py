@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -20,9 +20,10 @@ from irscope.model.failure import Failure
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.process.apart import CompilesApart
 from irscope.record.process.assembly import Assembly
-from irscope.record.process.child import Child, Outcome, child_process
+from irscope.record.process.child import LONGEST_WAIT_S, Child, Outcome, child_process
 from irscope.record.process.completion import Completion, Keep
-from irscope.record.process.events import EVENTS, RecordingEvent, ScriptEnd
+from irscope.record.process.events import EVENTS, Done, RecordingEvent, ScriptEnd
+from irscope.record.process.gathering import Gathering, gathering
 from irscope.record.process.own_folder import own_folder
 from irscope.record.process.requests import RecordRequest, one_for_each_target
 from irscope.record.triton.native_calls import call_that_ended
@@ -118,39 +119,95 @@ def _record_one(
     request: RecordRequest, progress: Progress | None, echo: Callable[[str], None] | None, keep: Keep | None
 ) -> Recording:
     assembly = Assembly(request)
-    completion = Completion(assembly, request, keep)
+    first = Completion(assembly, request, keep)
     with noted_signals() as noted:
-        with own_folder() as folder:
-            with child_process(
-                "irscope.record", folder, EVENTS, interpreter=request.interpreter, echo=echo, ahead=_imports_of(request)
-            ) as child:
-                child.send(replace(request, log_path=str(child.log), limit_s=request.timeout_s))
-                apart = CompilesApart(completion, request.timeout_s)
-                ending, outcome = _follow(child, completion, apart, request.timeout_s, progress, noted)
+        with own_folder() as folder, ExitStack() as stack:
+            ahead = _imports_of(request)
+            child = stack.enter_context(
+                child_process("irscope.record", folder, EVENTS, interpreter=request.interpreter, echo=echo, ahead=ahead)
+            )
+            request = replace(request, log_path=str(child.log), limit_s=request.timeout_s)
+            others = stack.enter_context(gathering(folder, request, keep, child.pid))
+            child.send(request)
+            apart = CompilesApart(first, request.timeout_s)
+            ending, outcome = _follow(child, apart, others, request.timeout_s, progress, noted)
             output = child.log.read_bytes()
             ended_in = call_that_ended(child.log, child.pid, outcome.code) if ending == "end" else ""
         ended_in = ended_in or apart.ended_in
         if not ended_in:
+            if request.way == "command" and assembly.refusal is None and ending == "end":
+                said = "" if outcome.code == 0 else f"it {outcome}"
+                assembly.feed(ScriptEnd(outcome.code, said, complete=outcome.code > 0))
+                assembly.feed(Done())
             check_end(assembly, ending, outcome, output, request.timeout_s, noted.number)
-        captures = StoredCaptures(()) if ended_in else completion.finish()
+            _end_others(others, ending, request.timeout_s)
+            assembly.notes += _notes_of_others(others, assembly)
+        completions = [first, *others.completions]
+        finished = [StoredCaptures(()) if ended_in else one.finish() for one in completions]
     if ended_in:
-        return _record_one(replace(request, ended_in=ended_in), progress, echo, keep)
+        return _record_one(replace(request, ended_in=ended_in, log_path=""), progress, echo, keep)
     stopped_by = noted.number
-    if request.snapshots == "triton" and not stopped_by:
-        try:
-            for index, file in enumerate(captures.files):
-                if file.status == "failed":
-                    failed = file.load()
-                    full = _with_text_before_failure(
-                        failed, request.timeout_s - assembly.seconds_of(index), request.interpreter
-                    )
-                    if full is not failed:
-                        completion.replace(file, full)
-        except Interrupted as error:
-            stopped_by = error.number
+    for one, captures in zip(completions, finished, strict=True):
+        stopped_by = stopped_by or _complete_failures(request, one, captures)
     ends = () if assembly.script_end is None else (assembly.script_end,)
+    notes = tuple(dict.fromkeys(note for one in completions for note in one.assembly.notes))
     said = output.decode("utf-8", "replace")
-    return Recording(captures, ends, tuple(assembly.notes), said, stopped_by, stored=tuple(assembly.stored))
+    return Recording(_joined(finished), ends, notes, said, stopped_by, stored=tuple(assembly.stored))
+
+
+def _joined(recordings: list[StoredCaptures]) -> StoredCaptures:
+    """The captures of the first process, and of each other those that are not among them yet."""
+    files = [*recordings[0].files]
+    known = {file.id for file in files}
+    for captures in recordings[1:]:
+        files += [file for file in captures.files if file.id not in known]
+        known |= {file.id for file in captures.files}
+    return StoredCaptures(files)
+
+
+def _end_others(others: Gathering, ending: Ending, timeout_s: float) -> None:
+    for completion in others.completions:
+        assembly = completion.assembly
+        if assembly.refusal is not None:
+            assembly.notes.append(f"A process was not recorded: {assembly.refusal.message}")
+        if ending == "timeout" and assembly.longest_s > timeout_s:
+            assembly.fail_open("timeout", f"the compile took longer than {timeout_s:g} s and was ended.", b"")
+        elif ending == "interrupt":
+            assembly.fail_open("interrupt", "interrupted.", b"")
+        else:
+            assembly.fail_open("abort", "its process was ended in the compile.", b"")
+
+
+def _notes_of_others(others: Gathering, assembly: Assembly) -> list[str]:
+    """What is said of the Python processes that did not take part."""
+    started = [*assembly.started, *(row for one in others.completions for row in one.assembly.started)]
+    commands = others.unheard(started)
+    if not commands:
+        return []
+    count = len(commands)
+    who = "1 other Python process" if count == 1 else f"{count} other Python processes"
+    return [
+        f"The script started {who} ({'; '.join(list(dict.fromkeys(commands))[:3])}): what they launched was not "
+        "recorded, since a Python that is started with -I, -E or -S, or without the PYTHONPATH of its parent, takes no "
+        "part."
+    ]
+
+
+def _complete_failures(request: RecordRequest, completion: Completion, captures: StoredCaptures) -> int:
+    """Give the captures that failed in a pass the IR before it; returns the signal that interrupted that, or 0."""
+    if request.snapshots != "triton":
+        return 0
+    try:
+        for index, file in enumerate(captures.files):
+            if file.status == "failed":
+                failed = file.load()
+                left_s = request.timeout_s - completion.assembly.seconds_of(index)
+                full = _with_text_before_failure(failed, left_s, request.interpreter)
+                if full is not failed:
+                    completion.replace(file, full)
+    except Interrupted as error:
+        return error.number
+    return 0
 
 
 def _imports_of(request: RecordRequest) -> tuple[str, ...]:
@@ -199,37 +256,46 @@ def _may_have_failed_in_a_pass(failure: Failure) -> bool:
 
 def _follow(
     child: Child[RecordingEvent],
-    completion: Completion,
     apart: CompilesApart,
+    others: Gathering,
     timeout_s: float,
     progress: Progress | None,
     noted: Noted,
 ) -> tuple[Ending, Outcome]:
     """Take events until there are no more, and end the child."""
-    assembly = completion.assembly
     ending: Ending = "end"
+
+    def stops() -> bool:
+        others.read()
+        return bool(noted.number)
+
     try:
         while not (noted.number or child.at_end):
-            for event in child.read():
+            others.wait(child.fileno(), LONGEST_WAIT_S)
+            for event in child.read(0):
                 apart.feed(event)
             apart.read()
+            others.read()
+            assemblies = [apart.assembly, *(one.assembly for one in others.completions)]
             if progress is not None:
-                progress(assembly.working_on)
-            if assembly.longest_s > timeout_s:
+                progress(next(filter(None, (one.working_on for one in assemblies)), ""))
+            if max(one.longest_s for one in assemblies) > timeout_s:
                 ending = "timeout"
                 break
         if ending == "end":
             # It has sent all that it will.
-            child.wait(_LONGEST_END_S, stop=lambda: noted.number)
+            child.wait(_LONGEST_END_S, stop=stops)
     except KeyboardInterrupt:
         # From a handler of the caller's own.
         noted.number = noted.number or signal.SIGINT
     if noted.number:
         ending = "interrupt"
+    others.are_killed = ending != "end"
     outcome = child.end()
     for event in child.rest():
         apart.feed(event)
     apart.read()
+    others.read()
     return ending, outcome
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import overload
 
-from irscope.model.capture import Capture, SnapshotLevel
+from irscope.model.capture import Capture, SnapshotLevel, Target
 from irscope.plan import PassPlan
 from irscope.record.binaries.steps import BinarySteps
 from irscope.record.compile.watch import Watch, watch_compiles
@@ -17,8 +17,8 @@ from irscope.record.layouts.steps import LayoutSteps
 from irscope.record.process.assembly import Assembly
 from irscope.record.process.events import Note
 from irscope.record.process.requests import RecordRequest
-from irscope.record.programs.launch_watch import real_launches
-from irscope.record.programs.worker import describe_environment
+from irscope.record.programs.launch_watch import real_launches, virtual_launches
+from irscope.record.programs.recording import describe_environment
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.versions import untried_note
 from irscope.record.virtual.arguments import assumptions_under_way
@@ -47,27 +47,42 @@ class Recorded(Sequence[Capture]):
         return f"<Recorded: {', '.join(map(repr, self._assembly.captures())) or 'nothing yet'}>"
 
 
+def capture_in_process(plan: PassPlan, snapshots: SnapshotLevel) -> AbstractContextManager[Recorded]:
+    """Record every compile until the end of the block, kernels that were launched before included."""
+    return captured_launches(RecordRequest(mode="script", plan=plan, snapshots=snapshots))
+
+
 @contextmanager
-def capture_in_process(plan: PassPlan, snapshots: SnapshotLevel) -> Iterator[Recorded]:
-    """Record every compile until the end of the block, kernels that were launched before included.
+def captured_launches(
+    request: RecordRequest, virtual: Target | None = None, origin: tuple[tuple[str, str], ...] = ()
+) -> Iterator[Recorded]:
+    """Record every compile until the end of the block.
 
     Nothing sticks: Triton's caches, on disk and in memory, are for the block alone.
+
+    Args:
+        request: with the options.
+        virtual: the target of a virtual GPU for the block; None for the GPU that is there.
+        origin: what the captures say of where they are from.
     """
-    request = RecordRequest(mode="script", plan=plan, snapshots=snapshots)
     assembly = Assembly(request, " ".join(sys.argv))
     triton_api.require_triton()
-    target = triton_api.active_target()
-    assembly.feed(describe_environment(target, real=True))
+    target = virtual or triton_api.active_target()
+    assembly.feed(describe_environment(target, real=virtual is None))
     if untried := untried_note():
         assembly.feed(Note(untried))
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="irscope-")))
         layout_sink = stack.enter_context(LayoutSteps(assembly.feed, fork=False))
         sink = stack.enter_context(BinarySteps(layout_sink, request))
-        watch = Watch(sink, request, assumptions=assumptions_under_way)
+        watch = Watch(sink, request, assumptions=assumptions_under_way, origin=origin)
         stack.enter_context(triton_api.private_cache(folder))
         # What was compiled before is compiled again, and what is compiled here is not found later.
         stack.enter_context(triton_api.fresh_kernels_in_memory())
         stack.enter_context(watch_compiles(watch))
-        stack.enter_context(real_launches(watch.report))
+        stack.enter_context(
+            real_launches(watch.report)
+            if virtual is None
+            else virtual_launches(target, request.config, watch.report, dict(request.assume))
+        )
         yield Recorded(assembly)

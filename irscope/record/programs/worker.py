@@ -9,33 +9,25 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-import platform
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import NoReturn
 
-from irscope import __version__
-from irscope.errors import IrscopeError
+from irscope.errors import IrscopeError, RecordingError
 from irscope.model.capture import Target
-from irscope.record.binaries.steps import BinarySteps
-from irscope.record.compile.launches import describe_traceback, find_kernel, import_file, parse_signature, run_script
-from irscope.record.compile.watch import Watch, watch_compiles
+from irscope.record.compile.launches import describe_traceback, find_kernel, parse_signature
+from irscope.record.compile.watch import Watch
 from irscope.record.compile.workers import CompileWorkers
-from irscope.record.layouts.steps import LayoutSteps
 from irscope.record.process.events import Begun, EventSink, Note, ScriptEnd
 from irscope.record.process.parent import serve_parent
 from irscope.record.process.requests import RecordRequest
+from irscope.record.programs.joining import program_environment, recorded_processes
+from irscope.record.programs.recording import recorded_launches, recording, with_steps
+from irscope.record.programs.running import import_program, run_program
+from irscope.record.programs.scratch import move_to_scratch_copy
 from irscope.record.triton import api as triton_api
-from irscope.record.triton.architectures import check_architecture
-from irscope.record.triton.debug_output import print_reasons
-from irscope.record.triton.native_calls import note_of_restart
-from irscope.record.triton.versions import triton_version, untried_note
-from irscope.record.virtual.arguments import assumptions_under_way
-
-_DEFAULT_TARGET = "cuda:90"
 
 _AroundScript = Callable[[Watch], AbstractContextManager[None]]
 """What else is in place while a script runs."""
@@ -72,47 +64,32 @@ def work(
 
     `own`: descriptors that no fork of this process may hold.
     """
-    triton_api.silence_known_noise()
-    # In this process, where it can be watched, not in workers of its own.
-    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
-    os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "inductor")
-    if request.mlir_dump_path:
-        os.environ.update(MLIR_ENABLE_DUMP="1", MLIR_DUMP_PATH=request.mlir_dump_path)
-    triton_api.require_triton()
-    present = None if request.virtual or request.mode != "script" else triton_api.present_gpu()
-    asked = Target.parse(request.targets[0]) if request.targets else None
-    target = asked or present or Target.parse(request.compiled_target or _DEFAULT_TARGET)
-    triton_api.make_backend(target)
-    if asked is not None:
-        check_architecture(asked)
-    real = present is not None and present == target
-    sink(describe_environment(target, _gpu_name() if real else "", real=real))
-
-    for note in (untried_note(), note_of_restart(request.ended_in) if request.ended_in else ""):
-        if note:
-            sink(Note(note))
-    with _steps(request, sink) as watched_sink:
-        watch = Watch(watched_sink, request, assumptions=assumptions_under_way)
-        if request.mode == "script" and not real:
-            watch.is_virtual = True
-            watch.workers = _workers(watch, folder, own)
-        if request.compiler_log:
-            print_reasons(watch.native, verified=request.verifies_log)
-        with triton_api.private_cache(folder / "triton"), watch_compiles(watch):
-            if request.mode == "script":
-                _script(watch, target, real, around)
-            elif request.mode == "signature":
-                _signature(watch, target)
-            else:
-                _text(watch, target)
+    if request.dry and request.mode != "text":
+        move_to_scratch_copy(folder)
+    if request.way == "command":
+        _become_command(request, folder)
+    with recording(request, sink, folder) as (watch, begun, target):
+        if request.mode == "script":
+            if not begun.real:
+                watch.workers = _workers(watch, folder, own)
+            _script(watch, begun, target, folder, around)
+        elif request.mode == "signature":
+            _signature(watch, target)
+        else:
+            _text(watch, target)
 
 
-@contextlib.contextmanager
-def _steps(request: RecordRequest, sink: EventSink, targets: Mapping[int, Target] | None = None) -> Iterator[EventSink]:
-    """A sink that adds listings, sources and, if asked for, layouts; `targets`: of compiles that have begun."""
-    layouts = LayoutSteps(sink, targets=targets) if request.layouts else contextlib.nullcontext(sink)
-    with layouts as layout_sink, BinarySteps(layout_sink, request) as full_sink:
-        yield full_sink
+def _become_command(request: RecordRequest, folder: Path) -> NoReturn:
+    """Run the command of a request in place of this process; raises RecordingError if there is no such program."""
+    os.environ.update(program_environment(folder))
+    program, *_ = request.arguments
+    try:
+        os.execvp(program, list(request.arguments))
+    except OSError as error:
+        raise RecordingError(
+            f"the command {program!r} cannot be run: {error.strerror}. A script is run by its Python: "
+            "irscope record -- python SCRIPT."
+        ) from error
 
 
 def _workers(watch: Watch, folder: Path, own: tuple[int, ...]) -> CompileWorkers | None:
@@ -121,25 +98,16 @@ def _workers(watch: Watch, folder: Path, own: tuple[int, ...]) -> CompileWorkers
     jobs = request.jobs or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
     if jobs == 1 or request.compiler_log or request.mlir_dump_path or request.constants:
         return None
-    return CompileWorkers(watch, jobs, folder, own, partial(_steps, request))
+    return CompileWorkers(watch, jobs, folder, own, lambda sink, targets: with_steps(sink, request, targets))
 
 
-def _script(watch: Watch, target: Target, real: bool, around: _AroundScript | None) -> None:
-    from irscope.record.process.descendants import watched_children
-    from irscope.record.programs.launch_watch import real_launches, virtual_launches
-
-    request = watch.request
-    launches = (
-        real_launches(watch.report)
-        if real
-        else virtual_launches(target, request.config, watch.report, dict(request.assume))
-    )
-    if real and request.assume:
-        watch.report(Note("--assume set nothing: the script ran on a GPU, where nothing is assumed."))
+def _script(watch: Watch, begun: Begun, target: Target, folder: Path, around: _AroundScript | None) -> None:
+    launches = recorded_launches(watch, target, begun.real)
+    others = recorded_processes(watch, begun, folder)
     try:
-        with launches, watched_children(watch), around(watch) if around is not None else contextlib.nullcontext():
+        with launches, others, around(watch) if around is not None else contextlib.nullcontext():
             try:
-                run_script(Path(request.path), request.arguments)
+                end = run_program(watch)
             finally:
                 if watch.workers is not None:
                     watch.workers.finish()
@@ -153,7 +121,7 @@ def _script(watch: Watch, target: Target, real: bool, around: _AroundScript | No
         own = watch.last_error is not None and error is watch.last_error
         watch.report(ScriptEnd(1, described["message"], described["frames"], of_compile=own))
     else:
-        watch.report(ScriptEnd())
+        watch.report(end)
 
 
 def _signature(watch: Watch, target: Target) -> None:
@@ -166,7 +134,7 @@ def _signature(watch: Watch, target: Target) -> None:
     triton_api.check_options(backend, target, dict(request.options))
     with virtual_launches(target, "first", lambda event: None):
         try:
-            namespace = import_file(path)
+            namespace = import_program(request)
         except IrscopeError:
             raise
         except BaseException as error:
@@ -195,28 +163,3 @@ def _text(watch: Watch, target: Target) -> None:
     except Exception:
         # Reported as a failed compile.
         return
-
-
-def describe_environment(target: Target, gpu: str = "", *, real: bool = False) -> Begun:
-    """Versions, platform and tools of this process.
-
-    `gpu`: the name of the GPU that runs the launches. `real`: whether there is one.
-    """
-    torch_version = ""
-    with contextlib.suppress(PackageNotFoundError):
-        torch_version = version("torch")
-    return Begun(
-        irscope_version=__version__,
-        triton_version=triton_version(),
-        torch_version=torch_version,
-        python_version=platform.python_version(),
-        platform=platform.platform(),
-        tools=triton_api.tool_versions(target),
-        gpu=gpu,
-        real=real,
-    )
-
-
-def _gpu_name() -> str:
-    torch = sys.modules.get("torch")
-    return str(torch.cuda.get_device_name()) if torch is not None else "a GPU"

@@ -27,7 +27,8 @@ from irscope.record.process.codec import MessageReader, MessageWriter
 from irscope.record.process.events import Refused
 from irscope.record.process.parent import report_work
 from irscope.record.process.requests import RecordRequest
-from irscope.record.programs.worker import describe_environment, work
+from irscope.record.programs.recording import describe_environment
+from irscope.record.programs.worker import work
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.identity import compiler_fingerprint
 from irscope.record.triton.versions import triton_version

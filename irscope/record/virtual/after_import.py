@@ -21,7 +21,6 @@ class AfterImport(MetaPathFinder, AbstractContextManager[None]):
     def __init__(self, name: str, action: Callable[[ModuleType], None]) -> None:
         self.name = name
         self._action = action
-        self._searching = False
 
     def __enter__(self) -> None:
         module = sys.modules.get(self.name)
@@ -41,21 +40,25 @@ class AfterImport(MetaPathFinder, AbstractContextManager[None]):
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """The spec of the watched module, its loader wrapped; None for every other module."""
-        if fullname != self.name or self._searching:
-            return None
-        self._searching = True
-        try:
-            spec = find_spec(fullname)
-        finally:
-            self._searching = False
-        if spec is None or spec.loader is None:
-            return None
-        spec.loader = _ThenCall(spec.loader, self._done)
-        return spec
+        return spec_then(fullname, self, self._done) if fullname == self.name else None
 
     def _done(self, module: ModuleType) -> None:
         self._remove()
         self._action(module)
+
+
+def spec_then(name: str, finder: MetaPathFinder, then: Callable[[ModuleType], None]) -> ModuleSpec | None:
+    """The spec of a module as all finders but one find it, with a loader that calls `then` when the module has run."""
+    place = sys.meta_path.index(finder)
+    sys.meta_path.remove(finder)
+    try:
+        spec = find_spec(name)
+    finally:
+        sys.meta_path.insert(place, finder)
+    if spec is None or spec.loader is None:
+        return None
+    spec.loader = _ThenCall(spec.loader, then)
+    return spec
 
 
 class _ThenCall(Loader):

@@ -72,6 +72,8 @@ _CALLERS = 4
 @lru_cache(maxsize=4096)
 def is_of_program(file: str) -> bool:
     """Whether a file is the program's or one of its libraries', and not of torch, Triton and the like."""
+    if file == "<stdin>":
+        return True
     if file.startswith(("<", _OWN)):
         return False
     parts = Path(file).parts

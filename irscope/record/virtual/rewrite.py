@@ -70,7 +70,7 @@ def _compile(source: Any, filename: Any, mode: str, *args: Any, **kwargs: Any) -
 def rewrite(source: str | bytes, filename: str) -> ast.Module:
     """A program's syntax tree with the calls inserted; raises SyntaxError as `compile` does."""
     tree = ast.parse(source, filename)
-    changed = _Rewriter().visit(tree)
+    changed = rewrite_tree(tree)
     at = 0 if ast.get_docstring(changed) is None else 1
     while at < len(changed.body) and _is_future(changed.body[at]):
         at += 1
@@ -80,6 +80,11 @@ def rewrite(source: str | bytes, filename: str) -> ast.Module:
             node.lineno = node.end_lineno = 1  # type: ignore[attr-defined]
     changed.body.insert(at, import_calls)
     return ast.fix_missing_locations(changed)
+
+
+def rewrite_tree(tree: Any) -> Any:
+    """A syntax tree with the calls inserted; `NAME` is for the caller to define."""
+    return ast.fix_missing_locations(_Rewriter().visit(tree))
 
 
 def _is_future(node: ast.stmt) -> bool:

@@ -42,6 +42,7 @@ def _inputs(capture: Capture) -> Iterable[tuple[str, object]]:
     yield "grid", " × ".join(map(str, launch.grid)) if launch.grid else ""
     yield "plan", str(capture.plan)
     yield "Triton", capture.environment.triton_version
+    yield from capture.environment.origin
     yield "compile time", "" if capture.compile_us is None else f"{milliseconds(capture.compile_us)} ms"
 
 

@@ -18,6 +18,10 @@ from irscope.record.process.requests import RecordRequest
 
 OTHER = {
     "arguments": ("x", "-y"),
+    "module": "package.module",
+    "tests": ("tests", "other.py::test_one"),
+    "test_filter": "one and not two",
+    "dry": True,
     "targets": ("cuda:80",),
     "launch": 2,
     "virtual": True,

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from irscope.record.compile.launches import find_kernel, import_file, parse_signature, run_script
+from irscope.record.compile.launches import find_kernel, parse_signature
 from irscope.record.gpu.kernels import SeenLaunch, launch, pointer_uses_of, watched_launches, with_binary
 from irscope.record.process.events import Launched, RecordingEvent
+from irscope.record.programs.files import import_file, run_file
 from irscope.record.programs.launch_watch import virtual_launches
 from irscope.record.triton import api as triton_api
 from irscope.target import Target
@@ -78,7 +79,7 @@ def test_launches_are_seen_with_their_arguments_and_let_through(tmp_path: Path) 
         virtual_launches(Target.parse("cuda:90"), "first", made.append),
         watched_launches(on_launch),
     ):
-        run_script(HERE / "device" / "two_launches.py", ())
+        run_file(HERE / "device" / "two_launches.py", ())
     assert triton_api.compiled_kernel_class().run is before
     assert [one.grid for one in seen] == [(3, 2, 1), (5, 2, 1)]
     launched = [event for event in made if isinstance(event, Launched)]

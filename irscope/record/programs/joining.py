@@ -1,0 +1,172 @@
+"""Lets each Python process of a program take part in its recording: those that are started, and those that are forked.
+
+A process that is started finds the recording by an environment variable (`hook/sitecustomize.py`), says that it is
+there, and records from its first import of Triton or torch on. A forked one has all of that, and needs a connection of
+its own. Each compiles with a cache of its own: what another has compiled would be found without its passes.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from irscope.record.process.gathering import read_request
+from irscope.record.process.meeting import PROGRAM_VARIABLE, connected, is_gathering
+
+__all__ = ["join", "program_environment", "recorded_processes"]
+
+_HOOK = Path(__file__).parent / "hook"
+_LONGEST_COMMAND = 120
+
+
+def program_environment(folder: Path) -> dict[str, str]:
+    """The variables that lead the Python processes of a program to the recording of a folder."""
+    path = os.environ.get("PYTHONPATH")
+    return {PROGRAM_VARIABLE: str(folder), "PYTHONPATH": os.pathsep.join([str(_HOOK), *([path] if path else [])])}
+
+
+@contextmanager
+def recorded_processes(watch: Any, begun: Any, folder: Path) -> Iterator[None]:
+    """Let the processes that this one starts and forks take part until the end of the block."""
+    from irscope.record.process.descendants import watched_children
+    from irscope.record.triton.patches import replaced_item
+
+    with ExitStack() as stack:
+        after_fork = None
+        if is_gathering(folder):
+            for name, value in program_environment(folder).items():
+                stack.enter_context(replaced_item(os.environ, name, value))
+            after_fork = _Fork(watch, begun, folder).join
+        stack.enter_context(watched_children(watch, after_fork))
+        yield
+
+
+def join(folder: Path) -> None:
+    """Record this process until its end."""
+    from irscope.errors import IrscopeError
+    from irscope.record.process.codec import MessageWriter
+    from irscope.record.process.events import Done, Joined, Note, Refused
+    from irscope.record.programs.recording import recorded_launches, recording
+
+    try:
+        connection = connected(folder)
+    except OSError:
+        return
+    # Not closed with the object: the end of the process closes it.
+    sink = _Sender(MessageWriter(connection.detach()))
+    sink(Joined(os.getpid(), _command()))
+    stack = ExitStack()
+    try:
+        own = folder / f"process-{os.getpid()}"
+        own.mkdir(exist_ok=True)
+        watch, begun, target = stack.enter_context(recording(read_request(folder), sink, own, joined=True))
+        stack.enter_context(recorded_launches(watch, target, begun.real))
+        stack.enter_context(recorded_processes(watch, begun, folder))
+    except IrscopeError as error:
+        sink(Refused(type(error).__name__, str(error)))
+        stack.close()
+        return
+    except Exception as error:
+        sink(Note(f"A process was not recorded: {_command()}: {type(error).__name__}: {error}"))
+        stack.close()
+        return
+    _at_end(lambda: (stack.close(), sink(Done())))
+
+
+class _Fork:
+    """What a forked process does to be recorded."""
+
+    def __init__(self, watch: Any, begun: Any, folder: Path) -> None:
+        self._watch = watch
+        self._begun = begun
+        self._folder = folder
+        self._until_the_end = ExitStack()
+
+    def join(self) -> None:
+        """Send the events of this process, from the first compile or launch on, through a connection of its own."""
+        from irscope.record.process.events import CompileBegun, Done, Launched
+
+        waiting: list[Callable[[Any], None]] = []
+
+        def sink(event: Any) -> None:
+            if not waiting:
+                if not isinstance(event, (CompileBegun, Launched)):
+                    return
+                waiting.append(self._opened(Done()))
+            waiting[0](event)
+
+        self._watch.sink = sink
+        from irscope.record.triton import api as triton_api
+
+        self._until_the_end.enter_context(triton_api.private_cache(self._folder / f"process-{os.getpid()}" / "triton"))
+
+    def _opened(self, done: Any) -> Callable[[Any], None]:
+        from irscope.record.process.codec import MessageWriter
+        from irscope.record.process.events import Joined
+        from irscope.record.programs.recording import with_steps
+
+        try:
+            sink = _Sender(MessageWriter(connected(self._folder).detach()))
+        except OSError:
+            return lambda event: None
+        sink(Joined(os.getpid(), f"a fork of {_command()}"))
+        sink(self._begun)
+        stack = ExitStack()
+        steps = stack.enter_context(with_steps(sink, self._watch.request))
+        _at_end(lambda: (stack.close(), sink(done)))
+        return steps
+
+
+class _Sender:
+    """Sends events until the recording has ended: the program may go on after that."""
+
+    def __init__(self, write: Callable[[object], None]) -> None:
+        self._write: Callable[[object], None] | None = write
+
+    def __call__(self, event: object) -> None:
+        if self._write is None:
+            return
+        try:
+            self._write(event)
+        except OSError:
+            self._write = None
+
+
+def _at_end(close: Callable[[], object]) -> None:
+    """Call `close` when this very process ends by itself, by `os._exit` too, as forked ones do."""
+    pid = os.getpid()
+    leave = os._exit
+    closed = False
+
+    def close_once() -> None:
+        nonlocal closed
+        if os.getpid() == pid and not closed:
+            closed = True
+            with contextlib.suppress(Exception):
+                close()
+
+    def exit_now(status: int) -> Any:
+        close_once()
+        leave(status)
+
+    os._exit = exit_now  # type: ignore[assignment]
+    atexit.register(close_once)
+
+
+def _command() -> str:
+    words = sys.orig_argv
+    if "--multiprocessing-fork" in words:
+        return "multiprocessing (spawn)"
+    if any("multiprocessing.forkserver" in word for word in words):
+        return "multiprocessing (forkserver)"
+    if any("irscope.record" in word for word in words):
+        return "the script"
+    text = " ".join([os.path.basename(words[0]), *words[1:]]) if words else "python"
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST_COMMAND else text[:_LONGEST_COMMAND] + "…"
