@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from irscope.analysis.findings.accesses import access_findings, is_seen
-from irscope.analysis.findings.atomics import atomic_findings
-from irscope.analysis.findings.dots import dot_findings
-from irscope.analysis.findings.loops import loop_findings, loops_with_dots
+from irscope.analysis.findings.kinds.accesses import access_findings, is_seen
+from irscope.analysis.findings.kinds.atomics import atomic_findings
+from irscope.analysis.findings.kinds.dots import dot_findings
+from irscope.analysis.findings.kinds.loops import loop_findings, loops_with_dots
+from irscope.analysis.findings.kinds.occupancy import occupancy_findings
+from irscope.analysis.findings.kinds.overflow import overflow_findings
+from irscope.analysis.findings.kinds.precision import precision_findings
+from irscope.analysis.findings.kinds.registers import register_findings
+from irscope.analysis.findings.kinds.resources import resource_findings
+from irscope.analysis.findings.kinds.shared import shared_findings
+from irscope.analysis.findings.kinds.stages import stage_findings
 from irscope.analysis.findings.model import Finding
-from irscope.analysis.findings.occupancy import occupancy_findings
-from irscope.analysis.findings.overflow import overflow_findings
-from irscope.analysis.findings.precision import precision_findings
 from irscope.analysis.findings.quick import worst
-from irscope.analysis.findings.registers import register_findings
-from irscope.analysis.findings.resources import resource_findings
-from irscope.analysis.findings.shared import shared_findings
-from irscope.analysis.findings.stages import stage_findings
 from irscope.analysis.findings.studied import Studied
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture

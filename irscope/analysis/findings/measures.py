@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from irscope.analysis.findings.dots import waits_in_loops
-from irscope.analysis.findings.loops import DOTS, LOADS, loads_of_dot, loops_with_dots
+from irscope.analysis.findings.kinds.dots import waits_in_loops
+from irscope.analysis.findings.kinds.loops import DOTS, LOADS, loads_of_dot, loops_with_dots
+from irscope.analysis.findings.kinds.stages import buffers_of
 from irscope.analysis.findings.model import Finding, Proof
-from irscope.analysis.findings.stages import buffers_of
 from irscope.analysis.findings.studied import Studied
 from irscope.device.occupancy import occupancy_of
 from irscope.memory.cost import Cost

@@ -14,6 +14,7 @@ import irscope
 from irscope.errors import RecordingError, SignatureError, did_you_mean
 from irscope.model.capture import Kernel, Launch
 from irscope.record.triton import api as triton_api
+from irscope.record.triton.autotuner import kernel_functions
 
 
 def describe_launch(src: Any) -> Launch:
@@ -110,7 +111,7 @@ def _value_text(value: Any) -> str:
 
 def find_kernel(namespace: Mapping[str, Any], name: str, path: Path) -> Any:
     """The kernel of that name in a file's namespace; raises RecordingError, which names the kernels there."""
-    kernels = triton_api.kernel_functions(namespace)
+    kernels = kernel_functions(namespace)
     own = {key: value for key, value in kernels.items() if value.fn.__module__ == namespace.get("__name__")}
     if name in kernels:
         return kernels[name]

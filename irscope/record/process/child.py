@@ -27,10 +27,10 @@ from typing import IO, Any, Generic, TypeVar
 from irscope import errors
 from irscope.errors import MissingTool, RecordingError
 from irscope.record.process.codec import MessageReader, frame_of
+from irscope.record.process.forks.processes import ForkedProcess, Process, SpawnedProcess
 from irscope.record.process.lifeline import MOST_DESCRIPTORS
 from irscope.record.process.meeting import PROGRAM_VARIABLE
 from irscope.record.process.own_folder import FOLDER_VARIABLE
-from irscope.record.process.processes import ForkedProcess, Process, SpawnedProcess
 
 LONGEST_WAIT_S = 0.2
 """Between looks at what a child prints, its time, and the signals that came."""

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import inspect
 import os
 import subprocess
 import sys
 import warnings
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,9 +22,6 @@ from irscope.model.capture import Target
 from irscope.record.triton.patches import replaced
 from irscope.record.triton.versions import TRIED_VERSIONS, minor_of, triton_version
 from irscope.target import KNOWN_TARGETS
-
-_MOST_WRAPPERS = 16
-"""Decorators around one `@triton.jit` function."""
 
 
 def require_triton() -> None:
@@ -314,27 +310,6 @@ def private_cache(folder: Path) -> Iterator[None]:
 
     with knob("cache", "dir", str(folder)), replaced(cache, "triton_key", triton_version):
         yield
-
-
-def kernel_functions(namespace: Mapping[str, Any]) -> dict[str, Any]:
-    """The `@triton.jit` functions in a module's namespace, by name, without their autotuners and heuristics."""
-    kernels = {name: _innermost(value) for name, value in namespace.items()}
-    return {name: inner for name, inner in kernels.items() if inner is not None}
-
-
-def _innermost(value: Any) -> Any:
-    """The `@triton.jit` function within autotuners, heuristics and whatever else has `fn` and `run`; None if none is.
-
-    What has every attribute that it is asked for (a mock, a module that is imported when it is used) has no `fn`.
-    """
-    kernel_class, missing = jit_function_class(), object()
-    for _ in range(_MOST_WRAPPERS):
-        if isinstance(value, kernel_class):
-            return value
-        if inspect.getattr_static(value, "fn", missing) is missing or not hasattr(value, "run"):
-            return None
-        value = getattr(value, "fn", None)
-    return None
 
 
 def ast_source(function: Any, signature: dict[str, str], constants: dict[str, Any], attributes: dict[Any, Any]) -> Any:

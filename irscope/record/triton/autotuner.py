@@ -6,16 +6,18 @@ and launches the fastest.
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import math
 import threading
 from collections import ChainMap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from irscope.model.capture import Autotuning
+from irscope.record.triton.api import jit_function_class
 from irscope.record.triton.benchmarks import call_once
 from irscope.record.triton.patches import Patches, replaced
 
@@ -29,6 +31,9 @@ pruning leaves. A function of the configuration's 0-based index and the configur
 OnTimed = Callable[[str, int, Autotuning, list[float]], None]
 """Called after each configuration that was timed: the kernel's name, the number of the tuning (from 1, one for each
 tuning key), the configuration, and its times in milliseconds, infinite where the GPU has not the resources for it."""
+
+_MOST_WRAPPERS = 16
+"""Decorators around one `@triton.jit` function."""
 
 _Described = Callable[[], "tuple[str, Autotuning] | None"]
 
@@ -232,3 +237,24 @@ def _index_of(autotuner: Any, config: Any) -> int:
         if other is config:
             return index
     return autotuner.configs.index(config) if config in autotuner.configs else -1
+
+
+def kernel_functions(namespace: Mapping[str, Any]) -> dict[str, Any]:
+    """The `@triton.jit` functions in a module's namespace, by name, without their autotuners and heuristics."""
+    kernels = {name: _innermost(value) for name, value in namespace.items()}
+    return {name: inner for name, inner in kernels.items() if inner is not None}
+
+
+def _innermost(value: Any) -> Any:
+    """The `@triton.jit` function within autotuners, heuristics and whatever else has `fn` and `run`; None if none is.
+
+    What has every attribute that it is asked for (a mock, a module that is imported when it is used) has no `fn`.
+    """
+    kernel_class, missing = jit_function_class(), object()
+    for _ in range(_MOST_WRAPPERS):
+        if isinstance(value, kernel_class):
+            return value
+        if inspect.getattr_static(value, "fn", missing) is missing or not hasattr(value, "run"):
+            return None
+        value = getattr(value, "fn", None)
+    return None

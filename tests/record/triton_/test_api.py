@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
-from unittest.mock import MagicMock
 
 import pytest
 
@@ -79,14 +77,3 @@ def test_what_cannot_be_run_is_not_taken(named: Callable[[int], Path]) -> None:
     # As in Triton, its own then.
     path = named(0o644)
     assert api.nvidia_tools()["nvdisasm"] != path
-
-
-def test_what_has_every_attribute_is_no_wrapper_of_a_kernel() -> None:
-    """A mock answers `.fn.fn.fn…` without end, and a wrapper may wrap itself."""
-    import triton
-
-    circle = SimpleNamespace(run=None)
-    circle.fn = circle
-    tuned = triton.autotune([triton.Config({})], [])(triton.heuristics({})(sample_matmul))
-    namespace = {"mock": MagicMock(), "circle": circle, "plain": sample_matmul, "tuned": tuned, "number": 1}
-    assert api.kernel_functions(namespace) == {"plain": sample_matmul, "tuned": sample_matmul}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -15,6 +17,7 @@ from triton.runtime.autotuner import Autotuner  # noqa: E402
 
 from irscope.model.capture import Autotuning, Target  # noqa: E402
 from irscope.record.triton import autotuner  # noqa: E402
+from irscope.record.triton.sample_kernel import sample_matmul  # noqa: E402
 from irscope.record.virtual.gpu import virtual_gpu  # noqa: E402
 
 
@@ -108,3 +111,12 @@ def test_nothing_stays() -> None:
     assert autotuner.configuration_under_way("fill_kernel") is None
     assert not autotuner.is_timing()
     assert not autotuner.is_rehearsal()
+
+
+def test_what_has_every_attribute_is_no_wrapper_of_a_kernel() -> None:
+    """A mock answers `.fn.fn.fn…` without end, and a wrapper may wrap itself."""
+    circle = SimpleNamespace(run=None)
+    circle.fn = circle
+    tuned = triton.autotune([triton.Config({})], [])(triton.heuristics({})(sample_matmul))
+    namespace = {"mock": MagicMock(), "circle": circle, "plain": sample_matmul, "tuned": tuned, "number": 1}
+    assert autotuner.kernel_functions(namespace) == {"plain": sample_matmul, "tuned": sample_matmul}

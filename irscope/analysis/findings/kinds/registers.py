@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from os.path import basename
 
+from irscope.analysis.findings.kinds.occupancy import has_few_programs
 from irscope.analysis.findings.model import Cause, Change, Finding, Suggestion
-from irscope.analysis.findings.occupancy import has_few_programs
 from irscope.analysis.findings.studied import Studied
 from irscope.device.occupancy import REGISTERS, occupancy, occupancy_of
 from irscope.ir.body.aliases import Ignored

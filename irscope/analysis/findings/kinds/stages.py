@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import cached_property
 
-from irscope.analysis.findings.loops import DOTS, LOADS
+from irscope.analysis.findings.kinds.loops import DOTS, LOADS
 from irscope.analysis.findings.model import Change, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
 from irscope.ir.mlir.model import Operation, Value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from irscope.analysis.findings.loops import loads_of_dot
+from irscope.analysis.findings.kinds.loops import loads_of_dot
 from irscope.analysis.findings.model import Cause, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
 from irscope.ir.locations.stages import read_locations

@@ -1,7 +1,7 @@
 """The process that children are forked from: it has imported what they would.
 
-`python -m irscope.record.process.fork_server FD` serves the socket FD; `warm` is the other side. A fork becomes what a
-new process would be that runs a module: it leads a session, and has the environment, the working folder and the
+`python -m irscope.record.process.forks.fork_server FD` serves the socket FD; `warm` is the other side. A fork becomes
+what a new process would be that runs a module: it leads a session, and has the environment, the working folder and the
 descriptors that came with the command.
 
 Forking is safe as long as this process has one thread and has made no MLIR context: it imports, and does nothing else.

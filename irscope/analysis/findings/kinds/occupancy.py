@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 
-from irscope.analysis.findings.loops import DOTS
+from irscope.analysis.findings.kinds.loops import DOTS
 from irscope.analysis.findings.model import Cause, Change, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
 from irscope.device.limits import HIP_LIMITS

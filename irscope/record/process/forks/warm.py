@@ -13,7 +13,7 @@ from typing import IO, TypeVar
 
 from irscope.errors import IrscopeError, RecordingError
 from irscope.record.process.child import Child, Start, child_environment, child_process, starts_children
-from irscope.record.process.fork_server import ANSWERS, Fork, Forked, Import, Imported, Reap, Reaped
+from irscope.record.process.forks.fork_server import ANSWERS, Fork, Forked, Import, Imported, Reap, Reaped
 from irscope.record.process.own_folder import own_folder
 
 __all__ = ["warm_children"]
@@ -81,7 +81,7 @@ class _Warm:
         with ExitStack() as stack:
             folder = stack.enter_context(own_folder())
             # A server is no fork of a server: it has nothing ahead.
-            child = stack.enter_context(child_process("irscope.record.process.fork_server", folder, ANSWERS))
+            child = stack.enter_context(child_process("irscope.record.process.forks.fork_server", folder, ANSWERS))
             server = _Server(child)
             server.ask(Import(0, modules), (), Imported)
             self._held.push(stack.pop_all())

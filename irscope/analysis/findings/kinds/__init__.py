@@ -1,0 +1,1 @@
+"""Each kind of finding, by what it is about."""

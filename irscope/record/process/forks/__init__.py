@@ -1,0 +1,1 @@
+"""Child processes that are forks of one that has imported Triton."""
