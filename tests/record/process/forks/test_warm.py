@@ -21,7 +21,7 @@ from irscope.record.process.requests import request_for
 from irscope.record.process.session import Recording, record_request
 
 pytestmark = pytest.mark.triton
-NO_TORCH = Path(__file__).parents[1] / "kernels" / "no_torch.py"
+NO_TORCH = Path(__file__).parents[2] / "kernels" / "no_torch.py"
 SEEN = """
 import os, signal, sys, tempfile
 print([
