@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,8 +10,8 @@ import pytest
 
 pytest.importorskip("triton", reason="the recording process needs Triton")
 
-from irscope.record.process.events import ScriptEnd  # noqa: E402
-from irscope.record.programs import worker  # noqa: E402
+from irscope.record.process.events import ScriptEnd
+from irscope.record.programs import worker
 
 pytestmark = pytest.mark.triton
 
@@ -22,10 +22,8 @@ class Held(BaseException):
 
 @contextmanager
 def up_to_a_launch(_: Any):
-    try:
+    with suppress(Held):
         yield
-    except Held:
-        pass
 
 
 def test_a_program_that_is_ended_at_a_launch_ended_well(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
