@@ -27,9 +27,9 @@ def limits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     started: list[float] = []
     real = session._follow
 
-    def follow(child, completion, timeout_s, *others):  # type: ignore[no-untyped-def]
+    def follow(child, apart, others, timeout_s, *more):  # type: ignore[no-untyped-def]
         started.append(timeout_s)
-        return real(child, completion, timeout_s, *others)
+        return real(child, apart, others, timeout_s, *more)
 
     monkeypatch.setattr(session, "_follow", follow)
     return started

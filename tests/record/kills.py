@@ -68,7 +68,8 @@ def what_is_left(kill: Kill, folder: Path) -> Left:
     environment = os.environ | {
         "IRSCOPE_HOME": str(home), "TMPDIR": str(temporary), "PYTHONPATH": str(ROOT), "TRITON_CACHE_DIR": str(folder)
     }  # fmt: skip
-    command = [sys.executable, "-m", "irscope", "dump", str(SCRIPT), "--virtual", "--", str(told)]
+    # With more, a launch returns before its compile is complete.
+    command = [sys.executable, "-m", "irscope", "dump", str(SCRIPT), "--virtual", "-j", "1", "--", str(told)]
     process = subprocess.Popen(
         command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

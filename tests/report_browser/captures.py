@@ -102,7 +102,7 @@ def softmax(warps: int = 4) -> Capture:
         ),
         snapshots=tuple(passes),
         layouts=(layout_from_json(BLOCKED_MAP),),
-        resources=Resources(registers=168, spill_store_bytes=8, spill_load_bytes=8, shared_bytes=4096, barriers=1),
+        resources=Resources(registers=168, spill_store_bytes=32, spill_load_bytes=32, shared_bytes=4096, barriers=1),
         environment=Environment(triton_version="3.9.0", command="irscope dump kernels.py"),
         sources=(SourceFile("kernels.py", KERNELS),),
         compile_us=41_000,

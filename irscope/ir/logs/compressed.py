@@ -53,6 +53,9 @@ def _zstd(data: bytes, name: str, most: int) -> bytes:
     try:
         reader = library.ZstdDecompressor(max_window_size=_LARGEST_WINDOW)
         with reader.stream_reader(io.BytesIO(data), read_across_frames=True) as file:
-            return read_at_most(file, most + 1)
+            found = read_at_most(file, most + 1)
     except library.ZstdError as error:
         raise ParseError(f"{name} begins like a zstd file, but cannot be unpacked ({error}).") from error
+    if not found:
+        raise ParseError(f"{name} begins like a zstd file, but holds no whole frame.")
+    return found

@@ -12,7 +12,7 @@ from typing import Any
 __all__ = ["a_caller_catches"]
 
 # They run a program and report whatever it raises: no part of what it does depends on it.
-_REPORTERS = ("_pytest", "pluggy", "unittest", "IPython", "runpy", "triton", "irscope")
+_REPORTERS = ("_pytest", "pluggy", "xdist", "execnet", "unittest", "IPython", "runpy", "triton", "irscope")
 # Context managers that swallow an exception; others let it pass.
 _SWALLOWING = ("suppress", "raises", "assertRaises")
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import dataclass, field
 from pathlib import Path
-from signal import SIGALRM
 
 from irscope.record.process.assembly import Assembly
 from irscope.record.process.child import Outcome
@@ -75,7 +75,7 @@ class CompilesApart:
             log = stream.folder / LOG
             self.ended_in = self.ended_in or call_that_ended(log, event.pid, event.code)
             output = log.read_bytes() if log.exists() else b""
-            if event.code == -SIGALRM:
+            if event.code == -getattr(signal, "SIGALRM", 0):
                 message = f"the compile took longer than {self._timeout_s:g} s and was ended."
                 self._completion.fail(event.n, "timeout", message, output)
             else:

@@ -43,7 +43,7 @@ def facts_of(capture: Capture, costs: Sequence[Cost], *, evaluates: bool) -> dic
         "resources": resource_rows(capture),
         "occupancy": occupancy and occupancy.as_json(),
         "families": instruction_families(capture),
-        "environment": asdict(capture.environment),
+        "environment": {key: value for key, value in asdict(capture.environment).items() if value != ()},
         "metadata": list(capture.metadata),
         "notes": list(capture.notes),
         "compileUs": capture.compile_us,

@@ -14,7 +14,7 @@ __all__ = ["PythonSource", "constants_of"]
 _MOST_CHARACTERS = 1 << 22
 _MOST_LINES = 200_000
 # (3,)   (2, 0)
-_PATH = re.compile(r"\((\d{1,4}),((?: ?\d{1,4},?)*)\)")
+_PATH = re.compile(r"\((\d{1,4}),((?: ?\d{1,4},){0,64}(?: ?\d{1,4})?)\)")
 # def softmax(
 _FUNCTION = re.compile(r"^[ \t]*(?:async )?def ([A-Za-z_]\w*)", re.MULTILINE)
 
