@@ -140,7 +140,7 @@ CASES = (
          helps="num_warps=8"),
     Case("IRS501", _variant("held", "*fp32:16, *fp32:16, i32", (("waves_per_eu", 8),), TILE=128),
          _variant("held", "*fp32:16, *fp32:16, i32", TILE=32), "of total (planted.py", ("hip:gfx942",),
-         is_of_kernel=True, helps="waves_per_eu=0"),
+         is_of_kernel=True, helps="waves_per_eu=0", also=("waves_per_eu",)),
     Case("IRS502", _variant("crowded", "*fp32:16, *fp32:16, i32", TILE=128),
          _variant("crowded", "*fp32:16, *fp32:16, i32", TILE=32), "registers", _CUDA, is_of_kernel=True,
          helps="num_warps=8"),
