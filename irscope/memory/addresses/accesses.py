@@ -61,7 +61,7 @@ _MASK = re.compile(r"\bmask (?:= )?(%[\w$.#-]+)")
 _BUFFER = re.compile(r"(%[\w$.#-]+)\[(%[\w$.#-]+)\](?:, (%[\w$.#-]+))?(?:, (%[\w$.#-]+))?")
 # tt.load %pointers : tensor<32x!tt.ptr<f32>, #blocked>
 _POINTERS = re.compile(r"\btensor<(?:\d{1,9}x){1,8}!tt\.ptr<|!tt\.ptr<")
-# amdg.buffer_store %values, %pointer[%offsets] : tensor<1024xf16, #blocked>      … into %buffer : <f16>[tensor<64xi32>] …
+# amdg.buffer_store %values, %pointer[%offsets] : tensor<64xf16, #blocked>      … into %buffer : <f16>[tensor<64xi32>] …
 _DATA = re.compile(r" : (?:<|tensor<(?:\d{1,9}x){1,8})(\w+)[,>]")
 
 
