@@ -144,9 +144,9 @@ CASES = (
     Case("IRS502", _variant("crowded", "*fp32:16, *fp32:16, i32", TILE=128),
          _variant("crowded", "*fp32:16, *fp32:16, i32", TILE=32), "registers", _CUDA, is_of_kernel=True,
          helps="num_warps=8"),
-    Case("IRS502", _variant("crowded", "*fp32:16, *fp32:16, i32", (("num_warps", 1),), TILE=128),
-         _variant("crowded", "*fp32:16, *fp32:16, i32", TILE=64), "registers", ("hip:gfx942",), is_of_kernel=True,
-         helps="num_warps=2"),
+    # What helps differs: with num_warps=8, the LLVM of Triton 3.6 spills.
+    Case("IRS502", _variant("crowded", "*fp32:16, *fp32:16, i32", TILE=256),
+         _variant("crowded", "*fp32:16, *fp32:16, i32", TILE=64), "registers", ("hip:gfx942",), is_of_kernel=True),
     Case("IRS502", _variant("tiles", f"{_DOT}, i32:16", (("num_stages", 8),), TILE=64),
          _variant("tiles", f"{_DOT}, i32:16", (("num_stages", 2),), TILE=64), "shared memory", ("cuda:90",),
          is_of_kernel=True, helps="num_stages=4"),
