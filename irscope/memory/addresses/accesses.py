@@ -61,6 +61,8 @@ _MASK = re.compile(r"\bmask (?:= )?(%[\w$.#-]+)")
 _BUFFER = re.compile(r"(%[\w$.#-]+)\[(%[\w$.#-]+)\](?:, (%[\w$.#-]+))?(?:, (%[\w$.#-]+))?")
 # tt.load %pointers : tensor<32x!tt.ptr<f32>, #blocked>
 _POINTERS = re.compile(r"\btensor<(?:\d{1,9}x){1,8}!tt\.ptr<|!tt\.ptr<")
+# amdg.buffer_store %values, %pointer[%offsets] : tensor<64xf16, #blocked>      … into %buffer : <f16>[tensor<64xi32>] …
+_DATA = re.compile(r" : (?:<|tensor<(?:\d{1,9}x){1,8})(\w+)[,>]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +170,15 @@ def _shaped(mask: Number | None, addresses: Number) -> Number | None:
 
 
 def _pointer_kind(operation: Operation) -> Kind:
-    """The type of its pointers: the first type of a pointer that its text gives."""
-    match = _POINTERS.search(operation.text)
-    if match is None:
-        raise ValueError("no type of a pointer")
-    return _first_kind(operation.text[match.start() :])
+    """The type of its pointers: the first type of a pointer that its text gives.
+
+    Before Triton 3.9 buffer operations are written with the type of their data alone.
+    """
+    if (match := _POINTERS.search(operation.text)) is not None:
+        return _first_kind(operation.text[match.start() :])
+    if "buffer_" in operation.name and (match := _DATA.search(operation.text)) is not None:
+        return kind_of(f"!tt.ptr<{match[1]}>")
+    raise ValueError("no type of a pointer")
 
 
 def _first_kind(text: str) -> Kind:

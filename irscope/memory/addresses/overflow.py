@@ -229,9 +229,9 @@ def _reached_from(module: MlirModule, access: Operation) -> set[int]:
         makers |= dict.fromkeys(one.results, one)
         for region in one.regions:
             around |= {value: one for block in region.blocks for value in block.arguments}
-    # Its own value, which a store has second, is no address.
-    stored = {1} if access.name == "tt.store" else set[int]()
-    open_ = [value for number, value in enumerate(access.operands) if number not in stored]
+    # Its own value, which `tt.store` has second and a store to a buffer first, is no address.
+    stored = {"tt.store": 1, "amdg.buffer_store": 0, "amdgpu.buffer_store": 0}.get(access.name)
+    open_ = [value for number, value in enumerate(access.operands) if number != stored]
     seen, lines = set(open_), set[int]()
     while open_:
         value = open_.pop()

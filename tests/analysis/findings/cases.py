@@ -140,13 +140,13 @@ CASES = (
          helps="num_warps=8"),
     Case("IRS501", _variant("held", "*fp32:16, *fp32:16, i32", (("waves_per_eu", 8),), TILE=128),
          _variant("held", "*fp32:16, *fp32:16, i32", TILE=32), "of total (planted.py", ("hip:gfx942",),
-         is_of_kernel=True, helps="waves_per_eu=0"),
+         is_of_kernel=True, helps="waves_per_eu=0", also=("waves_per_eu",)),
     Case("IRS502", _variant("crowded", "*fp32:16, *fp32:16, i32", TILE=128),
          _variant("crowded", "*fp32:16, *fp32:16, i32", TILE=32), "registers", _CUDA, is_of_kernel=True,
          helps="num_warps=8"),
+    # What helps differs: with num_warps=8, the LLVM of Triton 3.6 spills.
     Case("IRS502", _variant("crowded", "*fp32:16, *fp32:16, i32", TILE=256),
-         _variant("crowded", "*fp32:16, *fp32:16, i32", TILE=64), "registers", ("hip:gfx942",), is_of_kernel=True,
-         helps="num_warps=8"),
+         _variant("crowded", "*fp32:16, *fp32:16, i32", TILE=64), "registers", ("hip:gfx942",), is_of_kernel=True),
     Case("IRS502", _variant("tiles", f"{_DOT}, i32:16", (("num_stages", 8),), TILE=64),
          _variant("tiles", f"{_DOT}, i32:16", (("num_stages", 2),), TILE=64), "shared memory", ("cuda:90",),
          is_of_kernel=True, helps="num_stages=4"),
@@ -172,7 +172,7 @@ CASES = (
          _launched(_variant("hashed", _ROW, BLOCK=64), 40_000), "wraps around", also=("stride",)),
     Case("IRS503", _variant("tiles", f"{_DOT}, i32:16", (("num_stages", 5),), TILE=128),
          _variant("tiles", f"{_DOT}, i32:16", (("num_stages", 2),), TILE=128), "num_stages", ("cuda:80", "cuda:90"),
-         is_of_kernel=True, helps="num_stages=2"),
+         is_of_kernel=True, helps="num_stages=3"),
 )  # fmt: skip
 """Two thirds of them are about accesses, which are most of what users ask about."""
 

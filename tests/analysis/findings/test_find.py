@@ -8,7 +8,7 @@ import pytest
 
 from irscope.analysis.findings.find import findings_of
 from irscope.analysis.findings.model import KINDS
-from tests.analysis.findings.cases import CASES, LOGGED, Case, compiled, marked_lines
+from tests.analysis.findings.cases import CASES, LOGGED, Case, compiled, marked_lines, of_code
 from tests.analysis.findings.every import EVERY
 from tests.analysis.findings.matrix import Row, read_rows, table, tasks_of
 from tests.analysis.findings.verdict import Verdict, judge
@@ -79,3 +79,19 @@ def test_the_table_counts_by_kind_and_names_what_is_not_right() -> None:
         "missing 3.6.0 cuda:80 IRS101-gate-down",
         "1 of 2 right, 2 planted kernels",
     ]
+
+
+def test_loads_that_llvm_joins_waste_nothing() -> None:
+    case = EVERY["IRS103-pairs-4 bytes apart"]
+    capture = of_code(case.planted, "hip:gfx942", "IRS103")
+    assert capture.texts["ttgir"].count("tt.load") == 2
+    assert capture.texts["amdgcn"].count("global_load_") == 1
+    assert [one.code for one in findings_of(capture)] == []
+
+
+def test_the_phase_of_a_barrier_is_no_value_that_the_kernel_carries() -> None:
+    case = EVERY["IRS201-scores-pitch"]
+    found = [one for one in findings_of(of_code(case.planted, "cuda:100", "IRS201")) if one.code == "IRS201"]
+    assert found
+    causes = [cause.text for one in found for cause in one.causes]
+    assert not any("as it got it" in text for text in causes)

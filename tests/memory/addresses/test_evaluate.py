@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.memory.addresses.evaluate import Evaluation, evaluate
 from irscope.memory.addresses.held import Programs
-from irscope.memory.addresses.numbers import Number
+from irscope.memory.addresses.numbers import Number, constant
 
 SIZE = 8
 PROGRAMS = 5
@@ -337,3 +337,46 @@ def test_work_is_bounded() -> None:
     found = run(body)
     assert found.is_ended
     assert found.notes
+
+
+@pytest.mark.parametrize(
+    "access",
+    [
+        "%v = amdg.buffer_load %p[%o], %m : tensor<8xf16, #b>",
+        "%v = amdg.buffer_load %p[%o], %m : !tt.ptr<f16> -> tensor<8xf16, #b>",
+        "amdg.buffer_store %c, %p[%o], %m {contiguity = 4 : i32} : tensor<8xf16, #b>",
+        "amdg.buffer_store %c, %p[%o], %m : !tt.ptr<f16> -> tensor<8xf16, #b>",
+        "%v = amdg.buffer_atomic_rmw fadd, acq_rel, gpu, %c, %p[%o], %m : tensor<8xf16, #b>",
+        "%v = amdg.buffer_load_to_local %p[%o] mask = %m into %l : <f16>[tensor<8xi32, #b>]  -> <8xf16, #s, #smem>",
+        "%v = amdg.buffer_load_to_local %p[%o] mask = %m into %l : !tt.ptr<f16>[tensor<8xi32, #b>]  -> <8xf16, #s>",
+    ],
+)
+def test_a_buffer_is_accessed_where_its_pointer_and_offsets_say(access: str) -> None:
+    """As Triton 3.6 to 3.8 write it, with the type of the data alone, and as 3.9 does."""
+    text = f"""\
+module {{
+  tt.func public @k(%x: !tt.ptr<f16>) {{
+    %two = arith.constant 2 : i32
+    %c = arith.constant dense<0.0> : tensor<8xf16, #b>
+    %l = ttg.local_alloc : () -> !ttg.memdesc<8xf16, #s, #smem, mutable>
+    %three = arith.constant dense<3> : tensor<8xi32, #b>
+    %five = arith.constant dense<5> : tensor<8xi32, #b>
+    %r = tt.make_range {{end = 8 : i32, start = 0 : i32}} : tensor<8xi32, #b>
+    %o = arith.muli %r, %three : tensor<8xi32, #b>
+    %m = arith.cmpi slt, %r, %five : tensor<8xi32, #b>
+    %p = tt.addptr %x, %two : !tt.ptr<f16>, i32
+    {access}
+    tt.return
+  }}
+}}
+"""
+    module = parse_mlir(text)
+    assert module.kernel is not None
+    held = {module.kernel.parameters[0][0]: constant(4096, 64)}
+    found = evaluate(module, held, Programs())
+    assert not found.unread
+    (execution,) = found.executions
+    assert execution.mask is not None
+    assert execution.element_bits == 16
+    assert execution.addresses.known.tolist() == [4096 + 2 * (2 + 3 * lane) for lane in range(8)]
+    assert [bool(bit) for bit in execution.mask.known] == [lane < 5 for lane in range(8)]

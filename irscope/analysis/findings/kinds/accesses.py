@@ -219,6 +219,9 @@ class _Reader:
         units, least = total.units[0], total.least_units[1]
         if not least or units < _WASTE * least or access.certainty == "sampled" or not self._actual:
             return
+        if self._actual > max(access.possible_bits, self._bits):
+            # LLVM has joined it with the loads of what lies between.
+            return
         found = self._stride_causes()
         if found is None:
             return

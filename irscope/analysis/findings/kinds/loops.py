@@ -77,13 +77,15 @@ def _of_loop(studied: Studied, loop: Operation) -> tuple[Cause, Suggestion] | No
         if one.name in ("scf.for", "scf.while"):
             cause = studied.in_ir("another loop is inside, and only innermost loops are pipelined", one.first_line)
             return cause, Suggestion("unroll the inner loop (`tl.static_range`), or do its work outside")
-    block = loop.regions[0].blocks[-1] if loop.regions and loop.regions[0].blocks else None
+    # What the pipeliner itself carries, such as the phase of a barrier, is not in the TTIR.
+    written, stage = next(((one, "ttir") for one in _written(studied, loop)), (loop, "ttgir"))
+    block = written.regions[0].blocks[-1] if written.regions and written.regions[0].blocks else None
     end = block.operations[-1] if block is not None and block.operations else None
     if block is not None and end is not None and end.name == "scf.yield":
         for value in end.operands:
             if value in block.arguments:
                 text = f"it hands {value.name} on as it got it: a value that is two iterations old"
-                cause = studied.in_ir(text, end.first_line)
+                cause = studied.in_ir(text, end.first_line, stage=stage)
                 return cause, Suggestion("carry no value through an iteration unchanged")
     return None
 
@@ -102,12 +104,16 @@ def loads_of_dot(studied: Studied, dot: Operation) -> Iterator[Operation]:
 
 def _own_stages(studied: Studied, loop: Operation) -> int | None:
     """What the kernel says of the stages of a loop: in its TTIR, where Triton 3.6 has it alone; None if nothing."""
+    match = next(filter(None, (_OWN_STAGES.search(one.closing) for one in (loop, *_written(studied, loop)))), None)
+    return int(match[1]) if match is not None else None
+
+
+def _written(studied: Studied, loop: Operation) -> list[Operation]:
+    """A loop as the TTIR has it, before the pipeliner: the loops of its place; none if that is not known."""
     ttir, chain = studied.capture.texts.get("ttir", ""), studied.chain_at(loop.first_line)
     locations = read_locations(ttir, "mlir")
-    written = [one for one in parse_mlir(ttir).walk() if one.name == loop.name and "tt.num_stages" in one.closing]
-    same = [one for one in written if chain and locations.chain_at(one.first_line) == chain]
-    match = next(filter(None, (_OWN_STAGES.search(one.closing) for one in (loop, *same))), None)
-    return int(match[1]) if match is not None else None
+    loops = (one for one in parse_mlir(ttir).walk() if one.name == loop.name)
+    return [one for one in loops if chain and locations.chain_at(one.first_line) == chain]
 
 
 def loops_with_dots(studied: Studied) -> Iterator[Operation]:

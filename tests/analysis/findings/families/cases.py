@@ -78,7 +78,7 @@ _STORES = (
          _layout("one_at_a_time", _PAIR, WIDTH=8, BLOCK=1024), "its layout gives a thread", _CUDA),
 )  # fmt: skip
 _SECTORS = (
-    Case("IRS103", _row("pairs", _PAIR, HALF=1024), _row("halves_of_row", _PAIR, HALF=1024), "4 bytes apart", _ALL),
+    Case("IRS103", _row("pairs", _PAIR, HALF=1024), _row("halves_of_row", _PAIR, HALF=1024), "4 bytes apart", _CUDA),
     Case("IRS103", _row("channel", _PAIR, CHANNELS=3, BLOCK=1024), _row("channel", _PAIR, CHANNELS=1, BLOCK=1024),
          "6 bytes apart", _ALL),
     Case("IRS103", _row("column_out", f"{_F}, {_F}", PITCH=512, BLOCK=1024),
@@ -115,8 +115,8 @@ _DOTS = (
          _product("in_stages", f"{_DOT}, i32:16", STAGES=3, TILE=64), "num_stages", _HOPPER),
     Case("IRS303", _product("checked", f"{_DOT}, i32:16", CHECK=True, TILE=64),
          _product("checked", f"{_DOT}, i32:16", CHECK=False, TILE=64), "C7510", _HOPPER),
-    Case("IRS301", _product("whole_numbers", f"{_B}, {_B}, *i32:16", TILE=32), _row("gate", _TRIPLE, BLOCK=1024),
-         "cuda:75", ("cuda:75",)),
+    Case("IRS301", _product("scores", f"{_DOT}, i32:16, i32:16", BLOCK=32, DEPTH=32),
+         _row("gate", _TRIPLE, BLOCK=1024), "cuda:75", ("cuda:75",)),
     Case("IRS301", _product("gram", f"{_H}, {_F}", HOW="ieee", ROWS=32, COLUMNS=64), _row("gate", _TRIPLE, BLOCK=1024),
          "cuda:75", ("cuda:75",)),
     Case("IRS601", _product("in_loop", f"{_F}, {_F}, {_F}, i32:16", HOW="ieee", TILE=32),

@@ -15,7 +15,7 @@ def scores(q, k, y, keys, pitch, BLOCK: tl.constexpr, DEPTH: tl.constexpr):
     total = tl.zeros((BLOCK, BLOCK), tl.float32)
     for start in range(0, keys, BLOCK):
         key = tl.load(k + (start + rows)[None, :] * pitch + depth[:, None])  # here: IRS201 IRS101
-        total = tl.dot(query, key, total)
+        total = tl.dot(query, key, total)  # here: IRS301
     tl.store(y + rows[:, None] * BLOCK + rows[None, :], total)
 
 
@@ -159,15 +159,6 @@ def gram(x, y, HOW: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     rows, columns = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
     values = tl.load(x + rows[:, None] * COLUMNS + columns[None, :])
     tl.store(y + rows[:, None] * ROWS + rows[None, :], _inner_product(values, values, HOW))
-
-
-@triton.jit
-def whole_numbers(a, b, y, TILE: tl.constexpr):
-    """A product of bytes."""
-    rows, columns = tl.arange(0, TILE), tl.arange(0, TILE)
-    left = tl.load(a + rows[:, None] * TILE + columns[None, :])
-    right = tl.load(b + rows[:, None] * TILE + columns[None, :])
-    tl.store(y + rows[:, None] * TILE + columns[None, :], tl.dot(left, right))  # here: IRS301
 
 
 @triton.jit
