@@ -15,16 +15,18 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import MISSING, asdict, fields, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from irscope.errors import CaptureFormatError, CaptureNotFound
 from irscope.model.capture import Artifact, Capture, Launch, PassSnapshot, SourceFile, Target
-from irscope.model.compiler_log import CompilerLog
 from irscope.model.layout_json import layout_from_json, layout_to_json
 from irscope.model.plain import tupled
 from irscope.plan import PassPlan
 from irscope.store.schema import SCHEMA_VERSION, Manifest, Members, check_operations, checked_manifest
 from irscope.store.schema import read_manifest as stored_manifest
+
+if TYPE_CHECKING:
+    from irscope.model.compiler_log import CompilerLog
 
 SUFFIX = ".irscope"
 # On IR a file is a sixth smaller than at level 1, for 10 to 25 ms more of a capture with every snapshot.

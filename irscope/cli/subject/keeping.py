@@ -13,7 +13,6 @@ from irscope.cli.output.talk import say
 from irscope.model.capture import Capture
 from irscope.store.collection import Collection
 from irscope.store.file import is_worse, load
-from irscope.store.index import note_stored
 from irscope.store.recent import CaptureStore
 from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures
 
@@ -63,6 +62,8 @@ class Keeping:
         shelf, store = Shelf(lease=self), CaptureStore()
         for path in [store.find(id_) for id_ in ids]:
             capture = load(path)
+            from irscope.store.index import note_stored
+
             note_stored(path, capture, self._recording)
             self._written.add(path)
             files.append(CaptureFile(shelf, capture, path))
