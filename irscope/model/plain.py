@@ -27,7 +27,8 @@ def tupled(value: Any) -> Any:
 def built(kind: type[_Value], data: Mapping[str, Any], **others: Any) -> _Value:
     """A dataclass from plain data and `others`; fields of another version are ignored, and the types not checked."""
     names = {field.name for field in fields(cast("Any", kind))}
-    return kind(**{name: tupled(value) for name, value in data.items() if name in names} | others)
+    names -= others.keys()
+    return kind(**{name: tupled(value) for name, value in data.items() if name in names}, **others)
 
 
 def is_storable(name: str, value: Any) -> bool:

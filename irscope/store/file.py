@@ -9,7 +9,6 @@ import io
 import json
 import os
 import re
-import tempfile
 import zipfile
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -154,6 +153,8 @@ def write_atomically(path: Path, data: bytes, times_ns: tuple[int, int] | None =
 
     `times_ns`: when it was last read and changed, for other times than now.
     """
+    import tempfile
+
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -197,6 +196,7 @@ def _lease(folder: Path) -> IO[bytes] | None:
     """A new file in the store, locked; None where there are no locks, or nothing can be written there."""
     try:
         import fcntl
+        import tempfile
 
         folder.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=_LEASE, dir=folder)

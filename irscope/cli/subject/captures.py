@@ -18,7 +18,6 @@ from irscope.errors import IrscopeError, RecordingError, StageNotFound, UsageErr
 from irscope.interruption import Interrupted
 from irscope.model.capture import Artifact, Capture, PassSnapshot
 from irscope.plan import PassPlan
-from irscope.store.collection import Collection
 from irscope.store.recent import CaptureStore
 from irscope.store.shelf import CaptureFile, StoredCaptures
 
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from irscope.record.process.completion import Keep
     from irscope.record.process.requests import RecordRequest
     from irscope.record.process.session import Recording
+    from irscope.store.collection import Collection
 
 _FRAMES_OF_OUTPUT = 15
 

@@ -7,14 +7,17 @@ import time
 from collections.abc import Generator, Iterable
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 from weakref import finalize
 
 from irscope.cli.output.talk import say
 from irscope.model.capture import Capture
-from irscope.store.collection import Collection
 from irscope.store.file import is_worse, load
 from irscope.store.recent import CaptureStore
 from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures
+
+if TYPE_CHECKING:
+    from irscope.store.collection import Collection
 
 _recorded: set[str] = set()
 _told: set[tuple[str, str]] = set()
