@@ -11,6 +11,7 @@ import re
 import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 
 from irscope.errors import CaptureFormatError
@@ -342,10 +343,17 @@ def _check_numbers(value: object, where: str) -> None:
         for item in cast("tuple[object, ...]", value):
             _check_numbers(item, where)
     elif is_dataclass(value):
-        for item in fields(value):
-            # Options may be of any kind: those that are read are checked by name. A launch may be given any number.
-            if item.name not in ("options", "set_options", "metadata", "layouts", "value"):
-                _check_numbers(getattr(value, item.name), f"{where}.{item.name}".removeprefix("."))
+        for name in _checked_fields(type(value)):
+            item = getattr(value, name)
+            if item is not None and not isinstance(item, str):
+                _check_numbers(item, f"{where}.{name}".removeprefix("."))
+
+
+@cache
+def _checked_fields(kind: Any) -> tuple[str, ...]:
+    # Options may be of any kind: those that are read are checked by name. A launch may be given any number.
+    anything = ("options", "set_options", "metadata", "layouts", "value")
+    return tuple(item.name for item in fields(kind) if item.name not in anything)
 
 
 def _no_number(text: str) -> float:
