@@ -104,6 +104,8 @@ def _workers(watch: Watch, folder: Path, own: tuple[int, ...]) -> CompileWorkers
 def _script(watch: Watch, begun: Begun, target: Target, folder: Path, around: _AroundScript | None) -> None:
     launches = recorded_launches(watch, target, begun.real)
     others = recorded_processes(watch, begun, folder)
+    # What is around it may end the program at a launch.
+    end = ScriptEnd(0)
     try:
         with launches, others, around(watch) if around is not None else contextlib.nullcontext():
             try:
