@@ -10,7 +10,7 @@ from typing import Protocol
 from irscope.errors import PlanError, did_you_mean
 
 # ttgir:canonicalizer#2  |  combine  |  triton-combine  |  llir:*
-_RULE = r"^(?:(?P<stage>[A-Za-z_][\w.]*):)?(?P<name>\*|[A-Za-z_][\w.-]*)(?:#(?P<occurrence>[1-9]\d{0,8}))?$"
+_RULE = re.compile(r"^(?:(?P<stage>[A-Za-z_][\w.]*):)?(?P<name>\*|[A-Za-z_][\w.-]*)(?:#(?P<occurrence>[1-9]\d{0,8}))?$")
 
 
 class NamedPass(Protocol):
@@ -43,7 +43,7 @@ class PassRule:
     @staticmethod
     def parse(text: str) -> PassRule:
         """Read one rule; raises PlanError if the text is not one."""
-        match = re.match(_RULE, text.strip())
+        match = _RULE.match(text.strip())
         if match is None:
             raise PlanError(
                 f"{text!r} is not a pass: write NAME, STAGE:NAME, NAME#N or STAGE:NAME#N with N from 1, "

@@ -27,12 +27,12 @@ _MOST_FINDINGS = 3
 _COMMENT: dict[StageKind, str] = {"mlir": "//", "llvm": ";", "ptx": "//", "sass": "//", "amdgcn": ";", "binary": "#"}
 
 # 31  |  23-31  |  23-31,40
-_LINES = r"^\d{1,6}(-\d{1,6})?(,\d{1,6}(-\d{1,6})?)*$"
+_LINES = re.compile(r"^\d{1,6}(-\d{1,6})?(,\d{1,6}(-\d{1,6})?)*$")
 
 
 def parse_lines(text: str) -> frozenset[int]:
     """The line numbers that `23-31,40` names; raises UsageError."""
-    if not re.match(_LINES, text):
+    if not _LINES.match(text):
         raise UsageError(f"--lines {text!r}: write line numbers of the kernel's file, such as 23-31 or 23-31,40.")
     lines: set[int] = set()
     for part in text.split(","):

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 _FRAMES_OF_OUTPUT = 15
 
 # kernels.py:24:1: error: Failures have been detected   |   ptxas fatal   : Unresolved extern function
-_LABEL = r"\b(?:error|fatal|warning|remark|note|LLVM ERROR) *: |Assertion [`']"
+_LABEL = re.compile(r"\b(?:error|fatal|warning|remark|note|LLVM ERROR) *: |Assertion [`']")
 _SAYS_NOTHING = ("Failures have been detected while processing", "Pipeline failed while executing")
 _TELLING_COLUMNS = 60
-_DIAGNOSTIC = r":\d+: (?:error|warning|remark|note): |^(?:ptxas|error|LLVM ERROR)\b|: error: |Assertion "
+_DIAGNOSTIC = re.compile(r":\d+: (?:error|warning|remark|note): |^(?:ptxas|error|LLVM ERROR)\b|: error: |Assertion ")
 
 
 def captures_of(
@@ -269,7 +269,7 @@ def tell_failures(captures: StoredCaptures) -> int:
 
 def _is_said(line: str, text: str) -> bool:
     """Whether the text already contains what a line of diagnostics says."""
-    said = re.split(_LABEL, line)[-1].strip()
+    said = _LABEL.split(line)[-1].strip()
     return said[:_TELLING_COLUMNS] in text or said.startswith(_SAYS_NOTHING)
 
 
@@ -281,7 +281,7 @@ def _diagnostic_lines(diagnostics: str) -> list[str]:
     lines = diagnostics.splitlines()
     kept: list[str] = []
     for number, line in enumerate(lines):
-        if re.search(_DIAGNOSTIC, line):
+        if _DIAGNOSTIC.search(line):
             caret = number + 2 < len(lines) and lines[number + 2].strip() == "^"
             kept += lines[number : number + 3] if caret else [line]
     return list(dict.fromkeys(kept)) or lines[-_FRAMES_OF_OUTPUT:]

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 
 # -1,234.5      3.2 %      1.8×      +12      –
-_NUMBER = r"[+\-−]?[\d][\d,_.]*(?:e[+-]?\d+)?(?: ?(?:%|×|x|[kMG]?i?B|[nµm]?s))?$"
+_NUMBER = re.compile(r"[+\-−]?[\d][\d,_.]*(?:e[+-]?\d+)?(?: ?(?:%|×|x|[kMG]?i?B|[nµm]?s))?$")
 _ABSENT = ("", "-", "–", "—", "?")
 
 # What must not reach a terminal from a file that someone else made: a control character other than tab and line feed;
@@ -105,7 +105,7 @@ def _cell(value: object) -> str:
 
 def _is_numeric(column: Sequence[str]) -> bool:
     filled = [cell for cell in column if cell not in _ABSENT]
-    return bool(filled) and all(re.match(_NUMBER, cell) for cell in filled)
+    return bool(filled) and all(_NUMBER.match(cell) for cell in filled)
 
 
 def _shrink(widths: list[int], numeric: Sequence[bool], room: int) -> None:
