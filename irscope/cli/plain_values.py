@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +38,11 @@ def plain_values() -> Generator[None]:
         setattr(owner, _CHECK, check)
 
 
-@dataclass(frozen=True, slots=True)
 class _PlainValue:
-    """Stands in for the check of one option's value."""
+    """Stands in for the check of one option's value; `check` makes Typer's own."""
 
-    check: Callable[[Any], Any]
-    """Makes Typer's own."""
+    def __init__(self, check: Callable[[Any], Any]) -> None:
+        self.check = check
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
         """The value of an option, of the type that it is declared with."""

@@ -6,20 +6,23 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from irscope.errors import StageNotFound, did_you_mean
 from irscope.model.assumption import Assumption, notes_of
 from irscope.model.autotuning import Autotuning
-from irscope.model.compiler_log import CompilerLog
 from irscope.model.failure import Failure
-from irscope.model.graph_origin import GraphOrigin
 from irscope.model.launch_record import LaunchRecord
 from irscope.model.layout import LayoutRow
-from irscope.model.operation_lines import OperationLines
-from irscope.model.profile import Profile
 from irscope.plan import PassPlan
 from irscope.target import Target
+
+if TYPE_CHECKING:
+    # Few captures hold them: making these classes takes a tenth of the time of a short command.
+    from irscope.model.compiler_log import CompilerLog
+    from irscope.model.graph_origin import GraphOrigin
+    from irscope.model.operation_lines import OperationLines
+    from irscope.model.profile import Profile
 
 StageKind = Literal["mlir", "llvm", "ptx", "sass", "amdgcn", "binary"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import cache
 from typing import Any, TypeVar, cast
 
 __all__ = ["built", "is_storable", "storable", "tupled"]
@@ -18,7 +19,7 @@ def tupled(value: Any) -> Any:
     """A plain value with tuples where JSON has lists."""
     # JSON has no tuples, and a Capture holds no lists: what was saved equals what is loaded.
     if isinstance(value, list):
-        return tuple(tupled(item) for item in cast("list[Any]", value))
+        return tuple([tupled(item) if isinstance(item, (list, dict)) else item for item in cast("list[Any]", value)])
     if isinstance(value, dict):
         return {key: tupled(item) for key, item in cast("dict[str, Any]", value).items()}
     return value
@@ -26,8 +27,13 @@ def tupled(value: Any) -> Any:
 
 def built(kind: type[_Value], data: Mapping[str, Any], **others: Any) -> _Value:
     """A dataclass from plain data and `others`; fields of another version are ignored, and the types not checked."""
-    names = {field.name for field in fields(cast("Any", kind))}
-    return kind(**{name: tupled(value) for name, value in data.items() if name in names} | others)
+    names = _field_names(kind) - others.keys()
+    return kind(**{name: tupled(value) for name, value in data.items() if name in names}, **others)
+
+
+@cache
+def _field_names(kind: Any) -> frozenset[str]:
+    return frozenset(field.name for field in fields(kind))
 
 
 def is_storable(name: str, value: Any) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from irscope.model.capture import SnapshotLevel
 from irscope.plan import PassPlan
@@ -19,8 +19,7 @@ from irscope.target import Target
 __all__ = ["Flag", "RecordingOptions"]
 
 
-@dataclass(frozen=True, slots=True)
-class Flag:
+class Flag(NamedTuple):
     """How the command line gives a value, or a part of it."""
 
     names: tuple[str, ...]

@@ -9,22 +9,23 @@ import io
 import json
 import os
 import re
-import tempfile
 import zipfile
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import MISSING, asdict, fields, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from irscope.errors import CaptureFormatError, CaptureNotFound
 from irscope.model.capture import Artifact, Capture, Launch, PassSnapshot, SourceFile, Target
-from irscope.model.compiler_log import CompilerLog
 from irscope.model.layout_json import layout_from_json, layout_to_json
 from irscope.model.plain import tupled
 from irscope.plan import PassPlan
 from irscope.store.schema import SCHEMA_VERSION, Manifest, Members, check_operations, checked_manifest
 from irscope.store.schema import read_manifest as stored_manifest
+
+if TYPE_CHECKING:
+    from irscope.model.compiler_log import CompilerLog
 
 SUFFIX = ".irscope"
 # On IR a file is a sixth smaller than at level 1, for 10 to 25 ms more of a capture with every snapshot.
@@ -152,6 +153,8 @@ def write_atomically(path: Path, data: bytes, times_ns: tuple[int, int] | None =
 
     `times_ns`: when it was last read and changed, for other times than now.
     """
+    import tempfile
+
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)

@@ -12,15 +12,17 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from irscope.errors import CaptureFormatError
 from irscope.model.capture import Capture, Kernel, Launch
-from irscope.model.graph_origin import GraphOrigin
 from irscope.model.plain import tupled
 from irscope.model.telling import parts_of
 from irscope.store.file import SUFFIX, read_manifest, write_atomically
 from irscope.store.schema import converted
+
+if TYPE_CHECKING:
+    from irscope.model.graph_origin import GraphOrigin
 
 __all__ = ["StoredRow", "note_stored", "stored_rows"]
 
@@ -207,6 +209,8 @@ def _graphs_of(manifest: Any) -> tuple[str, ...]:
     """The graphs that the manifest of a capture names; none where it names them otherwise."""
     if not (rows := manifest.get("graphs")):
         return ()
+    from irscope.model.graph_origin import GraphOrigin
+
     try:
         return _graph_names(converted(rows, tuple[GraphOrigin, ...]))
     except CaptureFormatError:

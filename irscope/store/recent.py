@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from irscope.errors import CaptureNotFound
 from irscope.model.capture import Capture
 from irscope.store.file import SUFFIX, file_name, load, to_bytes, write_atomically
-from irscope.store.index import StoredRow, note_stored, stored_rows
+
+if TYPE_CHECKING:
+    from irscope.store.index import StoredRow
 
 __all__ = ["DEFAULT_STORE_LIMIT_BYTES", "CaptureStore", "cannot_write", "default_folder"]
 
@@ -54,6 +55,8 @@ class CaptureStore:
         path = self.path_of(capture)
         self._write(path, capture)
         self.mark_last(path)
+        from irscope.store.index import note_stored
+
         note_stored(path, capture, recording)
         self._prune(keep=path)
         return path
@@ -69,6 +72,8 @@ class CaptureStore:
         except (FileNotFoundError, NotADirectoryError):
             return False
         self._write(path, capture, (times.st_atime_ns, times.st_mtime_ns))
+        from irscope.store.index import note_stored
+
         note_stored(path, capture)
         return True
 
@@ -129,6 +134,8 @@ class CaptureStore:
 
     def rows(self) -> list[StoredRow]:
         """What lists every readable stored capture, the newest first."""
+        from irscope.store.index import stored_rows
+
         return stored_rows(self.folder)
 
     def last_recording(self) -> list[Path]:
@@ -189,6 +196,7 @@ def _lease(folder: Path) -> IO[bytes] | None:
     """A new file in the store, locked; None where there are no locks, or nothing can be written there."""
     try:
         import fcntl
+        import tempfile
 
         folder.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=_LEASE, dir=folder)

@@ -10,8 +10,9 @@ import json
 import re
 import zipfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, TypedDict, TypeVar, cast
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 
 from irscope.errors import CaptureFormatError
 from irscope.model.capture import (
@@ -25,12 +26,17 @@ from irscope.model.capture import (
     SnapshotLevel,
     stage_named,
 )
-from irscope.model.compiler_log import CompilerLog
-from irscope.model.graph_origin import GraphOrigin
 from irscope.model.layout import LayoutUse
-from irscope.model.operation_lines import OperationLines
 from irscope.model.plain import is_storable
-from irscope.model.profile import Profile
+
+if TYPE_CHECKING:
+    from irscope.model.compiler_log import CompilerLog
+    from irscope.model.graph_origin import GraphOrigin
+    from irscope.model.operation_lines import OperationLines
+    from irscope.model.profile import Profile
+else:
+    # Few captures hold them: `_with_rare_parts` checks these once there are any.
+    CompilerLog = GraphOrigin = OperationLines = Profile = Any
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -135,15 +141,19 @@ class Manifest:
     graphs: tuple[GraphOrigin, ...] = ()
 
 
-def converted(value: Any, kind: type[_Value]) -> _Value:
-    """A plain value, as JSON gives it, as a value of `kind`; raises CaptureFormatError that names the field."""
+def converted(value: Any, kind: type[_Value], where: str = "") -> _Value:
+    """A plain value, as JSON gives it, as a value of `kind`; raises CaptureFormatError that names the field.
+
+    `where`: the field that holds the value, with a dot before it.
+    """
     import msgspec
 
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         # Expected `int`, got `str` - at `$.launch.kernel.line`
-        raise CaptureFormatError(str(error).replace(" - at `$", " at `").replace("`", "'")) from error
+        text = str(error) if " - at `$" in str(error) or not where else f"{error} - at `$`"
+        raise CaptureFormatError(text.replace(" - at `$", f" at `{where}").replace("`", "'")) from error
 
 
 class Members:
@@ -223,7 +233,7 @@ def read_manifest(members: Members) -> dict[str, Any]:
 
 def checked_manifest(data: Mapping[str, Any]) -> Manifest:
     """The manifest with its types; raises CaptureFormatError that names what is off."""
-    manifest = converted(data, Manifest)
+    manifest = _with_rare_parts(converted(data, Manifest))
     _check_numbers(manifest, "")
     if not _TARGET.fullmatch(manifest.target):
         raise CaptureFormatError(f"its target {manifest.target!r} is no BACKEND:ARCH.")
@@ -248,8 +258,31 @@ def checked_manifest(data: Mapping[str, Any]) -> Manifest:
         _check_stage(row.stage, backend)
     _check_once((row.stage for row in manifest.operations), "stage of operations")
     _check_graphs(manifest.graphs)
-    _check_log(manifest.log or CompilerLog(), manifest.snapshots, backend)
+    if manifest.log is not None:
+        _check_log(manifest.log, manifest.snapshots, backend)
     return manifest
+
+
+def _with_rare_parts(manifest: Manifest) -> Manifest:
+    """The manifest with the types of the parts that few captures hold."""
+    parts: dict[str, Any] = {}
+    if manifest.operations:
+        from irscope.model.operation_lines import OperationLines
+
+        parts["operations"] = converted(manifest.operations, tuple[OperationLines, ...], ".operations")
+    if manifest.log is not None:
+        from irscope.model.compiler_log import CompilerLog
+
+        parts["log"] = converted(manifest.log, CompilerLog, ".log")
+    if manifest.profile is not None:
+        from irscope.model.profile import Profile
+
+        parts["profile"] = converted(manifest.profile, Profile, ".profile")
+    if manifest.graphs:
+        from irscope.model.graph_origin import GraphOrigin
+
+        parts["graphs"] = converted(manifest.graphs, tuple[GraphOrigin, ...], ".graphs")
+    return replace(manifest, **parts) if parts else manifest
 
 
 def _check_graphs(graphs: tuple[GraphOrigin, ...]) -> None:
@@ -301,17 +334,26 @@ def _repeated(names: Iterable[object]) -> object:
 
 def _check_numbers(value: object, where: str) -> None:
     # Sizes, counts, times and lines: none is negative, and none so large that a table or a picture could not hold it.
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
+    if value is None or isinstance(value, (str, bool)):
+        return
+    if isinstance(value, (int, float)):
         if not 0 <= value < _LARGEST_NUMBER:
             raise CaptureFormatError(f"its {where} is {value!r}, which is out of range.")
     elif isinstance(value, tuple):
         for item in cast("tuple[object, ...]", value):
             _check_numbers(item, where)
     elif is_dataclass(value):
-        for item in fields(value):
-            # Options may be of any kind: those that are read are checked by name. A launch may be given any number.
-            if item.name not in ("options", "set_options", "metadata", "layouts", "value"):
-                _check_numbers(getattr(value, item.name), f"{where}.{item.name}".removeprefix("."))
+        for name in _checked_fields(type(value)):
+            item = getattr(value, name)
+            if item is not None and not isinstance(item, str):
+                _check_numbers(item, f"{where}.{name}".removeprefix("."))
+
+
+@cache
+def _checked_fields(kind: Any) -> tuple[str, ...]:
+    # Options may be of any kind: those that are read are checked by name. A launch may be given any number.
+    anything = ("options", "set_options", "metadata", "layouts", "value")
+    return tuple(item.name for item in fields(kind) if item.name not in anything)
 
 
 def _no_number(text: str) -> float:

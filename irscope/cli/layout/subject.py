@@ -103,10 +103,11 @@ def layouts_of_capture(capture: Capture, after: str | None) -> list[DescribedLay
 
 def with_layouts(capture: Capture) -> Capture:
     """The capture with the layouts of its TTGIR, asked of the installed compiler if it holds none."""
-    from irscope.record.layouts.questions import layouts_of_text
-
     if capture.layouts or "ttgir" not in capture.stages:
         return capture
+    # It imports all events of a recording, which a capture that holds its layouts does not need.
+    from irscope.record.layouts.questions import layouts_of_text
+
     return capture.with_(layouts=layouts_of_text(capture.text("ttgir"), capture.target))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,10 +15,12 @@ from irscope.cli.subject.compiler_log import with_log
 from irscope.cli.subject.recording import recorded
 from irscope.errors import PlanError, UsageError
 from irscope.model.capture import Capture
-from irscope.model.compiler_log import CompilerLog, PassLog
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassRule
 from irscope.render.text.figures import milliseconds
+
+if TYPE_CHECKING:
+    from irscope.model.compiler_log import PassLog
 
 _life = options.in_panel("The life of an operation")
 _SLOW_FACTOR = 10
@@ -146,7 +148,7 @@ def _logs(
     chosen = {(effect.snapshot.stage, effect.snapshot.index) for effect in effects if effect.snapshot.group == "mlir"}
     return tuple(
         item
-        for item in (capture.log or CompilerLog()).passes
+        for item in (capture.log.passes if capture.log else ())
         if (item.stage, item.index) in chosen
         or (item.index is None and not match and (not stages or item.stage in stages))
     )

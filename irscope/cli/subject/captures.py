@@ -17,16 +17,16 @@ from irscope.cli.subject.stored import is_capture, stored_captures
 from irscope.errors import IrscopeError, RecordingError, StageNotFound, UsageError, did_you_mean
 from irscope.interruption import Interrupted
 from irscope.model.capture import Artifact, Capture, PassSnapshot
-from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
-from irscope.store.collection import Collection
 from irscope.store.recent import CaptureStore
 from irscope.store.shelf import CaptureFile, StoredCaptures
 
 if TYPE_CHECKING:
+    from irscope.model.recording_options import RecordingOptions
     from irscope.record.process.completion import Keep
     from irscope.record.process.requests import RecordRequest
     from irscope.record.process.session import Recording
+    from irscope.store.collection import Collection
 
 _FRAMES_OF_OUTPUT = 15
 
@@ -309,6 +309,7 @@ def captures_with_passes(subject: str | None, record_options: RecordingOptions) 
 
 def capture_with_all_texts(capture: Capture) -> Capture:
     """The same compile with the IR after every pass; raises StageNotFound if it cannot be compiled here."""
+    from irscope.model.recording_options import RecordingOptions
     from irscope.record.process.requests import request_from_capture
 
     say("The recording left this IR out (--snapshots all keeps it); compiling it again from the capture's source.")

@@ -7,15 +7,17 @@ import time
 from collections.abc import Generator, Iterable
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 from weakref import finalize
 
 from irscope.cli.output.talk import say
 from irscope.model.capture import Capture
-from irscope.store.collection import Collection
 from irscope.store.file import is_worse, load
-from irscope.store.index import note_stored
 from irscope.store.recent import CaptureStore
 from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures
+
+if TYPE_CHECKING:
+    from irscope.store.collection import Collection
 
 _recorded: set[str] = set()
 _told: set[tuple[str, str]] = set()
@@ -63,6 +65,8 @@ class Keeping:
         shelf, store = Shelf(lease=self), CaptureStore()
         for path in [store.find(id_) for id_ in ids]:
             capture = load(path)
+            from irscope.store.index import note_stored
+
             note_stored(path, capture, self._recording)
             self._written.add(path)
             files.append(CaptureFile(shelf, capture, path))

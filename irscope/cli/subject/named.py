@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from irscope.cli.subject.stored import is_capture
 from irscope.errors import UsageError
-from irscope.model.recording_options import RecordingOptions
+
+if TYPE_CHECKING:
+    from irscope.model.recording_options import RecordingOptions
 
 __all__ = ["is_program", "is_script", "split_subject"]
 

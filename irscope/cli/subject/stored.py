@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from irscope.cli.output.talk import say
 from irscope.errors import CaptureNotFound, RecordingError, UsageError, did_you_mean
 from irscope.model.capture import Capture
-from irscope.store.collection import Collection, chosen_entries, is_collection
 from irscope.store.facts import differences
 from irscope.store.file import SUFFIX, load
 from irscope.store.recent import CaptureStore
@@ -22,7 +22,7 @@ _MOST_LISTED = 16
 def is_capture(file: str) -> bool:
     """Whether a subject is a capture, or several: a .irscope file, an id, `last`, or a collection."""
     path = Path(file)
-    if path.suffix == SUFFIX or is_collection(path):
+    if path.suffix == SUFFIX or _is_collection(path):
         return True
     return not path.exists() and not path.suffix and "/" not in file and file[:1] != "-"
 
@@ -35,7 +35,7 @@ def stored_captures(subject: str | None, *, last_is_whole: bool = False) -> Stor
     CaptureNotFound, and RecordingError where the kernel is not among them.
     """
     file, _, kernel = (subject or "last").partition("::")
-    if is_collection(file):
+    if _is_collection(file):
         return _of_collection(file, kernel)
     store = CaptureStore()
     if last_is_whole and file == "last" and not kernel:
@@ -69,10 +69,21 @@ def only_one(captures: StoredCaptures, subject: str | None) -> Capture:
 
 def is_ambiguous(captures: Sequence[Capture], subject: str | None) -> bool:
     """Whether one capture is to be chosen from several of a collection, in which no one is the first."""
-    return len(captures) > 1 and is_collection((subject or "last").partition("::")[0])
+    return len(captures) > 1 and _is_collection((subject or "last").partition("::")[0])
+
+
+def _is_collection(path: str | Path) -> bool:
+    if not os.path.isdir(path):
+        return False
+    # Most subjects are no folders, and need nothing of collections.
+    from irscope.store.collection import is_collection
+
+    return is_collection(path)
 
 
 def _of_collection(folder: str, wanted: str) -> StoredCaptures:
+    from irscope.store.collection import Collection, chosen_entries
+
     collection = Collection(folder)
     entries = collection.entries()
     for problem in collection.unreadable:
