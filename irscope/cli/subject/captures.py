@@ -38,15 +38,19 @@ _DIAGNOSTIC = re.compile(r":\d+: (?:error|warning|remark|note): |^(?:ptxas|error
 
 
 def captures_of(
-    subject: str | None, record_options: RecordingOptions, *, collection: Collection | None = None
+    subject: str | None,
+    record_options: RecordingOptions,
+    *,
+    collection: Collection | None = None,
+    last_is_whole: bool = False,
 ) -> StoredCaptures:
     """The captures that a subject names, at least one; new ones are recorded and stored.
 
-    `collection`: where those that are recorded are kept too.
+    `collection`: where those that are recorded are kept too. `last_is_whole`: as of `stored_captures`.
     """
     file, kernel = split_subject(subject, record_options)
     if is_capture(file):
-        captures = stored_captures(subject)
+        captures = stored_captures(subject, last_is_whole=last_is_whole)
         if record_options.changes_a_capture:
             captures = StoredCaptures.of(
                 again for one in captures for again in _compiled_for_each(one, record_options, collection=collection)

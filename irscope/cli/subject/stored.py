@@ -38,7 +38,7 @@ def stored_captures(subject: str | None, *, last_is_whole: bool = False) -> Stor
     if _is_collection(file):
         return _of_collection(file, kernel)
     store = CaptureStore()
-    if last_is_whole and file == "last" and not kernel:
+    if last_is_whole and file == "last" and not kernel and not Path(file).is_file():
         shelf = Shelf()
         return StoredCaptures(CaptureFile(shelf, load(path), path) for path in store.find_all(file))
     capture = store.load(file)

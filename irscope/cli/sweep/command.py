@@ -118,7 +118,9 @@ def _swept(
     from irscope.store.table import Journal, load_table, save_table
 
     points = points_of(versus, plans)
-    captures = StoredCaptures(file for one in subjects for file in captures_of(one, record_options).files)
+    captures = StoredCaptures(
+        file for one in subjects for file in captures_of(one, record_options, last_is_whole=True).files
+    )
     check_options(points, captures)
     for one in captures:
         tell_origin(one)
