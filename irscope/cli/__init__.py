@@ -59,7 +59,7 @@ class Command(NamedTuple):
 _PANELS = {
     "Record and read": "dump record collect show ls import doctor",
     "Passes": "passes",
-    "Compare": "diff variants report",
+    "Compare": "diff variants report reproduce",
     "On the GPU": "run bench profile",
     "Effect of passes": "ablate bisect sweep",
     "Inspect": "why layout roofline graph source",
@@ -92,6 +92,8 @@ _SUMMARIES = {
     "variants": "Say why a kernel was compiled more than once: which argument told its variants apart, and what would "
     "merge them.",
     "report": "Write one HTML file with every pass, stage and layout; it needs no server and no network.",
+    "reproduce": "Write one Python file that compiles a capture again with Triton alone, and launches it where there is "
+    "a GPU.",
 }
 
 
@@ -99,7 +101,20 @@ _MODULES = {
     "import": "import_",
     **{
         name: f"{name}.command"
-        for name in ["ablate", "bisect", "diff", "dump", "graph", "layout", "ls", "passes", "sweep", "variants", "why"]
+        for name in [
+            "ablate",
+            "bisect",
+            "diff",
+            "dump",
+            "graph",
+            "layout",
+            "ls",
+            "passes",
+            "reproduce",
+            "sweep",
+            "variants",
+            "why",
+        ]
     },
 }
 COMMANDS = {

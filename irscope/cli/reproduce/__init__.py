@@ -1,0 +1,1 @@
+"""`irscope reproduce`: the file, and the check of what it compiles to."""

@@ -1,0 +1,80 @@
+"""`irscope reproduce`: writes one Python file that compiles a capture again with Triton alone."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+from irscope.cli import app, options
+from irscope.cli.output.destination import STANDARD_OUTPUT, emit, write_output
+from irscope.cli.output.talk import say
+from irscope.cli.subject.captures import captures_of, tell_origin
+from irscope.cli.subject.recording import recorded
+from irscope.cli.subject.stored import only_one
+from irscope.model.capture import Capture
+from irscope.model.recording_options import RecordingOptions
+
+_reproduction = options.in_panel("Reproduction")
+
+
+@app.command(rich_help_panel="Compare")
+@recorded(without=("snapshots", "llvm", "jobs"))
+def reproduce(
+    subject: options.Subject = None,
+    output: options.Output = None,
+    check: Annotated[
+        bool,
+        _reproduction("--check", help="Compile with the file, and compare every artifact byte by byte: exit 1 if not."),
+    ] = False,
+    python: Annotated[
+        str,
+        _reproduction("--python", metavar="PATH", help="The interpreter of --check. Default: irscope's own."),
+    ] = sys.executable,
+    *,
+    record_options: RecordingOptions,
+) -> int:
+    """Write one Python file that compiles a capture again with Triton alone, and launches it where there is a GPU.
+
+    It holds the kernel with the functions and constants that it uses, the exact signature, options and target, and the
+    passes that were off. With --check and no -o only the result of the check is printed.
+    """
+    from irscope.render.reproduction.program import render_reproduction
+
+    capture = only_one(captures_of(subject, record_options), subject)
+    made = render_reproduction(capture)
+    for note in made.notes:
+        say(note)
+    data = made.text.encode("utf-8", "surrogateescape")
+    if output is not None and output != STANDARD_OUTPUT:
+        write_output(output, data)
+        say(f"wrote {output}")
+    elif not check:
+        emit(made.text, output, exact=True)
+    return _check(capture, data, python, record_options.timeout_s) if check else 0
+
+
+def _check(capture: Capture, data: bytes, python: str, timeout_s: float) -> int:
+    from irscope.cli.reproduce.check import compare_file
+
+    tell_origin(capture)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"{capture.name}.py")
+        path.write_bytes(data)
+        found = compare_file(path, capture, python, timeout_s)
+    if found.is_same:
+        failed = f"; it {capture.failure.verdict} as recorded" if capture.failure is not None else ""
+        emit(f"identical: {', '.join(found.identical) or 'no stage was made'}{failed}\n")
+        return 0
+    rows = [
+        f"{what}: {', '.join(stages)}\n"
+        for what, stages in (
+            ("different", found.different), ("not made", found.absent), ("identical", found.identical),
+        )
+        if stages
+    ]  # fmt: skip
+    emit("".join(rows) + (f"failure: {found.failure}\n" if found.failure else ""))
+    if found.output:
+        say(found.output)
+    return 1

@@ -1,0 +1,249 @@
+"""Writes the Python file that compiles a capture again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from irscope.errors import RecordingError
+from irscope.model.capture import Capture
+from irscope.render.reproduction import support
+from irscope.render.reproduction.needed import NeededSource, Piece, needed_source
+from irscope.render.reproduction.values import (
+    NotExpressible,
+    argument_expressions,
+    attributes_dict,
+    constants_dict,
+    functions_among_constants,
+    options_dict,
+    signature_dict,
+)
+
+__all__ = ["Reproduction", "render_reproduction"]
+
+_FROM_IR = ("source", "ttir", "ttgir", "glir", "llir", "ptx", "amdgcn")
+_COLUMNS = 116
+_NOT_REPRODUCED = {
+    "interrupt": "its compile was interrupted: record it again",
+    "recorder": "irscope itself failed in its compile: report that, with the capture",
+    "python": "the script failed, and not the compiler: run the script",
+}
+_SWITCHES = {"llvm-opt": support.NO_LLVM_OPTIMISER, "ptxas-opt": support.NO_PTXAS_OPTIMISER}
+_DIGEST = re.compile(r"[0-9a-f]{12,}$")
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduction:
+    """The file, and what is to be said of it."""
+
+    text: str
+    way: str
+    """`python`, or the stage that it compiles on from."""
+    notes: tuple[str, ...] = ()
+
+
+def render_reproduction(capture: Capture) -> Reproduction:
+    """The file for a capture; raises RecordingError where none can be made."""
+    failure = capture.failure
+    if failure is not None and failure.kind in _NOT_REPRODUCED:
+        raise RecordingError(f"{capture!r} cannot be reproduced: {_NOT_REPRODUCED[failure.kind]}.")
+    if "edited" in capture.stages:
+        raise RecordingError(
+            f"{capture!r} was compiled on from a text that was edited: no file with Triton alone begins within a "
+            "stage. Reproduce the capture that was edited."
+        )
+    stage = next((name for name in _FROM_IR if name in capture.stages), "")
+    try:
+        needed = needed_source(capture, functions_among_constants(capture.launch))
+        if needed.missing and stage:
+            raise NotExpressible(f"the capture does not hold {'; '.join(dict.fromkeys(needed.missing))}")
+        return _from_python(capture, needed)
+    except NotExpressible as reason:
+        if not stage:
+            raise RecordingError(
+                f"{capture!r} cannot be reproduced: {reason}, and it holds no IR. Record the script again, with its "
+                "helpers in files that Python can read."
+            ) from reason
+        return _from_ir(capture, stage, str(reason))
+
+
+def _from_python(capture: Capture, needed: NeededSource) -> Reproduction:
+    launch = capture.launch
+    gluon = launch.language == "gluon"
+    imports = list(needed.imports)
+    tables = [
+        ("SIGNATURE", {f'"{name}"': text for name, text in signature_dict(launch).items()}),
+        ("CONSTANTS", constants_dict(launch, needed.functions)),
+        ("ATTRIBUTES", attributes_dict(launch)),
+        ("OPTIONS", options_dict(capture)),
+    ]
+    body = _pieces(needed)
+    notes = [f"{line.partition(': ')[2] or line} stays: the capture does not hold it." for line in needed.missing]
+    if "torch" in needed.other_modules:
+        notes.append("It needs torch to compile: the kernel's own text uses it.")
+    tables_text = "\n\n".join(_table(name, rows) for name, rows in tables)
+    if gluon or "gl." in tables_text:
+        imports.append("from triton.experimental.gluon import language as gl")
+    if gluon:
+        imports += [
+            "from triton.experimental import gluon",
+            "from triton.experimental.gluon._runtime import GluonASTSource",
+        ]
+    else:
+        imports.append("from triton.compiler import ASTSource")
+    places = {f'"{name}"': _place(place) for name, place in needed.places.items()}
+    launching, why_not = _launching(capture, needed)
+    if why_not:
+        notes.append(f"It compiles and does not launch: {why_not}.")
+    code = support.PLACE.format(places=_rows(places)) + support.COMPILE_PYTHON.format(
+        name=launch.kernel.name,
+        jit="gluon.jit" if gluon else "triton.jit",
+        source="GluonASTSource" if gluon else "ASTSource",
+    )
+    text = _file(capture, notes, ["import gc", *imports], f"{body}\n\n{tables_text}\n", code + launching)
+    return Reproduction(text, "python", tuple(notes))
+
+
+def _from_ir(capture: Capture, stage: str, reason: str) -> Reproduction:
+    text = capture.text(stage)
+    notes = (
+        f"It compiles on from the IR of stage {stage}, and not from Python: {reason}. Names of loop variables are not "
+        "in that text: later stages may differ in names and debug information.",
+    )
+    raw = f'r"""{text}"""' if '"""' not in text and not text.endswith(("\\", '"')) else repr(text)
+    tables = f"{_table('OPTIONS', options_dict(capture))}\n\nIR = {raw}\n"
+    imports = [
+        "from triton._C import libtriton",
+        "from triton.backends.compiler import Language",
+        "from triton.compiler.compiler import make_backend",
+    ]
+    code = support.COMPILE_IR.format(
+        name=capture.name, stage=stage, language="GLUON" if capture.launch.language == "gluon" else "TRITON"
+    )
+    code += support.NO_LAUNCH.format(why="compiled from IR")
+    return Reproduction(_file(capture, list(notes), imports, tables, code), stage, notes)
+
+
+def _file(capture: Capture, notes: list[str], imports: list[str], body: str, code: str) -> str:
+    target = capture.target
+    arch = target.arch if target.arch.isdigit() else f'"{target.arch}"'
+    plan, switches = _plan(capture)
+    standard = {"import argparse", "import os", "import shutil", "import sys", "import tempfile"}
+    standard |= {"import types"} if plan else set()
+    lines = [*imports, "import triton", "from triton.backends.compiler import GPUTarget"]
+    lines += ["from triton.compiler.compiler import make_backend"] if plan else []
+    standard |= {line for line in lines if line in ("import gc", "import types")}
+    others = sorted({line for line in lines if line not in standard}, key=lambda line: (line.split()[1], line))
+    future = any(
+        "from __future__ import annotations" in source.text
+        for source in capture.sources
+        if source.path == capture.launch.kernel.file
+    )
+    parts = [
+        _header(capture, notes),
+        "from __future__ import annotations\n\n" if future else "",
+        "\n".join(sorted(standard)) + "\n\n",
+        _variables(capture),
+        "\n".join(others) + "\n\n",
+        body,
+        f'\nTARGET = GPUTarget("{target.backend}", {arch}, {target.warp_size})\n',
+        plan,
+        code,
+        support.MAIN.format(
+            title=repr(f"{capture.name} for {target}"),
+            version=repr(capture.environment.triton_version),
+            release=capture.environment.triton_version,
+            switches="".join(f"    {line}" for line in switches),
+            target=target,
+        ),
+    ]
+    return "".join(parts)
+
+
+def _header(capture: Capture, notes: list[str]) -> str:
+    launch, made = capture.launch, capture.environment
+    lines = [
+        f"{launch.kernel.name} for {capture.target}, as Triton {made.triton_version} compiled it.",
+        "",
+        f"Made by irscope {made.irscope_version} of the capture {capture.id}; needs Triton, and torch to launch.",
+        "Compiles without a GPU; with one of its target, launches the kernel on random tensors and times it.",
+    ]
+    if capture.plan:
+        lines += ["", f"Passes are switched off: {capture.plan}"]
+    if (failure := capture.failure) is not None:
+        lines += ["", f"This compile {failure.verdict}: {failure.headline}"]
+    for note in notes:
+        lines += ["", note]
+    text = "\n".join(lines).replace("\\", "\\\\").replace('"""', "'''")
+    return f'"""{text}\n"""\n\n'
+
+
+def _variables(capture: Capture) -> str:
+    lines: list[str] = []
+    for name, value in capture.environment.variables:
+        if _DIGEST.match(value):
+            lines.append(f"# {name} named files, which are not in the capture.\n")
+        else:
+            lines.append(f'os.environ["{name}"] = {value!r}\n')
+    return "".join([*lines, "\n"]) if lines else ""
+
+
+def _pieces(needed: NeededSource) -> str:
+    parts: list[str] = []
+    previous = ""
+    for piece in needed.pieces:
+        if isinstance(piece, Piece):
+            place = f"# {PurePosixPath(piece.file.replace(chr(92), '/')).name}:{piece.line}\n"
+            short = "\n" not in piece.text
+            gap = "\n" if short and previous == "short" else "\n\n"
+            parts.append(f"{gap}{'' if gap == chr(10) else place}{piece.text}\n")
+            previous = "short" if short else "long"
+        else:
+            parts.append(f"{piece}\n")
+    return "".join(parts).lstrip("\n")
+
+
+def _table(name: str, rows: Mapping[str, str]) -> str:
+    return f"{name} = {_rows(rows)}"
+
+
+def _rows(rows: Mapping[str, str]) -> str:
+    one_line = "{" + ", ".join(f"{key}: {value}" for key, value in rows.items()) + "}"
+    if len(one_line) <= _COLUMNS - 14:
+        return one_line
+    return "{\n" + "".join(f"    {key}: {value},\n" for key, value in rows.items()) + "}"
+
+
+def _place(place: object) -> str:
+    return repr(tuple(getattr(place, name) for name in ("file", "line", "module", "indent")))
+
+
+def _plan(capture: Capture) -> tuple[str, list[str]]:
+    """(code that leaves passes out, lines that switch them)."""
+    skipped = [one for one in capture.passes() if one.outcome == "skipped"]
+    if not skipped:
+        return "", []
+    switches = [_SWITCHES[one.name] for one in skipped if one.name in _SWITCHES]
+    off = [f'("{one.stage}", "{one.name}", {one.occurrence})' for one in skipped if one.name not in _SWITCHES]
+    if not off:
+        return "", switches
+    rows = "{\n" + "".join(f"    {row},\n" for row in off) + "}"
+    return support.PLAN.format(off=rows), [*switches, "    leave_passes_out()\n"]
+
+
+def _launching(capture: Capture, needed: NeededSource) -> tuple[str, str]:
+    """(code that launches, why it does not)."""
+    launch = capture.launch
+    if capture.failure is not None:
+        return support.NO_LAUNCH.format(why="the recorded compile made nothing that runs"), ""
+    if launch.record is None or launch.grid is None:
+        why = "no launch was recorded"
+        return support.NO_LAUNCH.format(why=why), why
+    try:
+        rows = argument_expressions(launch, launch.record, needed.functions)
+    except NotExpressible as reason:
+        return support.NO_LAUNCH.format(why=str(reason).replace('"', "'")), str(reason)
+    arguments = "\n".join(f"        {text},  # {name}" for name, text in rows.items())
+    return support.LAUNCH.format(grid=launch.grid, arguments=arguments), ""
