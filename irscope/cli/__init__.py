@@ -92,8 +92,7 @@ _SUMMARIES = {
     "variants": "Say why a kernel was compiled more than once: which argument told its variants apart, and what would "
     "merge them.",
     "report": "Write one HTML file with every pass, stage and layout; it needs no server and no network.",
-    "reproduce": "Write one Python file that compiles a capture again with Triton alone, and launches it where there is "
-    "a GPU.",
+    "reproduce": "Write one Python file that compiles a capture again with Triton alone, and launches it on a GPU.",
 }
 
 

@@ -35,7 +35,7 @@ def reproduce(
     *,
     record_options: RecordingOptions,
 ) -> int:
-    """Write one Python file that compiles a capture again with Triton alone, and launches it where there is a GPU.
+    """Write one Python file that compiles a capture again with Triton alone, and launches it on a GPU.
 
     It holds the kernel with the functions and constants that it uses, the exact signature, options and target, and the
     passes that were off. With --check and no -o only the result of the check is printed.
@@ -75,6 +75,8 @@ def _check(capture: Capture, data: bytes, python: str, timeout_s: float) -> int:
         if stages
     ]  # fmt: skip
     emit("".join(rows) + (f"failure: {found.failure}\n" if found.failure else ""))
+    if found.different == ("cubin",) and "ptx" in found.identical:
+        say("The PTX is the same. ptxas does not always make the same bytes of one PTX: --check again may tell.")
     if found.output:
         say(found.output)
     return 1

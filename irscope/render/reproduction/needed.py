@@ -59,7 +59,9 @@ class NeededSource:
     places: dict[str, Place] = field(default_factory=dict[str, Place])
     """Qualified name of a function → its place."""
     missing: list[str] = field(default_factory=list[str])
-    """What the capture does not hold, each as a sentence's beginning."""
+    """What the text uses and the capture does not hold: a name, or an import, which stays in the text."""
+    obstacles: list[str] = field(default_factory=list[str])
+    """Why no text can be made."""
     functions: dict[str, str] = field(default_factory=dict[str, str])
     """Constant that is a function → its name in the text."""
     other_modules: list[str] = field(default_factory=list[str])
@@ -196,7 +198,7 @@ class _Selection:
         try:
             (statement,) = ast.parse(text).body
         except (SyntaxError, ValueError):
-            self._result.missing.append(f"the text of {kernel.name}")
+            self._result.obstacles.append(f"the capture does not hold the text of {kernel.name}")
             return
         own = _File(kernel.file, text)
         cut, _ = self._text_of(own, statement)
@@ -301,7 +303,7 @@ class _Selection:
 
     def _lacks(self, written: str, name: str, module: str) -> None:
         """An import of what the capture does not hold: it stays, and is said."""
-        self._result.missing.append(f"{name}: {written}")
+        self._result.missing.append(f"{name} ({written})")
         self._import(written, name, module)
 
     def _import(self, line: str, name: str, module: str = "") -> None:
@@ -322,7 +324,7 @@ class _Selection:
         before = self._origins.setdefault(name, origin)
         same_file = isinstance(before, tuple) and isinstance(origin, tuple) and before[0] == origin[0]
         if before != origin and not same_file:
-            self._result.missing.append(f"a second meaning of {name}: one file cannot hold both")
+            self._result.obstacles.append(f"{name} means two things in two of its files")
 
     def _module_of(self, qualname: str) -> str:
         """The name of the module that a function stood in, as the front end writes it into the name of its copy."""

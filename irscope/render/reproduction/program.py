@@ -57,6 +57,8 @@ def render_reproduction(capture: Capture) -> Reproduction:
     stage = next((name for name in _FROM_IR if name in capture.stages), "")
     try:
         needed = needed_source(capture, functions_among_constants(capture.launch))
+        if needed.obstacles:
+            raise NotExpressible("; ".join(dict.fromkeys(needed.obstacles)))
         if needed.missing and stage:
             raise NotExpressible(f"the capture does not hold {'; '.join(dict.fromkeys(needed.missing))}")
         return _from_python(capture, needed)
@@ -80,7 +82,7 @@ def _from_python(capture: Capture, needed: NeededSource) -> Reproduction:
         ("OPTIONS", options_dict(capture)),
     ]
     body = _pieces(needed)
-    notes = [f"{line.partition(': ')[2] or line} stays: the capture does not hold it." for line in needed.missing]
+    notes = [f"The capture does not hold {missing}." for missing in dict.fromkeys(needed.missing)]
     if "torch" in needed.other_modules:
         notes.append("It needs torch to compile: the kernel's own text uses it.")
     tables_text = "\n\n".join(_table(name, rows) for name, rows in tables)

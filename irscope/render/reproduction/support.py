@@ -98,13 +98,16 @@ def leave_passes_out():
             if name == "pass_manager":
                 return lambda context: new_manager(value, context)
             if callable(value) and not isinstance(value, type):
-                return lambda *arguments, **others: add(name, value, arguments, others)
+                return through(name, value)
             return value
 
     def new_manager(kind, context):
         manager = kind(context)
         contexts[id(manager)] = kind, context
         return manager
+
+    def through(name, builder):
+        return lambda *arguments, **others: add(name, builder, arguments, others)
 
     def add(name, builder, arguments, others):
         if not arguments or id(arguments[0]) not in contexts or type(arguments[0]) is not contexts[id(arguments[0])][0]:
@@ -133,7 +136,7 @@ def leave_passes_out():
         if isinstance(value, types.ModuleType) and value.__name__.startswith("triton._C"):
             setattr(compiler, name, StandIn(value))
         elif name == "instrument" and callable(value):
-            setattr(compiler, name, lambda *arguments, real=value: add("instrument", real, arguments, {{}}))
+            setattr(compiler, name, through(name, value))
     real = type(backend).add_stages
     type(backend).add_stages = add_stages
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 from irscope.model.capture import Capture, Launch
 from irscope.model.launch_record import Argument, LaunchRecord
@@ -155,7 +155,7 @@ def options_dict(capture: Capture) -> dict[str, str]:
 
 def _value(value: Any) -> str:
     if isinstance(value, (list, tuple)):
-        items = [_value(item) for item in value]
+        items = [_value(item) for item in cast("tuple[Any, ...]", value)]
         return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
     if (isinstance(value, float) and value != value) or value in (float("inf"), float("-inf")):
         return f'float("{value}")'

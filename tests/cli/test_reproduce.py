@@ -1,0 +1,141 @@
+"""`irscope reproduce`: the file compiles to the capture's own bytes, and the check finds what differs."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from irscope.cli import app, load_commands
+from irscope.model.capture import Artifact, Capture
+from irscope.model.failure import Failure
+from irscope.store.file import load, save
+from tests.analysis.recorded import stored
+
+
+def run(*arguments: str) -> Result:
+    load_commands(["reproduce"])
+    return CliRunner().invoke(app, ["reproduce", *arguments])
+
+
+def put(capture: Capture, folder: Path) -> str:
+    path = folder / "it.irscope"
+    save(capture, path)
+    return str(path)
+
+
+def test_the_file_is_written_for_a_capture_of_any_version(tmp_path: Path) -> None:
+    path = put(stored("chains", "cuda:90"), tmp_path)
+    result = run(path, "-o", str(tmp_path / "file.py"))
+    assert result.exit_code == 0, result.output
+    text = (tmp_path / "file.py").read_text("utf-8")
+    assert "irscope" not in re.sub(r'^""".*?"""', "", text, flags=re.DOTALL)
+    assert text.index("def scaled(x, factor)") < text.index("def chains(x_ptr")
+
+
+def test_a_failure_without_ir_and_python_says_what_to_do(tmp_path: Path) -> None:
+    capture = stored("chains", "cuda:90")
+    kernel = replace(capture.launch.kernel, source="", file="gone.py")
+    failed = replace(
+        capture, launch=replace(capture.launch, kernel=kernel), artifacts=(), sources=(), status="failed",
+        failure=Failure("compile", "NameError: x"),
+    )  # fmt: skip
+    result = run(put(failed, tmp_path))
+    assert result.exit_code == 1
+    assert "holds no IR. Record the script again" in str(result.exception)
+
+
+KERNELS = """
+import triton
+import triton.language as tl
+
+LIMIT = tl.constexpr(7)
+
+
+@triton.jit
+def scaled(x, factor: tl.constexpr):
+    tl.static_assert(factor < LIMIT, "the factor is too large")
+    return x * factor
+
+
+@triton.autotune(configs=[], key=[])
+@triton.jit
+def loop(x_ptr, n, BLOCK: tl.constexpr, FACTOR: tl.constexpr):
+    total = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, n, BLOCK):
+        total += scaled(tl.load(x_ptr + start + tl.arange(0, BLOCK)), FACTOR)
+    tl.store(x_ptr + tl.arange(0, BLOCK), total)
+"""
+
+
+@pytest.fixture(scope="module")
+def captures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A kernel compiled as it is, with a pass off, and with an assertion of its own that fails."""
+    from irscope.plan import PassPlan
+    from irscope.record.process.requests import request_for
+    from irscope.record.process.session import record_request
+
+    folder = tmp_path_factory.mktemp("reproduce")
+    script = folder / "kernels.py"
+    script.write_text(KERNELS.replace("@triton.autotune(configs=[], key=[])\n", ""), "utf-8")
+    made: dict[str, Path] = {}
+    for name, factor, plan in [("plain", "5", ""), ("off", "5", "-ttir:loop_aware_cse"), ("failed", "9", "")]:
+        request = request_for(
+            script, kernel="loop", targets="cuda:90", disassemble=False, layouts=False, signature="*fp32:16, i32",
+            constexprs={"BLOCK": "128", "FACTOR": factor}, plan=PassPlan.parse(plan),
+        )  # fmt: skip
+        made[name] = folder / f"{name}.irscope"
+        save(record_request(request).captures[0], made[name])
+    return made
+
+
+@pytest.mark.triton
+@pytest.mark.parametrize("name", ["plain", "off", "failed"])
+def test_the_file_makes_the_same_bytes(captures: dict[str, Path], name: str) -> None:
+    result = run(str(captures[name]), "--check")
+    assert result.return_value == 0, result.output
+    if name == "failed":
+        assert "it failed in the front end as recorded" in result.stdout
+    else:
+        assert "identical: source, ttir, ttgir, llir, ptx, cubin" in result.stdout
+
+
+@pytest.mark.newest
+@pytest.mark.triton
+def test_what_differs_is_found(captures: dict[str, Path], tmp_path: Path) -> None:
+    plain, off = load(captures["plain"]), load(captures["off"])
+    changed = replace(
+        plain,
+        artifacts=tuple(Artifact("llir", "other") if one.stage == "llir" else one for one in plain.artifacts),
+        failure=Failure("pass", "it failed", "llir"),
+        status="failed",
+    )
+    result = run(put(changed, tmp_path), "--check")
+    assert result.return_value == 1, result.output
+    assert "different: llir\nidentical: source, ttir, ttgir, ptx, cubin\n" in result.stdout
+    assert "failure: it compiled, and the capture failed in stage llir" in result.stdout
+    # Were the plan not in the file, this would be the compile with all passes.
+    assert any(one.outcome == "skipped" for one in off.passes())
+
+
+@pytest.mark.newest
+@pytest.mark.triton
+def test_from_ir_where_the_python_text_is_not_enough(captures: dict[str, Path], tmp_path: Path) -> None:
+    capture = replace(load(captures["off"]), sources=())
+    result = run(put(capture, tmp_path), "--check", "-o", str(tmp_path / "file.py"))
+    said = " ".join(result.output.split())
+    assert "compiles on from the IR of stage source" in said
+    assert "the capture does not hold scaled, which loop uses" in said
+    assert re.search(r"^(identical|different): .*source, ", result.stdout, re.MULTILINE)
+    environment = {**os.environ, "PYTHONPATH": ""}
+    ended = subprocess.run(
+        [sys.executable, str(tmp_path / "file.py")], capture_output=True, text=True, env=environment, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.splitlines() == ["compiled for cuda:90", "not launched: compiled from IR"]
