@@ -61,7 +61,7 @@ _PANELS = {
     "Passes": "passes",
     "Compare": "diff variants report",
     "On the GPU": "run bench profile",
-    "Effect of passes": "ablate bisect sweep",
+    "Effect of passes": "ablate bisect sweep upgrade",
     "Inspect": "why layout roofline graph source",
 }
 _SUMMARIES = {
@@ -82,6 +82,7 @@ _SUMMARIES = {
     "bisect": "Find the pass that a result depends on: the one whose absence, or presence, flips a check.",
     "sweep": "Compile captures in all ways with all others, on all cores or a cluster, and write one table of what "
     "came of it.",
+    "upgrade": "Compile kernels by two Tritons, rank what changed, and find the stage and the pass that it comes from.",
     "why": "Say what is slow in a kernel, on which line, because of what, and what mends it: each remedy was compiled.",
     "layout": "Show which thread holds which element, where it lies in shared memory, and what that costs.",
     "roofline": "Count what a launch computes and the bytes that it must move, and the least time that its target's "
@@ -99,7 +100,20 @@ _MODULES = {
     "import": "import_",
     **{
         name: f"{name}.command"
-        for name in ["ablate", "bisect", "diff", "dump", "graph", "layout", "ls", "passes", "sweep", "variants", "why"]
+        for name in [
+            "ablate",
+            "bisect",
+            "diff",
+            "dump",
+            "graph",
+            "layout",
+            "ls",
+            "passes",
+            "sweep",
+            "upgrade",
+            "variants",
+            "why",
+        ]
     },
 }
 COMMANDS = {

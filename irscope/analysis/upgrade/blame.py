@@ -77,7 +77,12 @@ class _Search:
         if len(found) != 1 or has_change < 0:
             return blame
         guilty = yield from guilty_pass(
-            self.captures["before"], self.captures["after"], stages[has_change], found[0], self._by(has_change)
+            self.captures["before"],
+            self.captures["after"],
+            stages[has_change],
+            found[0],
+            self._by(has_change),
+            lambda made: like_of(self.change, graft_facts(made, self.change)),
         )
         return replace(blame, guilty=guilty)
 
@@ -93,7 +98,8 @@ class _Search:
     def _by(self, at: int) -> Side:
         """Who compiled on from a stage, so that the other one's artifact is read by both."""
         stage = self.stages[at]
-        return next((one.by for one in reversed(self.probes) if one.stage == stage and one.like), "after")
+        found: list[Side] = [one.by for one in self.probes if one.stage == stage and one.like]
+        return found[-1] if found else "after"
 
     def _probe(self, at: int) -> Asking[bool | None]:
         """Whether the artifact of a stage of the one before, compiled on by the one after, has the change.
@@ -112,7 +118,7 @@ class _Search:
         return None
 
     def _grafted(self, at: int, by: Side) -> Asking[Facts | None]:
-        """The facts of an artifact of the other one's, compiled on by `by`; None where there is nothing to go on from."""
+        """The facts of an artifact of the other one's, compiled on by `by`; None where there is no text."""
         giver, taker = self.captures[other_side(by)], self.captures[by]
         text = giver.texts.get(self.stages[at])
         if text is None:

@@ -38,6 +38,8 @@ class Question:
     snapshots: SnapshotLevel = "none"
     off: tuple[str, ...] = ()
     """The labels of passes that are off too."""
+    resumed: int = 0
+    """How many passes of the stage are behind the text, which is IR within the stage then; 0 for its artifact."""
 
 
 _Found = TypeVar("_Found")
@@ -73,6 +75,8 @@ class Guilty:
     """Whether the difference of the stage is gone without the pass; None if it cannot be switched off."""
     diff: TextDiff | None
     """The IR after it, before against after."""
+    proof: str = ""
+    """How it was confirmed, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,4 +126,6 @@ class Row:
         if self.before is None or self.after is None:
             return "unpaired"
         verdicts = {one.verdict for one in self.changes}
-        return next((one for one in ("worse", "better", "other") if one in verdicts), "same")
+        if "worse" in verdicts:
+            return "worse"
+        return "better" if "better" in verdicts else "other" if verdicts else "same"

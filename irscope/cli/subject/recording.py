@@ -85,6 +85,17 @@ def versus_pair(text: str, option: str) -> tuple[str, str]:
     return key.strip().replace("-", "_"), value.strip()
 
 
+def interpreter_at(text: str, option: str) -> Path:
+    """The Python that a text names, or that of the environment that it names; raises UsageError if there is none."""
+    path = Path(text).expanduser()
+    found = path / "bin" / "python" if path.is_dir() else path
+    if not found.is_file():
+        raise UsageError(
+            f"{option}{'' if option.endswith('=') else ' '}{text}: neither a Python nor an environment with bin/python."
+        )
+    return found.absolute()
+
+
 def option_value(text: str) -> Any:
     """A compile option's value: a number, true or false, none, or the text itself."""
     named: dict[str, Any] = {"true": True, "false": False, "none": None}

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from irscope.analysis.upgrade.blame import blame_of
 from irscope.analysis.upgrade.compare import compared
 from irscope.analysis.upgrade.model import Asking, Blame, Question, Row, Side
 from irscope.analysis.upgrade.pairing import pairs_of, variants_of
+from irscope.analysis.upgrade.report import Upgrade
 from irscope.model.capture import Capture
 from irscope.record.variants.grafts import Compiler, graft_request, own_request, refused, with_what_came_before
 
-__all__ = ["Upgrade", "blamed", "compiled", "rows_of", "upgraded"]
+__all__ = ["blamed", "compiled", "rows_of", "upgraded"]
 
 Progress = Callable[[str, int, int], None]
 """Told what is done, how many are done, and of how many."""
@@ -22,30 +23,27 @@ def _silent(what: str, done: int, total: int) -> None:
     del what, done, total
 
 
-@dataclass(frozen=True, slots=True)
-class Upgrade:
-    """What came of one: the versions, and a row for each variant of each kernel."""
-
-    versions: tuple[str, str]
-    """Of Triton: (before, after)."""
-    rows: tuple[Row, ...]
-    """As the captures come."""
-    source_versions: tuple[str, ...]
-    """Of the Tritons whose front ends made the IR, where that is not each compiler's own."""
-    grafts: int = 0
-    """Compiles beside those of all variants."""
-
-
 def upgraded(
-    captures: Sequence[Capture], before: Compiler, after: Compiler, *, blames: bool = True, progress: Progress = _silent
+    captures: Sequence[Capture],
+    before: Compiler,
+    after: Compiler,
+    recorded: Sequence[tuple[Sequence[Capture], Sequence[Capture]]] = (),
+    *,
+    blames: bool = True,
+    progress: Progress = _silent,
 ) -> Upgrade:
-    """Compile captures by two compilers, compare, and blame."""
-    ours, theirs = (list(compiled(captures, one, progress)) for one in (before, after))
-    sources = tuple(sorted({one.environment.triton_version for one in captures}))
-    found = rows_of(list(zip(ours, theirs, strict=True)))
-    asked = 0
+    """Compile captures by two compilers, compare, and blame.
+
+    `recorded`: what programs launched under each of the two, which is not compiled again.
+    """
+    ours, theirs = (compiled(captures, one, progress) for one in (before, after))
+    pairs: list[tuple[Capture | None, Capture | None]] = [*zip(ours, theirs, strict=True)]
+    for one, other in recorded:
+        pairs += pairs_of(one, other)
+    found, asked = rows_of(pairs), 0
     if blames:
         found, asked = blamed(found, before, after, progress)
+    sources = tuple(sorted({one.environment.triton_version for one in captures}))
     return Upgrade((before.version, after.version), tuple(found), sources, asked)
 
 
@@ -70,14 +68,15 @@ def compiled(captures: Sequence[Capture], compiler: Compiler, progress: Progress
 
 def rows_of(pairs: Sequence[tuple[Capture | None, Capture | None]]) -> list[Row]:
     """The rows of pairs, compared; equal pairs are one row."""
-    rows = [compared(before, after) for before, after in dict.fromkeys(pairs)]
+    rows = [compared(before, after) for before, after in _distinct(pairs)]
     variants = variants_of([one.capture for one in rows])
     return [replace(one, variant=variant) for one, variant in zip(rows, variants, strict=True)]
 
 
-def paired(before: Sequence[Capture], after: Sequence[Capture]) -> list[Row]:
-    """The rows of what two compilers' own recordings hold."""
-    return rows_of(pairs_of(before, after))
+def _distinct(pairs: Sequence[tuple[Capture | None, Capture | None]]) -> list[tuple[Capture | None, Capture | None]]:
+    """The pairs without those whose compiles are the same."""
+    keys = [tuple("" if one is None else one.id for one in pair) for pair in pairs]
+    return list(dict(zip(keys, pairs, strict=True)).values())
 
 
 def blamed(
@@ -121,6 +120,7 @@ def _answered(
                 last_stage=questions[index].last_stage,
                 snapshots=questions[index].snapshots,
                 off=questions[index].off,
+                resumed=questions[index].resumed,
             )
             for index in asked
         ]

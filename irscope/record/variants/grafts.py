@@ -34,8 +34,12 @@ def graft_request(
     last_stage: str = "",
     snapshots: SnapshotLevel = "none",
     off: Sequence[str] = (),
+    resumed: int = 0,
 ) -> RecordRequest:
-    """The request to compile a text on as a capture was compiled: its options and its plan, and passes off besides."""
+    """The request to compile a text on as a capture was compiled: its options and its plan, and passes off besides.
+
+    `resumed`: how many passes of the stage are behind the text; 0 if it is the artifact of the stage.
+    """
     plan = taker.plan.joined(PassPlan(tuple(PassRule.parse(label) for label in off)))
     asked = replace(asked, plan=plan, snapshots=snapshots, targets=(str(taker.target),), options=())
     return RecordRequest.of_options(
@@ -48,6 +52,8 @@ def graft_request(
         compiled_launch=taker.launch,
         compiled_target=str(taker.target),
         last_stage=last_stage,
+        resume_stage=stage if resumed else "",
+        resume_after=resumed,
     )
 
 
