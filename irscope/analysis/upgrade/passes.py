@@ -24,6 +24,7 @@ _TOOLS = {
     "hsaco": "the AMD assembler",
 }
 _MLIR_STAGES = ("ttir", "ttgir", "glir", "llir")
+_EARLY = ("ttir", "ttgir", "glir")
 _MOST_WHOLE_GRAFTS = 2
 """How many grafts within a stage are compiled to the end: each costs nearly a whole compile."""
 
@@ -44,19 +45,19 @@ def guilty_pass(
         by: who has the change if it compiles on from there, and has not from the stage after.
         judge: whose fact came of a compile.
     """
-    if (failed := _failed(before, after, stage)) is not None:
-        return failed
+    failed = _failed(before, after, stage)
     if stage not in _MLIR_STAGES:
-        return _whole_stage(before, after, stage)
+        return failed or _whole_stage(before, after, stage)
     giver = after if other_side(by) == "after" else before
     level = "all" if stage == "llir" else "triton"
     asked = Question("before", begun, giver.text(begun), giver, last_stage=stage, snapshots=level)
     ours = yield asked
     theirs = yield replace(asked, side="after")
     if ours is None or theirs is None:
-        return None
+        return failed
     within = _Within(ours, theirs, stage, asked, by, judge, _ignored(before, after))
-    return (yield from within.search())
+    found = yield from within.search()
+    return failed if failed is not None and (found is None or not found.is_confirmed) else found
 
 
 def _ignored(before: Capture, after: Capture) -> frozenset[Ignored]:
@@ -120,30 +121,32 @@ class _Within:
         points = points_of(self.ours, self.theirs, self.stage, self.asked.text)
         differing = differing_points(points, self.ignore)
         if not differing:
-            return (yield from self._optimiser())
-        found = yield from self._grafted(differing)
-        point, sure = found if found is not None else (differing[0], None)
+            # Where one fails, it is in the pass that comes next.
+            has_both = self.stage in self.ours.stages and self.stage in self.theirs.stages
+            return (yield from self._optimiser()) if has_both else None
+        point, sure = yield from self._grafted(differing)
         if point is None:
             return (yield from self._optimiser())
         proof = "its IR, compiled on, has no change" if sure else ""
-        if not sure and (sure := (yield from self._without(point))):
+        confirmed: bool | None = sure
+        if not sure and (confirmed := (yield from self._without(point))):
             proof = "without it both are the same"
         diff = diff_texts(*point.texts, "mlir", ignore=self.ignore)
-        return Guilty(point.label, point.outcomes, point.options, sure, diff, proof)
+        return Guilty(point.label, point.outcomes, point.options, confirmed, diff, proof)
 
     def _side(self, side: Side) -> Capture:
         return self.ours if side == "before" else self.theirs
 
-    def _grafted(self, differing: Sequence[Point]) -> Asking[tuple[Point | None, bool | None] | None]:
+    def _grafted(self, differing: Sequence[Point]) -> Asking[tuple[Point | None, bool]]:
         """The first point at which the IR of the one, compiled on by the other, has no change any more.
 
-        (None, …): it has at all of them. None: it could not be told. Else with whether it is sure that it is the first.
+        With whether it is sure that it is the first; None if it has at all of them.
         """
         lowest, highest, at = -1, len(differing), 0
         while lowest + 1 < highest:
             has_change = yield from self._has_change(differing[at])
             if has_change is None:
-                return None if highest == len(differing) else (differing[highest], False)
+                return differing[lowest + 1 if highest == len(differing) else highest], False
             if has_change:
                 lowest = at
             else:
@@ -164,21 +167,28 @@ class _Within:
             last_stage=self.stage,
             snapshots="none",
         )
-        made = yield asked
-        if made is None or self.stage not in made.stages:
-            return None
-        if (known := self._known(made.text(self.stage), taker)) is not None:
-            return known
+        if self.stage in _EARLY:
+            # The stage alone is cheap, and often tells.
+            made = yield asked
+            if made is None:
+                return None
+            if self.stage not in made.stages:
+                return self._judged(made)
+            if (known := self._known(made.text(self.stage), taker)) is not None:
+                return known
         if self.whole == _MOST_WHOLE_GRAFTS:
             return None
         self.whole += 1
         whole = yield replace(asked, last_stage="")
-        like = None if whole is None or not whole.has_compiled else self.judge(whole)
+        return None if whole is None else self._judged(whole)
+
+    def _judged(self, made: Capture) -> bool | None:
+        like = self.judge(made)
         return None if like is None else like == self.by
 
     def _known(self, text: str, taker: Capture) -> bool | None:
         """Whether a text that the stage made has the change, if it is one of which that is known."""
-        if same_text(text, taker.text(self.stage), self.stage):
+        if self.stage in taker.stages and same_text(text, taker.text(self.stage), self.stage):
             return True
         giver = self._side(other_side(self.by))
         is_same = self.stage in giver.stages and same_text(text, giver.text(self.stage), self.stage, self.ignore)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from irscope.cli import app, options
 from irscope.cli.output.destination import Destination, emit_page, with_destination
 from irscope.cli.output.talk import say
@@ -29,25 +27,15 @@ _output = options.in_panel("Output")
 
 
 @app.command(rich_help_panel="Effect of passes")
-@recorded(without=("launch", "plan", "disable_pass", "enable_only", "snapshots", "llvm_passes", "resume"))
+@recorded(without=("launch", "dry", "plan", "disable_pass", "enable_only", "snapshots", "llvm", "resume"))
 @with_destination
 def upgrade(
-    subjects: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[COLLECTION[::KERNEL]|CAPTURE|FILE]…",
-            help="What is compiled by both; a FILE is run under both, with both front ends.",
-            show_default=False,
-        ),
-    ] = None,
+    subject: options.Subject = None,
     before: Annotated[
         str | None,
         _compilers("--from", metavar="ENV", help="An environment with a Triton, or its Python. Default: this one."),
     ] = None,
     after: Annotated[str | None, _compilers("--to", metavar="ENV", help="That with the other Triton.")] = None,
-    jobs: Annotated[
-        int | None, _compilers("--jobs", "-j", min=1, metavar="N", help="Compiles at once. Default: the cores.")
-    ] = None,
     blame: Annotated[
         bool,
         _compilers("--blame/--no-blame", help="Whether the stage and the pass are found that a change comes from."),
@@ -78,8 +66,7 @@ def upgrade(
     pythons = tuple(
         None if one is None else str(interpreter_at(one, name)) for one, name in ((before, "--from"), (after, "--to"))
     )
-    asked = replace(record_options, snapshots="none", disassemble=False, layouts=False)
-    found = _upgraded(subjects or ["last"], asked, (pythons[0], pythons[1]), jobs, blame)
+    found = _upgraded(subject, record_options, (pythons[0], pythons[1]), blame)
     if is_page:
         from irscope.render.pages.upgrade import render_upgrade_html
 
@@ -108,15 +95,16 @@ def _facts(fail_on: str) -> tuple[str, ...] | None:
 
 
 def _upgraded(
-    subjects: list[str], asked: RecordingOptions, pythons: tuple[str | None, str | None], jobs: int | None, blames: bool
+    subject: str | None, record_options: RecordingOptions, pythons: tuple[str | None, str | None], blames: bool
 ) -> Upgrade:
     from irscope.cli.upgrade.run import upgraded
     from irscope.record.variants.grafts import Compiler
 
+    asked = replace(record_options, snapshots="none", disassemble=False, layouts=False)
     own = replace(asked, targets=(), options=())
     with (
-        Compiler(pythons[0], own, jobs) as before,
-        Compiler(pythons[1], own, jobs) as after,
+        Compiler(pythons[0], own, asked.jobs) as before,
+        Compiler(pythons[1], own, asked.jobs) as after,
         progress_bar() as bar,
     ):
         if before.version == after.version and before.pool.compiler == after.pool.compiler:
@@ -127,19 +115,21 @@ def _upgraded(
             bar.update(task, description=what, completed=done, total=total)
 
         stored: list[Capture] = []
-        pairs: list[tuple[list[Capture], list[Capture]]] = []
-        for subject in subjects:
-            if is_program(subject, asked):
-                pairs.append(_recorded_by_both(subject, asked, pythons, stored))
-            else:
-                stored += captures_of(subject, asked, last_is_whole=True)
+        ours: list[Capture] = []
+        theirs: list[Capture] = []
+        if is_program(subject, asked):
+            ours, theirs = _recorded_by_both(subject, asked, pythons, stored)
+        else:
+            # Its snapshots are not asked for, and it is not compiled again for want of them.
+            kept = replace(asked, snapshots=record_options.snapshots)
+            stored += captures_of(subject, kept, last_is_whole=True)
         for one in stored:
             tell_origin(one)
-        return upgraded(stored, before, after, pairs, blames=blames, progress=progress)
+        return upgraded(stored, before, after, (ours, theirs), blames=blames, progress=progress)
 
 
 def _recorded_by_both(
-    subject: str, asked: RecordingOptions, pythons: tuple[str | None, str | None], stored: list[Capture]
+    subject: str | None, asked: RecordingOptions, pythons: tuple[str | None, str | None], stored: list[Capture]
 ) -> tuple[list[Capture], list[Capture]]:
     """The captures of a program under both; if it runs under one alone, its captures are added to `stored`."""
     sides: list[list[Capture]] = []
@@ -153,7 +143,8 @@ def _recorded_by_both(
         raise errors[0]
     if errors and is_script(subject, asked):
         first = str(errors[0]).strip().splitlines()
-        say(f"{subject} does not run under both, so both compile the IR of the one: {first[-1] if first else ''}")
+        name = subject or asked.program
+        say(f"{name} does not run under both, so both compile the IR of the one: {first[-1] if first else ''}")
         stored += sides[0]
         return [], []
     if errors:

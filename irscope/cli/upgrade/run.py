@@ -27,19 +27,17 @@ def upgraded(
     captures: Sequence[Capture],
     before: Compiler,
     after: Compiler,
-    recorded: Sequence[tuple[Sequence[Capture], Sequence[Capture]]] = (),
+    recorded: tuple[Sequence[Capture], Sequence[Capture]] = ((), ()),
     *,
     blames: bool = True,
     progress: Progress = _silent,
 ) -> Upgrade:
     """Compile captures by two compilers, compare, and blame.
 
-    `recorded`: what programs launched under each of the two, which is not compiled again.
+    `recorded`: what a program launched under each of the two, which is not compiled again.
     """
     ours, theirs = (compiled(captures, one, progress) for one in (before, after))
-    pairs: list[tuple[Capture | None, Capture | None]] = [*zip(ours, theirs, strict=True)]
-    for one, other in recorded:
-        pairs += pairs_of(one, other)
+    pairs = [*zip(ours, theirs, strict=True), *pairs_of(*recorded)]
     found, asked = rows_of(pairs), 0
     if blames:
         found, asked = blamed(found, before, after, progress)

@@ -58,7 +58,7 @@ def _parts(upgrade: Upgrade, every: bool, width: int | None, color: bool) -> Ite
         ]
         yield table(columns, cells, width=width, color=color)
     for one in rows:
-        if lines := explanation(one, upgrade.versions):
+        if one.verdict != "same" and (lines := explanation(one, upgrade.versions)):
             name = " ".join(filter(None, [one.capture.name, one.variant]))
             yield (
                 "\n".join(shorten(visible(line), width or 200) for line in [name, *(f"  {line}" for line in lines)])
@@ -87,7 +87,10 @@ def headline(upgrade: Upgrade) -> str:
     said = ", ".join(f"{counts[key]} {text}" for key, text in words.items() if counts[key])
     kernels = len({(one.capture.name, one.capture.launch.kernel.file) for one in upgrade.rows})
     before, after = upgrade.versions
-    return f"Triton {before} → {after}: {len(upgrade.rows)} variants of {kernels} kernels. {said or 'Nothing'}."
+    counted = [
+        f"{n} {word}{'' if n == 1 else 's'}" for n, word in ((len(upgrade.rows), "variant"), (kernels, "kernel"))
+    ]
+    return f"Triton {before} → {after}: {' of '.join(counted)}. {said[:1].upper()}{said[1:]}."
 
 
 def changes_text(row: Row, most: int) -> str:
@@ -112,8 +115,8 @@ def stages_text(blame: Blame | None) -> str:
     return f"{where}{guilty}{'' if blame.is_sure else ' (uncertain)'}"
 
 
-def explanation(row: Row, versions: tuple[str, str]) -> list[str]:
-    """At most seven lines on a row: the grafts, the pass with its diff, the finding, the doubts."""
+def explanation(row: Row, versions: tuple[str, str], *, diff_lines: int = _DIFF_LINES) -> list[str]:
+    """At most seven lines on a row: the grafts, the pass with `diff_lines` of its diff, the finding, the doubts."""
     lines: list[str] = []
     blame = row.blame
     for side, version in zip((row.before, row.after), versions, strict=True):
@@ -125,7 +128,7 @@ def explanation(row: Row, versions: tuple[str, str]) -> list[str]:
         lines += list(blame.doubts)
     lines += [f"{one.code} {one.kind.name}: {one.text}" for one in row.findings[:1]]
     if blame is not None and blame.guilty is not None and blame.guilty.diff is not None:
-        room = min(_DIFF_LINES, _LINES - len(lines))
+        room = min(diff_lines, _LINES - len(lines))
         lines += _diff_lines(blame.guilty.diff, room)
     return lines[:_LINES]
 
@@ -167,7 +170,7 @@ def _guilty(guilty: Guilty, versions: tuple[str, str]) -> str:
 
 
 def _diff_lines(diff: TextDiff, most: int) -> list[str]:
-    changed = [line for line in diff.unified(0).splitlines()[2:] if line[:1] in "+-"]
+    changed = [line for line in diff.unified(0).splitlines()[2:] if line[:1] in "+-" and line[1:2] != "#"]
     return [f"{line[0]} {line[1:].strip()}" for line in changed[: max(0, most)]]
 
 
