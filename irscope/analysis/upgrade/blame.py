@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from irscope.analysis.regressions import FactChange, Facts, Value
-from irscope.analysis.upgrade.likeness import graft_facts, like_of, value_text
+from irscope.analysis.upgrade.likeness import graft_facts, is_clear, like_of, value_text
 from irscope.analysis.upgrade.model import Asking, Blame, Probe, Question, Side, other_side
 from irscope.analysis.upgrade.passes import guilty_pass
 from irscope.analysis.upgrade.same import same_text
@@ -109,11 +109,16 @@ class _Search:
         for by in ("after", "before"):
             facts = yield from self._grafted(at, by)
             like = None if facts is None else like_of(self.change, facts)
-            refused = "it does not compile on" if facts is None else value_text(self.change, facts)
+            refused = "does not compile on" if facts is None else value_text(self.change, facts)
             if facts is not None and like is None and facts.get("failure"):
                 refused = f"{facts['failure']}"
             self.probes.append(Probe(self.stages[at], by, like, refused))
             if like is not None:
+                if facts is not None and not is_clear(self.change, facts):
+                    self.doubts.append(
+                        f"With the {self.stages[at]} of the other it is {refused}, which is neither's figure: "
+                        "several stages have a part in it."
+                    )
                 return like == by
         return None
 

@@ -7,7 +7,10 @@ from irscope.analysis.regressions import FactChange, Facts, Value, facts_of
 from irscope.analysis.upgrade.model import Side
 from irscope.model.capture import Capture
 
-__all__ = ["graft_facts", "like_of", "value_text"]
+__all__ = ["graft_facts", "is_clear", "like_of", "value_text"]
+
+_CLEAR = 1 / 3
+"""How far from a side's figure, as a share of the change, that of a graft may be and still be that side's."""
 
 
 def graft_facts(capture: Capture, change: FactChange) -> Facts:
@@ -35,6 +38,15 @@ def like_of(change: FactChange, facts: Facts) -> Side | None:
         return None
     away = abs(found - before) - abs(found - after)
     return None if away == 0 else "before" if away < 0 else "after"
+
+
+def is_clear(change: FactChange, facts: Facts) -> bool:
+    """Whether it is one side's fact, and no number far from both."""
+    before, after = _number(change.before), _number(change.after)
+    found = _number(facts.get(change.name)) if change.name in facts else None
+    if before is None or after is None or found is None or change.name == "failure":
+        return True
+    return min(abs(found - before), abs(found - after)) <= _CLEAR * abs(after - before)
 
 
 def _like_failure(change: FactChange, value: str) -> Side | None:

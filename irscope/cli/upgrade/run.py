@@ -124,7 +124,11 @@ def _answered(
         ]
         for place, made in compiler.compile(requests):
             index = asked[place]
-            answers[index] = None if isinstance(made, str) else with_what_came_before(made, questions[index].giver)
+            asked_one = questions[index]
+            if isinstance(made, str):
+                answers[index] = None
+            else:
+                answers[index] = with_what_came_before(made, asked_one.giver, asked_one.stage)
     return answers
 
 

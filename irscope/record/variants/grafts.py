@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from irscope.errors import IrscopeError
-from irscope.model.capture import Capture, Failure, SnapshotLevel
+from irscope.model.capture import Capture, Failure, SnapshotLevel, stage_rank
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan, PassRule
 from irscope.record.process.requests import RecordRequest, request_from_capture
@@ -60,18 +60,22 @@ def graft_request(
 _OF_EARLIER_STAGES = ("name", "shared", "tmem_size", "num_warps", "global_scratch_size")
 
 
-def with_what_came_before(made: Capture, giver: Capture) -> Capture:
-    """A graft with what only the stages before it know: the shared memory that a launch asks for."""
+def with_what_came_before(made: Capture, giver: Capture, stage: str) -> Capture:
+    """A graft from a stage on, with what only the stages before it know: their texts, the shared memory of a launch."""
+    earlier = tuple(one for one in giver.artifacts if stage_rank(one.stage) < stage_rank(stage))
     held, known = dict(made.metadata), dict(giver.metadata)
     missing = {name: known[name] for name in _OF_EARLIER_STAGES if name in known and held.get(name) is None}
-    if not missing:
-        return made
     resources = made.resources
     if "shared" in missing:
         resources = replace(resources, shared_bytes=giver.resources.shared_bytes)
     if "tmem_size" in missing:
         resources = replace(resources, tensor_memory_columns=giver.resources.tensor_memory_columns)
-    return replace(made, metadata=tuple(sorted({**held, **missing}.items())), resources=resources)
+    return replace(
+        made,
+        artifacts=(*earlier, *made.artifacts),
+        metadata=tuple(sorted({**held, **missing}.items())),
+        resources=resources,
+    )
 
 
 @dataclass(slots=True)
