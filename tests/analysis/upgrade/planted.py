@@ -47,9 +47,10 @@ def plants_of(base: Capture) -> Iterator[Plant]:
     backend = base.target.backend
     assembly, binary = ("ptx", "cubin") if backend == "cuda" else ("amdgcn", "hsaco")
     for one in base.passes():
-        if one.stage in ("ttir", "ttgir", "llir"):
+        if one.stage in ("ttir", "ttgir", "llir") and one.argument:
             yield Plant(f"-{one.label}", (one.stage,), (one.label,), plan=f"-{one.label}")
-    yield Plant("-llvm-opt", ("llir",), ("llir:llvm-opt#1",), plan="-llvm-opt")
+    # It acts in both stages of LLVM's.
+    yield Plant("-llvm-opt", ("llir", assembly), ("llir:llvm-opt#1",), plan="-llvm-opt")
     if backend == "cuda":
         yield Plant("-ptxas-opt", (binary,), ("cubin:ptxas-opt#1",), plan="-ptxas-opt")
         yield Plant("maxnreg=32", ("ttgir",), ("none",), options=(("maxnreg", 32),))
