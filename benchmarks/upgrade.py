@@ -40,7 +40,7 @@ def _captures() -> list[Capture]:
     return [
         one
         for name in EXAMPLES
-        for one in record_all(ROOT / "examples" / f"{name}.py", targets="cuda:90", snapshots="none", disassemble=False)
+        for one in record_all(ROOT / "examples" / f"{name}.py", target="cuda:90", snapshots="none")
     ]
 
 
@@ -60,6 +60,6 @@ def measure(captures: list[Capture], other: str) -> None:
     versions = " → ".join(found.versions)
     sure = sum(one.is_sure for one in blamed)
     print(
-        f"{versions}: {len(captures)} variants, {len(blamed)} blamed ({sure} certain), {found.grafts} grafts; two compiles "
-        f"{two:.1f} s, upgrade {took:.1f} s: {took / two:.2f} times"
+        f"{versions}: {len(captures)} variants, {len(blamed)} blamed ({sure} certain), {found.grafts} grafts; "
+        f"two compiles {two:.1f} s, upgrade {took:.1f} s: {took / two:.2f} times"
     )
