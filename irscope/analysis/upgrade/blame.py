@@ -107,6 +107,8 @@ class _Search:
         Where it cannot be, the artifact of the one after compiled on by the one before tells the same. None if neither.
         """
         for by in ("after", "before"):
+            if self.stages[at] not in self.captures[other_side(by)].texts:
+                continue
             facts = yield from self._grafted(at, by)
             like = None if facts is None else like_of(self.change, facts)
             refused = "does not compile on" if facts is None else value_text(self.change, facts)

@@ -50,10 +50,8 @@ def is_clear(change: FactChange, facts: Facts) -> bool:
 
 
 def _like_failure(change: FactChange, value: str) -> Side | None:
-    """Where both fail it is a matter of where, else of whether it does."""
-    if change.before and change.after:
-        return "before" if value == change.before else "after" if value == change.after else None
-    return "before" if bool(value) == bool(change.before) else "after"
+    """A failure is a side's only if it is the same: another is of the graft itself, such as a text that is not read."""
+    return "before" if value == change.before else "after" if value == change.after else None
 
 
 def _like_codes(change: FactChange, value: Value | None) -> Side | None:

@@ -93,6 +93,11 @@ class Blame:
     """Why it is uncertain, in sentences; empty if it is not."""
 
     @property
+    def telling_probes(self) -> tuple[Probe, ...]:
+        """The grafts from which something was learned; all if there is none."""
+        return tuple(one for one in self.probes if one.like) or self.probes
+
+    @property
     def is_sure(self) -> bool:
         """Whether it is one stage, and every graft was validated."""
         return len(self.stages) == 1 and not self.doubts
@@ -121,9 +126,15 @@ class Row:
         return capture
 
     @property
+    def unread(self) -> Side | None:
+        """The side that does not read the IR of the other one's front end, so that there is nothing to compare."""
+        sides: tuple[tuple[Side, Capture | None], ...] = (("before", self.before), ("after", self.after))
+        return next((side for side, one in sides if one and one.failure and one.failure.kind == "parse"), None)
+
+    @property
     def verdict(self) -> Literal["worse", "better", "other", "same", "unpaired"]:
         """What is to be said of it in one word: `other` if facts changed, and none for the better or the worse."""
-        if self.before is None or self.after is None:
+        if self.before is None or self.after is None or self.unread is not None:
             return "unpaired"
         verdicts = {one.verdict for one in self.changes}
         if "worse" in verdicts:

@@ -82,7 +82,7 @@ def headline(upgrade: Upgrade) -> str:
         "better": "better",
         "other": "changed within tolerances",
         "same": "the same",
-        "unpaired": "on one side only",
+        "unpaired": "not compared",
     }
     said = ", ".join(f"{counts[key]} {text}" for key, text in words.items() if counts[key])
     kernels = len({(one.capture.name, one.capture.launch.kernel.file) for one in upgrade.rows})
@@ -95,6 +95,8 @@ def headline(upgrade: Upgrade) -> str:
 
 def changes_text(row: Row, most: int) -> str:
     """The changes of a row in short; those of the instruction mix only where there are no others."""
+    if row.unread is not None:
+        return f"the one {row.unread} does not read the IR of the front end"
     if row.verdict == "unpaired":
         return "not launched after" if row.after is None else "not launched before"
     telling = [one for one in row.changes if one.fact.rank < 6] or list(row.changes)
@@ -123,7 +125,7 @@ def explanation(row: Row, versions: tuple[str, str], *, diff_lines: int = _DIFF_
         if side is not None and side.failure is not None:
             lines.append(f"Triton {version} {side.failure.verdict}: {side.failure.headline}".rstrip(": "))
     if blame is not None:
-        lines += [_probes(blame, row, versions)] if blame.probes else []
+        lines += [_probes(blame, row, versions)] if blame.telling_probes else []
         lines += [_guilty(blame.guilty, versions)] if blame.guilty else []
         lines += list(blame.doubts)
     lines += [f"{one.code} {one.kind.name}: {one.text}" for one in row.findings[:1]]
@@ -143,7 +145,7 @@ def _probes(blame: Blame, row: Row, versions: tuple[str, str]) -> str:
     order = {stage: place for place, stage in enumerate(_stages_of(row))}
     said = [
         f"{one.stage} of {named(other_side(one.by))} by {named(one.by)} {one.value}"
-        for one in sorted(blame.probes, key=lambda one: order.get(one.stage, 0))
+        for one in sorted(blame.telling_probes, key=lambda one: order.get(one.stage, 0))
     ]
     return f"{blame.change.text}; grafted: {', '.join(said)}"
 
@@ -162,7 +164,7 @@ def _guilty(guilty: Guilty, versions: tuple[str, str]) -> str:
         how = ""
     sure = {
         True: "confirmed",
-        False: "the first that differs, not confirmed",
+        False: "or what follows it, not confirmed",
         None: "",
     }[guilty.is_confirmed]
     more = f": {guilty.diff.summary}" if guilty.diff is not None else ""
