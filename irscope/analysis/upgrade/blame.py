@@ -58,7 +58,7 @@ class _Search:
         """The bisection, then the pass."""
         stages = self.stages
         # Up to `same` the artifacts, compiled on by the other, have the change; from `other` on they have not.
-        lowest, highest = self._same_up_to(), len(stages) - 1
+        lowest, highest = self._same_up_to(), self._last_stage()
         has_change, has_none, unknown = lowest, highest, set[int]()
         while open_ := [at for at in range(has_change + 1, has_none) if at not in unknown]:
             at = min(open_, key=lambda one: _ORDER.index(stages[one]) if stages[one] in _ORDER else len(_ORDER))
@@ -94,6 +94,12 @@ class _Search:
             if ours is not None and theirs is not None and same_text(ours, theirs, stage):
                 return at
         return -1
+
+    def _last_stage(self) -> int:
+        """The place of the last stage that may be to blame: that in which a side fails, else the binary's."""
+        failures = [one.failure for one in self.captures.values() if one.failure is not None and not one.has_compiled]
+        places = [self.stages.index(one.stage) for one in failures if one.stage in self.stages]
+        return min([*places, len(self.stages) - 1])
 
     def _by(self, at: int) -> Side:
         """Who compiled on from a stage, so that the other one's artifact is read by both."""

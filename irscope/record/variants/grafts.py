@@ -64,7 +64,11 @@ def with_what_came_before(made: Capture, giver: Capture, stage: str) -> Capture:
     """A graft from a stage on, with what only the stages before it know: their texts, the shared memory of a launch."""
     earlier = tuple(one for one in giver.artifacts if stage_rank(one.stage) < stage_rank(stage))
     held, known = dict(made.metadata), dict(giver.metadata)
-    missing = {name: known[name] for name in _OF_EARLIER_STAGES if name in known and held.get(name) is None}
+    # A text behind the layouts no longer says how many warps it is for, and the compiler notes those of its options.
+    is_late = stage_rank(stage) > stage_rank("ttgir")
+    missing = {
+        name: known[name] for name in _OF_EARLIER_STAGES if name in known and (is_late or held.get(name) is None)
+    }
     resources = made.resources
     if "shared" in missing:
         resources = replace(resources, shared_bytes=giver.resources.shared_bytes)

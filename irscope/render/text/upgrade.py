@@ -100,8 +100,13 @@ def changes_text(row: Row, most: int) -> str:
     if row.verdict == "unpaired":
         return "not launched after" if row.after is None else "not launched before"
     telling = [one for one in row.changes if one.fact.rank < 6] or list(row.changes)
-    said = [one.text for one in telling[:most]]
+    said = [_shown(one) for one in telling[:most]]
     return ", ".join(said) + (f" and {len(telling) - most} more" if len(telling) > most else "")
+
+
+def _shown(change: FactChange) -> str:
+    """`registers 107 → 115`; of a failure, which says so itself, without its title."""
+    return change.text.removeprefix(f"{change.fact.title} ") if change.name == "failure" else change.text
 
 
 def stages_text(blame: Blame | None) -> str:
@@ -147,7 +152,7 @@ def _probes(blame: Blame, row: Row, versions: tuple[str, str]) -> str:
         f"{one.stage} of {named(other_side(one.by))} by {named(one.by)} {one.value}"
         for one in sorted(blame.telling_probes, key=lambda one: order.get(one.stage, 0))
     ]
-    return f"{blame.change.text}; grafted: {', '.join(said)}"
+    return f"{_shown(blame.change)}; grafted: {', '.join(said)}"
 
 
 def _stages_of(row: Row) -> tuple[str, ...]:
