@@ -147,7 +147,8 @@ class _Search:
             made = yield Question(by, stage, text, giver, last_stage=following)
             if made is None or (next_text := made.texts.get(following)) is None:
                 return self._judged(made, taker)
-            text, at = next_text, at + 1
+            # From here on it is the taker's.
+            text, at, giver = next_text, at + 1, taker
         made = yield Question(by, self.stages[at], text, giver)
         facts = self._judged(made, taker)
         if facts is not None:

@@ -8,7 +8,7 @@ from irscope.analysis.findings.find import findings_of
 from irscope.analysis.findings.model import Finding
 from irscope.analysis.regressions import changed_facts, facts_of
 from irscope.analysis.upgrade.model import Row
-from irscope.analysis.upgrade.same import same_text
+from irscope.analysis.upgrade.same import alike
 from irscope.errors import IrscopeError
 from irscope.ir.body.clean import Ignored
 from irscope.model.capture import Capture, stage_named
@@ -51,7 +51,7 @@ def _findings(before: Capture, after: Capture, other_widths: bool) -> tuple[tupl
     if not (before.has_compiled and after.has_compiled):
         return (), ()
     ours, theirs = before.texts.get("ttgir", ""), after.texts.get("ttgir", "")
-    is_same = same_text(ours, theirs, "ttgir", _LOOSE)
+    is_same = alike(ours, theirs, _LOOSE)
     evaluates = not is_same and (other_widths or _layouts(ours) != _layouts(theirs))
     try:
         return findings_of(before, evaluates=evaluates), findings_of(after, evaluates=evaluates)

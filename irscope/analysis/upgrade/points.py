@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 
 from irscope.analysis.diff.texts import Ignored
 from irscope.analysis.upgrade.model import Side
-from irscope.analysis.upgrade.same import same_text
+from irscope.analysis.upgrade.same import STRICT, alike, same_text
 from irscope.model.capture import Capture, PassSnapshot
 
 __all__ = ["Point", "differing_points", "points_of"]
@@ -76,9 +76,14 @@ def points_of(before: Capture, after: Capture, stage: str, begun: str) -> list[P
 
 
 def differing_points(points: Sequence[Point], ignore: frozenset[Ignored]) -> Sequence[Point]:
-    """Those after the last at which both have the same IR; none if they have at the end."""
+    """Those after the last at which both have the same IR; none if they have at the end.
+
+    `ignore`: what does not count; if that is the locations alone, the order of operations counts.
+    """
+    is_strict = ignore == STRICT
     for number in range(len(points) - 1, -1, -1):
         # The dialects of every one are MLIR's, whatever the stage makes in the end.
-        if same_text(*points[number].texts, "ttgir", ignore):
+        left, right = points[number].texts
+        if same_text(left, right, "ttgir") if is_strict else alike(left, right, ignore):
             return points[number + 1 :]
     return points

@@ -1,7 +1,8 @@
-"""Whether two texts of a stage are the same but for names, numbers and locations."""
+"""Whether two texts of a stage are the same: to a compiler that reads them, or to the structural diff."""
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 from irscope.analysis.diff.texts import Ignored, diff_texts
@@ -9,26 +10,49 @@ from irscope.analysis.passes.effects import count_text
 from irscope.ir.locations.strip import strip_locations
 from irscope.model.capture import stage_named
 
-__all__ = ["same_text", "stripped"]
+__all__ = ["STRICT", "alike", "same_text"]
 
-_STRICT: frozenset[Ignored] = frozenset({"locations"})
+STRICT: frozenset[Ignored] = frozenset({"locations"})
+"""What does not count between compiles of one version, which print alike."""
+
 _KEPT = 64
+
+# %acc_12, %0, #blocked3; not the number of a result, as in %0#1
+_NAME = re.compile(r"%[\w$.-]{1,200}|#[A-Za-z_]\w{0,200}")
 
 
 @lru_cache(maxsize=_KEPT)
-def stripped(text: str, stage: str) -> str:
-    """A text without its locations."""
-    return strip_locations(text, stage_named(stage).kind)
+def _comparable(text: str, stage: str) -> str:
+    """A text without its locations; of MLIR with values and aliases numbered as they first appear."""
+    kind = stage_named(stage).kind
+    stripped = strip_locations(text, kind)
+    if kind != "mlir":
+        return stripped
+    lines = stripped.splitlines()
+    aliases = [line for line in lines if line.startswith("#")]
+    numbers: dict[str, str] = {}
+
+    def numbered(match: re.Match[str]) -> str:
+        return numbers.setdefault(match[0], f"{match[0][0]}{len(numbers)}")
+
+    body = [_NAME.sub(numbered, line) for line in lines if line and not line.startswith("#")]
+    # After the body, which decides their numbers.
+    return "\n".join([*body, *sorted(_NAME.sub(numbered, line) for line in aliases)])
 
 
-def same_text(left: str, right: str, stage: str, ignore: frozenset[Ignored] = _STRICT) -> bool:
-    """Whether they are the same; `ignore`: as of `diff_texts`. Only MLIR is renumbered: of others names count."""
+def same_text(left: str, right: str, stage: str) -> bool:
+    """Whether a compiler that reads them makes the same of both: they differ in names and locations alone."""
+    return left == right or _comparable(left, stage) == _comparable(right, stage)
+
+
+def alike(left: str, right: str, ignore: frozenset[Ignored]) -> bool:
+    """Whether the structural diff finds no difference of two texts of MLIR; `ignore`: as of `diff_texts`.
+
+    Operations may stand in another order, so a compiler may make something else of the two.
+    """
     if left == right:
         return True
-    kind = stage_named(stage).kind
-    if kind != "mlir":
-        return stripped(left, stage) == stripped(right, stage)
     # Far cheaper than to align two texts that are not alike.
     if count_text(left).operations != count_text(right).operations:
         return False
-    return stripped(left, stage) == stripped(right, stage) or diff_texts(left, right, kind, ignore=ignore).is_empty
+    return same_text(left, right, "ttgir") or diff_texts(left, right, "mlir", ignore=ignore).is_empty

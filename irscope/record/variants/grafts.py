@@ -74,8 +74,11 @@ def with_what_came_before(made: Capture, giver: Capture, stage: str) -> Capture:
         resources = replace(resources, shared_bytes=giver.resources.shared_bytes)
     if "tmem_size" in missing:
         resources = replace(resources, tensor_memory_columns=giver.resources.tensor_memory_columns)
+    # What a launch asked for before the text was made, such as stages of the pipeline, is the giver's too.
+    launch = giver.launch if stage_rank(stage) >= stage_rank("ttgir") else made.launch
     return replace(
         made,
+        launch=launch,
         artifacts=(*earlier, *made.artifacts),
         metadata=tuple(sorted({**held, **missing}.items())),
         resources=resources,
