@@ -99,13 +99,13 @@ def test_the_last_recording_is_whole_and_in_order(tmp_path: Path) -> None:
     paths = [store.add(capture("kernel", block), "second") for block in (3, 1, 2)]
     in_order = [paths[1], paths[2], paths[0]]
     store.put_in_order(in_order)
-    assert store.find_all("last") == in_order
+    assert store.last_recording() == in_order
     assert store.find("last") == paths[0]
     # One of them is chosen, another is stored again.
     store.mark_last(paths[1])
     assert store.update(capture("kernel", 2, failed=True))
-    assert set(store.find_all("last")) == set(paths)
-    assert store.find_all("last")[-1] == paths[1]
+    assert set(store.last_recording()) == set(paths)
+    assert store.last_recording()[-1] == paths[1]
 
 
 def test_without_an_index_a_recording_is_its_command_and_date(tmp_path: Path) -> None:
