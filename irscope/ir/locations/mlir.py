@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from irscope.ir.locations.model import MAX_FRAMES, Chain, ChainTable, Frame, TextLocations, count, cut, text_lines
@@ -102,8 +102,13 @@ class _Open:
             return cut(frame for part in self.parts for frame in part)
         if self.kind == "name":
             inner = self.parts[0] if self.parts else ()
-            return (replace(inner[0], name=self.name), *inner[1:]) if inner else ()
+            return (_named(inner[0], self.name), *inner[1:]) if inner else ()
         return _merged(self.parts)
+
+
+def _named(frame: Frame, name: str) -> Frame:
+    # Five times as fast as `replace`, and there is one for each value.
+    return Frame(frame.file, frame.line, frame.column, frame.function, name)
 
 
 def _merged(parts: list[Chain]) -> Chain:
