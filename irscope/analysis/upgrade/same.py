@@ -17,13 +17,13 @@ STRICT: frozenset[Ignored] = frozenset({"locations"})
 
 _KEPT = 64
 
-# %acc_12, %0, #blocked3; not the number of a result, as in %0#1
-_NAME = re.compile(r"%[\w$.-]{1,200}|#[A-Za-z_]\w{0,200}")
+# %acc_12, %0, ^bb1, #blocked3; not the number of a result, as in %0#1
+_NAME = re.compile(r"[%^][\w$.-]{1,200}|#[A-Za-z_]\w{0,200}")
 
 
 @lru_cache(maxsize=_KEPT)
 def _comparable(text: str, stage: str) -> str:
-    """A text without its locations; of MLIR with values and aliases numbered as they first appear."""
+    """A text without its locations; of MLIR with values, labels and aliases numbered as they first appear."""
     kind = stage_named(stage).kind
     stripped = strip_locations(text, kind)
     if kind != "mlir":
@@ -35,8 +35,9 @@ def _comparable(text: str, stage: str) -> str:
     def numbered(match: re.Match[str]) -> str:
         return numbers.setdefault(match[0], f"{match[0][0]}{len(numbers)}")
 
-    body = [_NAME.sub(numbered, line) for line in lines if line and not line.startswith("#")]
-    # After the body, which decides their numbers.
+    body = [_NAME.sub(numbered, line).rstrip() for line in lines if line and not line.startswith("#")]
+    # After the body, which decides their numbers; those that it does not name go by what they are.
+    aliases.sort(key=lambda line: _NAME.sub(lambda match: numbers.get(match[0], "?"), line.partition(" = ")[2]))
     return "\n".join([*body, *sorted(_NAME.sub(numbered, line) for line in aliases)])
 
 
