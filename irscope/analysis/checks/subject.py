@@ -1,0 +1,153 @@
+"""A capture that assertions are about, and what they read of it, each thing once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from irscope.analysis.findings.find import findings_of
+from irscope.analysis.findings.kinds.loops import loops_with_dots
+from irscope.analysis.findings.model import Finding
+from irscope.analysis.findings.silence import is_silenced
+from irscope.analysis.findings.studied import Studied
+from irscope.analysis.regressions import Value
+from irscope.analysis.source.operations import without_location
+from irscope.errors import IrscopeError
+from irscope.ir.locations.user import Place
+from irscope.memory.machine import ACCESSES
+from irscope.model.capture import Capture
+
+__all__ = ["AccessWidth", "Subject"]
+
+_AROUND = 2
+"""Lines of the IR before and after an operation."""
+_BLOCKS = ("descriptor", "tma")
+"""In the names of accesses that one thread asks for, of which no instruction of each thread has a width."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccessWidth:
+    """An operation of a kernel that loads or stores tensors, and how wide its instructions are."""
+
+    operation: str
+    """As the TTGIR has it: `tt.load`, `ttg.async_copy_global_to_local`."""
+    action: str
+    """`load` (copies to shared memory are loads), `store` or `atomic`."""
+    line: int
+    """In the TTGIR, 1-based."""
+    place: Place
+    """(file, line) of the frames of the user's code, innermost first."""
+    width_bits: int
+    """Bits per thread of its narrowest instruction; 0 if the assembly shows none."""
+    in_loop: bool
+
+    @property
+    def python_line(self) -> int:
+        """The line of Python, 1-based; 0 if it is not known."""
+        return self.place[0][1] if self.place else 0
+
+
+class Subject:
+    """A capture, with what is read of it."""
+
+    def __init__(
+        self,
+        capture: Capture,
+        *,
+        with_sass: Callable[[Capture], Capture] | None = None,
+        with_log: Callable[[Capture], Capture] | None = None,
+    ) -> None:
+        """`with_sass`, `with_log`: add the disassembly and the compiler's log, where they can be had."""
+        self.capture = capture
+        self._with_sass = with_sass
+        self._with_log = with_log
+        self._facts: dict[str, Value] | None = None
+
+    @cached_property
+    def studied(self) -> Studied:
+        """What findings read of it."""
+        return Studied(self.capture)
+
+    @cached_property
+    def disassembled(self) -> Capture:
+        """The capture with its SASS, if that can be had."""
+        return self._with_sass(self.capture) if self._with_sass is not None else self.capture
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """Those that need no log, and that no comment silences."""
+        return tuple(one for one in findings_of(self.studied) if not is_silenced(one, self.capture))
+
+    @cached_property
+    def logged_findings(self) -> tuple[Finding, ...]:
+        """The same, of a capture with the compiler's log, if that can be had."""
+        if self._with_log is None or self.capture.log is not None:
+            return self.findings
+        studied = self.studied.with_log(self._with_log(self.capture))
+        return tuple(one for one in findings_of(studied) if not is_silenced(one, self.capture))
+
+    @cached_property
+    def explaining(self) -> tuple[Finding, ...]:
+        """The findings that may explain a breach; none if the capture cannot be studied."""
+        try:
+            full = Studied(self.disassembled)
+            if self._with_log is not None and any(True for _ in loops_with_dots(full)):
+                full = full.with_log(self._with_log(self.disassembled))
+            return findings_of(full)
+        except (IrscopeError, ValueError, KeyError, TypeError, IndexError):
+            return ()
+
+    def facts(self, read: Callable[[Subject], dict[str, Value]]) -> dict[str, Value]:
+        """What a baseline holds of it, as `read` finds it, once."""
+        if self._facts is None:
+            self._facts = read(self)
+        return self._facts
+
+    @cached_property
+    def accesses(self) -> tuple[AccessWidth, ...]:
+        """The accesses of tensors in global memory that its threads make, in the order of the TTGIR."""
+        found: list[AccessWidth] = []
+        machine = self.studied.machine
+        for operation, loops in self.studied.operations.values():
+            action = ACCESSES.get(operation.name)
+            if action is None or any(word in operation.name for word in _BLOCKS) or "tensor<" not in operation.text:
+                continue
+            widths = machine.widths_of(operation)
+            line = operation.first_line
+            found.append(
+                AccessWidth(
+                    operation.name,
+                    "load" if action == "copy" else action,
+                    line,
+                    self.studied.place_at(line),
+                    min(widths, default=0),
+                    loops > 0,
+                )
+            )
+        return tuple(found)
+
+    @cached_property
+    def kernel_place(self) -> Place:
+        """The kernel's `def`."""
+        kernel = self.capture.launch.kernel
+        return ((kernel.file, kernel.line),) if kernel.file and kernel.line else ()
+
+    def python_at(self, place: Place) -> str:
+        """The line of Python of a place, without its indentation; empty if the capture does not hold it."""
+        if not place:
+            return ""
+        file, line = place[0]
+        kernel = self.capture.launch.kernel
+        texts = {one.path: one.text for one in self.capture.sources}
+        texts.setdefault(kernel.file, "\n" * max(0, (kernel.first_line or kernel.line) - 1) + kernel.source)
+        lines = texts.get(file, "").split("\n")
+        return lines[line - 1].strip() if 0 < line <= len(lines) else ""
+
+    def around(self, line: int, stage: str = "ttgir") -> tuple[tuple[int, str], ...]:
+        """The lines of a stage around one of them, without locations; none for line 0."""
+        lines = self.capture.texts.get(stage, "").split("\n")
+        if not 0 < line <= len(lines):
+            return ()
+        first, last = max(1, line - _AROUND), min(len(lines), line + _AROUND)
+        return tuple((number, without_location(lines[number - 1]).rstrip()) for number in range(first, last + 1))
