@@ -24,8 +24,6 @@ __all__ = ["MinWidth", "NoFinding", "Pipelined", "Uses", "widths_named"]
 _DIALECTS = ("tt.", "ttg.", "ttng.", "amdg.", "amdgpu.", "gluon.", "scf.", "arith.", "math.")
 _CONTROL = ("control", "wait")
 """Families of instructions that only prepare others, or wait for them."""
-_LOGGED = frozenset({"IRS201", "IRS302", "IRS303"})
-"""Findings of which some are known from the compiler's log alone."""
 _COPIES = ("ttg.async_copy_global_to_local", "ttng.async_tma_copy_global_to_local", "amdg.buffer_load_to_local")
 _ACCESS_NAMES = {
     "load": "load", "store": "store", "atomic": "atomic",
@@ -191,9 +189,7 @@ class NoFinding:
 
     def breaches(self, subject: Subject) -> Sequence[Breach]:
         """The findings, the worst first."""
-        needs_log = self.codes & _LOGGED and any(True for _ in loops_with_dots(subject.studied))
-        found = subject.logged_findings if needs_log else subject.findings
-        return tuple(at_finding(self, subject, one) for one in found if one.code in self.codes)
+        return tuple(at_finding(self, subject, one) for one in subject.findings_among(self.codes))
 
 
 def _at_operation(

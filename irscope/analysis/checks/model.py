@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from irscope.analysis.checks.subject import Subject
 from irscope.analysis.findings.model import Finding
@@ -42,10 +42,8 @@ class Breach:
 class Assertion(Protocol):
     """What must hold of a capture."""
 
-    @property
-    def rule(self) -> str:
-        """The kind of assertion: `max-regs`."""
-        ...
+    rule: ClassVar[str]
+    """The kind of assertion: `max-regs`."""
 
     def __str__(self) -> str:
         """As the command line states it: `--max-regs 128`."""

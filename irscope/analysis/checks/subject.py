@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from irscope.analysis.findings.find import findings_of
@@ -22,6 +22,10 @@ __all__ = ["AccessWidth", "Subject"]
 
 _AROUND = 2
 """Lines of the IR before and after an operation."""
+_LOGGED = frozenset({"IRS201", "IRS302", "IRS303"})
+"""Findings of which some are known from the compiler's log alone."""
+_OF_SASS = frozenset({"IRS504"})
+"""Those that are known from the machine code alone."""
 _BLOCKS = ("descriptor", "tma")
 """In the names of accesses that one thread asks for, of which no instruction of each thread has a width."""
 
@@ -66,8 +70,12 @@ class Subject:
 
     @cached_property
     def studied(self) -> Studied:
-        """What findings read of it."""
-        return Studied(self.capture)
+        """What findings read of it: of what every recording holds, so that no answer depends on what was asked before.
+
+        A capture gets its SASS, its log and the operations of its instructions when a command needs them.
+        """
+        artifacts = tuple(one for one in self.capture.artifacts if one.stage != "sass")
+        return Studied(replace(self.capture, log=None, operations=(), artifacts=artifacts))
 
     @cached_property
     def disassembled(self) -> Capture:
@@ -75,26 +83,38 @@ class Subject:
         return self._with_sass(self.capture) if self._with_sass is not None else self.capture
 
     @cached_property
-    def findings(self) -> tuple[Finding, ...]:
-        """Those that need no log, and that no comment silences."""
-        return tuple(one for one in findings_of(self.studied) if not is_silenced(one, self.capture))
+    def logged(self) -> Capture:
+        """The capture with the compiler's log, if that can be had."""
+        return self._with_log(self.capture) if self._with_log is not None else self.capture
 
     @cached_property
-    def logged_findings(self) -> tuple[Finding, ...]:
-        """The same, of a capture with the compiler's log, if that can be had."""
-        if self._with_log is None or self.capture.log is not None:
-            return self.findings
-        studied = self.studied.with_log(self._with_log(self.capture))
-        return tuple(one for one in findings_of(studied) if not is_silenced(one, self.capture))
+    def findings(self) -> tuple[Finding, ...]:
+        """Those that need neither SASS nor a log, and that no comment silences."""
+        return tuple(one for one in findings_of(self.studied) if not is_silenced(one, self.capture))
+
+    def findings_among(self, codes: frozenset[str]) -> tuple[Finding, ...]:
+        """Those of some codes that no comment silences, with the SASS and the log where these codes need them."""
+        if not codes & (_LOGGED | _OF_SASS):
+            return tuple(one for one in self.findings if one.code in codes)
+        full = self.studied.capture
+        if codes & _OF_SASS:
+            full = replace(full, artifacts=self.disassembled.artifacts)
+        if codes & _LOGGED and self.has_loops_with_dots:
+            full = replace(full, log=self.logged.log)
+        found = self.findings if full == self.studied.capture else findings_of(Studied(full))
+        return tuple(one for one in found if one.code in codes and not is_silenced(one, self.capture))
+
+    @cached_property
+    def has_loops_with_dots(self) -> bool:
+        """Whether there is a loop with a dot, about whose loads the compiler's log says more."""
+        return any(True for _ in loops_with_dots(self.studied))
 
     @cached_property
     def explaining(self) -> tuple[Finding, ...]:
         """The findings that may explain a breach; none if the capture cannot be studied."""
         try:
-            full = Studied(self.disassembled)
-            if self._with_log is not None and any(True for _ in loops_with_dots(full)):
-                full = full.with_log(self._with_log(self.disassembled))
-            return findings_of(full)
+            log = self.logged.log if self.has_loops_with_dots else None
+            return findings_of(Studied(replace(self.disassembled, log=log, operations=())))
         except (IrscopeError, ValueError, KeyError, TypeError, IndexError):
             return ()
 

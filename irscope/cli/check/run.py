@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from irscope.analysis.checks.baseline import NotWorse, Tolerance, kept_facts
 from irscope.analysis.checks.model import Assertion
-from irscope.analysis.checks.results import Checked, Report, check_subject
+from irscope.analysis.checks.results import Checked, Outcome, Report, check_subject
 from irscope.analysis.checks.subject import Subject
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import with_sass
@@ -82,7 +82,8 @@ def _checked_against(
     if kept is None:
         if not against.updates:
             against.notes.append(f"not in the baseline: {kernel} {variant}")
-        return check_subject(subject, assertions, differs=differs)
+        unknown = [] if against.updates else [Outcome(NotWorse.rule, f"--baseline {against.path}", None)]
+        return check_subject(subject, assertions, more=unknown, differs=differs)
     found = check_subject(subject, (*assertions, kept), differs=differs)
     if not subject.capture.has_compiled or subject.capture.status != "ok":
         # It failed before too: nothing got worse.
