@@ -101,20 +101,7 @@ _MODULES = {
     "import": "import_",
     **{
         name: f"{name}.command"
-        for name in [
-            "ablate",
-            "bisect",
-            "check",
-            "diff",
-            "dump",
-            "graph",
-            "layout",
-            "ls",
-            "passes",
-            "sweep",
-            "variants",
-            "why",
-        ]
+        for name in "ablate bisect check diff dump graph layout ls passes sweep variants watch why".split()
     },
 }
 COMMANDS = {

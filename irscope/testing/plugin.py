@@ -6,7 +6,7 @@ Nothing of irscope is imported here before a test asks for the fixture: other ru
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -52,9 +52,9 @@ def pytest_assertrepr_compare(config: pytest.Config, op: str, left: object, righ
 
 
 @pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, None]:
     """Add to the report of a failed assert what breaks it: the line, the cause and the IR around."""
-    outcome: Any = yield
+    outcome = yield
     if _VERDICTS not in sys.modules or call.excinfo is None or not call.excinfo.errisinstance(AssertionError):
         return
     from irscope.testing.verdict import Verdict

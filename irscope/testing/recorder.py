@@ -9,7 +9,7 @@ from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any, ClassVar, ParamSpec, TypeVar
+from typing import Any, ClassVar, ParamSpec, TypeVar, overload
 
 from irscope import api
 from irscope.analysis.checks.breaches import at_line
@@ -177,11 +177,13 @@ class _All:
         if not self.accesses:
             return None
         codes = ["IRS101", "IRS102", "IRS103"]
-        return tuple(
-            at_line(self, subject, one.line, one.place, _said(one), codes)
-            for one in self.accesses
-            if not self.predicate(one)
-        )
+        found: dict[object, Breach] = {}
+        for one in self.accesses:
+            # Copies in front of a pipelined loop are from the same place as those inside.
+            key = (one.place, one.width_bits) if one.place else one.line
+            if key not in found and not self.predicate(one):
+                found[key] = at_line(self, subject, one.line, one.place, _said(one), codes)
+        return tuple(found.values())
 
 
 class Accesses(Sequence[AccessWidth]):
@@ -196,7 +198,11 @@ class Accesses(Sequence[AccessWidth]):
     def _items(self) -> tuple[AccessWidth, ...]:
         return tuple(one for one in self._subject.accesses if one.action == self.action)
 
-    def __getitem__(self, index: Any) -> Any:
+    @overload
+    def __getitem__(self, index: int) -> AccessWidth: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[AccessWidth, ...]: ...
+    def __getitem__(self, index: int | slice) -> AccessWidth | tuple[AccessWidth, ...]:
         return self._items[index]
 
     def __len__(self) -> int:
@@ -238,7 +244,7 @@ def _with_arguments_of(
     def called(*args: _Parameters.args, **options: _Parameters.kwargs) -> _Result:
         return call(signature.bind(*args, **options).arguments)
 
-    return called
+    return called  # pyright: ignore[reportUnknownVariableType]
 
 
 def _with_log(capture: Capture) -> Capture:

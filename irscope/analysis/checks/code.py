@@ -43,7 +43,8 @@ class Uses:
     rule: ClassVar[str] = "uses"
 
     def __post_init__(self) -> None:
-        if not self.name.startswith(_DIALECTS) and not any(_is_of(self.name, one) for one in FAMILIES):
+        family = re.sub(r"\.\d{1,4}$", "", self.name)
+        if not self.name.startswith(_DIALECTS) and not any(_is_of(family, one) for one in FAMILIES):
             raise UsageError(
                 f"--uses {self.name!r} is no family of instructions, and no operation of the IR such as "
                 f"tt.dot_scaled.{did_you_mean(self.name, FAMILIES)}"
@@ -163,7 +164,11 @@ class Pipelined:
                     text = f"{load.name} is not pipelined: each iteration of its loop waits for it"
                     found[load.first_line] = _at_operation(self, subject, load, text, ["IRS201", "IRS202"])
             lines = {one.first_line for one in inside}
-            begun_before = {studied.chain_at(line) for line in studied.operations if line not in lines}
+            begun_before = {
+                studied.chain_at(line)
+                for line, (one, _) in studied.operations.items()
+                if line not in lines and one.name in (*_COPIES, *LOADS)
+            }
             for copy in inside:
                 if copy.name in _COPIES and studied.chain_at(copy.first_line) not in begun_before:
                     text = f"no {copy.name} is begun before the loop: each iteration waits for its own"
