@@ -43,7 +43,7 @@ ROOMS: dict[str, str] = {
     **dict.fromkeys(("record.variants", "record.gpu"), f"{_BASE} {_PARTS} record.programs"),
 }
 """Each room, and the rooms beside itself that it may import from: those below it in the drawing of the house."""
-ANYWHERE = {"", "cli", "api", "__init__", "__main__"}
+ANYWHERE = {"", "cli", "testing", "api", "__init__", "__main__"}
 """What may import everything."""
 
 

@@ -101,7 +101,21 @@ _MODULES = {
     "import": "import_",
     **{
         name: f"{name}.command"
-        for name in "ablate bisect check diff dump graph layout ls passes sweep variants watch why".split()
+        for name in [
+            "ablate",
+            "bisect",
+            "check",
+            "diff",
+            "dump",
+            "graph",
+            "layout",
+            "ls",
+            "passes",
+            "sweep",
+            "variants",
+            "watch",
+            "why",
+        ]
     },
 }
 COMMANDS = {

@@ -14,7 +14,7 @@ import pytest
 from irscope.model.capture import Capture
 from irscope.store.collection import Collection
 from irscope.store.file import load
-from tests.cli.json_reference import Reference, check
+from tests.cli.json_reference import Reference, check, unseen
 from tests.cli.product import KERNELS, SIGNATURE, Run
 from tests.conftest import DATA
 
@@ -51,9 +51,16 @@ def test_exit_codes_and_the_two_forms_of_an_answer(irscope: Run, reference: Refe
     assert code == 1
     assert "because" in out
     assert "tt.load" in out
-    (row,) = [check(reference, irscope, "check", "check", MASKED, "--no-finding", "any", "--pipelined")]
+    row = check(reference, irscope, "check", "check", MASKED, "--no-finding", "any", "--pipelined", code=1)
     assert row["passed"] is False
     assert row["vacuous"] == ["--pipelined"]
+    held = tmp_path / "b.json"
+    check(reference, irscope, "check", "check", MASKED, "--baseline", held, "--update-baseline")
+    check(reference, irscope, "check", "check", MATMUL, "--baseline", held, code=1)
+    held.write_text(held.read_text().replace('"findings": [', '"findings": ["IRS000", '))
+    row = check(reference, irscope, "check", "check", MASKED, "--baseline", held)
+    assert row["better"] == ["masked (cuda:90): findings −IRS000"]
+    assert unseen(reference, "`check`") == []
     code, _, err = irscope("check", MATMUL, "--format", "xml")
     assert code == 2
     assert "--format 'xml'" in err
@@ -187,7 +194,7 @@ def test_a_kernel_that_is_compiled_for_it(irscope: Run, product: Capture, tmp_pa
 
 @pytest.mark.triton
 @pytest.mark.newest
-def test_a_script_gets_its_arguments_and_several_subjects_are_one_check(irscope: Run, tmp_path: Path) -> None:
+def test_registers_have_the_lines_that_hold_them(irscope: Run) -> None:
     words = [*SIGNATURE, "--target", "cuda:90", "--max-regs", "8"]
     code, out, err = irscope("check", f"{KERNELS}::tile_product", *words)
     assert code == 1, err

@@ -30,7 +30,7 @@ def test_it_accepts_and_rejects(tmp_path: Path) -> None:
 def test_without_it_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(filecheck, "package_folder", lambda: tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(MissingTool, match="Triton's package .* has none"):
+    with pytest.raises(MissingTool, match=r"Triton's package .* has none"):
         filecheck.filecheck_program()
     program = tmp_path / "FileCheck"
     program.write_text("#!/bin/sh\n")
