@@ -61,7 +61,7 @@ class CheckedKernel:
     def __init__(self, capture: Capture, *, updates: bool = False) -> None:
         self.capture = capture
         self._updates = updates
-        self._subject = Subject(capture, with_sass=disassembled, with_log=_with_log)
+        self._subject = Subject(capture, completed=disassembled, with_log=_with_log)
 
     def __repr__(self) -> str:
         return f"<{self._name}>"

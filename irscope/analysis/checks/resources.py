@@ -105,7 +105,7 @@ class MaxShared:
 
 def with_registers(assertion: Assertion, subject: Subject, text: str) -> Breach:
     """A breach with the line that made most of what the registers hold at their peak."""
-    chain, causes = register_peak(subject.disassembled)
+    chain, causes = register_peak(subject.complete)
     place = place_of(chain, subject.capture.launch.kernel.file)
     return at_place(assertion, subject, place, text, (f"{one.text} [{one.evidence}: {one.source}]" for one in causes))
 
@@ -116,7 +116,7 @@ def with_largest_buffer(assertion: Assertion, subject: Subject, text: str) -> Br
 
     buffers = [
         (one, memory.unit)
-        for memory in allocations_of(subject.capture)
+        for memory in allocations_of(subject.complete)
         if memory.space == "shared"
         for one in memory.buffers
     ]

@@ -59,12 +59,13 @@ class Subject:
         self,
         capture: Capture,
         *,
-        with_sass: Callable[[Capture], Capture] | None = None,
+        completed: Callable[[Capture], Capture] | None = None,
         with_log: Callable[[Capture], Capture] | None = None,
     ) -> None:
-        """`with_sass`, `with_log`: add the disassembly and the compiler's log, where they can be had."""
+        """What explains a breach, where it can be had: `completed` adds SASS, layouts and the IR of passes that the
+        recording left out, `with_log` the compiler's log."""
         self.capture = capture
-        self._with_sass = with_sass
+        self._completed = completed
         self._with_log = with_log
         self._facts: dict[str, Value] | None = None
 
@@ -78,9 +79,9 @@ class Subject:
         return Studied(replace(self.capture, log=None, operations=(), artifacts=artifacts))
 
     @cached_property
-    def disassembled(self) -> Capture:
-        """The capture with its SASS, if that can be had."""
-        return self._with_sass(self.capture) if self._with_sass is not None else self.capture
+    def complete(self) -> Capture:
+        """The capture with its SASS, its layouts and the IR of its passes, as far as they can be had."""
+        return self._completed(self.capture) if self._completed is not None else self.capture
 
     @cached_property
     def logged(self) -> Capture:
@@ -98,7 +99,7 @@ class Subject:
             return tuple(one for one in self.findings if one.code in codes)
         full = self.studied.capture
         if codes & _OF_SASS:
-            full = replace(full, artifacts=self.disassembled.artifacts)
+            full = replace(full, artifacts=self.complete.artifacts)
         if codes & _LOGGED and self.has_loops_with_dots:
             full = replace(full, log=self.logged.log)
         found = self.findings if full == self.studied.capture else findings_of(Studied(full))
@@ -114,7 +115,7 @@ class Subject:
         """The findings that may explain a breach; none if the capture cannot be studied."""
         try:
             log = self.logged.log if self.has_loops_with_dots else None
-            return findings_of(Studied(replace(self.disassembled, log=log, operations=())))
+            return findings_of(Studied(replace(self.complete, log=log, operations=())))
         except (IrscopeError, ValueError, KeyError, TypeError, IndexError):
             return ()
 

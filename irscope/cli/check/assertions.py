@@ -85,6 +85,11 @@ class Asserted:
     ] = None
     update: Annotated[bool, _assertion("--update", help="Write the files of --golden anew.")] = False
 
+    @property
+    def needs_findings(self) -> bool:
+        """Whether it asks for findings, which need the layouts and the IR of the passes."""
+        return bool(self.no_finding)
+
     def all(self) -> list[Assertion]:
         """The assertions; raises UsageError for one that cannot be."""
         from irscope.analysis.checks.code import MinWidth, NoFinding, Pipelined, Uses

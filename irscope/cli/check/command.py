@@ -14,6 +14,7 @@ from irscope.cli.check.assertions import Asserted, file_and_stage, with_assertio
 from irscope.cli.output.destination import Destination, with_destination, write_output
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of
+from irscope.cli.subject.named import is_program
 from irscope.cli.subject.recording import recorded
 from irscope.errors import UsageError
 from irscope.model.recording_options import RecordingOptions
@@ -82,8 +83,11 @@ def check(
     assertions = asserted.all()
     against = _against(baseline, update_baseline, tolerance or [], subjects or [], record_options)
     asked = replace(record_options, disassemble=False)
+    is_lean = against is None and not asserted.needs_findings
     captures = StoredCaptures(
-        file for one in subjects or [None] for file in captures_of(one, asked, last_is_whole=True).files
+        file
+        for one in subjects or [None]
+        for file in captures_of(one, _lean(one, asked) if is_lean else asked, last_is_whole=True).files
     )
     if asserted.update:
         _write_golden(asserted, captures)
@@ -96,6 +100,13 @@ def check(
         _write_baseline(against)
     _emit(report, form, sarif, markdown, to)
     return int(not report.passed)
+
+
+def _lean(subject: str | None, asked: RecordingOptions) -> RecordingOptions:
+    """The options with which a program is recorded whose findings are not asked for: half the cost of others."""
+    if not is_program(subject, asked) or asked.snapshots != "triton":
+        return asked
+    return replace(asked, snapshots="none", layouts=False)
 
 
 def _against(

@@ -15,10 +15,11 @@ from irscope.analysis.checks.subject import Subject
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import with_sass
 from irscope.cli.subject.compiler_log import with_log
-from irscope.cli.subject.keeping import was_recorded_here
+from irscope.cli.subject.keeping import update_stored, was_recorded_here
 from irscope.cli.why.compiles import Compiles
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
+from irscope.model.recording_options import RecordingOptions
 from irscope.store.baseline import Baseline, BaselineValue, variant_names
 from irscope.store.facts import CaptureFacts, differences
 
@@ -62,7 +63,7 @@ def check_captures(captures: StoredCaptures, assertions: Sequence[Assertion], ag
         for place, capture in enumerate(captures):
             if place in passed_over:
                 continue
-            subject = Subject(capture, with_sass=with_sass, with_log=_logging(compiles, capture))
+            subject = Subject(capture, completed=partial(_completed, compiles), with_log=_logging(compiles, capture))
             if against is None:
                 checked.append(check_subject(subject, assertions, differs=differing[place]))
             else:
@@ -104,6 +105,25 @@ def _missing(against: Against) -> list[str]:
         for variant in sorted(variants)
         if variant not in against.fresh.get(kernel, {})
     ]
+
+
+def _completed(compiles: Compiles, capture: Capture) -> Capture:
+    """The capture with its SASS; one of which no more was kept than assertions need is compiled again for the rest."""
+    if capture.snapshot_level != "none" or not capture.has_compiled or not was_recorded_here(capture):
+        return with_sass(capture)
+    from irscope.record.process.requests import request_from_capture
+
+    try:
+        again = compiles.one(request_from_capture(capture, RecordingOptions(plan=capture.plan, disassemble=False)))
+    except IrscopeError as error:
+        say(f"{capture.name} could not be compiled again, to say more: {error}")
+        return with_sass(capture)
+    if again.texts != capture.texts:
+        say(f"{capture.name} came out otherwise when it was compiled again: nothing is said of its causes.")
+        return capture
+    full = replace(again, launch=capture.launch, sources=capture.sources, environment=capture.environment)
+    update_stored(full)
+    return with_sass(full)
 
 
 def _logging(compiles: Compiles, capture: Capture) -> partial[Capture] | None:
