@@ -18,7 +18,7 @@ Action = Literal[
     "global load", "global store", "async copy", "shared load", "shared store", "matrix load", "matrix store",
     "shuffle", "barrier", "bulk copy", "atomic",
 ]  # fmt: skip
-AccessAction = Literal["load", "store", "atomic", "copy"]
+_AccessAction = Literal["load", "store", "atomic", "copy"]
 
 # @%p1 ld.global.L1::evict_last.v4.b32 {…}      global_load_dwordx4 v[2:5], …      ds_read_b128 …
 _OPCODE = re.compile(r"^\s*(?:@!?[\w%$]+\s+)?([a-z][\w.:]*)\s+(.*)$")
@@ -46,7 +46,7 @@ _AMDGCN: tuple[tuple[str, Action], ...] = (
 )  # fmt: skip
 
 
-ACCESSES: dict[str, AccessAction] = {
+ACCESSES: dict[str, _AccessAction] = {
     "tt.load": "load",
     "tt.store": "store",
     "tt.atomic_rmw": "atomic",
@@ -74,7 +74,7 @@ ACCESSES: dict[str, AccessAction] = {
     "ttng.async_tma_reduce": "atomic",
 }
 """Operation → what it does. A `copy` writes to shared memory, and leaves out lanes with copies as a store does."""
-_ACTIONS_OF: dict[AccessAction, tuple[Action, ...]] = {
+_ACTIONS_OF: dict[_AccessAction, tuple[Action, ...]] = {
     "load": ("global load", "async copy"),
     "copy": ("async copy", "global load"),
     "store": ("global store",),

@@ -25,8 +25,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--irscope-update", action="store_true", help="write the files of the fixture irscope's golden()")
 
 
-@pytest.fixture(scope="session")
-def irscope_processes() -> Iterator[None]:
+@pytest.fixture(scope="session", name="_irscope_processes")
+def _processes() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
     """Recordings are forks of a process that has imported Triton, which saves each half a second."""
     from irscope.record.process.forks.warm import warm_children
 
@@ -35,7 +35,7 @@ def irscope_processes() -> Iterator[None]:
 
 
 @pytest.fixture
-def irscope(request: pytest.FixtureRequest, irscope_processes: None) -> Recorder:
+def irscope(request: pytest.FixtureRequest, _irscope_processes: None) -> Recorder:
     """Records kernels, and says what they compile to, in a form that can be asserted."""
     from irscope.testing.recorder import Recorder
 
