@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import commands, recording, scale, upgrade, why
+from benchmarks import check, commands, recording, scale, upgrade, why
 
-GROUPS = {"commands": commands.main, "recording": recording.main, "scale": scale.main, "why": why.main}
+GROUPS = {
+    "check": check.main,
+    "commands": commands.main,
+    "recording": recording.main,
+    "scale": scale.main,
+    "why": why.main,
+}
 ASKED_FOR = {"upgrade": upgrade.main}
 """Those that need more than this environment, so they are not among all."""
 
