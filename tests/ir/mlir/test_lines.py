@@ -1,4 +1,4 @@
-"""The lines and locations of operations, against those of the operations that the reader builds, of damaged texts too."""
+"""The lines and locations of operations, against those that the reader builds, of damaged texts too."""
 
 from __future__ import annotations
 
