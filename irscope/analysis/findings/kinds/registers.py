@@ -24,7 +24,7 @@ from irscope.model.capture import Capture, StageKind
 __all__ = ["register_findings", "register_peak"]
 
 _LEAST_SPILLED_BYTES = 32
-"""Of a thread, stored and loaded: four registers."""
+"""Bytes per thread, stored and loaded: four registers."""
 _MOST_WARPS = 32
 _MOST_HOLDERS = 4
 """Lines of Python that are named with the registers that hold their values."""
