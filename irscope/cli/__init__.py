@@ -74,7 +74,7 @@ _SUMMARIES = {
     "doctor": "Report what is installed (Triton, targets, GPU, tools), what is missing, and how to install it.",
     "passes": "List the passes: stage, number, name, MLIR argument and options, time, and what each changed.",
     "check": "Fail where a kernel breaks an assertion, or got worse than a baseline: a guard for tests and CI.",
-    "watch": "Record a file again whenever it is saved, and show what that changed since the last good state.",
+    "watch": "Record a file again whenever it is saved, and show what that changed.",
     "diff": "Compare two compilations structurally: names, locations and the order of independent operations do not "
     "count.",
     "run": "Run a script on the GPU with passes off, and check each launch against the same launch with all passes on.",

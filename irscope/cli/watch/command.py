@@ -51,9 +51,9 @@ def watch(
     *,
     record_options: RecordingOptions,
 ) -> int:
-    """Record a file again whenever it, or a module beside it that it imports, is saved, and show what that changed.
+    """Record a file again whenever it is saved, and show what that changed.
 
-    Each kernel is compared with its last good state, which an error in the file leaves as it is. Recordings are forks
+    A module beside it that it imports counts as well. Each kernel is compared with its last good state, which an error in the file leaves as it is. Recordings are forks
     of a process that has imported Triton, and torch where the file does.
     """
     file, _ = split_subject(subject, record_options)
