@@ -19,7 +19,7 @@ from irscope.ir.mlir.uses import ModuleUses, with_loops
 from irscope.layout.described import DescribedLayout
 from irscope.layout.rows import own_shape
 from irscope.layout.thread_map import ThreadMap
-from irscope.memory.access import MOST, Access, Span
+from irscope.memory.access import ACCESSES, MOST, Access, Span
 from irscope.memory.cost import Cost
 from irscope.memory.machine import Action, Machine
 from irscope.model.capture import Capture
@@ -28,7 +28,7 @@ from irscope.target import Target
 if TYPE_CHECKING:
     from irscope.memory.addresses.narrow import Limits
 
-__all__ = ["fastest_dimension", "global_costs", "layout_of_access"]
+__all__ = ["access_widths", "fastest_dimension", "global_costs", "layout_of_access"]
 
 _SECTOR_BYTES = 32
 _LINE_BYTES = 128
@@ -45,7 +45,6 @@ _ACTIONS: dict[str, tuple[Action, ...]] = {
 def global_costs(capture: Capture, text: str, uses: ModuleUses, machine: Machine) -> Iterator[Cost]:
     """A row for each access to global memory of a capture's TTGIR, in the order of the text."""
     # numpy, which only this needs, takes a tenth of a second to import.
-    from irscope.memory.addresses.accesses import ACCESSES
     from irscope.memory.addresses.arguments import read_arguments
     from irscope.memory.addresses.counter import Hardware
     from irscope.memory.addresses.launch import accesses_of
@@ -93,11 +92,7 @@ class _Rows:
         return max(self._widths(operation), default=0)
 
     def _widths(self, operation: Operation) -> Counter[int]:
-        """Bits per lane → the number of instructions of an operation in the assembly. The one use of the join."""
-        from irscope.memory.addresses.accesses import ACCESSES
-
-        found = self.machine.widths(operation.first_line, _ACTIONS[ACCESSES[operation.name]])
-        return Counter({width: number for width, number in found.items() if width})
+        return access_widths(self.machine, operation)
 
     def row(self, access: Access, operation: Operation, loops: int) -> Cost:
         described = self.layout_of(operation)
@@ -145,6 +140,12 @@ class _Rows:
             are = "is" if len(found) == 1 else "are"
             return f"because {', '.join(found)} {are} not known to be divisible by 16"
         return "the compiler does not know that the addresses are contiguous, or the mask equal, so far"
+
+
+def access_widths(machine: Machine, operation: Operation) -> Counter[int]:
+    """Bits per lane → the number of instructions of an access in the assembly. The one use of the join."""
+    found = machine.widths(operation.first_line, _ACTIONS[ACCESSES[operation.name]])
+    return Counter({width: number for width, number in found.items() if width})
 
 
 def layout_of_access(

@@ -42,7 +42,8 @@ class Studied:
         self.capture = capture
         self.follows_operations = follows_operations
         if costs is not None:
-            self.__dict__["costs"] = costs
+            self.__dict__["global_costs"] = [one for one in costs if one.kind == "global"]
+            self.__dict__["costs_on_chip"] = [one for one in costs if one.kind != "global"]
         self.ttgir = capture.texts.get("ttgir", "")
         self._kept: dict[Callable[[Studied], Any], Any] = {}
 
@@ -70,11 +71,22 @@ class Studied:
         return {one.first_line: (one, loops) for one, loops in with_loops(self.uses.module)}
 
     @cached_property
-    def costs(self) -> Sequence[Cost]:
-        """The costs of its layouts and addresses."""
-        from irscope.memory.costs import costs_of
+    def global_costs(self) -> Sequence[Cost]:
+        """The costs of its accesses to global memory, for which the addresses of the launch are evaluated."""
+        from irscope.memory.global_costs import global_costs
 
-        return costs_of(self.capture)
+        return [*global_costs(self.capture, self.ttgir, self.uses, self.machine)]
+
+    @cached_property
+    def costs_on_chip(self) -> Sequence[Cost]:
+        """The costs of its conversions and of its accesses to shared memory, the worst first."""
+        from irscope.memory.costs import costs_on_chip
+
+        return costs_on_chip(self.capture, self.uses, self.machine)
+
+    def global_cost(self, line: int) -> Cost | None:
+        """The cost of the access to global memory that begins on a line of the TTGIR."""
+        return next((one for one in self.global_costs if one.line == line), None)
 
     @cached_property
     def traffic(self) -> Traffic:

@@ -15,7 +15,8 @@ from typing import TypeVar
 import numpy as np
 
 from irscope.ir.mlir.model import Block, MlirModule, Operation, Region, Value
-from irscope.memory.addresses.accesses import ACCESSES, Execution, described
+from irscope.memory.access import ACCESSES
+from irscope.memory.addresses.accesses import Execution, described
 from irscope.memory.addresses.descriptors import made_descriptor, tensormap
 from irscope.memory.addresses.held import LOST, Held, Opaque, Place, Programs, either, kind_of_held, made_number
 from irscope.memory.addresses.kinds import Kind, kinds_of_results

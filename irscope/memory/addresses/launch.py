@@ -20,8 +20,8 @@ import numpy as np
 
 from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.layout.thread_map import ThreadMap
-from irscope.memory.access import Access, Certainty, Traffic
-from irscope.memory.addresses.accesses import ACCESSES, Execution
+from irscope.memory.access import ACCESSES, Access, Certainty, Traffic
+from irscope.memory.addresses.accesses import Execution
 from irscope.memory.addresses.arguments import Arguments
 from irscope.memory.addresses.counter import Counter, Hardware
 from irscope.memory.addresses.evaluate import Evaluation, evaluate

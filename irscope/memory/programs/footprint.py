@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irscope.ir.mlir.model import MlirModule, Operation
-from irscope.memory.access import MOST, Span
-from irscope.memory.addresses.accesses import ACCESSES, Execution
+from irscope.memory.access import ACCESSES, MOST, Span
+from irscope.memory.addresses.accesses import Execution
 from irscope.memory.addresses.arguments import Arguments
 from irscope.memory.addresses.descriptors import Descriptor
 from irscope.memory.addresses.numbers import Integers, Number, Source

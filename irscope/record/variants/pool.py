@@ -10,20 +10,32 @@ from __future__ import annotations
 import contextlib
 import os
 import selectors
+import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from irscope.errors import RecordingError
+from irscope.interruption import reset_signals
 from irscope.model.capture import Capture, SnapshotLevel
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
 from irscope.record.process.assembly import Assembly
-from irscope.record.process.child import LONGEST_WAIT_S, MessageStream, Outcome, child_process, end_group
+from irscope.record.process.child import (
+    LONGEST_WAIT_S,
+    Child,
+    MessageStream,
+    Outcome,
+    child_environment,
+    child_process,
+    end_group,
+    forked_child,
+)
 from irscope.record.process.events import EVENTS, RecordingEvent, Refused
 from irscope.record.process.own_folder import own_folder
 from irscope.record.process.requests import RecordRequest, request_from_capture
@@ -34,6 +46,21 @@ from irscope.record.variants.messages import ANSWERS, Fork, Forked, Ready, Reap,
 _IDLE_TIMEOUT_S = 60.0
 
 _Answer = TypeVar("_Answer", bound="Ready | Refused | Forked | Reaped")
+
+
+def _serve(folder: Path, descriptor: int) -> int:
+    """Be the warm process in a fork of this one, with what a new process would have of its own."""
+    os.setsid()
+    reset_signals()
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    environment = child_environment(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    from irscope.record.variants.fork_server import main
+
+    main(descriptor)
+    return 0
 
 
 def default_jobs() -> int:
@@ -64,6 +91,8 @@ class VariantPool:
     """Compiles requests of mode `text` or `signature`, `jobs` at a time, as a context manager.
 
     `jobs`: by default one for each core. `timeout_s`: for one compile. `interpreter`: a Python with another Triton.
+    `forks`: whether the warm process may be a fork of this one, which has most of irscope imported; it is not where
+    this one has Triton or torch imported, which may have threads.
     """
 
     def __init__(
@@ -72,29 +101,29 @@ class VariantPool:
         jobs: int | None = None,
         timeout_s: float = RecordingOptions().timeout_s,
         interpreter: str | None = None,
+        forks: bool = False,
     ) -> None:
         self.jobs = jobs or default_jobs()
         self._timeout_s = timeout_s
         self._interpreter = interpreter
+        self._forks = forks and interpreter is None and not {"triton", "torch"} & sys.modules.keys()
         self._first: Ready | Refused | None = None
 
     def __enter__(self) -> VariantPool:
         with ExitStack() as stack:
             self.folder = stack.enter_context(own_folder())
-            self._server = stack.enter_context(
-                child_process(
-                    "irscope.record.variants.fork_server",
-                    self.folder,
-                    ANSWERS,
-                    interpreter=self._interpreter,
-                    ahead=IMPORTED_AHEAD,
-                )
-            )
+            self._server = stack.enter_context(self._started())
             self._held = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._held.close()
+
+    def _started(self) -> AbstractContextManager[Child[Ready | Refused | Forked | Reaped]]:
+        if self._forks:
+            return forked_child(partial(_serve, self.folder), self.folder, ANSWERS)
+        module = "irscope.record.variants.fork_server"
+        return child_process(module, self.folder, ANSWERS, interpreter=self._interpreter, ahead=IMPORTED_AHEAD)
 
     @property
     def compiler(self) -> tuple[str, str]:

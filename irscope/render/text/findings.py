@@ -7,7 +7,7 @@ from dataclasses import asdict
 from os.path import basename
 from typing import Any
 
-from irscope.analysis.findings.model import Finding, Suggestion
+from irscope.analysis.findings.model import Finding, Proof, Suggestion
 
 __all__ = ["findings_json", "line_of_finding", "render_findings"]
 
@@ -58,10 +58,15 @@ def _suggested(one: Suggestion, dim: str, plain: str) -> Iterator[str]:
     elif proof.helps:
         yield f"  mend: {one.text}"
         how = "at once with the other mends" if proof.together else f"with {one.tried}"
-        yield f"        compiled {how}: {'; '.join(filter(None, (*proof.effects, proof.timing)))}"
+        yield f"        compiled {how}: {'; '.join(filter(None, (*proof.effects, _unseen(proof), proof.timing)))}"
     else:
         why = proof.failure or f"no help{': ' if proof.effects else ''}{'; '.join(proof.effects)}"
         yield f"  {dim}tried {one.tried}: {why}{plain}"
+
+
+def _unseen(proof: Proof) -> str:
+    """`not looked at: registers, shared memory`; empty if everything was."""
+    return f"not looked at: {', '.join(proof.unseen)}" if proof.unseen else ""
 
 
 def _as_json(finding: Finding) -> dict[str, Any]:
@@ -84,6 +89,7 @@ def _as_json(finding: Finding) -> dict[str, Any]:
                 "outcome": _outcome(one),
                 "effects": list(one.proof.effects) if one.proof is not None else [],
                 "failure": one.proof.failure if one.proof is not None else "",
+                "not_looked_at": list(one.proof.unseen) if one.proof is not None else [],
                 "time": _time(one),
             }
             for one in finding.suggestions

@@ -14,7 +14,7 @@ from irscope.analysis.lives.operations import OperationLife, operation_lives
 from irscope.ir.logs.reasons.decisions import Rematerialisation
 from irscope.memory.cost import Cost
 
-__all__ = ["shared_findings"]
+__all__ = ["may_go_through_memory", "shared_findings"]
 
 _CONVERSION = "ttg.convert_layout"
 _LEAST_SHARE = 0.25
@@ -28,13 +28,11 @@ _MATRIX_UNITS = ("#ttg.nvidia_mma", "#ttg.amd_mfma", "#ttg.amd_wmma")
 def shared_findings(studied: Studied) -> Iterator[Finding]:
     """The findings of each conversion and each access to shared memory."""
     heaviest: dict[object, Finding] = {}
-    for cost in studied.costs:
+    for cost in studied.costs_on_chip:
         one = None
-        if cost.kind == "conversion" and _is_through_memory(studied, cost):
-            share = studied.traffic.share(cost.figures["bytes"], cost.loops)
-            if share >= _LEAST_SHARE and not _is_result(studied, cost):
-                lives = studied.kept(_lives) if studied.follows_operations else {}
-                one = _conversion(studied, cost, lives.get(cost.line))
+        if cost.kind == "conversion" and cost.by_operation and _is_large_conversion(studied, cost):
+            lives = studied.kept(_lives) if studied.follows_operations else {}
+            one = _conversion(studied, cost, lives.get(cost.line))
         elif cost.kind == "shared" and cost.figures.get("ways", 1) > 1 and not cost.operation.startswith(_COPIES):
             warps = int(studied.capture.launch.option("num_warps", 4) or 4)
             if studied.traffic.share(cost.excess * warps * _WAVEFRONT_BYTES, cost.loops) >= _LEAST_SHARE:
@@ -49,9 +47,18 @@ def _key(finding: Finding) -> object:
     return finding.code, finding.chain or finding.line, finding.text
 
 
-def _is_through_memory(studied: Studied, cost: Cost) -> bool:
-    """Whether its own instructions, or those of its line alone, store to shared memory."""
-    return cost.by_operation and studied.machine.count(cost.line, "shared store", "matrix store") > 0
+def may_go_through_memory(studied: Studied) -> bool:
+    """Whether a conversion is a finding if the stores to shared memory at its place in Python are its own."""
+    return any(cost.kind == "conversion" and _is_large_conversion(studied, cost) for cost in studied.costs_on_chip)
+
+
+def _is_large_conversion(studied: Studied, cost: Cost) -> bool:
+    """Whether its instructions store to shared memory, and enough."""
+    return (
+        studied.machine.count(cost.line, "shared store", "matrix store") > 0
+        and studied.traffic.share(cost.figures["bytes"], cost.loops) >= _LEAST_SHARE
+        and not _is_result(studied, cost)
+    )
 
 
 def _is_result(studied: Studied, cost: Cost) -> bool:
