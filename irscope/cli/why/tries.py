@@ -84,19 +84,19 @@ class Tries:
 
     def choose(self, findings: Sequence[Finding]) -> list[_Plan]:
         """The compiles to do next; none if all is known, or the budget is spent."""
-        wanted: dict[Changes, Reach] = {}
+        wanted = dict[Changes, Reach]()
         sectors: set[Changes] = set()
         open_ = [(one, changes) for one in findings if (changes := self._next_of(one))]
         worst = [one for one in findings if any(each.changes for each in one.suggestions)][: self._budget.findings]
         for finding, changes in open_:
             if finding in worst:
-                wanted[changes] = _farthest(wanted.get(changes, "ttgir"), self._reach_of(finding))
+                wanted[changes] = _farthest([self._reach_of(finding), wanted.get(changes) or "ttgir"])
                 if finding.code == "IRS103":
                     sectors.add(changes)
         compiles, long = _left(self._budget.compiles, self._count), _left(self._budget.long, self._long)
         far = shared_compiles([one for one, reach in wanted.items() if reach != "ttgir"], min(long, compiles))
         plans = [
-            _Plan(changes, tuple(tried), _farthest(*(wanted[one] for one in tried)), bool(sectors & {*tried}))
+            _Plan(changes, tuple(tried), _farthest(wanted[one] for one in tried), bool(sectors & {*tried}))
             for changes, tried in far.items()
         ]
         taken = {one for plan in plans for one in plan.tried}
@@ -185,7 +185,7 @@ class Tries:
                 yield requests[index][0], _of_the_launch(capture, after)
 
 
-def _farthest(*reaches: Reach) -> Reach:
+def _farthest(reaches: Iterable[Reach]) -> Reach:
     return max(reaches, key=lambda one: _RANKS[one])
 
 

@@ -46,9 +46,23 @@ def access_findings(studied: Studied) -> Iterator[Finding]:
         if ACCESSES.get(operation.name, "atomic") == "atomic":
             continue
         layout = studied.layout_of(operation)
-        bits = studied.limits.element_bits(operation) if layout is not None else 0
-        if layout is not None and layout.threads is not None and bits:
+        if layout is None or layout.threads is None or _is_wide(studied, operation, layout.threads):
+            continue
+        if bits := studied.limits.element_bits(operation):
             yield from _Reader(studied, operation, layout.threads, bits).findings()
+
+
+def _is_wide(studied: Studied, operation: Operation, threads: ThreadMap) -> bool:
+    """Whether the width alone shows that an access is no finding, so that nothing need be evaluated.
+
+    Its vectors are as wide as can be, of several elements, and go along the one dimension that the layout goes along
+    first: so neighbours there lie side by side.
+    """
+    bits = 8 * studied.traffic.bytes_at(operation.first_line) // threads.size
+    own = threads.size // (threads.lanes * threads.warps * threads.blocks) * bits
+    widest = max(access_widths(studied.machine, operation), default=0)
+    runs = [threads.contiguous(axis) for axis in range(len(threads.shape))]
+    return 0 < bits < widest and widest >= min(_WIDEST_BITS, own) and sum(run > 1 for run in runs) == 1
 
 
 def is_seen(studied: Studied, finding: Finding) -> bool:
