@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from irscope.analysis.findings.model import Change
-from irscope.cli.why.prove import shared_compiles
+from irscope.cli.why.tries import shared_compiles
 
 WARPS, STAGES = (Change("option", "num_warps", 8),), (Change("option", "num_stages", 1),)
 M, N = (Change("divisible", "m", 16),), (Change("divisible", "n", 16),)
@@ -16,8 +16,14 @@ def test_each_change_has_a_compile_of_its_own_while_there_are_enough() -> None:
 
 def test_else_arguments_change_together() -> None:
     assert shared_compiles([M, WARPS, N], 2) == {WARPS: [WARPS], (*M, *N): [M, N]}
-    assert shared_compiles([WARPS, STAGES, M], 1) == {M: [M]}
+    assert shared_compiles([M, STAGES, WARPS], 1) == {M: [M]}
+    assert shared_compiles([WARPS, M], 0) == {}
     assert shared_compiles([WARPS, STAGES], 1) == {WARPS: [WARPS]}
+
+
+def test_a_single_compile_tries_what_mends_the_worst() -> None:
+    assert shared_compiles([WARPS, STAGES, M, N], 1) == {WARPS: [WARPS]}
+    assert shared_compiles([M, WARPS, N], 1) == {(*M, *N): [M, N]}
 
 
 def test_what_contradicts_an_earlier_change_waits() -> None:
