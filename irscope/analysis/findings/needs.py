@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from irscope.analysis.findings.kinds.dots import waits_in_loops
+from irscope.analysis.findings.kinds.dots import may_be_refused
 from irscope.analysis.findings.kinds.loops import unexplained_loads
 from irscope.analysis.findings.kinds.shared import may_go_through_memory
 from irscope.analysis.findings.model import Finding
@@ -21,7 +21,7 @@ _COALESCE = ("tritongpu-coalesce", "ttg-utility")
 _PIPELINE = ("triton-loop-pipeline",)
 _ASYNC_DOTS = ("triton-wgmma-pipeline",)
 _CONVERSIONS = ("tritongpu-remove-layout-conversions",)
-_BY_COALESCE = ("IRS101", "IRS102", "IRS103")
+_BY_COALESCE = ("IRS101", "IRS102")
 # wgmma.wait_group.sync.aligned 1;
 _WAIT = re.compile(r"\bwgmma\.wait_group\b")
 # WARPGROUP.DEPBAR.LE gsb0, 0x0 ;
@@ -57,7 +57,7 @@ def log_needs(studied: Studied, findings: Iterable[Finding]) -> LogNeeds:
         parts |= dict.fromkeys(_COALESCE)
     if loads:
         parts |= dict.fromkeys(_PIPELINE)
-    if waits_in_loops([*studied.operations.values()]):
+    if may_be_refused(studied):
         parts |= dict.fromkeys((*_ASYNC_DOTS, *_PIPELINE, *_COALESCE) if loads else _ASYNC_DOTS)
     if "IRS401" in codes:
         parts |= dict.fromkeys(_CONVERSIONS)

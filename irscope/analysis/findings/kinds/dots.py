@@ -15,10 +15,12 @@ from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.uses import OperationUse
 from irscope.target import architecture_rank
 
-__all__ = ["dot_findings", "waits_in_loops"]
+__all__ = ["dot_findings", "may_be_refused", "waits_in_loops"]
 
 _NO_BUFFERS = "shmem operands aren't multi-buffered"
 _SERIALISED = "C7510"
+# ttng.warp_group_dot_wait %acc, %a, %b {pendings = 0 : i32}
+_WAIT, _FOR_ALL = "ttng.warp_group_dot_wait", "pendings = 0"
 # tensor<64x64xf16>
 _ELEMENT = re.compile(r"tensor<(?:\d{1,9}x){1,8}([a-z]\w{0,31})>")
 _LEAST_ARCH = {"f16": "80", "i8": "80", "bf16": "80", "f32": "80"}
@@ -122,8 +124,16 @@ def _serialised(studied: Studied, advice: PtxasAdvice) -> Finding:
     )
 
 
+def may_be_refused(studied: Studied) -> bool:
+    """Whether a loop waits at once for a dot that it has begun, so that the log may say why."""
+    for one, loops in studied.operations.values():
+        if loops and one.name == _WAIT and _FOR_ALL in one.text and one.operands:
+            made = studied.uses.maker_of(one.operands[0])
+            if made is not None and made.name == "ttng.warp_group_dot":
+                return True
+    return False
+
+
 def waits_in_loops(operations: Sequence[tuple[Operation, int]]) -> int:
     """How many dots are waited for at once in a loop."""
-    return sum(
-        one.name == "ttng.warp_group_dot_wait" and loops > 0 and "pendings = 0" in one.text for one, loops in operations
-    )
+    return sum(one.name == _WAIT and loops > 0 and _FOR_ALL in one.text for one, loops in operations)
