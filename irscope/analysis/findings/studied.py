@@ -12,7 +12,6 @@ from irscope.analysis.findings.traffic import Traffic
 from irscope.ir.locations.model import Chain
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.locations.user import Place
-from irscope.ir.logs.reasons.decisions import Decision
 from irscope.ir.mlir.encoding import read_aliases
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.reader import parse_mlir
@@ -22,6 +21,7 @@ from irscope.model.capture import Capture
 # Imported where they are needed: a summary needs none of them, and they bring numpy.
 if TYPE_CHECKING:
     from irscope.analysis.passes.decisions import Decisions
+    from irscope.ir.logs.reasons.decisions import Decision
     from irscope.layout.described import DescribedLayout
     from irscope.memory.addresses.narrow import Limits
     from irscope.memory.cost import Cost

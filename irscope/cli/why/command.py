@@ -13,7 +13,7 @@ from irscope.cli import app, options
 from irscope.cli.output.destination import Destination, under_titles, with_destination
 from irscope.cli.subject.captures import captures_of, tell_failures
 from irscope.cli.subject.recording import recorded
-from irscope.errors import UsageError
+from irscope.cli.why.budget import Budget
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from irscope.analysis.findings.model import Finding
     from irscope.cli.why.compiles import Compiles
     from irscope.cli.why.timing import Timer
-    from irscope.cli.why.tries import Budget
 
 _which = options.in_panel("Which findings")
 
@@ -82,7 +81,7 @@ def why(
     chosen = _Choice(line, operation, value, codes_of(options.split_words(ignore)))
     sizes, programs = read_sizes(size or ()), read_grid(grid) if grid is not None else None
     captures = captures_of(subject, record_options)
-    budget = _budget(most_tries)
+    budget = Budget.parse(most_tries)
     is_stated = bool(sizes) or programs is not None
 
     def launched(capture: Capture) -> Capture:
@@ -110,17 +109,6 @@ def why(
         lambda _, color: under_titles(captures, lambda one: text(one, color)),
     )
     return tell_failures(captures)
-
-
-def _budget(tries: str | None) -> Budget:
-    """What `--tries` says; raises UsageError for what is no number, nor `all`."""
-    from irscope.cli.why.tries import Budget
-
-    if tries is None:
-        return Budget()
-    if tries != "all" and not (tries.isdecimal() and len(tries) < 6):
-        raise UsageError(f"--tries {tries!r} is no number of compiles: write one, such as 8, or all.")
-    return Budget.of(None if tries == "all" else int(tries))
 
 
 @dataclass(frozen=True, slots=True)

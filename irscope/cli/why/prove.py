@@ -10,8 +10,9 @@ from irscope.analysis.findings.model import Finding
 from irscope.analysis.findings.studied import Studied
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import tell_origin
+from irscope.cli.why.budget import Budget
 from irscope.cli.why.compiles import Compiles
-from irscope.cli.why.tries import Budget, Changes, Tries, is_mended
+from irscope.cli.why.tries import Changes, Tries, is_mended
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
 
@@ -56,7 +57,10 @@ def proven(
     except IrscopeError as error:
         say(f"Nothing could be tried: {error}")
     if tries.left_out:
-        say(f"{capture.name}: {tries.left_out} more to try for what mends it: --tries N or --tries all.")
+        changes = "change" if tries.left_out == 1 else "changes"
+        say(
+            f"{capture.name}: {tries.left_out} more {changes} could mend it and were not tried; --tries all tries them."
+        )
     if timed is not None:
         found = timed(found, tries.captures)
     return tuple(without_refuted(_without_alternatives(one)) for one in found)

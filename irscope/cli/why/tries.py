@@ -10,33 +10,17 @@ from irscope.analysis.findings.changed import with_changes
 from irscope.analysis.findings.measures import Reach, compare, may_not_fit, reach_of
 from irscope.analysis.findings.model import Change, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
+from irscope.cli.why.budget import Budget
 from irscope.cli.why.compiles import Compiles
 from irscope.model.capture import Capture
 
 if TYPE_CHECKING:
     from irscope.record.process.requests import RecordRequest
 
-__all__ = ["Budget", "Changes", "Tries", "is_mended", "shared_compiles"]
+__all__ = ["Changes", "Tries", "is_mended", "shared_compiles"]
 
 Changes = tuple[Change, ...]
 _RANKS: dict[Reach, int] = {"ttgir": 0, "assembly": 1, "binary": 2}
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """How many compiles try what mends a kernel."""
-
-    findings: int | None = 3
-    """Only of so many findings, the worst; None for all."""
-    compiles: int | None = 3
-    """At most so many; None without a limit."""
-    long: int | None = 1
-    """At most so many that go on from the TTGIR, which takes ten times as long; None without a limit."""
-
-    @staticmethod
-    def of(most: int | None) -> Budget:
-        """That of `--tries N`; None for all."""
-        return Budget(None, most, most)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from typing import Literal
 from irscope.analysis.findings.find import findings_of
 from irscope.analysis.findings.model import Finding
 from irscope.analysis.findings.studied import Studied
+from irscope.cli.why.budget import Budget
 from irscope.cli.why.compiles import Compiles
 from irscope.cli.why.further import studied_further
 from irscope.cli.why.prove import proven
-from irscope.cli.why.tries import Budget
 from irscope.model.capture import Capture
 from tests.analysis.findings.cases import Case, Run, Variant, marked_lines, of_code, one_capture
 

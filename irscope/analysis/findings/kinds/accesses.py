@@ -21,7 +21,6 @@ from irscope.analysis.findings.arguments import (
 from irscope.analysis.findings.changed import with_run
 from irscope.analysis.findings.model import Cause, Change, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
-from irscope.ir.logs.reasons.decisions import ThreadWidth, VectorWidth
 from irscope.ir.mlir.model import Operation
 from irscope.layout.thread_map import ThreadMap
 from irscope.memory.access import ACCESSES, Access
@@ -208,6 +207,10 @@ class _Reader:
 
     def _said(self) -> list[Cause]:
         """What `coalesce` said of it."""
+        if not self._studied.decisions.all:
+            return []
+        from irscope.ir.logs.reasons.decisions import ThreadWidth
+
         chain = self._studied.chain_at(self._line)
         found = [
             one
@@ -217,6 +220,10 @@ class _Reader:
         return [self._studied.logged(one) for one in found[:1]]
 
     def _masked(self) -> list[Cause]:
+        if not self._studied.decisions.all:
+            return []
+        from irscope.ir.logs.reasons.decisions import VectorWidth
+
         chain = self._studied.chain_at(self._line)
         found = [
             one

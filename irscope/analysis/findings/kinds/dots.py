@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from irscope.analysis.findings.kinds.loops import loads_of_dot
 from irscope.analysis.findings.model import Cause, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.locations.user import place_of
-from irscope.ir.logs.reasons.decisions import AsyncDot, PtxasAdvice
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.uses import OperationUse
 from irscope.target import architecture_rank
+
+if TYPE_CHECKING:
+    from irscope.ir.logs.reasons.decisions import PtxasAdvice
 
 __all__ = ["dot_findings", "may_be_refused", "waits_in_loops"]
 
@@ -34,6 +37,10 @@ def dot_findings(studied: Studied, loops: Sequence[Finding]) -> Iterator[Finding
             yield from _by_fma(studied, use)
         elif use.name == "ttng.warp_group_dot":
             yield from _waited_for(studied, use, loops)
+    if not studied.decisions.all:
+        return
+    from irscope.ir.logs.reasons.decisions import PtxasAdvice
+
     for advice in studied.decisions.all:
         if isinstance(advice, PtxasAdvice) and advice.code == _SERIALISED:
             yield _serialised(studied, advice)
@@ -71,6 +78,10 @@ def _by_fma(studied: Studied, use: OperationUse) -> Iterator[Finding]:
 
 
 def _waited_for(studied: Studied, use: OperationUse, loops: Sequence[Finding]) -> Iterator[Finding]:
+    if not studied.decisions.all:
+        return
+    from irscope.ir.logs.reasons.decisions import AsyncDot
+
     said = [
         one for one in studied.decisions.about(studied.chain_at(use.line)) if isinstance(one, AsyncDot) and one.reason
     ]

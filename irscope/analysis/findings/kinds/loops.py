@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from irscope.analysis.findings.model import Cause, Change, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
 from irscope.ir.locations.stages import read_locations
-from irscope.ir.logs.reasons.decisions import LoadPipelining, ThreadWidth
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.target import architecture_rank
@@ -137,6 +136,10 @@ def loops_with_dots(studied: Studied) -> Iterator[Operation]:
 
 def _refused(studied: Studied, load: Operation, accesses: Sequence[Finding]) -> Iterator[Finding]:
     """Where the pipeliner says why it refuses a load."""
+    if not studied.decisions.all:
+        return
+    from irscope.ir.logs.reasons.decisions import LoadPipelining, ThreadWidth
+
     said = [
         one
         for one in studied.decisions.about(studied.chain_at(load.first_line))
