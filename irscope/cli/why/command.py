@@ -80,8 +80,8 @@ def why(
 
     chosen = _Choice(line, operation, value, codes_of(options.split_words(ignore)))
     sizes, programs = read_sizes(size or ()), read_grid(grid) if grid is not None else None
-    captures = captures_of(subject, record_options)
     budget = Budget.parse(most_tries)
+    captures = captures_of(subject, record_options)
     is_stated = bool(sizes) or programs is not None
 
     def launched(capture: Capture) -> Capture:
