@@ -78,6 +78,23 @@ class Studied:
         return [*global_costs(self.capture, self.ttgir, self.uses, self.machine)]
 
     @cached_property
+    def executed(self) -> frozenset[int]:
+        """The lines of the accesses that a program of the launch may come to, all programs evaluated at once."""
+        from irscope.memory.addresses.arguments import read_arguments
+        from irscope.memory.addresses.evaluate import evaluate
+        from irscope.memory.addresses.held import Programs
+
+        module, grid = self.uses.module, self.capture.launch.grid
+        if module.kernel is None or (grid is not None and min(grid) < 1):
+            return frozenset()
+        programs = Programs((0, 0, 0), grid, grid) if grid is not None else Programs()
+        found = evaluate(module, read_arguments(module.kernel, self.capture.launch).held, programs)
+        if found.is_ended:
+            return frozenset(self.operations)
+        lines = (one.operation.first_line for one in found.executions if one.times[1])
+        return frozenset(lines) | {line for line, _ in found.unread}
+
+    @cached_property
     def costs_on_chip(self) -> Sequence[Cost]:
         """The costs of its conversions and of its accesses to shared memory, the worst first."""
         from irscope.memory.costs import costs_on_chip

@@ -8,7 +8,6 @@ multiple of 16, or 1, and with and without the mask.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 
 from irscope.analysis.findings.arguments import (
     aligned,
@@ -105,14 +104,9 @@ class _Reader:
     def findings(self) -> Iterator[Finding]:
         if self._actual and self._may_waste():
             yield from self._wasted()
-        if self._actual and self._actual < self._possible and (found := self._causes()) is not None and self._access:
+        is_narrow = 0 < self._actual < self._possible and self._line in self._studied.executed
+        if is_narrow and (found := self._causes()) is not None:
             yield self._narrow(*found)
-
-    @cached_property
-    def _access(self) -> Access | None:
-        """What it does in the launch; None if it is never executed there."""
-        cost = self._studied.global_cost(self._line)
-        return cost.access if cost is not None and cost.access and cost.access.launch.executions[1] else None
 
     def _may_waste(self) -> bool:
         """Whether neighbours may be apart: where they are not in any launch, none needs to be evaluated."""
@@ -251,8 +245,8 @@ class _Reader:
     # Wasted sectors
 
     def _wasted(self) -> Iterator[Finding]:
-        access, cost = self._access, self._studied.global_cost(self._line)
-        if access is None or cost is None:
+        cost = self._studied.global_cost(self._line)
+        if cost is None or (access := cost.access) is None or not access.launch.executions[1]:
             return
         total = access.launch
         units, least = total.units[0], total.least_units[1]
