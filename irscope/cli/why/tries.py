@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from irscope.analysis.findings.changed import with_changes
@@ -56,6 +57,7 @@ class Tries:
         self._budget = budget
         self._to_binary = to_binary
         self._known: dict[Changes, _Tried] = {}
+        self._texts: dict[Changes, str | None] = {}
         self._count = 0
         self._long = 0
         self.left_out = 0
@@ -109,7 +111,23 @@ class Tries:
             known = self._known.get(changes)
             return known is None or (known.after is not None and _RANKS[known.reach] < needed)
 
-        return next((one.changes for one in finding.suggestions if one.changes and is_open(one.changes)), ())
+        wanted = (one.changes for one in finding.suggestions if one.changes)
+        return next((changes for changes in wanted if is_open(changes) and self._text_of(changes) is not None), ())
+
+    def _text_of(self, changes: Changes) -> str | None:
+        """The source with changes; None if they cannot be written into it, as where an argument is not multiplied."""
+        if changes not in self._texts:
+            kernel = self._studied.uses.module.kernel
+            names = [value.name for value, _, _ in kernel.parameters] if kernel is not None else []
+            written = any(one.kind != "option" for one in changes)
+            self._texts[changes] = with_changes(self._source, names, changes) if written else self._source
+        return self._texts[changes]
+
+    @cached_property
+    def _source(self) -> str:
+        from irscope.record.process.requests import request_from_capture
+
+        return request_from_capture(self._studied.capture).text
 
     def told(self, finding: Finding) -> Finding:
         """A finding with what is known of its suggestions."""
@@ -138,10 +156,11 @@ class Tries:
 
     def _take(self, plans: Sequence[_Plan], made: Mapping[Changes, Capture]) -> None:
         for plan in plans:
-            after = Studied(made[plan.changes]) if plan.changes in made else None
+            is_made = plan.changes in made
+            after = Studied(made[plan.changes]) if is_made else None
             self._known |= dict.fromkeys(plan.tried, _Tried(plan.changes, after, plan.reach))
-            self._count += 1
-            self._long += plan.reach != "ttgir"
+            self._count += is_made
+            self._long += is_made and plan.reach != "ttgir"
 
     def _compiled(self, plans: Iterable[_Plan]) -> Iterator[tuple[Changes, Capture]]:
         """(changes, the capture compiled with them); those that cannot be written into the source are left out."""
@@ -149,21 +168,16 @@ class Tries:
         from irscope.record.process.requests import request_from_capture
 
         capture = self._studied.capture
-        kernel = self._studied.uses.module.kernel
-        names = [value.name for value, _, _ in kernel.parameters] if kernel is not None else []
         requests: list[tuple[Changes, RecordRequest]] = []
         for plan in plans:
             options = tuple((one.name, one.value) for one in plan.changes if one.kind == "option")
             asked = RecordingOptions(
                 plan=capture.plan, snapshots="none", disassemble=False, options=options, layouts=plan.sectors
             )
-            request = replace(request_from_capture(capture, asked), last_stage=_last_stage(capture, plan.reach))
-            if any(one.kind != "option" for one in plan.changes):
-                text = with_changes(request.text, names, plan.changes)
-                if text is None:
-                    continue
-                request = replace(request, text=text)
-            requests.append((plan.changes, request))
+            if (text := self._text_of(plan.changes)) is None:
+                continue
+            last = _last_stage(capture, plan.reach)
+            requests.append((plan.changes, replace(request_from_capture(capture, asked), text=text, last_stage=last)))
         if requests:
             for index, after in self._compiles.all([request for _, request in requests]):
                 yield requests[index][0], _of_the_launch(capture, after)
