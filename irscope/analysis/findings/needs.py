@@ -25,6 +25,8 @@ _BY_COALESCE = ("IRS101", "IRS102")
 # wgmma.wait_group.sync.aligned 1;
 _WAIT = re.compile(r"\bwgmma\.wait_group\b")
 # WARPGROUP.DEPBAR.LE gsb0, 0x0 ;
+# HGMMA.64x64x16.F32 R24, R24, gdesc[UR4], R24, gsb0 ;
+_WGMMA_OF_SASS = re.compile(r"\b[A-Z]GMMA\b")
 _WAIT_OF_SASS = re.compile(r"\bWARPGROUP\.DEPBAR\b")
 
 _GLOBAL: tuple[Action, ...] = ("global load", "global store", "async copy", "atomic")
@@ -65,11 +67,12 @@ def log_needs(studied: Studied, findings: Iterable[Finding]) -> LogNeeds:
 
 
 def _may_be_serialised(studied: Studied) -> bool:
-    """Whether ptxas may have serialised wgmma: then the SASS waits more often than the PTX."""
+    """Whether ptxas may have serialised wgmma: then the SASS waits more often than the PTX, or for each instruction."""
     ptx, sass = studied.capture.texts.get("ptx", ""), studied.capture.texts.get("sass", "")
     if "wgmma.mma_async" not in ptx:
         return False
-    return not sass or len(_WAIT_OF_SASS.findall(sass)) > len(_WAIT.findall(ptx))
+    waits = len(_WAIT_OF_SASS.findall(sass))
+    return not sass or waits > len(_WAIT.findall(ptx)) or waits >= len(_WGMMA_OF_SASS.findall(sass))
 
 
 def needs_operations(studied: Studied) -> bool:
