@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from irscope.ir.asm.registers import Access
 from irscope.ir.mlir.tokens import ALIAS, STRING
@@ -117,8 +118,9 @@ class Shape:
         return self.access.spans if self.access is not None else (1,) * self.holes
 
 
+@lru_cache(maxsize=4096)
 def shape_of(template: str, kind: StageKind) -> Shape:
-    """Read one template."""
+    """Read one template; most of a text's are those of the text before a pass."""
     bare = _STRING.sub('""', template) if '"' in template else template
     holes = [match.start() for match in HOLE.finditer(template)]
     if kind == "mlir":
