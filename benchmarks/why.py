@@ -5,7 +5,7 @@ without torch: Python starts, Triton is imported, the kernel is compiled. `why` 
 stands that of the same two without what a process needs to start: `why` less `irscope --help`, the compile less the
 import of Triton.
 
-All of one round run one after another; medians of the rounds. `python -m benchmarks why` records the examples, and takes
+All of one round run one after another; medians of rounds. `python -m benchmarks why` records the examples, and takes
 of each kernel a launch with something to try and one without; `python -m benchmarks.why FILE...` takes captures.
 """
 
