@@ -6,41 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Literal
 
-__all__ = ["ACCESSES", "MOST", "Access", "AccessAction", "Certainty", "Span", "Traffic"]
+__all__ = ["MOST", "Access", "Certainty", "Span", "Traffic"]
 
 Span = tuple[int, int]
 """The least and the most that it can be; equal where it is known."""
 Certainty = Literal["exact", "range", "sampled"]
-AccessAction = Literal["load", "store", "atomic", "copy"]
-
-ACCESSES: dict[str, AccessAction] = {
-    "tt.load": "load",
-    "tt.store": "store",
-    "tt.atomic_rmw": "atomic",
-    "tt.atomic_cas": "atomic",
-    "ttg.async_copy_global_to_local": "copy",
-    "amdg.buffer_load": "load",
-    "amdg.buffer_store": "store",
-    "amdg.buffer_load_to_local": "copy",
-    "amdg.buffer_atomic_rmw": "atomic",
-    "amdg.buffer_atomic_cas": "atomic",
-    "amdgpu.buffer_load": "load",
-    "amdgpu.buffer_store": "store",
-    "amdgpu.buffer_load_to_local": "copy",
-    "amdgpu.buffer_atomic_rmw": "atomic",
-    "amdgpu.buffer_atomic_cas": "atomic",
-    "tt.descriptor_load": "load",
-    "tt.descriptor_gather": "load",
-    "tt.descriptor_store": "store",
-    "tt.descriptor_scatter": "store",
-    "tt.descriptor_reduce": "atomic",
-    "ttng.async_tma_copy_global_to_local": "load",
-    "ttng.async_tma_gather": "load",
-    "ttng.async_tma_copy_local_to_global": "store",
-    "ttng.async_tma_scatter": "store",
-    "ttng.async_tma_reduce": "atomic",
-}
-"""Operation → what it does. A `copy` writes to shared memory, and leaves out lanes with copies as a store does."""
 
 MOST = 1 << 62
 """The most that is counted; it stands for a number without a bound."""
@@ -108,7 +78,7 @@ class Access:
     """`tt.load`."""
     line: int
     """In the TTGIR text, 1-based."""
-    action: AccessAction
+    action: Literal["load", "store", "atomic", "copy"]
     """A `copy` goes from global to shared memory, past the registers."""
     argument: str
     """The argument that it points into; an empty string if that is not known."""

@@ -17,9 +17,8 @@ from irscope.device.fit import excesses_of
 from irscope.device.limits import CUDA_LIMITS, HIP_LIMITS
 from irscope.device.occupancy import occupancy_of
 from irscope.ir.mlir.types import element_bits
-from irscope.memory.access import ACCESSES
 from irscope.memory.cost import Cost
-from irscope.memory.global_costs import access_widths
+from irscope.memory.machine import ACCESSES
 from irscope.model.capture import Capture
 
 __all__ = ["Reach", "compare", "may_not_fit", "reach_of", "without_refuted"]
@@ -113,7 +112,7 @@ def _width(finding: Finding, studied: Studied) -> _Measured | None:
         width
         for one, _ in studied.operations.values()
         if one.name in ACCESSES and studied.chain_at(one.first_line) == finding.chain
-        for width in access_widths(studied.machine, one)
+        for width in studied.machine.widths_of(one)
     ]
     return _Measured(-max(widths), f"{max(widths)} bits a lane") if widths else None
 

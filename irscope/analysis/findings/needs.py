@@ -12,8 +12,7 @@ from irscope.analysis.findings.kinds.shared import may_go_through_memory
 from irscope.analysis.findings.model import Finding
 from irscope.analysis.findings.studied import Studied
 from irscope.ir.locations.model import Chain
-from irscope.memory.access import ACCESSES
-from irscope.memory.machine import Action
+from irscope.memory.machine import ACCESSES, Action
 
 __all__ = ["LogNeeds", "log_needs", "needs_operations"]
 

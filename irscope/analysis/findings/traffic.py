@@ -6,7 +6,7 @@ from math import prod
 
 from irscope.ir.mlir.types import element_bits
 from irscope.ir.mlir.uses import ModuleUses, OperationUse
-from irscope.memory.access import ACCESSES
+from irscope.memory.machine import ACCESSES
 
 __all__ = ["Traffic"]
 

@@ -14,13 +14,14 @@ import numpy as np
 
 from irscope.ir.mlir.model import Operation, Value
 from irscope.ir.mlir.tokens import closing
-from irscope.memory.access import ACCESSES
 from irscope.memory.addresses.descriptors import Descriptor, block_addresses
 from irscope.memory.addresses.kinds import Kind, kind_of
 from irscope.memory.addresses.numbers import Number, Source, constant, select
 from irscope.memory.addresses.rules import moved
+from irscope.memory.machine import ACCESSES
 
-__all__ = ["Description", "Execution", "described"]
+__all__ = ["ACCESSES", "Description", "Execution", "described"]
+
 
 _PREDICATED = ("ttng.async_tma_copy_global_to_local", "ttng.async_tma_gather")
 """Their last operand says whether they are done at all."""

@@ -22,8 +22,9 @@ from irscope.analysis.findings.model import Cause, Change, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
 from irscope.ir.mlir.model import Operation
 from irscope.layout.thread_map import ThreadMap
-from irscope.memory.access import ACCESSES, Access
-from irscope.memory.global_costs import access_widths, fastest_dimension
+from irscope.memory.access import Access
+from irscope.memory.global_costs import fastest_dimension
+from irscope.memory.machine import ACCESSES
 from irscope.model.linear_layout import LinearLayout
 
 __all__ = ["access_findings", "is_seen"]
@@ -58,7 +59,7 @@ def _is_wide(studied: Studied, operation: Operation, threads: ThreadMap) -> bool
     """
     bits = 8 * studied.traffic.bytes_at(operation.first_line) // threads.size
     own = threads.size // (threads.lanes * threads.warps * threads.blocks) * bits
-    widest = max(access_widths(studied.machine, operation), default=0)
+    widest = max(studied.machine.widths_of(operation), default=0)
     runs = [threads.contiguous(axis) for axis in range(len(threads.shape))]
     return 0 < bits < widest and widest >= min(_WIDEST_BITS, own) and sum(run > 1 for run in runs) == 1
 
@@ -87,7 +88,7 @@ class _Reader:
         """Of the tensor, for one thread."""
         self._possible = min(_WIDEST_BITS, self._own_bits)
         self._line = operation.first_line
-        self._widths = access_widths(studied.machine, operation)
+        self._widths = studied.machine.widths_of(operation)
         self._actual = max(self._widths, default=0)
         self._depends = dict(studied.limits.depends(operation))
         self._loose = [name for name, divisor in self._depends.items() if divisor % 16]
