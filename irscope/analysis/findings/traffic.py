@@ -6,6 +6,7 @@ from math import prod
 
 from irscope.ir.mlir.types import element_bits
 from irscope.ir.mlir.uses import ModuleUses, OperationUse
+from irscope.memory.machine import ACCESSES
 
 __all__ = ["Traffic"]
 
@@ -20,8 +21,6 @@ class Traffic:
     """
 
     def __init__(self, uses: ModuleUses) -> None:
-        # numpy, which only this needs, takes a tenth of a second to import.
-        from irscope.memory.addresses.accesses import ACCESSES
 
         self._sizes = {use.line: (_bytes_of(use), use.loops) for use in uses.operations if use.name in ACCESSES}
         self._all = sum(_repeated(*row) for row in self._sizes.values())

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from irscope.ir.locations.model import Chain
-from irscope.ir.logs.reasons.decisions import Decision
-from irscope.ir.logs.reasons.readers import read_decisions
 from irscope.model.capture import Capture
 from irscope.model.compiler_log import CompilerLog
+
+if TYPE_CHECKING:
+    from irscope.ir.logs.reasons.decisions import Decision
 
 __all__ = ["Decisions", "decisions_of"]
 
@@ -46,6 +48,9 @@ def decisions_of(capture: Capture) -> Decisions:
 
 @lru_cache(maxsize=8)
 def _decisions(log: CompilerLog) -> Decisions:
+    # Few captures hold a log.
+    from irscope.ir.logs.reasons.readers import read_decisions
+
     return Decisions(tuple(decision for item in log.passes for decision in read_decisions(item)))
 
 

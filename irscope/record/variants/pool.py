@@ -68,6 +68,7 @@ class VariantPool:
     """Compiles requests of mode `text` or `signature`, `jobs` at a time, as a context manager.
 
     `jobs`: by default one for each core. `timeout_s`: for one compile. `interpreter`: a Python with another Triton.
+    `forks`: whether the process that its workers are forked from may be a fork of this one.
     """
 
     def __init__(
@@ -76,10 +77,12 @@ class VariantPool:
         jobs: int | None = None,
         timeout_s: float = RecordingOptions().timeout_s,
         interpreter: str | None = None,
+        forks: bool = False,
     ) -> None:
         self.jobs = jobs or default_jobs()
         self._timeout_s = timeout_s
         self._interpreter = interpreter
+        self._forks = forks
         self._compiler: tuple[str, str] | None = None
         self._prepared: set[str] = set()
         """The targets whose tools the workers find read."""
@@ -88,7 +91,7 @@ class VariantPool:
         with ExitStack() as stack:
             self.folder = stack.enter_context(own_folder())
             self._server = stack.enter_context(
-                fork_server(self.folder, interpreter=self._interpreter, ahead=IMPORTED_AHEAD)
+                fork_server(self.folder, interpreter=self._interpreter, ahead=IMPORTED_AHEAD, is_fork=self._forks)
             )
             # Triton is imported while this process does something else.
             self._importing = self._server.begin_import((), f"{_WORKER}:import_compiler")

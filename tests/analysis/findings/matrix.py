@@ -89,7 +89,8 @@ def _begin() -> None:
     _compiler.held = held
     # What is tried is compiled by it too, and nothing is said of where it comes from.
     held.enter_context(patch("irscope.record.variants.pool.VariantPool", lambda **_: nullcontext(_compiler.pool)))
-    held.enter_context(patch("irscope.cli.why.prove.tell_origin", lambda _: None))
+    for module in ("further", "prove"):
+        held.enter_context(patch(f"irscope.cli.why.{module}.tell_origin", lambda _: None))
     os.environ["IRSCOPE_HOME"] = held.enter_context(tempfile.TemporaryDirectory(prefix="irscope-matrix-"))
 
 

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from irscope.analysis.findings.find import findings_of, needs_log
+from irscope.analysis.findings.find import findings_of
 from irscope.analysis.findings.model import Finding
 from irscope.analysis.findings.studied import Studied
+from irscope.cli.why.budget import Budget
 from irscope.cli.why.compiles import Compiles
+from irscope.cli.why.further import studied_further
 from irscope.cli.why.prove import proven
 from irscope.model.capture import Capture
 from tests.analysis.findings.cases import Case, Run, Variant, marked_lines, of_code, one_capture
@@ -51,7 +53,7 @@ def judge(case: Case, target: str, run: Run = one_capture) -> Verdict:
         wrong.append(f"the clean twin has it on line {_line(again[0])}: {[cause.text for cause in again[0].causes]}")
     if case.helps:
         with Compiles() as compiles:
-            (one,) = proven(Studied(capture), found[:1], compiles, _MOST_TRIES)
+            (one,) = proven(Studied(capture), found[:1], compiles, Budget.of(_MOST_TRIES))
         tried = {each.tried: each.proof for each in one.suggestions}
         proof = tried.get(case.helps)
         if proof is None or not proof.helps:
@@ -61,11 +63,9 @@ def judge(case: Case, target: str, run: Run = one_capture) -> Verdict:
 
 def _found(variant: Variant, target: str, code: str, run: Run) -> tuple[Capture, tuple[Finding, ...]]:
     capture = of_code(variant, target, code, False, run)
-    findings = findings_of(capture)
-    if not needs_log(capture, findings):
-        return capture, findings
-    capture = of_code(variant, target, code, True, run)
-    return capture, findings_of(capture)
+    studied = Studied(capture)
+    studied, findings = studied_further(capture, studied, findings_of(studied), lambda one: one, run)
+    return capture, tuple(findings)
 
 
 def _line(finding: Finding) -> int:

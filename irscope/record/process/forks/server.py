@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import select
 import signal
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import IO, TypeVar
 
 from irscope.errors import RecordingError
-from irscope.record.process.child import Child, Start, child_process
-from irscope.record.process.forks.fork_server import ANSWERS, Fork, Forked, Import, Imported, Reap, Reaped
+from irscope.interruption import reset_signals
+from irscope.record.process.child import Child, Start, child_environment, child_process, forked_child
+from irscope.record.process.forks.fork_server import ANSWERS, Fork, Forked, Import, Imported, Reap, Reaped, main
 
 __all__ = ["ForkServer", "ServedProcess", "fork_server"]
 
@@ -21,12 +24,38 @@ _Answer = TypeVar("_Answer", bound="Imported | Forked | Reaped")
 
 
 @contextmanager
-def fork_server(folder: Path, *, interpreter: str | None = None, ahead: Iterable[str] = ()) -> Iterator[ForkServer]:
-    """Run a fork server until the end of the block, which ends its forks; arguments as of `child_process`."""
-    with child_process(
-        "irscope.record.process.forks.fork_server", folder, ANSWERS, interpreter=interpreter, ahead=ahead
-    ) as child:
+def fork_server(
+    folder: Path, *, interpreter: str | None = None, ahead: Iterable[str] = (), is_fork: bool = False
+) -> Iterator[ForkServer]:
+    """Run a fork server until the end of the block, which ends its forks; other arguments as of `child_process`.
+
+    `is_fork`: whether it may be a fork of this process, which has most of irscope imported. It is a new process where
+    this one has Triton or torch imported, which may have threads.
+    """
+    if is_fork and interpreter is None and not {"triton", "torch"} & sys.modules.keys():
+        started = forked_child(partial(_serve, folder), folder, ANSWERS)
+    else:
+        module = "irscope.record.process.forks.fork_server"
+        started = child_process(module, folder, ANSWERS, interpreter=interpreter, ahead=ahead)
+    with started as child:
         yield ForkServer(child)
+
+
+def _serve(folder: Path, descriptor: int) -> int:
+    """Be a fork server in a fork of this process, with what a new process would have of its own."""
+    os.setsid()
+    reset_signals()
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    environment = child_environment(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    try:
+        main(descriptor)
+    except SystemExit as end:
+        # Of a fork's module.
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    return 0
 
 
 class ForkServer:
