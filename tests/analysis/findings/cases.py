@@ -185,6 +185,9 @@ def compiled(
     variant: Variant, target: str, logged: bool, disassembled: bool = False, run: Run = one_capture
 ) -> Capture:
     """A variant as `why` studies it: with its layouts, operations and, if asked for, log and SASS; `run` compiles."""
+    if logged:
+        capture = compiled(variant, target, False, disassembled, run)
+        return replace(capture, log=find_log(capture, run)) if "ttgir" in capture.stages else capture
     asked = RecordingOptions(
         signature=variant.signature,
         constexprs=tuple((name, str(value)) for name, value in variant.constexprs),
@@ -197,8 +200,7 @@ def compiled(
         capture = replace(capture, launch=replace(capture.launch, grid=variant.grid, record=_record(capture, variant)))
     if capture.failure is not None and "ttgir" not in capture.stages:
         return capture
-    capture = replace(capture, operations=find_operations(capture, run, stages=("ptx", "amdgcn")))
-    return replace(capture, log=find_log(capture, run)) if logged else capture
+    return replace(capture, operations=find_operations(capture, run, stages=("ptx", "amdgcn")))
 
 
 def _record(capture: Capture, variant: Variant) -> LaunchRecord:

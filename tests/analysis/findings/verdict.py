@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from irscope.analysis.findings.find import findings_of, needs_log
@@ -12,8 +13,7 @@ from irscope.analysis.findings.model import Finding
 from irscope.analysis.findings.studied import Studied
 from irscope.cli.why.compiles import Compiles
 from irscope.cli.why.prove import proven
-from irscope.model.capture import Capture
-from tests.analysis.findings.cases import Case, Run, Variant, marked_lines, of_code, one_capture
+from tests.analysis.findings.cases import DISASSEMBLED, LOGGED, Case, Run, Variant, compiled, marked_lines, one_capture
 
 __all__ = ["Verdict", "judge"]
 
@@ -33,9 +33,10 @@ class Verdict:
 
 
 def judge(case: Case, target: str, run: Run = one_capture) -> Verdict:
-    """The verdict on a case; `run` compiles. The log is read where `why` reads it."""
-    (capture, findings), (twin, clean) = (_found(one, target, case.code, run) for one in (case.planted, case.clean))
-    for one in (capture, twin):
+    """The verdict on a case; `run` compiles. The log is read for kinds that nothing else tells of."""
+    how = (case.code in LOGGED, case.code in DISASSEMBLED and target.startswith("cuda"))
+    (studied, findings), (twin, clean) = (_found(one, target, *how, run) for one in (case.planted, case.clean))
+    for one in (studied.capture, twin.capture):
         if "ttgir" not in one.stages:
             return Verdict("failed", (one.failure.headline if one.failure is not None else "it made no TTGIR",))
     found = [one for one in findings if one.code == case.code]
@@ -51,7 +52,7 @@ def judge(case: Case, target: str, run: Run = one_capture) -> Verdict:
         wrong.append(f"the clean twin has it on line {_line(again[0])}: {[cause.text for cause in again[0].causes]}")
     if case.helps:
         with Compiles() as compiles:
-            (one,) = proven(Studied(capture), found[:1], compiles, _MOST_TRIES)
+            (one,) = proven(studied, found[:1], compiles, _MOST_TRIES)
         tried = {each.tried: each.proof for each in one.suggestions}
         proof = tried.get(case.helps)
         if proof is None or not proof.helps:
@@ -59,13 +60,17 @@ def judge(case: Case, target: str, run: Run = one_capture) -> Verdict:
     return Verdict("wrong" if wrong else "right", tuple(wrong), others)
 
 
-def _found(variant: Variant, target: str, code: str, run: Run) -> tuple[Capture, tuple[Finding, ...]]:
-    capture = of_code(variant, target, code, False, run)
-    findings = findings_of(capture)
-    if not needs_log(capture, findings):
-        return capture, findings
-    capture = of_code(variant, target, code, True, run)
-    return capture, findings_of(capture)
+@lru_cache(maxsize=8)
+def _found(
+    variant: Variant, target: str, logged: bool, disassembled: bool, run: Run
+) -> tuple[Studied, tuple[Finding, ...]]:
+    """A variant and its findings; with the log, if asked for, where `why` reads it."""
+    studied = Studied(compiled(variant, target, False, disassembled, run))
+    findings = findings_of(studied)
+    if not logged or not needs_log(studied, findings):
+        return studied, findings
+    studied = studied.with_log(compiled(variant, target, True, disassembled, run))
+    return studied, findings_of(studied)
 
 
 def _line(finding: Finding) -> int:
