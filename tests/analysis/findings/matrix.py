@@ -51,8 +51,9 @@ class Row:
     def of_line(line: str) -> Row:
         """Out of a line of JSON."""
         plain: dict[str, Any] = json.loads(line)
-        said = plain.pop("verdict")
-        return Row(**plain, verdict=Verdict(said["status"], tuple(said["why"]), tuple(said["others"])))
+        said: dict[str, Any] = plain.pop("verdict")
+        said |= {name: tuple(said[name]) for name in ("why", "others")}
+        return Row(**plain, verdict=Verdict(**said))
 
 
 def tasks_of(triton: str, known: Iterable[Row], words: Sequence[str], targets: Sequence[str]) -> list[Task]:
@@ -129,7 +130,9 @@ def table(rows: Sequence[Row]) -> str:
         if row.verdict.status != "right":
             shown.append(f"{row.verdict.status} {' '.join(row.key)} {'; '.join(row.verdict.why)}".rstrip())
     right = sum(row.verdict.status == "right" for row in rows)
-    shown.append(f"{right} of {len(rows)} right, {len({row.name for row in rows})} planted kernels")
+    held = sum(row.verdict.held for row in rows)
+    names = len({row.name for row in rows})
+    shown.append(f"{right} of {len(rows)} right, {names} planted kernels; {held} figures of suggestions held")
     return "\n".join(shown)
 
 

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
 from irscope.analysis.findings.find import findings_of, needs_log
-from irscope.analysis.findings.model import Finding
+from irscope.analysis.findings.model import Change, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
 from irscope.cli.why.compiles import Compiles
 from irscope.cli.why.prove import proven
+from irscope.model.capture import Capture
 from tests.analysis.findings.cases import DISASSEMBLED, LOGGED, Case, Run, Variant, compiled, marked_lines, one_capture
+from tests.analysis.findings.proofs import contradictions
 
 __all__ = ["Verdict", "judge"]
 
 _STAND_INS = "assumed"
 _MOST_TRIES = 8
+_FEW_TRIES = 2
+"""What `why` tries unless told otherwise."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,8 @@ class Verdict:
     why: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
     """The other findings of the planted kernel and of its twin."""
+    held: int = 0
+    """How many figures of its suggestions were held against the artifacts of their compiles."""
 
 
 def judge(case: Case, target: str, run: Run = one_capture) -> Verdict:
@@ -50,14 +56,11 @@ def judge(case: Case, target: str, run: Run = one_capture) -> Verdict:
     wrong = [*_of_place(case, found), *_of_causes(case, found)]
     if again := [one for one in clean if one.code == case.code]:
         wrong.append(f"the clean twin has it on line {_line(again[0])}: {[cause.text for cause in again[0].causes]}")
-    if case.helps:
-        with Compiles() as compiles:
-            (one,) = proven(studied, found[:1], compiles, _MOST_TRIES)
-        tried = {each.tried: each.proof for each in one.suggestions}
-        proof = tried.get(case.helps)
-        if proof is None or not proof.helps:
-            wrong.append(f"{case.helps} is no suggestion that helped: {tried}")
-    return Verdict("wrong" if wrong else "right", tuple(wrong), others)
+    held, refuted, tried = _proven(studied, found, _MOST_TRIES if case.helps else _FEW_TRIES)
+    wrong += refuted
+    if case.helps and not any(one.tried == case.helps and one.proof is not None and one.proof.helps for one in tried):
+        wrong.append(f"{case.helps} is no suggestion that helped: {[(one.tried, one.proof) for one in tried]}")
+    return Verdict("wrong" if wrong else "right", tuple(wrong), others, held)
 
 
 @lru_cache(maxsize=8)
@@ -71,6 +74,19 @@ def _found(
         return studied, findings
     studied = studied.with_log(compiled(variant, target, True, disassembled, run))
     return studied, findings_of(studied)
+
+
+def _proven(studied: Studied, found: Sequence[Finding], most: int) -> tuple[int, list[str], list[Suggestion]]:
+    """(figures that were held against artifacts, those that are not there, suggestions of the first finding)."""
+    held: list[tuple[int, list[str]]] = []
+
+    def checked(findings: Sequence[Finding], captures: Mapping[tuple[Change, ...], Capture]) -> tuple[Finding, ...]:
+        held.append(contradictions(studied.capture, findings, captures))
+        return tuple(findings)
+
+    with Compiles() as compiles:
+        first, *_ = proven(studied, found, compiles, most, checked)
+    return sum(count for count, _ in held), [text for _, texts in held for text in texts], list(first.suggestions)
 
 
 def _line(finding: Finding) -> int:
