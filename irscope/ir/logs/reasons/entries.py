@@ -46,7 +46,7 @@ class LogEntry:
 
     kind: _EntryKind
     type: str
-    """`debug`: the part of Triton, as `tritongpu-coalesce`, or `buffer`, the owner of one; otherwise `remark`, `warning`, `info`, …"""
+    """`debug`: the part of Triton, as `tritongpu-coalesce`, or `buffer` of the owner of one; otherwise `remark`, …"""
     text: str
     """Without what its form adds, and without the locations of operations."""
     chain: Chain
