@@ -136,7 +136,7 @@ CASES = (
     Case("IRS402", _variant("through", _WORDS, PHASES=1, TILE=32),
          _variant("through", _WORDS, PHASES=32, TILE=32), "wavefronts", _CUDA),
     Case("IRS501", _variant("held", "*fp32:16, *fp32:16, i32", TILE=128),
-         _variant("held", "*fp32:16, *fp32:16, i32", TILE=32), "stored", _CUDA, is_of_kernel=True,
+         _variant("held", "*fp32:16, *fp32:16, i32", TILE=16), "stored", _CUDA, is_of_kernel=True,
          helps="num_warps=8"),
     Case("IRS501", _variant("held", "*fp32:16, *fp32:16, i32", (("waves_per_eu", 8),), TILE=128),
          _variant("held", "*fp32:16, *fp32:16, i32", TILE=32), "of total (planted.py", ("hip:gfx942",),
@@ -225,14 +225,22 @@ def of_code(variant: Variant, target: str, code: str, logged: bool | None = None
 
 def marked_lines(kernel: str, code: str, file: Path = PLANTED) -> set[int]:
     """The lines of a kernel, and of the helpers that it calls, that a finding of a kind must name."""
+    return {number for number, line in _lines(kernel, file).items() if "# here:" in line and code in line}
+
+
+def code_lines(variant: Variant) -> set[int]:
+    """The lines of a kernel, and of the helpers that it calls, that are not empty."""
+    return {number for number, line in _lines(variant.kernel, variant.file).items() if line.strip()}
+
+
+def _lines(kernel: str, file: Path) -> dict[int, str]:
     functions = _functions(file)
     reached, waiting = set[str](), [kernel]
     while waiting:
         reached.add(name := waiting.pop())
         text = "\n".join(functions[name].values())
         waiting += [one for one in functions if one.startswith("_") and f"{one}(" in text and one not in reached]
-    lines = [row for name in reached for row in functions[name].items()]
-    return {number for number, line in lines if "# here:" in line and code in line}
+    return dict(row for name in reached for row in functions[name].items())
 
 
 def _functions(file: Path) -> dict[str, dict[int, str]]:

@@ -14,13 +14,24 @@ from irscope.analysis.findings.studied import Studied
 from irscope.cli.why.compiles import Compiles
 from irscope.cli.why.prove import proven
 from irscope.model.capture import Capture
-from tests.analysis.findings.cases import DISASSEMBLED, LOGGED, Case, Run, Variant, compiled, marked_lines, one_capture
+from tests.analysis.findings.cases import (
+    DISASSEMBLED,
+    LOGGED,
+    Case,
+    Run,
+    Variant,
+    code_lines,
+    compiled,
+    marked_lines,
+    one_capture,
+)
 from tests.analysis.findings.proofs import contradictions
 
 __all__ = ["Verdict", "judge"]
 
 _STAND_INS = "assumed"
 _MOST_TRIES = 8
+_PLACE = re.compile(r"\((?:planted|rows|products|layouts)\.py:(\d+)\)")
 _FEW_TRIES = 2
 """What `why` tries unless told otherwise."""
 
@@ -96,7 +107,10 @@ def _line(finding: Finding) -> int:
 def _of_place(case: Case, found: Sequence[Finding]) -> list[str]:
     lines = {_line(one) for one in found}
     marked = marked_lines(case.planted.kernel, case.code, case.planted.file)
-    return [] if case.is_of_kernel or lines <= marked else [f"lines {lines} in place of {marked}"]
+    # A line that a cause names has code of the kernel, or of a helper that it calls.
+    named = {int(match[1]) for one in found for cause in one.causes for match in _PLACE.finditer(cause.text)}
+    wrong = [f"causes name lines {named - code}"] if not named <= (code := code_lines(case.planted)) else []
+    return wrong if case.is_of_kernel or lines <= marked else [*wrong, f"lines {lines} in place of {marked}"]
 
 
 def _of_causes(case: Case, found: Sequence[Finding]) -> list[str]:
