@@ -10,7 +10,7 @@ from irscope.analysis.findings.model import Cause, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.locations.user import place_of
-from irscope.ir.logs.reasons.decisions import AsyncDot, PtxasAdvice
+from irscope.ir.logs.reasons.decisions import AsyncDot, PtxasAdvice, Remark
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.uses import OperationUse
 from irscope.target import architecture_rank
@@ -53,6 +53,8 @@ def _by_fma(studied: Studied, use: OperationUse) -> Iterator[Finding]:
         said = 'its operands are f32, and its input_precision is "ieee": matrix units would round them'
         causes.append(Cause(said, "ir", f"line {line} of ttir"))
         code, text = "IRS601", 'input_precision="tf32" or "tf32x3", if their rounding is allowed; or 16-bit operands'
+    remarks = [one for one in studied.decisions.about(studied.chain_at(use.line)) if isinstance(one, Remark)]
+    causes += [studied.logged(one) for one in remarks[:1]]
     size = result.shape[0] * result.shape[1] * use.types[0].shape[1]
     yield studied.finding(
         code,
