@@ -20,7 +20,7 @@ from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures
 __all__ = ["Added", "Collection", "Entry", "chosen_entries", "is_collection"]
 
 INDEX = "index.json"
-_INDEX_VERSION = 1
+_INDEX_VERSION = 2
 _LEAST_DIGITS = 4
 _LARGEST_INDEX_BYTES = 256 << 20
 

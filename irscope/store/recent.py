@@ -162,10 +162,6 @@ class CaptureStore:
             raise CaptureNotFound(f"{text!r} is the beginning of {len(named)} ids: {', '.join(map(_id_of, named))}.")
         raise CaptureNotFound(f"{text!r} is neither a file nor a stored capture's id. 'irscope ls' lists them.")
 
-    def find_all(self, text: str) -> list[Path]:
-        """As `find`, for a command that takes several captures: `last` is the whole last recording, in its order."""
-        return self.last_recording() if text == "last" and not Path(text).is_file() else [self.find(text)]
-
     def load(self, text: str) -> Capture:
         """Load what `find` finds."""
         return load(self.find(text))

@@ -40,7 +40,7 @@ def stored_captures(subject: str | None, *, last_is_whole: bool = False) -> Stor
     store = CaptureStore()
     if last_is_whole and file == "last" and not kernel and not Path(file).is_file():
         shelf = Shelf()
-        return StoredCaptures(CaptureFile(shelf, load(path), path) for path in store.find_all(file))
+        return StoredCaptures(CaptureFile(shelf, load(path), path) for path in store.last_recording())
     capture = store.load(file)
     if kernel and capture.name != kernel:
         raise RecordingError(f"{file} launched no kernel {kernel!r}.{did_you_mean(kernel, [capture.name])}")
