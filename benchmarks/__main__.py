@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import commands, recording, scale, why
+from benchmarks import check, commands, recording, scale, why
 
-GROUPS = {"commands": commands.main, "recording": recording.main, "scale": scale.main, "why": why.main}
+GROUPS = {
+    "check": check.main,
+    "commands": commands.main,
+    "recording": recording.main,
+    "scale": scale.main,
+    "why": why.main,
+}
 
 
 def main() -> None:

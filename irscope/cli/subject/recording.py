@@ -21,16 +21,19 @@ from irscope.plan import PassPlan, PassRule
 _LEVELS = ("triton", "all", "none")
 
 
-def recorded(*, without: Collection[str] = (), only: Collection[str] = ()) -> Callable[[Command], Command]:
+def recorded(
+    *, without: Collection[str] = (), only: Collection[str] = (), several: bool = False
+) -> Callable[[Command], Command]:
     """The decorator of a command that takes a RecordingOptions as the parameter `record_options`.
 
     Args:
         without: the flags that the command does not take.
         only: those that it takes, if they are few.
+        several: whether it takes several subjects, of which each program gets the arguments after --.
     """
     if unknown := {*without, *only} - _PARAMETERS.keys():
         raise TypeError(f"a recording has no parameter {', '.join(sorted(unknown))}.")
-    names = only or _PARAMETERS.keys() - without
+    names = only or _PARAMETERS.keys() - {*without, *(["arguments"] if several else [])}
     shared = {name: parameter for name, parameter in _PARAMETERS.items() if name in names}
 
     def decorate(command: Command) -> Command:
@@ -42,7 +45,7 @@ def recorded(*, without: Collection[str] = (), only: Collection[str] = ()) -> Ca
             return code or int(bool(incomplete))
 
         made = grouped("record_options", recording_options, shared)(noting_stops)
-        made.__dict__["runs_program"] = "arguments" in shared
+        made.__dict__["runs_program"] = several or "arguments" in shared
         return made
 
     return decorate
