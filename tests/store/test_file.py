@@ -28,6 +28,7 @@ from irscope.model.capture import (
 )
 from irscope.model.compiler_log import CompilerLog, PassLog
 from irscope.model.graph_origin import GraphCall, GraphNode, GraphOrigin
+from irscope.model.launch_record import Argument, LaunchRecord
 from irscope.model.operation_lines import OperationLines
 from irscope.model.profile import Profile
 from irscope.plan import PassPlan
@@ -142,6 +143,14 @@ def test_a_capture_comes_back_as_it_was(one: Capture) -> None:
     data = to_bytes(one)
     assert from_bytes(data) == one
     assert to_bytes(from_bytes(data)) == data
+
+
+def test_a_view_may_run_backwards() -> None:
+    """Libraries pass objects of their own for tensors, whose strides may be negative."""
+    flipped = Argument("x", "tensor", "float16", shape=(4, 8), strides=(8, -1), storage_offset=7)
+    one = capture()
+    one = replace(one, launch=replace(one.launch, record=LaunchRecord((flipped,))))
+    assert from_bytes(to_bytes(one)).launch.record == one.launch.record
 
 
 def test_the_manifest_comes_first_and_reads_alone(tmp_path: Path) -> None:

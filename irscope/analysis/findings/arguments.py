@@ -69,7 +69,7 @@ def unit_stride(capture: Capture, name: str, others: Sequence[str]) -> Suggestio
     elif row is None:
         text = f"give {name} as 1 (in a signature: 1 in place of its type), if it is"
     else:
-        text = f"pass a tensor with {name} = 1 (.contiguous()), or load along the dimension that has stride 1"
+        text = f"pass a tensor with {name} = 1 (a view: .contiguous()), or load along the dimension that has stride 1"
     if others:
         text += f"; and {' and '.join(others)} as a multiple of {_DIVISOR}"
     changes = (Change("constant", name, 1), *(Change("divisible", other, _DIVISOR) for other in others))

@@ -62,6 +62,10 @@ def _by_fma(studied: Studied, use: OperationUse) -> Iterator[Finding]:
         said = 'its operands are f32, and its input_precision is "ieee": matrix units would round them'
         causes.append(Cause(said, "ir", f"line {line} of ttir"))
         code, text = "IRS601", 'input_precision="tf32" or "tf32x3", if their rounding is allowed; or 16-bit operands'
+    if decisions := studied.decisions.about(studied.chain_at(use.line)):
+        from irscope.ir.logs.reasons.decisions import Remark
+
+        causes += [studied.logged(one) for one in decisions if isinstance(one, Remark)][:1]
     size = result.shape[0] * result.shape[1] * use.types[0].shape[1]
     yield studied.finding(
         code,

@@ -66,7 +66,8 @@ class _Assembly:
         self._capture = capture
         self.stage: StageKind = "amdgcn" if capture.target.backend == "hip" else "sass"
         self.text = capture.texts.get(self.stage, "")
-        self._locations = read_locations(self.text, self.stage, llir=capture.texts.get("llir"))
+        texts = capture.texts
+        self._locations = read_locations(self.text, self.stage, llir=texts.get("llir"), ptx=texts.get("ptx"))
 
     @cached_property
     def live(self) -> LiveValues:
