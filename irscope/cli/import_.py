@@ -19,6 +19,7 @@ from irscope.device.fit import with_fit
 from irscope.errors import ParseError, UsageError, did_you_mean
 from irscope.model.capture import Capture, Environment, Resources
 from irscope.store.file import SUFFIX
+from irscope.store.shelf import StoredCaptures
 
 _MAX_LOG_BYTES = 1 << 30
 
@@ -62,7 +63,8 @@ def import_captures(
         stages.save_captures(captures, to.path)
         to = replace(to, path=None)
     to.emit(
-        lambda: [stages.as_json(capture) for capture in captures], lambda width, color: stages.summary(captures, color)
+        lambda: [stages.as_json(capture) for capture in captures],
+        lambda width, color: stages.summary(StoredCaptures.of(captures), color),
     )
     for capture in captures:
         if capture.status == "failed" and not to.as_json:

@@ -14,7 +14,7 @@ from irscope.errors import CaptureFormatError
 from irscope.model.capture import Capture
 from irscope.store.facts import CaptureFacts
 from irscope.store.file import SUFFIX, file_name, is_worse, read_manifest, save, write_atomically
-from irscope.store.schema import converted
+from irscope.store.schema import checked_manifest, converted
 from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures
 
 __all__ = ["Added", "Collection", "Entry", "chosen_entries", "is_collection"]
@@ -94,7 +94,8 @@ class Collection:
             entry = known.get(name)
             if entry is None or (entry.modified_ns, entry.bytes) != (modified, size):
                 try:
-                    facts = CaptureFacts.of_manifest(read_manifest(self.folder / name))
+                    stated = read_manifest(self.folder / name)
+                    facts = CaptureFacts.of_manifest(checked_manifest(stated), stated.get("id"))
                 except CaptureFormatError as error:
                     problems.append(str(error))
                     continue

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from irscope.model.autotuning import Autotuning
 from irscope.model.capture import Capture, CaptureStatus
 from irscope.model.plain import tupled
-from irscope.store.schema import checked_manifest
+from irscope.store.schema import Manifest
 from irscope.target import Target
 
 __all__ = ["CaptureFacts", "differences"]
@@ -73,10 +73,9 @@ class CaptureFacts:
         )
 
     @staticmethod
-    def of_manifest(manifest: Mapping[str, Any]) -> CaptureFacts:
-        """The facts that the `capture.json` of a file states; raises CaptureFormatError for one that is not valid."""
-        checked = checked_manifest(dict(manifest))
-        launch, stated = checked.launch, manifest.get("id")
+    def of_manifest(checked: Manifest, stated: object) -> CaptureFacts:
+        """The facts of a manifest; `stated`: the id that the file states, any value."""
+        launch = checked.launch
         backend, _, arch = checked.target.partition(":")
         return CaptureFacts(
             stated if isinstance(stated, str) and _ID.fullmatch(stated) else "",

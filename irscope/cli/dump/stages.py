@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,12 +18,15 @@ from irscope.model.capture import Artifact, Capture, PassSnapshot, StageKind, st
 from irscope.model.telling import parts_of, telling_columns
 from irscope.plan import PassPlan, PassRule
 from irscope.store.file import SUFFIX, save, write_atomically
+from irscope.store.shelf import StoredCaptures
 
 if TYPE_CHECKING:
     from irscope.analysis.findings.model import Finding
     from irscope.ir.locations.user import Place
 
 _MOST_FINDINGS = 3
+_MOST_STUDIED = 100
+"""In a summary of more captures, findings are left to `irscope why`: they take the texts of each."""
 _COMMENT: dict[StageKind, str] = {"mlir": "//", "llvm": ";", "ptx": "//", "sass": "//", "amdgcn": ";", "binary": "#"}
 
 # 31  |  23-31  |  23-31,40
@@ -113,16 +116,23 @@ def occupancy_text(capture: Capture) -> str:
     return f"{percent(occupancy.fraction)} ({held}, limited by {' and '.join(occupancy.limited_by)})"
 
 
-def _worst(captures: Sequence[Capture]) -> str:
-    """The worst of what can be said without another compile, each once, with the ids of its captures."""
-    from irscope.analysis.findings.quick import quick_findings, worst
+_Found = dict[tuple[str, str, "Place"], list[tuple[str, "Finding"]]]
+"""Findings by kernel, code and place, each with the id of its capture."""
 
-    found: dict[tuple[str, str, Place], list[tuple[str, Finding]]] = {}
-    for capture in captures:
-        for one in quick_findings(capture):
-            found.setdefault((capture.name, one.code, one.place), []).append((capture.id[:8], one))
+
+def _note_findings(capture: Capture, found: _Found) -> None:
+    """Add what can be said of a capture without another compile."""
+    from irscope.analysis.findings.quick import quick_findings
+
+    for one in quick_findings(capture):
+        found.setdefault((capture.name, one.code, one.place), []).append((capture.id[:8], one))
+
+
+def _worst(found: _Found, *, several: bool) -> str:
+    """The worst findings, each once, with the ids of its captures."""
     if not found:
         return ""
+    from irscope.analysis.findings.quick import worst
     from irscope.render.text.findings import line_of_finding
     from irscope.render.text.tables import masked
 
@@ -131,12 +141,12 @@ def _worst(captures: Sequence[Capture]) -> str:
     for one in worst(worst_of_each)[:_MOST_FINDINGS]:
         ids = [*dict.fromkeys(id_ for id_, _ in worst_of_each[one])]
         more = f" and {len(ids) - 3} more" if len(ids) > 3 else ""
-        which = f"  (of {', '.join(ids[:3])}{more})" if len(captures) > 1 else ""
+        which = f"  (of {', '.join(ids[:3])}{more})" if several else ""
         lines.append(masked(line_of_finding(one)) + which)
     return "".join(f"{line}\n" for line in lines) + ("\n" if lines else "")
 
 
-def summary(captures: Sequence[Capture], color: bool | None) -> str:
+def summary(captures: StoredCaptures, color: bool | None) -> str:
     """The worst findings, and a table of captures: kernel, target, what tells variants apart, options, resources."""
     from irscope.render.text.figures import milliseconds
     from irscope.render.text.tables import table
@@ -147,17 +157,24 @@ def summary(captures: Sequence[Capture], color: bool | None) -> str:
     rows: list[list[Any]] = []
     assumed: list[tuple[Assumption, ...]] = []
     origins: list[str] = []
-    for capture in captures:
-        failed = capture.failure
-        outcome = "" if failed is None else " DOES NOT FIT" if failed.kind == "fit" else " FAILED"
+    of_graphs: list[tuple[str, Capture]] = []
+    found: _Found = {}
+    studies = len(captures) <= _MOST_STUDIED
+    for file in captures.files:
+        if studies:
+            _note_findings(file.load(), found)
+        # Of many captures only what their manifests state is read, once.
+        outline = file.outline()
+        facts, capture = outline.facts, outline.head
+        outcome = "" if not facts.failure else " DOES NOT FIT" if facts.failure == "fit" else " FAILED"
         row = [
             next(numbers[str(capture.target)]),
-            capture.id[:8],
+            facts.id[:8],
             capture.name,
             str(capture.target),
             "×".join(map(str, capture.launch.grid)) if capture.launch.grid else "–",
             _options_text(capture),
-            " ".join(capture.stages) + outcome,
+            " ".join(facts.stages) + outcome,
             _cell(capture.resources.registers),
             _cell(capture.resources.spilled_bytes),
             _cell(capture.resources.shared_bytes),
@@ -168,6 +185,8 @@ def summary(captures: Sequence[Capture], color: bool | None) -> str:
         variants.append(((capture.name, str(capture.target)), parts_of(capture.launch)))
         assumed.append(capture.launch.assumptions)
         origins.append(capture.environment.origin_text)
+        if capture.graphs:
+            of_graphs.append((facts.id, replace(capture, artifacts=(), snapshots=())))
     telling, cells = telling_columns(variants, without=_OF_OPTIONS_TEXT)
     columns = ["#", "id", "kernel", "target", "grid", *telling, "options", "stages"]
     columns += ["regs", "spill B", "shared B", "occupancy", "ms"]
@@ -183,11 +202,11 @@ def summary(captures: Sequence[Capture], color: bool | None) -> str:
     text = table(columns, rows, width=width(), color=colored(color))
     from irscope.render.text.graphs import graph_texts
 
-    if graphs := graph_texts(captures):
+    if graphs := graph_texts(of_graphs, detailed=len(captures) == 1):
         text += f"\n{graphs}\n"
     notes = notes_of(joined(chain.from_iterable(assumed)))
     text += "".join(f"\n{masked(note)}" for note in notes) + ("\n" if notes else "")
-    text = _worst(captures) + text
+    text = _worst(found, several=len(captures) > 1) + text
     hint = "irscope show ID --stage ttgir (or any other) prints one; irscope passes ID its passes"
     return f"{text}\n{hint}; irscope why ID what is slow.\n"
 

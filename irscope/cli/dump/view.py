@@ -15,6 +15,7 @@ from irscope.cli.output.talk import say
 from irscope.errors import StageNotFound, UsageError
 from irscope.model.capture import Capture
 from irscope.store.file import SUFFIX
+from irscope.store.shelf import StoredCaptures
 
 _output = options.in_panel("Output")
 
@@ -64,7 +65,7 @@ with_view = grouped("view", View)
 """The decorator of a command that takes the View as its parameter `view`."""
 
 
-def show_captures(captures: Sequence[Capture], view: View, to: Destination) -> int:
+def show_captures(captures: StoredCaptures, view: View, to: Destination) -> int:
     """Print or write the view of each capture; returns the exit code."""
     painted = to.is_colored
     if view.each is not None:

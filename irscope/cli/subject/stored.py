@@ -10,7 +10,7 @@ from irscope.cli.output.talk import say
 from irscope.errors import CaptureNotFound, RecordingError, UsageError, did_you_mean
 from irscope.model.capture import Capture
 from irscope.store.facts import differences
-from irscope.store.file import SUFFIX, load
+from irscope.store.file import SUFFIX
 from irscope.store.recent import CaptureStore
 from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures
 
@@ -40,7 +40,7 @@ def stored_captures(subject: str | None, *, last_is_whole: bool = False) -> Stor
     store = CaptureStore()
     if last_is_whole and file == "last" and not kernel and not Path(file).is_file():
         shelf = Shelf()
-        return StoredCaptures(CaptureFile(shelf, load(path), path) for path in store.find_all(file))
+        return StoredCaptures(CaptureFile.listed(shelf, None, path) for path in store.find_all(file))
     capture = store.load(file)
     if kernel and capture.name != kernel:
         raise RecordingError(f"{file} launched no kernel {kernel!r}.{did_you_mean(kernel, [capture.name])}")
