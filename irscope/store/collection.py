@@ -14,13 +14,13 @@ from irscope.errors import CaptureFormatError
 from irscope.model.capture import Capture
 from irscope.store.facts import CaptureFacts
 from irscope.store.file import SUFFIX, file_name, is_worse, read_manifest, save, write_atomically
-from irscope.store.schema import checked_manifest, converted
+from irscope.store.schema import converted
 from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures
 
 __all__ = ["Added", "Collection", "Entry", "chosen_entries", "is_collection"]
 
 INDEX = "index.json"
-_INDEX_VERSION = 1
+_INDEX_VERSION = 2
 _LEAST_DIGITS = 4
 _LARGEST_INDEX_BYTES = 256 << 20
 
@@ -94,8 +94,7 @@ class Collection:
             entry = known.get(name)
             if entry is None or (entry.modified_ns, entry.bytes) != (modified, size):
                 try:
-                    stated = read_manifest(self.folder / name)
-                    facts = CaptureFacts.of_manifest(checked_manifest(stated), stated.get("id"))
+                    facts = CaptureFacts.of_manifest(read_manifest(self.folder / name))
                 except CaptureFormatError as error:
                     problems.append(str(error))
                     continue

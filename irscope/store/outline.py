@@ -31,4 +31,4 @@ def outline_of(manifest: Mapping[str, Any]) -> Outline:
     """The outline of the `capture.json` of a file; raises CaptureFormatError for one that is not valid."""
     # Most of a manifest is of passes and layouts, which are checked where the capture is read.
     checked = checked_manifest({**manifest, **dict.fromkeys(_LARGE_PARTS, ()), **dict.fromkeys(_RARE_PARTS)})
-    return Outline(CaptureFacts.of_manifest(checked, manifest.get("id")), head_of(checked))
+    return Outline(CaptureFacts.of_checked(checked, manifest.get("id")), head_of(checked))

@@ -170,9 +170,14 @@ def test_what_tells_captures_apart(captures: list[Capture]) -> None:
     )
     loose = one.with_(launch=replace(launch, attributes=launch.attributes[1:]))
     told = differences([CaptureFacts.of(item) for item in (one, wide, loose)])
-    name = launch.attributes[0][0]
+    name, kind = launch.signature[0]
     warps = launch.option("num_warps")
-    assert told == [f"num_warps={warps} {name}%16=0", f"num_warps=2 {name}%16=0", f"num_warps={warps}"]
+    assert launch.attributes[0] == (name, "tt.divisibility=16")
+    assert told == [
+        f"{name}={kind}:16 num_warps={warps}",
+        f"{name}={kind}:16 num_warps=2",
+        f"{name}={kind} num_warps={warps}",
+    ]
     assert differences([CaptureFacts.of(one)] * 2) == ["", ""]
 
 

@@ -215,7 +215,7 @@ def test_the_store_finds_by_id_and_by_last(tmp_path: Path) -> None:
     os.utime(path, ns=(2**62, 2**62))
     assert store.load(one.id[:6]) == one
     assert store.load("last") == two
-    assert [row.kernel for row in store.rows()] == ["second", "first"]
+    assert [row.facts.name for row in store.rows()] == ["second", "first"]
     with pytest.raises(CaptureNotFound, match=r"'irscope ls' lists them"):
         store.find("ffff0000")
 
@@ -225,7 +225,7 @@ def test_the_store_drops_the_oldest_past_its_limit(tmp_path: Path) -> None:
     for number in range(8):
         path = store.add(capture(f"kernel{number}", os.urandom(400).hex()))
         os.utime(path, ns=(10**9 * number, 10**9 * number))
-    names = [row.kernel for row in store.rows()]
+    names = [row.facts.name for row in store.rows()]
     assert names[0] == "kernel7"
     assert sum(path.stat().st_size for path in store.paths()) <= 3000 + 2000
     assert len(names) < 8

@@ -60,47 +60,49 @@ def _table(rows: list[StoredRow], width: int | None, color: bool) -> str:
     from irscope.model.telling import telling_columns
     from irscope.render.text.tables import table
 
-    telling, cells = telling_columns([((row.kernel, row.target), row.parts) for row in rows])
+    telling, cells = telling_columns([((row.facts.name, row.facts.target), row.facts.parts) for row in rows])
     columns = ["id", "kernel", "target", *telling, "status", "plan", "Triton", "age", "KiB"]
+    listed = [row.facts for row in rows]
     lines = [
         [
-            row.id,
-            row.kernel,
-            row.target,
+            one.id,
+            one.name,
+            str(one.target),
             *own,
-            f"{row.status} ({row.failure})" if row.failure else row.status,
-            row.plan,
-            row.triton,
-            age(row.date),
+            f"{one.status} ({one.failure})" if one.failure else one.status,
+            one.plan,
+            one.triton_version,
+            age(one.date),
             row.size // 1024,
         ]
-        for row, own in zip(rows, cells, strict=True)
+        for row, one, own in zip(rows, listed, cells, strict=True)
     ]
-    if any(row.origin for row in rows):
+    if any(one.origin for one in listed):
         columns.append("from")
-        lines = [[*line, Environment(origin=row.origin).origin_text] for line, row in zip(lines, rows, strict=True)]
-    if any(row.graphs for row in rows):
+        lines = [[*line, Environment(origin=one.origin).origin_text] for line, one in zip(lines, listed, strict=True)]
+    if any(one.graphs for one in listed):
         columns.append("graph")
-        lines = [[*line, ", ".join(row.graphs)] for line, row in zip(lines, rows, strict=True)]
+        lines = [[*line, ", ".join(one.graphs)] for line, one in zip(lines, listed, strict=True)]
     return table(columns, lines, width=width, color=color)
 
 
 def _as_json(store: CaptureStore, row: StoredRow) -> dict[str, Any]:
+    one = row.facts
     return {
-        "id": row.id,
-        "kernel": row.kernel,
-        "kernel_file": row.file,
-        "line": row.line,
-        "target": row.target,
-        "status": row.status,
-        "failure": row.failure,
-        "plan": row.plan,
-        "parts": row.parts,
-        "triton": row.triton,
-        "date": row.date,
+        "id": one.id,
+        "kernel": one.name,
+        "kernel_file": one.file,
+        "line": one.line,
+        "target": str(one.target),
+        "status": one.status,
+        "failure": one.failure,
+        "plan": one.plan,
+        "parts": one.parts,
+        "triton": one.triton_version,
+        "date": one.date,
         "recording": row.belongs_to,
-        "origin": row.origin,
+        "origin": one.origin,
         "file": str(store.folder / row.name),
         "bytes": row.size,
-        "graphs": list(row.graphs),
+        "graphs": list(one.graphs),
     }

@@ -196,11 +196,11 @@ def _recorded_by(
 
 def _resumed_ids(record_options: RecordingOptions) -> tuple[str, ...]:
     """The ids of the stored captures that hold what is asked for."""
-    plan = str(record_options.plan)
+    wanted = ("ok", record_options.snapshots, str(record_options.plan))
     return tuple(
-        row.id
-        for row in CaptureStore().rows()
-        if (row.status, row.snapshots, row.plan) == ("ok", record_options.snapshots, plan)
+        one.id
+        for one in (row.facts for row in CaptureStore().rows())
+        if (one.status, one.snapshot_level, one.plan) == wanted
     )
 
 

@@ -40,7 +40,9 @@ def stored_captures(subject: str | None, *, last_is_whole: bool = False) -> Stor
     store = CaptureStore()
     if last_is_whole and file == "last" and not kernel and not Path(file).is_file():
         shelf = Shelf()
-        return StoredCaptures(CaptureFile.listed(shelf, None, path) for path in store.find_all(file))
+        return StoredCaptures(
+            CaptureFile.listed(shelf, row.facts, store.folder / row.name) for row in store.last_recording()
+        )
     capture = store.load(file)
     if kernel and capture.name != kernel:
         raise RecordingError(f"{file} launched no kernel {kernel!r}.{did_you_mean(kernel, [capture.name])}")

@@ -99,7 +99,7 @@ def run_stages(request, *given):
     return real(request, *given)
 recompile._run_stages = run_stages
 sys.argv = ["zygote", sys.argv[-1]]
-runpy.run_module("irscope.record.variants.fork_server", run_name="__main__")
+runpy.run_module("irscope.record.process.forks.fork_server", run_name="__main__")
 """
     )
     path.chmod(0o755)
@@ -215,7 +215,7 @@ def test_a_pool_that_is_gone_says_so(axpy: Capture) -> None:
     with VariantPool(jobs=1) as pool:
         pool.compile_one(planned(axpy, "")[0])
         pool._server.end()
-        with pytest.raises(RecordingError, match="the process that compiles variants ended"):
+        with pytest.raises(RecordingError, match="the process that others are forked from ended"):
             pool.compile_one(planned(axpy, "")[0])
 
 
