@@ -139,7 +139,7 @@ class CaptureStore:
         return stored_rows(self.folder)
 
     def last_recording(self) -> list[StoredRow]:
-        """The captures of the recording that `last` is of, in its order; raises CaptureNotFound if nothing is stored."""
+        """The captures of the recording that `last` is of, in its order; raises CaptureNotFound if there is none."""
         rows = self.rows()
         if not rows:
             self.find("last")

@@ -14,6 +14,7 @@ import pytest
 
 from irscope.store.collection import INDEX, Collection
 from irscope.store.file import load, save
+from irscope.store.recent import CaptureStore
 from tests.cli.conftest import Run
 from tests.cli.product import ROOT
 from tests.cli.test_commands import TWO_KERNELS
@@ -123,8 +124,18 @@ def test_a_recording_that_is_killed_loses_nothing(irscope: Run, tmp_path: Path) 
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert [one.facts.name for one in Collection(folder).entries()] == ["ones"]
-    # The second run adds what is missing, and replaces what is there.
+    # Going on compiles only what is missing.
     script.write_text(TWO_KERNELS)
+    store = CaptureStore()
+    (kept,) = store.paths()
+    first = load(kept)
+    code, out, said = irscope("dump", script, "--resume", "--json")
+    assert (code, [row["kernel"] for row in json.loads(out)]) == (0, ["ones", "twos"])
+    assert "1 of 2 captures were stored before, and not compiled again." in said.splitlines()
+    # Its SASS, which the first run did not come to, was added; the compile is the first run's.
+    assert (load(kept).compile_us, load(kept).environment) == (first.compile_us, first.environment)
+    assert len(store.paths()) == 2
+    # The second run adds what is missing, and replaces what is there.
     code, out, said = irscope("collect", script, "-o", folder, "--json")
     assert (code, said.splitlines()[-1]) == (0, f"{folder}: 2 captures; 1 new, 1 replaced.")
     assert {row["kernel"]: row["added"] for row in json.loads(out)} == {"ones": "replaced", "twos": "new"}

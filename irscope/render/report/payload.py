@@ -14,7 +14,7 @@ from irscope.render.report.facts import facts_of
 from irscope.render.report.findings import costs_of_layouts
 from irscope.render.report.heat import heat_of
 from irscope.render.report.layouts import packed_layouts
-from irscope.render.report.lives import packed_lives
+from irscope.render.report.lives import NO_LIVES, packed_lives
 from irscope.render.report.locations import stage_locations
 from irscope.render.report.memory import packed_memory
 from irscope.render.report.texts import Blobs, TextTable
@@ -23,6 +23,12 @@ from irscope.render.text.compiler_log import entries_text
 _PAYLOAD_VERSION = 1
 _MOST_EVALUATED = 8
 """In a report of more captures, what is found by evaluating addresses is left to `irscope why`."""
+_MOST_STUDIED = 64
+"""In a report of more captures, the operations of each are neither followed through the passes nor costed."""
+_NOT_STUDIED = (
+    f"This report holds more than {_MOST_STUDIED} captures: which pass made and removed each operation, accesses and "
+    "the costs of layouts are left out. A report of this capture alone has them."
+)
 
 
 class Payload:
@@ -33,6 +39,7 @@ class Payload:
         self.chunks: list[Blobs] = []
         """One per capture."""
         self._evaluates = len(captures) <= _MOST_EVALUATED
+        self._studies = len(captures) <= _MOST_STUDIED
         self._kernel = ""
         self._twins: dict[tuple[str, str], int] = {}
         rows = [self._capture(capture, number) for number, capture in enumerate(captures)]
@@ -47,7 +54,7 @@ class Payload:
         blobs = Blobs()
         self.chunks.append(blobs)
         self._kernel = capture.name
-        costs = costs_of_layouts(capture)
+        costs = costs_of_layouts(capture) if self._studies else []
         row = facts_of(capture, costs, evaluates=self._evaluates)
         texts = capture.texts
         last = self._text(next(iter(texts.values())), number, blobs, "source", []) if texts else -1
@@ -65,9 +72,14 @@ class Payload:
         row["locations"] = blobs.add(stage_locations(capture))
         row["layouts"] = blobs.add(packed_layouts(capture, costs))
         row["memory"] = blobs.add(packed_memory(capture, costs))
-        if (heat := heat_of(capture)) is not None:
+        if self._studies and (heat := heat_of(capture)) is not None:
             row["heat"] = blobs.add(heat)
-        row["lives"] = blobs.add(packed_lives(capture, lambda text: self.texts.add(text, number, blobs)))
+        lives = packed_lives(capture, lambda text: self.texts.add(text, number, blobs)) if self._studies else NO_LIVES
+        row["lives"] = blobs.add(lives)
+        if not self._studies:
+            row["notes"].append(_NOT_STUDIED)
+        # One capture's texts after another's: memory holds those of one, and those that later ones are compared with.
+        self.texts.release(self._twins.values())
         return row
 
     def _passes(self, capture: Capture, group: str, row: dict[str, Any], number: int, blobs: Blobs, base: int) -> None:
