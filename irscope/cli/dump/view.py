@@ -56,9 +56,7 @@ class View:
     @property
     def needs_sass(self) -> bool:
         """Whether the view includes the SASS of the cubin."""
-        return not (self.after or self.before or self.each) and (
-            not self.stages or bool({"sass", "all"} & {*self.stages})
-        )
+        return not (self.after or self.before or self.each) and bool({"sass", "all"} & {*self.stages})
 
 
 with_view = grouped("view", View)
