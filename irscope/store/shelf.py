@@ -53,11 +53,13 @@ class CaptureFile:
         self.put(capture, path)
 
     @classmethod
-    def listed(cls, shelf: Shelf, facts: CaptureFacts | None, path: Path) -> CaptureFile:
-        """A capture of which at most the facts were read."""
+    def listed(
+        cls, shelf: Shelf, facts: CaptureFacts | None, path: Path, part: tuple[int, int] | None = None
+    ) -> CaptureFile:
+        """A capture of which at most the facts were read; `part`: (offset, bytes) where it is a part of its file."""
         file = cls.__new__(cls)
         file._shelf, file._descriptor = shelf, None
-        file._facts, file.path, file._capture, file._outline = facts, path, None, None
+        file._facts, file.path, file._capture, file._outline, file._part = facts, path, None, None, part
         return file
 
     def put(self, capture: Capture, path: Path | None) -> None:
@@ -66,6 +68,7 @@ class CaptureFile:
         self._capture: Capture | None = capture
         self.path: Path | None = path
         self._outline: Outline | None = None
+        self._part: tuple[int, int] | None = None
         self._close()
         if path is not None and self._shelf.open_count < _MOST_OPEN:
             try:
@@ -121,9 +124,8 @@ class CaptureFile:
         """What is known of it without its texts; raises as `load` does."""
         if self._capture is not None:
             return Outline(self._facts or CaptureFacts.of(self._capture), self._capture)
-        if self._descriptor is not None:
-            file = io.BytesIO(self._held(self._descriptor))
-            return outline_of(manifest_in(file, len(file.getbuffer()), repr(str(self.path))))
+        if (held := self._held()) is not None:
+            return outline_of(manifest_in(io.BytesIO(held), len(held), repr(str(self.path))))
         if self._outline is None:
             if self.path is None or not self.path.is_file():
                 raise CaptureNotFound(f"cannot read {str(self.path)!r}: it was removed meanwhile.")
@@ -148,12 +150,22 @@ class CaptureFile:
             self._capture = None
 
     def _read(self) -> Capture:
-        if self._descriptor is None:
-            return load(self.path or "")
-        return from_bytes(self._held(self._descriptor), repr(str(self.path)))
+        held = self._held()
+        return load(self.path or "") if held is None else from_bytes(held, repr(str(self.path)))
 
-    def _held(self, descriptor: int) -> bytes:
-        return os.pread(descriptor, os.fstat(descriptor).st_size, 0)
+    def _held(self) -> bytes | None:
+        """The bytes of a file that is held open, or of a part of one; None for any other."""
+        if self._descriptor is not None:
+            return os.pread(self._descriptor, os.fstat(self._descriptor).st_size, 0)
+        if self._part is None or self.path is None:
+            return None
+        offset, size = self._part
+        try:
+            with self.path.open("rb") as file:
+                file.seek(offset)
+                return file.read(size)
+        except OSError as error:
+            raise CaptureNotFound(f"cannot read {str(self.path)!r}: {error.strerror}.") from error
 
     def _close(self) -> None:
         if self._descriptor is not None:
