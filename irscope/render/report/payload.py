@@ -10,6 +10,7 @@ from irscope.ir.locations.user import line_text, place_of
 from irscope.ir.logs.reasons.readers import read_decisions
 from irscope.model.capture import Capture
 from irscope.model.compiler_log import CompilerLog
+from irscope.model.telling import Row, parts_of, telling_texts
 from irscope.render.report.facts import facts_of
 from irscope.render.report.findings import costs_of_layouts
 from irscope.render.report.heat import heat_of
@@ -31,6 +32,11 @@ _NOT_STUDIED = (
 )
 
 
+def _telling_parts(capture: Capture) -> dict[str, str]:
+    known = {"target": str(capture.target), "plan": str(capture.plan), "Triton": capture.environment.triton_version}
+    return known | parts_of(capture.launch)
+
+
 class Payload:
     """The data of a report."""
 
@@ -42,7 +48,13 @@ class Payload:
         self._studies = len(captures) <= _MOST_STUDIED
         self._kernel = ""
         self._twins: dict[tuple[str, str], int] = {}
-        rows = [self._capture(capture, number) for number, capture in enumerate(captures)]
+        told: list[Row] = []
+        rows: list[dict[str, Any]] = []
+        for number, capture in enumerate(captures):
+            rows.append(self._capture(capture, number))
+            told.append((capture.name, _telling_parts(capture)))
+        for row, text in zip(rows, telling_texts(told), strict=True):
+            row["differsIn"] = text
         self.index: dict[str, Any] = {
             "version": _PAYLOAD_VERSION,
             "irscope": __version__,

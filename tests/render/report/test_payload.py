@@ -99,6 +99,18 @@ def _marked(capture: Capture, number: int) -> tuple[Artifact, ...]:
     )
 
 
+def test_each_capture_says_what_it_differs_in() -> None:
+    one = softmax()
+    wide = one.with_(launch=replace(one.launch, options=(*one.launch.options, ("maxnreg", 64))))
+    off = without_a_pass()
+    rows = Payload([one, wide, off]).index["captures"]
+    told = [row["differsIn"] for row in rows]
+    assert len({(row["kernel"], text) for row, text in zip(rows, told, strict=True)}) == len(rows)
+    assert "maxnreg=64" in told[1]
+    assert f"plan={off.plan}" in told[2]
+    assert [row["differsIn"] for row in Payload([one]).index["captures"]] == [""]
+
+
 def test_a_pass_has_its_log_and_what_was_decided() -> None:
     step = next(snapshot for snapshot in softmax().passes() if snapshot.stage == "ttgir")
     text = (
