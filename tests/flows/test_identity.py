@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.marks import newest_but
 from tests.record.identity import CASES, ONE_CASE_A_KERNEL
 
 TARGETS = ("cuda:80", "cuda:90", "cuda:100", "cuda:120", "hip:gfx942")
@@ -20,15 +21,9 @@ NAMES = list(ONE_CASE_A_KERNEL.values())
 
 
 @pytest.mark.triton
-@pytest.mark.parametrize(
-    "target",
-    [pytest.param(one, marks=() if one in ("cuda:90", "hip:gfx942") else pytest.mark.newest) for one in TARGETS],
-)
+@pytest.mark.parametrize("target", newest_but(["cuda:90", "hip:gfx942"], *TARGETS))
 def test_tapped_plain_and_made_again_are_the_same_bytes(target: str) -> None:
-    check(
-        target,
-        set(NAMES[TARGETS.index(target) :: len(TARGETS)]) | ({"matmul_naive"} if target == "cuda:120" else set()),
-    )
+    check(target, set(NAMES[TARGETS.index(target) :: len(TARGETS)]))
 
 
 @pytest.mark.exhaustive

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.marks import newest_but
 from tests.record.operations import ONE_CASE_A_KERNEL
 
 TARGETS = ("cuda:80", "cuda:90", "cuda:100", "cuda:120", "hip:gfx942")
@@ -20,9 +21,7 @@ NAMES = list(ONE_CASE_A_KERNEL.values())
 
 
 @pytest.mark.triton
-@pytest.mark.parametrize(
-    "target", [pytest.param(one, marks=() if one == "cuda:80" else pytest.mark.newest) for one in TARGETS]
-)
+@pytest.mark.parametrize("target", newest_but(["cuda:80"], "cuda:80", "cuda:100", "hip:gfx942"))
 def test_the_code_is_the_same(target: str) -> None:
     check(target, NAMES[TARGETS.index(target) :: 2 * len(TARGETS)])
 

@@ -16,6 +16,7 @@ import irscope
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.quoted import SassPaths, unescape_assembly, unescape_ir
 from irscope.model.capture import Capture, stage_named
+from tests.marks import newest_but
 
 HELPER = """import triton
 import triton.language as tl
@@ -89,9 +90,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, list[
 @pytest.mark.triton
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such file names")
 @pytest.mark.parametrize("target", ["cuda:90", "hip:gfx942"])
-@pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=() if kind == "marks" else pytest.mark.newest) for kind in NAMES]
-)
+@pytest.mark.parametrize("kind", newest_but(["marks"], *NAMES))
 def test_every_stage_keeps_every_location(plain: dict, tmp_path: Path, kind: str, target: str) -> None:
     capture = record(tmp_path, NAMES[kind], target)
     found = places(capture, NAMES[kind])

@@ -33,7 +33,9 @@ OTHERWISE = {
 """(target, kernel) → the unit that does what another one does elsewhere."""
 
 
-@pytest.fixture(scope="module", params=["cuda:90", "cuda:100", "hip:gfx942"])
+@pytest.fixture(
+    scope="module", params=["cuda:90", pytest.param("cuda:100", marks=pytest.mark.exhaustive), "hip:gfx942"]
+)
 def every_capture(request: pytest.FixtureRequest) -> dict[str, Capture]:
     asked = request_for(Path(str(computing.__file__)), targets=request.param, snapshots="none", disassemble=False)
     return {one.name: one for one in record_request(asked).captures}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator, Sequence
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,7 @@ from irscope.layout.thread_map import ThreadMap
 from irscope.memory.access import Traffic
 from irscope.memory.costs import costs_of
 from irscope.model.capture import Capture
-from irscope.record.process.requests import request_for
-from irscope.record.process.session import record_request
+from tests.memory.addresses.accesses.recorded import recorded_accesses
 
 pytestmark = [pytest.mark.triton, pytest.mark.newest, pytest.mark.slow]
 pytest.importorskip("triton", reason="the kernels are compiled, and Triton is not installed")
@@ -40,10 +38,8 @@ FIGURES = (
 
 
 @pytest.fixture(scope="module", params=["cuda:90", "hip:gfx942"])
-def captures(request: pytest.FixtureRequest) -> dict[str, Capture]:
-    """All kernels, recorded at once, without what costs are not read from: nvdisasm takes a second for each."""
-    asked = request_for(Path(every.__file__), targets=request.param, snapshots="none", disassemble=False)
-    return {one.name: one for one in record_request(asked).captures}
+def captures(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Capture]:
+    return recorded_accesses(tmp_path_factory, request.param)
 
 
 def threads_at(capture: Capture, line: int) -> ThreadMap | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,7 @@ from irscope.memory.programs import footprint as footprints
 from irscope.memory.programs import runner
 from irscope.memory.programs.footprint import SECTOR_BYTES, Footprint, Touched, footprint_of
 from irscope.model.capture import Capture
-from irscope.record.process.requests import request_for
-from irscope.record.process.session import record_request
+from tests.memory.addresses.accesses.recorded import recorded_accesses
 
 pytestmark = [pytest.mark.triton, pytest.mark.newest, pytest.mark.slow]
 pytest.importorskip("triton", reason="the kernels are compiled, and Triton is not installed")
@@ -30,9 +28,8 @@ STORAGE_BYTES = 512
 
 
 @pytest.fixture(scope="module")
-def captures() -> dict[str, Capture]:
-    asked = request_for(Path(str(every.__file__)), targets="cuda:90", snapshots="none", disassemble=False)
-    return {one.name: one for one in record_request(asked).captures}
+def captures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Capture]:
+    return recorded_accesses(tmp_path_factory, "cuda:90")
 
 
 def footprint(capture: Capture) -> Footprint:

@@ -11,7 +11,7 @@ from irscope.model.capture import Capture, Environment
 from irscope.record.process.requests import request_for
 from irscope.record.process.session import Recording, record_request
 
-pytestmark = [pytest.mark.triton]
+pytestmark = [pytest.mark.triton, pytest.mark.newest]
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "many_variants.py"
 
@@ -60,7 +60,6 @@ def test_the_script_sees_what_it_sees_without(one_after_another: Recording, side
     assert not side_by_side.stopped
 
 
-@pytest.mark.newest
 @pytest.mark.parametrize("jobs", [1, 3])
 def test_what_is_stored_is_not_compiled_again(one_after_another: Recording, jobs: int):
     ids = tuple(capture.id for capture in one_after_another.captures if capture.status == "ok")
@@ -71,7 +70,6 @@ def test_what_is_stored_is_not_compiled_again(one_after_another: Recording, jobs
     assert again.output == one_after_another.output
 
 
-@pytest.mark.newest
 def test_what_fails_beside_the_script_is_raised_where_it_is_read():
     stopped_at_once, went_on = recorded("failing", 1), recorded("failing", 2)
     blocks = [
@@ -85,7 +83,6 @@ def test_what_fails_beside_the_script_is_raised_where_it_is_read():
     assert "metadata" in went_on.stopped[0].frames
 
 
-@pytest.mark.newest
 def test_a_compile_that_ends_its_fork_is_one_failed_capture():
     ended = recorded("ending", 2)
     assert not ended.stopped

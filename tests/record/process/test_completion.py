@@ -60,7 +60,9 @@ def _live() -> int:
     return sum(type(one) is Capture for one in gc.get_objects())
 
 
-@pytest.mark.parametrize("place", ["store", "temporary folder", "store that cannot be written"])
+@pytest.mark.parametrize(
+    "place", ["store", pytest.param("temporary folder", marks=pytest.mark.exhaustive), "store that cannot be written"]
+)
 def test_memory_is_flat(place: str, tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if place.endswith("written"):
         (tmp_path / "file").touch()
