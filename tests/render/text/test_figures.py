@@ -16,6 +16,7 @@ from irscope.render.report.findings import findings_of
 from irscope.render.report.summary import summary_html
 from irscope.render.text.compare import render_comparison
 from irscope.render.text.figures import difference, milliseconds, percent, resource_title, resource_value
+from irscope.store.shelf import StoredCaptures
 from irscope.target import Target
 
 
@@ -60,7 +61,7 @@ def test_occupancy_is_written_one_way_everywhere(registers: int, warps: int) -> 
     assert found is not None
     text = percent(found.fraction)
     assert occupancy_text(one).startswith(f"{text} (")
-    assert text in summary([one], None)
+    assert text in summary(StoredCaptures.of([one]), None)
     assert shares_in(summary_html(one)) == {text}
     comparison = diff(one, other)
     ours = {text, occupancy_text(other).partition(" (")[0]}
