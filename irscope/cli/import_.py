@@ -50,6 +50,7 @@ def import_captures(
     They are stored like recorded captures: 'irscope passes', 'irscope diff' and 'irscope show' read them.
     """
     from irscope.cli.dump import stages
+    from irscope.cli.dump.summary import summary
 
     saves = to.path is not None and to.path.suffix == SUFFIX
     if to.path is not None and not saves and not to.as_json:
@@ -64,7 +65,7 @@ def import_captures(
         to = replace(to, path=None)
     to.emit(
         lambda: [stages.as_json(capture) for capture in captures],
-        lambda width, color: stages.summary(StoredCaptures.of(captures), color),
+        lambda width, color: summary(StoredCaptures.of(captures), color),
     )
     for capture in captures:
         if capture.status == "failed" and not to.as_json:

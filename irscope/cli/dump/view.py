@@ -9,6 +9,7 @@ from typing import Annotated
 
 from irscope.cli import options
 from irscope.cli.dump import stages
+from irscope.cli.dump.summary import summary
 from irscope.cli.grouped import grouped
 from irscope.cli.output.destination import STANDARD_OUTPUT, Destination, emit, emit_json, write_output
 from irscope.cli.output.talk import say
@@ -80,7 +81,7 @@ def show_captures(captures: StoredCaptures, view: View, to: Destination) -> int:
     elif view.stages:
         return _show_stages(captures, view, to)
     else:
-        emit(stages.summary(captures, painted), to.path, painted=painted)
+        emit(summary(captures, painted), to.path, painted=painted)
     return 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irscope.cli.dump.stages import summary
+from irscope.cli.dump.summary import summary
 from irscope.cli.subject.captures import check_plan, failure_text, tell_failures
 from irscope.errors import PlanError
 from irscope.model.capture import Autotuning, Capture, Kernel, Launch, PassSnapshot, Target

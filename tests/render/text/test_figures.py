@@ -8,7 +8,8 @@ import re
 import pytest
 
 from irscope.analysis.diff.captures import diff
-from irscope.cli.dump.stages import as_json, occupancy_text, summary
+from irscope.cli.dump.stages import as_json, occupancy_text
+from irscope.cli.dump.summary import summary
 from irscope.device.occupancy import occupancy_of
 from irscope.model.capture import Artifact, Capture, Kernel, Launch, Resources
 from irscope.render.pages.compare import render_comparisons_html
