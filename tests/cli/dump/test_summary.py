@@ -10,11 +10,12 @@ from irscope.cli.dump import summary as module
 from irscope.cli.dump.summary import summary
 from irscope.errors import CaptureNotFound
 from irscope.store import shelf
-from irscope.store.file import load, save
+from irscope.store.file import load, read_manifest, save
 from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures
 
 DATA = Path(__file__).parents[2] / "data"
-FILES = sorted(DATA.rglob("*.irscope"))
+# Of captures from before what their id is made of changed, the file states another.
+FILES = [path for path in sorted(DATA.rglob("*.irscope")) if read_manifest(path)["id"] == load(path).id]
 
 
 def listed(paths: list[Path]) -> StoredCaptures:
@@ -38,5 +39,5 @@ def test_what_is_listed_may_be_gone(tmp_path: Path) -> None:
     kept = listed([save(load(FILES[0]), tmp_path / "one.irscope")])
     assert kept.files[0].id == load(FILES[0]).id
     gone = listed([tmp_path / "none.irscope"])
-    with pytest.raises(CaptureNotFound, match="it was removed meanwhile"):
+    with pytest.raises(CaptureNotFound, match=r"cannot read .*none\.irscope"):
         summary(gone, False)
