@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from irscope.ir.asm.register_amdgcn import read_amdgcn
 from irscope.ir.asm.register_sass import read_sass
@@ -119,8 +120,9 @@ class Shape:
         return self.access.spans if self.access is not None else (1,) * self.holes
 
 
+@lru_cache(maxsize=4096)
 def shape_of(template: str, kind: StageKind) -> Shape:
-    """Read one template."""
+    """Read one template; most of a text's are those of the text before a pass."""
     bare = _STRING.sub('""', template) if '"' in template else template
     holes = [match.start() for match in HOLE.finditer(template)]
     if kind == "mlir":

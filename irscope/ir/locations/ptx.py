@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from irscope.ir.asm.opcodes import classify
 from irscope.ir.locations.amdgcn import callers, file_table, paths_by_name
@@ -46,6 +47,7 @@ class _PtxLine:
     is_instruction: bool = False
 
 
+@lru_cache(maxsize=2)
 def read_ptx(text: str, llir: str | None = None) -> TextLocations:
     """The locations of each line of PTX.
 

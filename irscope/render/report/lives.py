@@ -29,7 +29,7 @@ def packed_lives(capture: Capture, number_of: Callable[[str], int]) -> dict[str,
         capture: the capture.
         number_of: the number of a text in the report.
     """
-    lives = operation_lives(capture, lambda name: name.partition(".")[0] not in _LOWERED)
+    lives = operation_lives(capture, lambda name: name.partition(".")[0] not in _LOWERED, explains=False)
     trail = lives.trail
     if trail.first is None:
         return NO_LIVES

@@ -6,20 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from irscope import __version__
-from irscope.ir.locations.user import line_text, place_of
-from irscope.ir.logs.reasons.readers import read_decisions
 from irscope.model.capture import Capture
-from irscope.model.compiler_log import CompilerLog
+from irscope.model.compiler_log import CompilerLog, PassLog
 from irscope.model.telling import Row, parts_of, telling_texts
 from irscope.render.report.facts import facts_of
 from irscope.render.report.findings import costs_of_layouts
-from irscope.render.report.heat import heat_of
 from irscope.render.report.layouts import packed_layouts
 from irscope.render.report.lives import NO_LIVES, packed_lives
 from irscope.render.report.locations import stage_locations
 from irscope.render.report.memory import packed_memory
 from irscope.render.report.texts import Blobs, TextTable
-from irscope.render.text.compiler_log import entries_text
 
 _PAYLOAD_VERSION = 1
 _MOST_EVALUATED = 8
@@ -84,8 +80,11 @@ class Payload:
         row["locations"] = blobs.add(stage_locations(capture))
         row["layouts"] = blobs.add(packed_layouts(capture, costs))
         row["memory"] = blobs.add(packed_memory(capture, costs))
-        if self._studies and (heat := heat_of(capture)) is not None:
-            row["heat"] = blobs.add(heat)
+        if self._studies and capture.profile is not None:
+            from irscope.render.report.heat import heat_of
+
+            if (heat := heat_of(capture)) is not None:
+                row["heat"] = blobs.add(heat)
         lives = packed_lives(capture, lambda text: self.texts.add(text, number, blobs)) if self._studies else NO_LIVES
         row["lives"] = blobs.add(lives)
         if not self._studies:
@@ -112,8 +111,8 @@ class Payload:
             if before >= 0:
                 one["after"] = before
             if (log := logs.get((snapshot.stage, snapshot.index))) is not None and group == "mlir":
-                one["log"] = self._text(entries_text(log), number, blobs, f"log {snapshot.label}", [])
-                one["decisions"] = [[line_text(place_of(each.chain)), each.said] for each in read_decisions(log)]
+                text, one["decisions"] = _log_rows(log)
+                one["log"] = self._text(text, number, blobs, f"log {snapshot.label}", [])
 
     def _text(self, text: str, number: int, blobs: Blobs, place: str, bases: list[int]) -> int:
         key = self._kernel, place
@@ -122,3 +121,12 @@ class Payload:
         # Texts of a kernel's later captures are stored as differences to its first capture's text in the same place.
         self._twins.setdefault(key, found)
         return found
+
+
+def _log_rows(log: PassLog) -> tuple[str, list[list[str]]]:
+    """The text of a pass's log, and the decisions in it as (place, what it says)."""
+    from irscope.ir.locations.user import line_text, place_of
+    from irscope.ir.logs.reasons.readers import read_decisions
+    from irscope.render.text.compiler_log import entries_text
+
+    return entries_text(log), [[line_text(place_of(each.chain)), each.said] for each in read_decisions(log)]
