@@ -51,7 +51,7 @@ def record_all(
         source: the path of a script, a notebook or an IR file (`.ttir`, `.ttgir`, `.llir`, `.ptx`), or a `@triton.jit`
             function. Left out with `module` or `tests`.
         module: `package.module`, run as `python -m` runs it.
-        tests: a path of tests that pytest runs, or several: `tests/test_add.py::test_add`. Each capture's
+        tests: a path of tests that pytest runs, or several: `FILE::TEST` for one test. Each capture's
             `environment.origin` has its test.
         kernel: record only this kernel; required with `signature`.
         target: `cuda:90`, or several, for each of which the script runs. Default: this machine's GPU, or cuda:90.
