@@ -75,22 +75,27 @@ def record_all(
     of them in memory, and loads the others from temporary files when they are asked for. Raises RecordingError if
     nothing was compiled; if that is so for some of several targets, it warns.
     """
-    keywords = dict(locals())
+    return recorded(dict(locals()))
+
+
+def recorded(keywords: Mapping[str, Any], **others: Any) -> Sequence[Capture]:
+    """The captures of a recording; `keywords`: the arguments of `record_all`, `others`: more fields of its options."""
     from irscope.record.process.requests import request_for
     from irscope.record.process.session import record_request
 
     fields = {item.metadata["keyword"]: item.name for item in dataclasses.fields(RecordingOptions)}
-    asked = RecordingOptions.of({fields[name]: value for name, value in keywords.items() if name in fields})
-    name = asked.program or str(source)
+    asked = RecordingOptions.of({fields[name]: value for name, value in keywords.items() if name in fields} | others)
+    source = keywords["source"]
+    program = asked.program or str(source)
     if bool(asked.program) == bool(source):
         given = f"{asked.program} and {source!s} do not go together" if source else "nothing is given to record"
         raise UsageError(f"{given}: give one of a source, module= and tests=.")
-    recording = record_request(request_for(source, asked, kernel=kernel))
+    recording = record_request(request_for(source, asked, kernel=keywords.get("kernel", "")))
     if not recording.captures:
         why = f": it stopped: {recording.stopped[0].message}" if recording.stopped else " compiled no kernel"
-        raise RecordingError(f"{name}{why}.")
-    for refused, error in recording.refusals:
-        warnings.warn(f"nothing was recorded for {refused}: {error}", stacklevel=2)
+        raise RecordingError(f"{program}{why}.")
+    for name, error in recording.refusals:
+        warnings.warn(f"nothing was recorded for {name}: {error}", stacklevel=3)
     return recording.captures
 
 

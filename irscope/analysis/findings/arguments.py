@@ -77,7 +77,7 @@ def unit_stride(capture: Capture, name: str, others: Sequence[str]) -> Suggestio
 
 
 def hinted(capture: Capture, names: Sequence[str]) -> list[Suggestion]:
-    """A hint in the kernel, if these arguments are multiples of something less in this launch that may be enough."""
+    """A hint for the kernel, if these arguments are multiples of a smaller number that may be enough."""
     rows = [_recorded(capture, name) for name in names]
     values = [row.value if row is not None and row.kind == "scalar" else None for row in rows]
     divisors = [value & -value for value in values if isinstance(value, int) and value > 0]

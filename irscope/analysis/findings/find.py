@@ -22,8 +22,11 @@ from irscope.model.capture import Capture
 __all__ = ["every_finding", "findings_of", "needs_log"]
 
 
-def findings_of(capture: Capture | Studied) -> tuple[Finding, ...]:
+def findings_of(capture: Capture | Studied, *, evaluates: bool = True) -> tuple[Finding, ...]:
     """The findings of a capture: those of a lower rank first, then those that cost more.
+
+    `evaluates`: whether addresses are evaluated, which takes most of the time; without that, what is found by them
+    (narrow and wasteful accesses, conflicts, overflows) is left out.
 
     The capture should hold its layouts, and the operations of its instructions; with the compiler's log more is found,
     and causes have its lines.
@@ -31,16 +34,13 @@ def findings_of(capture: Capture | Studied) -> tuple[Finding, ...]:
     studied = capture if isinstance(capture, Studied) else Studied(capture)
     found = [*resource_findings(studied), *register_findings(studied), *occupancy_findings(studied)]
     if studied.ttgir:
-        accesses = list(access_findings(studied))
+        accesses = list(access_findings(studied)) if evaluates else []
         loops = list(loop_findings(studied, accesses))
         found += [one for one in accesses if is_seen(studied, one)]
-        found += [*loops, *dot_findings(studied, loops), *shared_findings(studied)]
-        found += [
-            *stage_findings(studied),
-            *overflow_findings(studied),
-            *atomic_findings(studied),
-            *precision_findings(studied),
-        ]
+        found += [*loops, *dot_findings(studied, loops), *stage_findings(studied)]
+        found += [*atomic_findings(studied), *precision_findings(studied)]
+        if evaluates:
+            found += [*shared_findings(studied), *overflow_findings(studied)]
     return worst(found)
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from irscope.ir.locations.model import Chain
-from irscope.ir.locations.stages import read_locations
 from irscope.ir.logs.reasons.decisions import Decision
 from irscope.ir.logs.reasons.readers import read_decisions
 from irscope.model.capture import Capture
@@ -30,10 +29,6 @@ class Decisions:
         """
         places = _places(chain)
         return tuple(decision for decision in self.all if places and _places(decision.chain) == places)
-
-    def about_line(self, text: str, line: int) -> tuple[Decision, ...]:
-        """Those about the operation on a line, 1-based, of a module: of the TTGIR, or of a snapshot."""
-        return self.about(read_locations(text, "mlir").chain_at(line))
 
     def on(self, file: str, line: int) -> tuple[Decision, ...]:
         """Those about a line of Python, 1-based, itself or one that it calls."""

@@ -155,6 +155,9 @@ _AMDGCN = _table(
     (r"[sv]_\w*_[iub](?:16|24|32|64)", "integer"),
 )
 
+FAMILIES = tuple(sorted({family.removesuffix(".{}") for table in (_SASS, _PTX, _AMDGCN) for _, family in table}))
+"""Every family, without the widths."""
+
 # v4 of ld.global.v4.b32      b32, f16x2
 _PTX_VECTOR = re.compile(r"v(?P<count>2|4|8)$")
 _PTX_TYPE = re.compile(r"[bsuf]f?(?P<bits>\d{1,4})(?:x(?P<many>\d))?$")

@@ -32,7 +32,7 @@ __all__ = ["access_findings", "is_seen"]
 
 _WIDEST_BITS = 128
 _LEAST_SHARE = 0.1
-"""Of the kernel's traffic, below which nothing is said of an access."""
+"""The fraction of the kernel's traffic below which an access gives no finding."""
 _WASTE = 1.5
 """From this multiple of the least on sectors count as wasted: a row that begins within a sector is no waste."""
 
