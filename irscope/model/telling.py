@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Protocol
 
-__all__ = ["parts_of", "telling_columns", "telling_names", "telling_texts"]
+__all__ = ["Row", "parts_of", "telling_columns", "telling_names", "telling_texts"]
 
 _MOST_COLUMNS = 6
 """Parts with a column of their own; more are one column of NAME=VALUE."""

@@ -66,6 +66,10 @@ class Collection:
         """Where a capture is kept, or would be."""
         return self.folder / file_name(capture)
 
+    def place_of(self, entry: Entry) -> str:
+        """The path of a capture's file."""
+        return str(self.folder / entry.file)
+
     def add(self, capture: Capture) -> Added:
         """Keep a capture, in place of an earlier one of the same compile; raises OSError."""
         path = self.path_of(capture)

@@ -11,7 +11,7 @@ from irscope.model.autotuning import Autotuning
 from irscope.model.capture import Capture, CaptureStatus, SnapshotLevel
 from irscope.model.plain import tupled
 from irscope.model.telling import parts_of, telling_texts
-from irscope.store.schema import checked_manifest
+from irscope.store.schema import Manifest, checked_manifest
 from irscope.target import Target
 
 if TYPE_CHECKING:
@@ -94,8 +94,12 @@ class CaptureFacts:
     @staticmethod
     def of_manifest(manifest: Mapping[str, Any]) -> CaptureFacts:
         """The facts that the `capture.json` of a file states; raises CaptureFormatError for one that is not valid."""
-        checked = checked_manifest(dict(manifest))
-        launch, stated = checked.launch, manifest.get("id")
+        return CaptureFacts.of_checked(checked_manifest(dict(manifest)), manifest.get("id"))
+
+    @staticmethod
+    def of_checked(checked: Manifest, stated: object) -> CaptureFacts:
+        """The facts of a manifest that was checked; `stated`: what the file says its id is."""
+        launch = checked.launch
         backend, _, arch = checked.target.partition(":")
         return CaptureFacts(
             stated if isinstance(stated, str) and _ID.fullmatch(stated) else "",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ from irscope.cli.ls.filters import Filters, with_filters
 from irscope.cli.ls.graphs import by_graph
 from irscope.cli.output.destination import Destination, with_destination
 from irscope.cli.output.talk import say
+from irscope.cli.subject.stored import collection_at, entries_of
 from irscope.errors import UsageError
 from irscope.model.capture import Environment
 from irscope.store.index import StoredRow
@@ -33,7 +35,7 @@ def list_captures(
     filters: Filters,
     to: Destination,
 ) -> int:
-    """List the recent captures, the newest first."""
+    """List the recent captures, or those of a collection, the newest first."""
     if cache or folder is not None:
         from irscope.cli.ls.cache import list_cache
 
@@ -41,16 +43,26 @@ def list_captures(
             raise UsageError(f"{given}: Triton's cache is listed whole; leave this out.")
         list_cache(folder, to)
         return 0
-    store = CaptureStore()
-    every = store.rows()
+    name, _, wanted = (filters.kernel or "").partition("::")
+    if (collection := collection_at(name)) is not None:
+        entries = entries_of(collection, name, wanted)
+        filters = replace(filters, kernel=None)
+        every = sorted(
+            (StoredRow(collection.place_of(one), one.bytes, 0, one.facts, "", one.modified_ns) for one in entries),
+            key=lambda row: row.facts.date,
+            reverse=True,
+        )
+    else:
+        store = CaptureStore()
+        every = [replace(row, name=str(store.folder / row.name)) for row in store.rows()]
+        if store.missing:
+            say(f"Nothing is kept: {store.missing}")
     rows = by_graph(filters.chosen(every))
-    if store.missing:
-        say(f"Nothing is kept: {store.missing}")
     none = "No capture is stored. Record one: irscope dump FILE."
     if every:
-        none = f"None of the {len(every)} stored captures fits {', '.join(filters.described())}."
+        none = f"None of the {len(every)} captures fits {', '.join(filters.described())}."
     to.emit(
-        lambda: [_as_json(store, row) for row in rows],
+        lambda: [_as_json(row) for row in rows],
         lambda width, color: _table(rows, width, color) if rows else none,
     )
     return 0
@@ -86,7 +98,7 @@ def _table(rows: list[StoredRow], width: int | None, color: bool) -> str:
     return table(columns, lines, width=width, color=color)
 
 
-def _as_json(store: CaptureStore, row: StoredRow) -> dict[str, Any]:
+def _as_json(row: StoredRow) -> dict[str, Any]:
     one = row.facts
     return {
         "id": one.id,
@@ -102,7 +114,7 @@ def _as_json(store: CaptureStore, row: StoredRow) -> dict[str, Any]:
         "date": one.date,
         "recording": row.belongs_to,
         "origin": one.origin,
-        "file": str(store.folder / row.name),
+        "file": row.name,
         "bytes": row.size,
         "graphs": list(one.graphs),
     }

@@ -31,7 +31,9 @@ class Filters:
     kernel: Annotated[
         str | None,
         typer.Argument(
-            metavar="[KERNEL]", help="Part of the kernel's name, or a pattern: 'matmul*'.", show_default=False
+            metavar="[KERNEL|COLLECTION[::KERNEL]]",
+            help="Part of the kernel's name, or a pattern: 'matmul*'; or a collection to list.",
+            show_default=False,
         ),
     ] = None
     file: Annotated[str | None, _which("--file", metavar="PATH", help="Part of the path of the kernel's file.")] = None
