@@ -8,6 +8,8 @@
 >>> with irscope.capture() as recording:         # around launches in one's own process
 ...     kernel[grid](x, y, n)
 >>> recording[0].ptx
+
+PYTEST_DONT_REWRITE: in a recording of tests irscope is imported before pytest, which would warn of it.
 """
 
 from __future__ import annotations

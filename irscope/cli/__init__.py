@@ -59,9 +59,9 @@ class Command(NamedTuple):
 _PANELS = {
     "Record and read": "dump record collect show ls import doctor",
     "Passes": "passes",
-    "Compare": "diff variants report reproduce",
+    "Compare": "check watch diff variants report reproduce",
     "On the GPU": "run bench profile",
-    "Effect of passes": "ablate bisect sweep",
+    "Effect of passes": "ablate bisect sweep upgrade",
     "Inspect": "why layout roofline graph source",
 }
 _SUMMARIES = {
@@ -73,6 +73,8 @@ _SUMMARIES = {
     "import": "Make captures of what Triton printed or cached on another machine; needs no Triton.",
     "doctor": "Report what is installed (Triton, targets, GPU, tools), what is missing, and how to install it.",
     "passes": "List the passes: stage, number, name, MLIR argument and options, time, and what each changed.",
+    "check": "Fail where a kernel breaks an assertion, or got worse than a baseline: a guard for tests and CI.",
+    "watch": "Record a file again whenever it is saved, and show what that changed.",
     "diff": "Compare two compilations structurally: names, locations and the order of independent operations do not "
     "count.",
     "run": "Run a script on the GPU with passes off, and check each launch against the same launch with all passes on.",
@@ -82,6 +84,7 @@ _SUMMARIES = {
     "bisect": "Find the pass that a result depends on: the one whose absence, or presence, flips a check.",
     "sweep": "Compile captures in all ways with all others, on all cores or a cluster, and write one table of what "
     "came of it.",
+    "upgrade": "Compile kernels by two Tritons, rank what changed, and find the stage and the pass that it comes from.",
     "why": "Say what is slow in a kernel, on which line, because of what, and what mends it: each remedy was compiled.",
     "layout": "Show which thread holds which element, where it lies in shared memory, and what that costs.",
     "roofline": "Count what a launch computes and the bytes that it must move, and the least time that its target's "
@@ -103,6 +106,7 @@ _MODULES = {
         for name in [
             "ablate",
             "bisect",
+            "check",
             "diff",
             "dump",
             "graph",
@@ -111,7 +115,9 @@ _MODULES = {
             "passes",
             "reproduce",
             "sweep",
+            "upgrade",
             "variants",
+            "watch",
             "why",
         ]
     },

@@ -10,18 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from irscope.cli import app, load_commands
+from irscope.__main__ import run
 from irscope.model.capture import Artifact, Capture
 from irscope.model.failure import Failure
 from irscope.store.file import load, save
 from tests.analysis.recorded import stored
-
-
-def run(*arguments: str) -> Result:
-    load_commands(["reproduce"])
-    return CliRunner().invoke(app, ["reproduce", *arguments])
 
 
 def put(capture: Capture, folder: Path) -> str:
@@ -30,25 +24,25 @@ def put(capture: Capture, folder: Path) -> str:
     return str(path)
 
 
-def test_the_file_is_written_for_a_capture_of_any_version(tmp_path: Path) -> None:
+def test_the_file_is_written_without_triton(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = put(stored("chains", "cuda:90"), tmp_path)
-    result = run(path, "-o", str(tmp_path / "file.py"))
-    assert result.exit_code == 0, result.output
+    assert run(["reproduce", path, "-o", str(tmp_path / "file.py")]) == 0
+    assert run(["reproduce", path, "--check"]) == 2
+    assert "not among the captures that were recorded here, and --check runs its Python" in capsys.readouterr().err
     text = (tmp_path / "file.py").read_text("utf-8")
     assert "irscope" not in re.sub(r'^""".*?"""', "", text, flags=re.DOTALL)
     assert text.index("def scaled(x, factor)") < text.index("def chains(x_ptr")
 
 
-def test_a_failure_without_ir_and_python_says_what_to_do(tmp_path: Path) -> None:
+def test_a_failure_without_ir_and_python_says_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capture = stored("chains", "cuda:90")
     kernel = replace(capture.launch.kernel, source="", file="gone.py")
     failed = replace(
         capture, launch=replace(capture.launch, kernel=kernel), artifacts=(), sources=(), status="failed",
         failure=Failure("compile", "NameError: x"),
     )  # fmt: skip
-    result = run(put(failed, tmp_path))
-    assert result.exit_code == 1
-    assert "holds no IR. Record the script again" in str(result.exception)
+    assert run(["reproduce", put(failed, tmp_path)]) == 1
+    assert "holds no IR. Record the script again" in " ".join(capsys.readouterr().err.split())
 
 
 KERNELS = """
@@ -85,7 +79,11 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     script = folder / "kernels.py"
     script.write_text(KERNELS.replace("@triton.autotune(configs=[], key=[])\n", ""), "utf-8")
     made: dict[str, Path] = {}
-    for name, factor, plan in [("plain", "5", ""), ("off", "5", "-ttir:loop_aware_cse"), ("failed", "9", "")]:
+    for name, factor, plan in [
+        ("plain", "5", ""),
+        ("off", "5", "-ttir:canonicalizer -ttir:cse"),
+        ("failed", "9", ""),
+    ]:
         request = request_for(
             script, kernel="loop", targets="cuda:90", disassemble=False, layouts=False, signature="*fp32:16, i32",
             constexprs={"BLOCK": "128", "FACTOR": factor}, plan=PassPlan.parse(plan),
@@ -97,18 +95,21 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.mark.triton
 @pytest.mark.parametrize("name", ["plain", "off", "failed"])
-def test_the_file_makes_the_same_bytes(captures: dict[str, Path], name: str) -> None:
-    result = run(str(captures[name]), "--check")
-    assert result.return_value == 0, result.output
+def test_the_file_makes_the_same_bytes(
+    captures: dict[str, Path], name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = run(["reproduce", str(captures[name]), "--check", "--trust"])
+    said = capsys.readouterr()
+    assert code == 0, said
     if name == "failed":
-        assert "it failed in the front end as recorded" in result.stdout
+        assert "it failed in the front end as recorded" in said.out
     else:
-        assert "identical: source, ttir, ttgir, llir, ptx, cubin" in result.stdout
+        assert "identical: source, ttir, ttgir, llir, ptx, cubin" in said.out
 
 
 @pytest.mark.newest
 @pytest.mark.triton
-def test_what_differs_is_found(captures: dict[str, Path], tmp_path: Path) -> None:
+def test_what_differs_is_found(captures: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plain, off = load(captures["plain"]), load(captures["off"])
     changed = replace(
         plain,
@@ -116,23 +117,26 @@ def test_what_differs_is_found(captures: dict[str, Path], tmp_path: Path) -> Non
         failure=Failure("pass", "it failed", "llir"),
         status="failed",
     )
-    result = run(put(changed, tmp_path), "--check")
-    assert result.return_value == 1, result.output
-    assert "different: llir\nidentical: source, ttir, ttgir, ptx, cubin\n" in result.stdout
-    assert "failure: it compiled, and the capture failed in stage llir" in result.stdout
-    # Were the plan not in the file, this would be the compile with all passes.
-    assert any(one.outcome == "skipped" for one in off.passes())
+    assert run(["reproduce", put(changed, tmp_path), "--check", "--trust"]) == 1
+    said = capsys.readouterr().out
+    assert "different: llir\nidentical: source, ttir, ttgir, ptx, cubin\n" in said
+    assert "failure: it compiled, and the capture failed in stage llir" in said
+    # So the file of the other could not have made its bytes without the plan.
+    assert plain.text("ttir") != off.text("ttir")
 
 
 @pytest.mark.newest
 @pytest.mark.triton
-def test_from_ir_where_the_python_text_is_not_enough(captures: dict[str, Path], tmp_path: Path) -> None:
+def test_from_ir_where_the_python_text_is_not_enough(
+    captures: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     capture = replace(load(captures["off"]), sources=())
-    result = run(put(capture, tmp_path), "--check", "-o", str(tmp_path / "file.py"))
-    said = " ".join(result.output.split())
+    run(["reproduce", put(capture, tmp_path), "--check", "--trust", "-o", str(tmp_path / "file.py")])
+    made = capsys.readouterr()
+    said = " ".join(made.err.split())
     assert "compiles on from the IR of stage source" in said
     assert "the capture does not hold scaled, which loop uses" in said
-    assert re.search(r"^(identical|different): .*source, ", result.stdout, re.MULTILINE)
+    assert re.search(r"^(identical|different): .*source, ", made.out, re.MULTILINE)
     environment = {**os.environ, "PYTHONPATH": ""}
     ended = subprocess.run(
         [sys.executable, str(tmp_path / "file.py")], capture_output=True, text=True, env=environment, check=False

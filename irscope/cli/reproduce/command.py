@@ -10,9 +10,11 @@ from typing import Annotated
 from irscope.cli import app, options
 from irscope.cli.output.destination import STANDARD_OUTPUT, emit, write_output
 from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import captures_of, tell_origin
+from irscope.cli.subject.captures import captures_of
+from irscope.cli.subject.keeping import was_recorded_here
 from irscope.cli.subject.recording import recorded
 from irscope.cli.subject.stored import only_one
+from irscope.errors import UsageError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 
@@ -32,6 +34,9 @@ def reproduce(
         str,
         _reproduction("--python", metavar="PATH", help="The interpreter of --check. Default: irscope's own."),
     ] = sys.executable,
+    trust: Annotated[
+        bool, _reproduction("--trust", help="Let --check run the Python text of a capture that was not recorded here.")
+    ] = False,
     *,
     record_options: RecordingOptions,
 ) -> int:
@@ -44,6 +49,11 @@ def reproduce(
 
     capture = only_one(captures_of(subject, record_options), subject)
     made = render_reproduction(capture)
+    if check and not trust and not was_recorded_here(capture):
+        raise UsageError(
+            f"{capture.name} ({capture.id[:8]}) is not among the captures that were recorded here, and --check runs "
+            "its Python text: read the file that -o FILE writes, then give --trust too (docs/security.md)."
+        )
     for note in made.notes:
         say(note)
     data = made.text.encode("utf-8", "surrogateescape")
@@ -58,7 +68,6 @@ def reproduce(
 def _check(capture: Capture, data: bytes, python: str, timeout_s: float) -> int:
     from irscope.cli.reproduce.check import compare_file
 
-    tell_origin(capture)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"{capture.name}.py")
         path.write_bytes(data)
