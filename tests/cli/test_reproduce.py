@@ -81,7 +81,7 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     made: dict[str, Path] = {}
     for name, factor, plan in [
         ("plain", "5", ""),
-        ("off", "5", "-ttir:canonicalizer -ttir:cse"),
+        ("off", "5", "-ttir:inliner"),
         ("failed", "9", ""),
     ]:
         request = request_for(
