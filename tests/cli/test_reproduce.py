@@ -104,7 +104,8 @@ def test_the_file_makes_the_same_bytes(
     if name == "failed":
         assert "it failed in the front end as recorded" in said.out
     else:
-        assert "identical: source, ttir, ttgir, llir, ptx, cubin" in said.out
+        # Without the inliner 3.6 fails after that, and so does the file.
+        assert said.out.startswith("identical: source, ttir" + (", ttgir, llir, ptx, cubin" if name == "plain" else ""))
 
 
 @pytest.mark.newest
