@@ -131,7 +131,7 @@ def test_what_differs_is_found(captures: dict[str, Path], tmp_path: Path, capsys
 def test_from_ir_where_the_python_text_is_not_enough(
     captures: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    capture = replace(load(captures["off"]), sources=())
+    capture = replace(load(captures["plain"]), sources=())
     run(["reproduce", put(capture, tmp_path), "--check", "--trust", "-o", str(tmp_path / "file.py")])
     made = capsys.readouterr()
     said = " ".join(made.err.split())
