@@ -8,6 +8,8 @@
 >>> with irscope.capture() as recording:         # around launches in one's own process
 ...     kernel[grid](x, y, n)
 >>> recording[0].ptx
+>>> with irscope.recording_session():            # many variants, with no start of Triton for each
+...     rows = irscope.table([irscope.record("matmul.py", kernel="matmul", options={"num_warps": n}, …) for n in (4, 8)])
 """
 
 from __future__ import annotations
@@ -26,15 +28,20 @@ __all__ = [
     "__version__",
     "capture",
     "diff",
+    "findings",
     "load",
     "record",
     "record_all",
+    "recording_session",
     "save",
+    "table",
+    "to_dict",
 ]
 
 if TYPE_CHECKING:
     from irscope.analysis.diff.captures import diff
-    from irscope.api import capture, record, record_all
+    from irscope.analysis.resources.table import table
+    from irscope.api import capture, findings, record, record_all, recording_session, to_dict
     from irscope.errors import IrscopeError
     from irscope.model.capture import Capture, Target
     from irscope.plan import PassPlan, PassRule
@@ -47,6 +54,7 @@ _HOMES = {
     "PassRule": "irscope.plan",
     "Target": "irscope.target",
     "diff": "irscope.analysis.diff.captures",
+    "table": "irscope.analysis.resources.table",
 }
 
 # Python sets a package on its parent at its first import alone: from here on, the name is the function's.

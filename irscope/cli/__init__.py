@@ -63,6 +63,7 @@ _PANELS = {
     "On the GPU": "run bench profile",
     "Effect of passes": "ablate bisect sweep",
     "Inspect": "why layout roofline graph source",
+    "For programs": "mcp",
 }
 _SUMMARIES = {
     "dump": "Record any Triton kernel on any machine, and show any stage of its compilation.",
@@ -92,6 +93,7 @@ _SUMMARIES = {
     "variants": "Say why a kernel was compiled more than once: which argument told its variants apart, and what would "
     "merge them.",
     "report": "Write one HTML file with every pass, stage and layout; it needs no server and no network.",
+    "mcp": "Serve captures, passes, findings and layouts to an agent, over the Model Context Protocol (stdio).",
 }
 
 
@@ -99,7 +101,22 @@ _MODULES = {
     "import": "import_",
     **{
         name: f"{name}.command"
-        for name in ["ablate", "bisect", "diff", "dump", "graph", "layout", "ls", "passes", "sweep", "variants", "why"]
+        # fmt: off
+        for name in [
+            "ablate",
+            "bisect",
+            "diff",
+            "dump",
+            "graph",
+            "layout",
+            "ls",
+            "mcp",
+            "passes",
+            "sweep",
+            "variants",
+            "why",
+        ]
+        # fmt: on
     },
 }
 COMMANDS = {
