@@ -8,8 +8,9 @@
 >>> with irscope.capture() as recording:         # around launches in one's own process
 ...     kernel[grid](x, y, n)
 >>> recording[0].ptx
->>> with irscope.recording_session():            # many variants, with no start of Triton for each
-...     rows = irscope.table([irscope.record("matmul.py", kernel="matmul", options={"num_warps": n}, …) for n in (4, 8)])
+>>> with irscope.recording_session():            # many recordings, without starting Triton for each
+...     captures = [irscope.record("matmul.py", target=target) for target in ("cuda:80", "cuda:90")]
+>>> irscope.table(captures)                      # a list of dicts, for pandas
 """
 
 from __future__ import annotations

@@ -97,28 +97,8 @@ _SUMMARIES = {
 }
 
 
-_MODULES = {
-    "import": "import_",
-    **{
-        name: f"{name}.command"
-        # fmt: off
-        for name in [
-            "ablate",
-            "bisect",
-            "diff",
-            "dump",
-            "graph",
-            "layout",
-            "ls",
-            "mcp",
-            "passes",
-            "sweep",
-            "variants",
-            "why",
-        ]
-        # fmt: on
-    },
-}
+_ROOMS = ("ablate", "bisect", "diff", "dump", "graph", "layout", "ls", "mcp", "passes", "sweep", "variants", "why")
+_MODULES = {"import": "import_", **{name: f"{name}.command" for name in _ROOMS}}
 COMMANDS = {
     name: Command(f"irscope.cli.{_MODULES.get(name, name)}", panel, _SUMMARIES[name])
     for panel, names in _PANELS.items()

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-__all__ = ["MOST_BYTES", "Answer", "call_text"]
+__all__ = ["MOST_BYTES", "Answer", "call_of", "call_text"]
 
 MOST_BYTES = 8000
 _HEAD_BYTES = 4000
@@ -74,17 +74,23 @@ class Answer:
         if end < len(self.rows):
             left["after"] = f"{len(self.rows) - end} of {len(self.rows)} {self.key}"
             at = end if self.numbers is None else self.numbers[end]
-            left["next"] = call_text(self.tool, {**self.arguments, self.page: at})
+            left["next"] = call_of(self.tool, {**self.arguments, self.page: at})
         if cut:
             left["cut"] = f"long texts and lists in {', '.join(cut)} end with … and how much is missing"
             left["whole"] = self.whole
         return left
 
 
+def call_of(tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """A call as its tool and its arguments, without what is not given."""
+    given = {name: value for name, value in arguments.items() if value not in (None, "", (), [], {})}
+    return {"tool": tool, "arguments": given}
+
+
 def call_text(tool: str, arguments: Mapping[str, Any]) -> str:
-    """`why(capture="1a2b", start=3)`, without what is not given."""
-    given = (f"{name}={_json(value)}" for name, value in arguments.items() if value not in (None, "", (), [], {}))
-    return f"{tool}({', '.join(given)})"
+    """`why(capture="1a2b", start=3)`, for a message."""
+    given = call_of(tool, arguments)["arguments"]
+    return f"{tool}({', '.join(f'{name}={_json(value)}' for name, value in given.items())})"
 
 
 def _json(value: Any) -> str:

@@ -67,8 +67,8 @@ def refuse_foreign(capture: Capture, passes: Sequence[str]) -> None:
     named = [one_pass(capture, name) for name in passes]
     if any(capture.text_after(snapshot) is None or capture.text_before(snapshot) is None for snapshot in named):
         raise UsageError(
-            f"the IR around {', '.join(passes)} was left out of {capture.id}, which was not recorded here, and this tool "
-            f"compiles nothing of others. Next: {call_text('stages', {'capture': capture.id, 'stage': 'ttgir'})}"
+            f"the IR around {', '.join(passes)} was left out of {capture.id}, which was not recorded here, and this "
+            f"tool compiles nothing of others. Next: {call_text('stages', {'capture': capture.id, 'stage': 'ttgir'})}"
         )
 
 

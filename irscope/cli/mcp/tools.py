@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from irscope.cli.mcp.answers import Answer, call_text
+from irscope.cli.mcp.answers import Answer, call_of, call_text
 from irscope.cli.mcp.calls import capture_subject, command_json, program_subject, quiet, refuse_foreign, rows_of
 from irscope.cli.mcp.texts import numbered_lines
 from irscope.errors import UsageError
@@ -117,7 +117,7 @@ def _captured(tool: str, given: dict[str, Any], subject: str, asked: RecordingOp
     # Row by row: what is not known of one is no loss to the others.
     shown = [{name: value for name, value in row.items() if value not in (None, "")} for row in rows]
     for row in shown:
-        row["next"] = call_text("why" if row["status"] == "ok" else "stages", {"capture": row["id"]})
+        row["next"] = call_of("why" if row["status"] == "ok" else "stages", {"capture": row["id"]})
     return Answer(tool, given, {}, "captures", shown, "irscope ls --last --json", start, notes=said).text()
 
 
@@ -192,10 +192,14 @@ def _summary(subject: str) -> str:
     rows = [{**row, "environment": _versions(row["environment"])} for row in rows_of(document)]
     for row in rows:
         # Of interest to few, and long; the codes are enough to ask why.
-        row["findings"] = [one["code"] for one in row["findings"]]
+        row["findings"] = _codes(row)
         row.pop("metadata")
     whole = f"irscope show {subject} --json"
     return Answer("stages", {"capture": subject}, {}, "captures", rows, whole, notes=said).text()
+
+
+def _codes(row: dict[str, Any]) -> list[str]:
+    return list(dict.fromkeys(one["code"] for one in row["findings"]))
 
 
 def _versions(environment: dict[str, Any]) -> dict[str, Any]:
