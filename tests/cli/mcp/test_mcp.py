@@ -22,6 +22,7 @@ anyio = pytest.importorskip("anyio", reason="the extra irscope[mcp] is not insta
 pytest.importorskip("mcp.server.mcpserver", reason="the extra irscope[mcp] is not installed")
 
 FLASH = ROOT / "tests" / "data" / "layouts" / "flash_attention-cuda-90.irscope"
+WITH_PASSES = ROOT / "tests" / "data" / "hostile" / "matmul-hip-gfx942.irscope"
 SIGNATURE = "*fp16:16, *fp16:16, *fp32:16, i32:16, 64, 16"
 
 Call = Callable[..., Any]
@@ -102,21 +103,21 @@ def test_pages_hold_all_that_there_is(call: Call, flash: str, irscope: Run) -> N
     assert [row["id"] for row in call("list")["captures"]] == [flash]
     lines = every(call, "lines", "stages", capture=flash, stage="ttgir", locations=True)
     assert lines == [f"{number}: {line}" for number, line in enumerate(capture.text("ttgir").splitlines(), 1)]
-    passes = json.loads(irscope("passes", flash, "--json")[1])[0]["passes"]
-    assert [row["plan_name"] for row in every(call, "passes", "passes", capture=flash)] == [
-        row["plan_name"] for row in passes
-    ]
     layouts = json.loads(irscope("layout", flash, "--json")[1])
     assert [row["encoding"] for row in every(call, "layouts", "layouts", capture=flash)] == [
         row["encoding"] for row in layouts
     ]
     costs = json.loads(irscope("layout", flash, "--costs", "--json")[1])
     assert [row["line"] for row in every(call, "costs", "costs", capture=flash)] == [row["line"] for row in costs]
-    found = json.loads(irscope("why", flash, "--no-try", "--json")[1])[0]["findings"]
-    assert found
-    assert [row["text"] for row in every(call, "findings", "why", capture=flash, tries=0)] == [
-        row["text"] for row in found
-    ]
+    other = str(WITH_PASSES)
+    for key, name, words, same in (
+        ("passes", "passes", (), "plan_name"),
+        ("findings", "why", ("--no-try",), "text"),
+    ):
+        printed = json.loads(irscope(name, other, *words, "--json")[1])[0][key]
+        assert printed
+        asked = {"capture": other, **({"tries": 0} if words else {})}
+        assert [row[same] for row in every(call, key, name, **asked)] == [row[same] for row in printed]
 
 
 def test_a_stages_lines_keep_their_numbers(call: Call, flash: str) -> None:
