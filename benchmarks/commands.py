@@ -1,8 +1,12 @@
-"""How long commands take, against the least that Python itself would: medians of several rounds, taken in turns."""
+"""What commands take, against the least that Python itself would: medians of several rounds, taken in turns.
+
+Processor time, children included, decides on a machine that others use too; the time by the clock stands beside it.
+"""
 
 from __future__ import annotations
 
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -65,6 +69,12 @@ os._exit(0)
 """
 
 
+def installed(home: str | Path) -> dict[str, str]:
+    """The environment of commands, a folder for what they keep, and the bytecode that an installed irscope has."""
+    own = {"IRSCOPE_HOME": str(home), "PYTHONPATH": str(ROOT), "PYTHONPYCACHEPREFIX": str(Path(home, "bytecode"))}
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | own
+
+
 def direct_compiles(name: str) -> str:
     """A script that makes every compile of an example directly, as a recording of it says."""
     launches = []
@@ -78,18 +88,19 @@ def direct_compiles(name: str) -> str:
     return DIRECT.format(examples=str(ROOT / "examples"), name=name, launches=launches)
 
 
-def seconds(command: Sequence[str], environment: dict[str, str]) -> float:
-    """How long a command takes, once; it must succeed."""
-    started = time.perf_counter()
+def seconds(command: Sequence[str], environment: dict[str, str]) -> tuple[float, float]:
+    """Seconds by the clock, and of the processors with all children, that a command takes; it must succeed."""
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     answer = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    clock, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     if answer.returncode:
         sys.exit(f"{' '.join(command)} failed:\n{answer.stderr[-2000:]}")
-    return time.perf_counter() - started
+    return clock, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def compare(title: str, commands: dict[str, Sequence[str]], environment: dict[str, str], rounds: int = ROUNDS) -> None:
     """Print the median of each command and its ratio to the first."""
-    times: dict[str, list[float]] = {name: [] for name in commands}
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
     for number in range(rounds + 1):
         for name, command in commands.items():
             took = seconds(
@@ -98,18 +109,23 @@ def compare(title: str, commands: dict[str, Sequence[str]], environment: dict[st
             # The first round warms the file cache.
             if number:
                 times[name].append(took)
-    base = statistics.median(next(iter(times.values())))
+    first = next(iter(times.values()))
     print(title)
-    for name, values in times.items():
-        median = statistics.median(values)
-        spread = f"{min(values):.3f} to {max(values):.3f} s"
-        print(f"  {name:<50} {median:.3f} s ({spread}), ratio {median / base:.2f}", flush=True)
+    for name, rows in times.items():
+        clock, processor = (statistics.median(column) for column in zip(*rows, strict=True))
+        # Round by round: a machine that slows down meanwhile slows down both.
+        ratios = [
+            statistics.median(one / other for one, other in zip(own, base, strict=True))
+            for own, base in zip(zip(*rows, strict=True), zip(*first, strict=True), strict=True)
+        ]
+        told = f"{clock:.3f} s, {processor:.3f} s of processors, ratios {ratios[0]:.2f} and {ratios[1]:.2f}"
+        print(f"  {name:<50} {told}", flush=True)
 
 
 def main() -> None:
     """Measure and print."""
     with tempfile.TemporaryDirectory() as home:
-        environment = {**os.environ, "IRSCOPE_HOME": home, "PYTHONPATH": str(ROOT)}
+        environment = installed(home)
         places = {"tests": str(ROOT / "tests" / "examples"), "examples": str(ROOT / "examples")}
         for name, text in (("bare", BARE), ("script", SCRIPT)):
             Path(home, f"{name}.py").write_text(text.format(**places))
@@ -122,6 +138,7 @@ def main() -> None:
                 "python -c 'import typer'": [sys.executable, "-c", "import typer"],
                 "irscope --help": [*command, "--help"],
                 "irscope show CAPTURE": [*command, "show", stored],
+                "irscope passes CAPTURE": [*command, "passes", stored],
                 "irscope show CAPTURE --stage ttgir": [*command, "show", stored, "--stage", "ttgir"],
             },
             environment,
@@ -131,7 +148,6 @@ def main() -> None:
             {
                 "a bare script that compiles it": [sys.executable, "-W", "ignore", f"{home}/bare.py"],
                 "irscope dump --stage ttgir": [*command, "dump", f"{home}/script.py", "--stage", "ttgir"],
-                "irscope passes CAPTURE": [*command, "passes", stored],
                 "irscope diff CAPTURE CAPTURE": [*command, "diff", stored, stored],
             },
             environment,

@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import irscope
+from benchmarks.commands import installed
 from irscope.model.capture import Capture
 from irscope.store.recent import CaptureStore
 
@@ -106,7 +107,7 @@ def _variant(capture: Capture, number: int) -> Capture:
 def main() -> None:
     """Measure and print."""
     with tempfile.TemporaryDirectory() as name:
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        environment = installed(name)
         variants(Path(name), environment)
         thousand(Path(name), environment)
 

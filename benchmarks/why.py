@@ -1,106 +1,151 @@
-"""What `irscope why` costs of a stored capture, in compiles of it: processor time, of all processes, medians.
+"""What `irscope why` costs of a stored capture, in plain compiles of its kernel: processor time of all processes.
 
-A compile is that of the capture's own source in a process that has imported Triton, with nothing recorded.
+A plain compile is `triton.compile` of the capture's own TTIR with its options, in a new process without irscope and
+without torch: Python starts, Triton is imported, the kernel is compiled. `why` is a new process too. Beside each ratio
+stands that of the same two without what a process needs to start: `why` less `irscope --help`, the compile less the
+import of Triton.
+
+All of one round run one after another; medians of rounds. `python -m benchmarks why` records the examples, and takes
+of each kernel a launch with something to try and one without; `python -m benchmarks.why FILE...` takes captures.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from irscope.analysis.findings.find import findings_of
-from irscope.analysis.findings.quick import quick_findings
 from irscope.api import record_all
 from irscope.model.capture import Capture
-from irscope.model.recording_options import RecordingOptions
-from irscope.plan import PassPlan
-from irscope.record.process.requests import request_from_capture
-from irscope.record.variants.pool import VariantPool, variant_request
-from irscope.store.file import load, save
+from irscope.store.file import load
 from irscope.store.recent import CaptureStore
 
 ROOT = Path(__file__).parents[1]
 ROUNDS = 3
-EXAMPLES = ("matmul", "softmax", "layer_norm", "flash_attention")
+EXAMPLES = (
+    "vector_add", "softmax", "layer_norm", "cross_entropy", "matrix_transpose", "mul_relu_backward", "matmul",
+    "flash_attention",
+)  # fmt: skip
+_PLAIN = """
+import json, sys
+import triton
+from triton.backends.compiler import GPUTarget
+if len(sys.argv) > 1:
+    path, target, options = sys.argv[1], json.loads(sys.argv[2]), json.loads(sys.argv[3])
+    triton.compile(path, target=GPUTarget(*target), options=options)
+"""
+_OPTIONS = ("num_warps", "num_stages", "num_ctas")
 
 
 def processor_seconds() -> float:
-    """Of this process, and of all its children that have ended."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
+    """Of all children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
-def timed(action: Callable[[], object]) -> float:
-    """The processor seconds that something takes."""
+def measured(command: list[str], environment: Mapping[str, str]) -> float:
+    """The processor seconds of a command, and of what it starts."""
     started = processor_seconds()
-    action()
+    subprocess.run(command, check=True, capture_output=True, env=environment)
     return processor_seconds() - started
 
 
-def compile_in_pool(capture: Capture | None) -> None:
-    """Start a warm process, and compile a capture in it if there is one."""
-    with VariantPool(jobs=1) as pool:
-        _ = pool.compiler
-        if capture is not None:
-            pool.compile_one(variant_request(capture, PassPlan()))
+def actions(capture: Capture, folder: Path) -> dict[str, Callable[[], float]]:
+    """What is measured of a capture."""
+    source = folder / "kernel.ttir"
+    source.write_text(capture.text("ttir"))
+    arch = capture.target.arch
+    target = [capture.target.backend, int(arch) if str(arch).isdecimal() else arch, capture.target.warp_size]
+    options = {name: value for name, value in capture.launch.options if name in _OPTIONS}
+    home = folder / "home"
+    CaptureStore(home / "captures").add(capture)
+    environment = {
+        **os.environ,
+        "IRSCOPE_HOME": str(home),
+        "PYTHONPATH": str(ROOT),
+        "TRITON_ALWAYS_COMPILE": "1",
+        "TRITON_CACHE_DIR": str(folder / "triton"),
+    }
+    plain = [sys.executable, "-c", _PLAIN]
+
+    def irscope(*words: str) -> Callable[[], float]:
+        return lambda: measured([sys.executable, "-m", "irscope", *words], environment)
+
+    return {
+        "triton": lambda: measured(plain, environment),
+        "compile": lambda: measured([*plain, str(source), json.dumps(target), json.dumps(options)], environment),
+        "start": irscope("--help"),
+        "why": irscope("why", capture.id),
+        "why --tries 0": irscope("why", capture.id, "--tries", "0"),
+        "why --no-try": irscope("why", capture.id, "--no-try"),
+    }
 
 
-def log_in_pool(capture: Capture) -> None:
-    """The same with the compiler's log."""
-    asked = RecordingOptions(snapshots="none", layouts=False, disassemble=False)
-    with VariantPool(jobs=1) as pool:
-        pool.compile_one(replace(request_from_capture(capture, asked), compiler_log=True))
+def found(capture: Capture) -> tuple[int, bool]:
+    """How many findings it has without a compile, and whether one has something that can be tried."""
+    from irscope.analysis.findings.find import findings_of
+
+    findings = findings_of(capture)
+    return len(findings), any(one.changes for finding in findings for one in finding.suggestions)
 
 
-def measure(capture: Capture, stored: Path) -> None:
-    """Measure and print one capture; the store is a fresh one each round."""
+def measure(capture: Capture, rounds: int) -> dict[str, float]:
+    """Measure and print one capture; returns its ratios."""
     rows: dict[str, list[float]] = {}
-    for _ in range(ROUNDS):
-        with tempfile.TemporaryDirectory() as home:
-            environment = {**os.environ, "IRSCOPE_HOME": home, "PYTHONPATH": str(ROOT)}
-            CaptureStore(Path(home, "captures")).add(capture)
-
-            def irscope(*words: str, environment: dict[str, str] = environment) -> Callable[[], object]:
-                command = [sys.executable, "-m", "irscope", *words]
-                return lambda: subprocess.run(command, check=True, capture_output=True, env=environment)
-
-            idle = timed(lambda: compile_in_pool(None))
-            actions = {
-                "compile": lambda: compile_in_pool(capture),
-                "its log": lambda: log_in_pool(capture),
-                "start": irscope("--help"),
-                "why --no-try": irscope("why", "last", "--no-try"),
-                "why, first": irscope("why", "last"),
-                "why, again": irscope("why", "last"),
-                "why --no-try, again": irscope("why", "last", "--no-try"),
-            }
-            for name, action in actions.items():
-                rows.setdefault(name, []).append(timed(action) - (idle if name in ("compile", "its log") else 0))
-            fresh = load(stored)
-            rows.setdefault("dump's findings", []).append(timed(lambda one=fresh: quick_findings(one)))
-            rows.setdefault("all findings", []).append(timed(lambda one=fresh: findings_of(one)))
-    base = statistics.median(rows["compile"])
-    shown = ", ".join(f"{name} {statistics.median(values) / base:.2f}" for name, values in rows.items())
-    print(f"  {capture.name} {capture.target}: compile {base:.2f} s; in compiles: {shown}", flush=True)
-
-
-def main() -> None:
-    """Measure and print the costliest launch of each example."""
-    for name in EXAMPLES:
-        captures = record_all(ROOT / "examples" / f"{name}.py", target="cuda:90")
-        capture = max(captures, key=lambda one: one.compile_us or 0)
+    for _ in range(rounds):
+        # Anew each time: what `why` finds out of a capture is kept with it.
         with tempfile.TemporaryDirectory() as folder:
-            stored = Path(folder, "one.irscope")
-            save(capture, stored)
-            measure(capture, stored)
+            for name, action in actions(capture, Path(folder)).items():
+                rows.setdefault(name, []).append(action())
+    seconds = {name: statistics.median(values) for name, values in rows.items()}
+    base, own = seconds["compile"], seconds["compile"] - seconds["triton"]
+    whys = [name for name in seconds if name.startswith("why")]
+    ratios = {name: seconds[name] / base for name in whys}
+    ratios |= {f"{name}, own": (seconds[name] - seconds["start"]) / own for name in whys}
+    number, has_tries = found(capture)
+    ratios["tries"] = float(has_tries)
+    shown = "  ".join(f"{name} {ratios[name]:.2f} ({ratios[f'{name}, own']:.2f})" for name in whys)
+    print(
+        f"  {capture.name:28} {capture.id[:8]} compile {base:.2f} s (own {own:.2f})  findings {number:2}  "
+        f"{'to try ' if has_tries else 'nothing'}  {shown}",
+        flush=True,
+    )
+    return ratios
+
+
+def summary(rows: list[dict[str, float]]) -> None:
+    """Print the median and the most of each ratio."""
+    parts = {
+        "something to try": [row for row in rows if row["tries"]],
+        "nothing": [row for row in rows if not row["tries"]],
+    }
+    for title, part in parts.items():
+        for name in ("why", "why, own", "why --no-try", "why --no-try, own") if part else ():
+            values = [row[name] for row in part]
+            middle = statistics.median(values)
+            print(f"  {title}, {len(part)} kernels: {name}: median {middle:.2f}, most {max(values):.2f}")
+
+
+def main(files: Sequence[str] = ()) -> None:
+    """Measure captures, or a launch of each kernel of the examples with something to try and one without."""
+    if files:
+        captures = [load(file) for file in files]
+    else:
+        captures = []
+        for name in EXAMPLES:
+            chosen: dict[tuple[str, bool], Capture] = {}
+            for one in record_all(ROOT / "examples" / f"{name}.py", target="cuda:90"):
+                chosen.setdefault((one.name, found(one)[1]), one)
+            captures += chosen.values()
+    print("in plain compiles, in brackets without the start of the processes:")
+    summary([measure(one, int(os.environ.get("ROUNDS", ROUNDS))) for one in captures])
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

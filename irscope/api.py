@@ -39,8 +39,10 @@ _Parameters = ParamSpec("_Parameters")
 
 
 def record_all(
-    source: str | Path | Any,
+    source: str | Path | Any = "",
     *,
+    module: str | None = None,
+    tests: str | Path | Sequence[str | Path] = (),
     kernel: str = "",
     target: str | Target | Sequence[str | Target] = (),
     plan: str | PassPlan = "",
@@ -57,10 +59,14 @@ def record_all(
     interpreter: str | None = None,
     assume: Mapping[str, Any] | None = None,
 ) -> Sequence[Capture]:
-    """Record every launch of a script, or a kernel by its signature, in a child process.
+    """Record every launch of a script, a module or tests, or a kernel by its signature, in a child process.
 
     Args:
-        source: the path of a script or an IR file (`.ttir`, `.ttgir`, `.llir`, `.ptx`), or a `@triton.jit` function.
+        source: the path of a script, a notebook or an IR file (`.ttir`, `.ttgir`, `.llir`, `.ptx`), or a `@triton.jit`
+            function. Left out with `module` or `tests`.
+        module: `package.module`, run as `python -m` runs it.
+        tests: a path of tests that pytest runs, or several: `FILE::TEST` for one test. Each capture's
+            `environment.origin` has its test.
         kernel: record only this kernel; required with `signature`.
         target: `cuda:90`, or several, for each of which the script runs. Default: this machine's GPU, or cuda:90.
         plan: passes to switch off, such as `-combine`.
@@ -83,18 +89,27 @@ def record_all(
     of them in memory, and loads the others from temporary files when they are asked for. Raises RecordingError if
     nothing was compiled; if that is so for some of several targets, it warns.
     """
-    keywords = dict(locals())
+    return recorded(dict(locals()))
+
+
+def recorded(keywords: Mapping[str, Any], **others: Any) -> Sequence[Capture]:
+    """The captures of a recording; `keywords`: the arguments of `record_all`, `others`: more fields of its options."""
     from irscope.record.process.requests import request_for
     from irscope.record.process.session import record_request
 
     fields = {item.metadata["keyword"]: item.name for item in dataclasses.fields(RecordingOptions)}
-    asked = RecordingOptions.of({fields[name]: value for name, value in keywords.items() if name in fields})
-    recording = record_request(request_for(source, asked, kernel=kernel))
+    asked = RecordingOptions.of({fields[name]: value for name, value in keywords.items() if name in fields} | others)
+    source = keywords["source"]
+    program = asked.program or str(source)
+    if bool(asked.program) == bool(source):
+        given = f"{asked.program} and {source!s} do not go together" if source else "nothing is given to record"
+        raise UsageError(f"{given}: give one of a source, module= and tests=.")
+    recording = record_request(request_for(source, asked, kernel=keywords.get("kernel", "")))
     if not recording.captures:
         why = f": it stopped: {recording.stopped[0].message}" if recording.stopped else " compiled no kernel"
-        raise RecordingError(f"{source!s}{why}.")
+        raise RecordingError(f"{program}{why}.")
     for name, error in recording.refusals:
-        warnings.warn(f"nothing was recorded for {name}: {error}", stacklevel=2)
+        warnings.warn(f"nothing was recorded for {name}: {error}", stacklevel=3)
     return recording.captures
 
 

@@ -90,6 +90,8 @@ def test_every_command_runs(
     standing_in = {
         "examples/matmul.py": str(KERNELS.with_name("tuned.py")),
         "triton=other-environment/bin/python": TRITON,
+        "old-environment": sys.executable,
+        "new-environment": sys.executable,
         "%acc": re.findall(r"%accumulator_\d+", matmul.text("ttgir"))[-1],
         "31": str(1 + KERNELS.read_text().split("tl.dot")[0].count("\n")),
         "100": str(matmul.resources.registers),

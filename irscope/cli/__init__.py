@@ -59,9 +59,9 @@ class Command(NamedTuple):
 _PANELS = {
     "Record and read": "dump record collect show ls import doctor",
     "Passes": "passes",
-    "Compare": "diff variants report",
+    "Compare": "check watch diff variants report",
     "On the GPU": "run bench profile",
-    "Effect of passes": "ablate bisect sweep",
+    "Effect of passes": "ablate bisect sweep upgrade",
     "Inspect": "why layout roofline graph source",
     "For programs": "mcp",
 }
@@ -74,6 +74,8 @@ _SUMMARIES = {
     "import": "Make captures of what Triton printed or cached on another machine; needs no Triton.",
     "doctor": "Report what is installed (Triton, targets, GPU, tools), what is missing, and how to install it.",
     "passes": "List the passes: stage, number, name, MLIR argument and options, time, and what each changed.",
+    "check": "Fail where a kernel breaks an assertion, or got worse than a baseline: a guard for tests and CI.",
+    "watch": "Record a file again whenever it is saved, and show what that changed.",
     "diff": "Compare two compilations structurally: names, locations and the order of independent operations do not "
     "count.",
     "run": "Run a script on the GPU with passes off, and check each launch against the same launch with all passes on.",
@@ -83,6 +85,7 @@ _SUMMARIES = {
     "bisect": "Find the pass that a result depends on: the one whose absence, or presence, flips a check.",
     "sweep": "Compile captures in all ways with all others, on all cores or a cluster, and write one table of what "
     "came of it.",
+    "upgrade": "Compile kernels by two Tritons, rank what changed, and find the stage and the pass that it comes from.",
     "why": "Say what is slow in a kernel, on which line, because of what, and what mends it: each remedy was compiled.",
     "layout": "Show which thread holds which element, where it lies in shared memory, and what that costs.",
     "roofline": "Count what a launch computes and the bytes that it must move, and the least time that its target's "
@@ -97,7 +100,10 @@ _SUMMARIES = {
 }
 
 
-_ROOMS = ("ablate", "bisect", "diff", "dump", "graph", "layout", "ls", "mcp", "passes", "sweep", "variants", "why")
+_ROOMS = (
+    "ablate", "bisect", "check", "diff", "dump", "graph", "layout", "ls", "mcp", "passes", "sweep", "upgrade",
+    "variants", "watch", "why",
+)  # fmt: skip
 _MODULES = {"import": "import_", **{name: f"{name}.command" for name in _ROOMS}}
 COMMANDS = {
     name: Command(f"irscope.cli.{_MODULES.get(name, name)}", panel, _SUMMARIES[name])

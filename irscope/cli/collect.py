@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,8 +17,12 @@ from irscope.cli.subject.recording import recorded
 from irscope.cli.subject.stored import is_capture
 from irscope.errors import IrscopeError, UsageError
 from irscope.model.recording_options import RecordingOptions
-from irscope.store.collection import Collection, Entry
+from irscope.store.collection import Added, Collection, Entry
 from irscope.store.facts import differences
+from irscope.store.file import SUFFIX
+
+if TYPE_CHECKING:
+    from irscope.store.packed import PackedCollection
 
 _output = options.in_panel("Output")
 
@@ -34,7 +40,12 @@ def collect(
     ] = None,
     folder: Annotated[
         Path | None,
-        _output("--output", "-o", metavar="FOLDER", help="The collection: a folder, made where it is missing."),
+        _output(
+            "--output",
+            "-o",
+            metavar="FOLDER|FILE.irscope",
+            help="The collection: a folder, or one file; made where it is missing.",
+        ),
     ] = None,
     as_json: options.AsJson = False,
     color: options.Color = None,
@@ -44,13 +55,41 @@ def collect(
     """Record scripts into a collection: a folder of captures with an index, which every command takes.
 
     What was collected before stays; the same compile replaces its capture. Each capture is in the folder as soon as it
-    is complete, and scripts that fail do not stop the others.
+    is complete, and scripts that fail do not stop the others. -o kernels.irscope makes one file of it at the end.
     """
     if folder is None:
         raise UsageError("-o FOLDER is missing: the collection to record into, such as -o kernels/.")
+    if folder.suffix == SUFFIX and not folder.is_dir():
+        return _collect_file(folder, subjects or [], Destination(None, as_json, color), record_options)
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"-o {str(folder)!r} is a file: a collection is a folder.")
-    collection = Collection(folder)
+        raise UsageError(f"-o {str(folder)!r} is a file: a collection is a folder, or a file that ends in {SUFFIX}.")
+    return _collect(Collection(folder), folder, subjects or [], Destination(None, as_json, color), record_options)
+
+
+def _collect_file(path: Path, subjects: list[str], to: Destination, record_options: RecordingOptions) -> int:
+    """Collect in a folder beside the file, which is left where this is ended, and make the file of it."""
+    from irscope.store.packed import PackedCollection, is_packed, pack, unpack, working_folder
+
+    work = working_folder(path)
+    if path.exists() and not is_packed(path):
+        raise UsageError(f"-o {str(path)!r} is no collection: name another file, or a folder.")
+    if not subjects and path.exists() and not work.is_dir():
+        collection = PackedCollection(path)
+        _show(collection, collection.entries(), {}, to)
+        return 0
+    if path.exists():
+        unpack(path, work)
+    collection = Collection(work)
+    code = _collect(collection, path, subjects, to, record_options)
+    if collection.entries():
+        pack(collection, path)
+    shutil.rmtree(work, ignore_errors=True)
+    return code
+
+
+def _collect(
+    collection: Collection, name: Path, subjects: list[str], to: Destination, record_options: RecordingOptions
+) -> int:
     code = 0
     if subjects:
         with collection.changing():
@@ -59,11 +98,11 @@ def collect(
     entries = collection.entries()
     for problem in collection.unreadable:
         say(problem)
-    _show(collection, entries, Destination(None, as_json, color))
+    _show(collection, entries, collection.added, to)
     if subjects:
         counts = [list(collection.added.values()).count(what) for what in ("new", "replaced", "kept")]
         kept = f", {counts[2]} interrupted and not replaced" if counts[2] else ""
-        say(f"{folder}: {len(entries)} captures; {counts[0]} new, {counts[1]} replaced{kept}.")
+        say(f"{name}: {len(entries)} captures; {counts[0]} new, {counts[1]} replaced{kept}.")
     return code
 
 
@@ -80,7 +119,9 @@ def _collected(subject: str, collection: Collection, record_options: RecordingOp
         return error.exit_code
 
 
-def _show(collection: Collection, entries: tuple[Entry, ...], to: Destination) -> None:
+def _show(
+    collection: Collection | PackedCollection, entries: tuple[Entry, ...], added: Mapping[str, Added], to: Destination
+) -> None:
     from irscope.render.text.tables import table
 
     def row(entry: Entry) -> dict[str, Any]:
@@ -94,9 +135,9 @@ def _show(collection: Collection, entries: tuple[Entry, ...], to: Destination) -
             "plan": facts.plan,
             "triton": facts.triton_version,
             "date": facts.date,
-            "file": str(collection.folder / entry.file),
+            "file": collection.place_of(entry),
             "bytes": entry.bytes,
-            "added": collection.added.get(entry.file, ""),
+            "added": added.get(entry.file, ""),
         }
 
     def text(width: int | None, color: bool) -> str:

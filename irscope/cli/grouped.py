@@ -23,7 +23,8 @@ def grouped(
     def decorate(command: Command) -> Command:
         parameters: list[inspect.Parameter] = []
         for parameter in inspect.signature(command, eval_str=True).parameters.values():
-            parameters += seen.values() if parameter.name == name else [parameter]
+            own = (one.replace(kind=parameter.kind) for one in seen.values())
+            parameters += own if parameter.name == name else [parameter]
 
         @wraps(command)
         def with_options(**values: Any) -> int:

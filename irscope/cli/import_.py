@@ -19,6 +19,7 @@ from irscope.device.fit import with_fit
 from irscope.errors import ParseError, UsageError, did_you_mean
 from irscope.model.capture import Capture, Environment, Resources
 from irscope.store.file import SUFFIX
+from irscope.store.shelf import StoredCaptures
 
 _MAX_LOG_BYTES = 1 << 30
 
@@ -49,6 +50,7 @@ def import_captures(
     They are stored like recorded captures: 'irscope passes', 'irscope diff' and 'irscope show' read them.
     """
     from irscope.cli.dump import stages
+    from irscope.cli.dump.summary import summary
 
     saves = to.path is not None and to.path.suffix == SUFFIX
     if to.path is not None and not saves and not to.as_json:
@@ -62,7 +64,8 @@ def import_captures(
         stages.save_captures(captures, to.path)
         to = replace(to, path=None)
     to.emit(
-        lambda: [stages.as_json(capture) for capture in captures], lambda width, color: stages.summary(captures, color)
+        lambda: [stages.as_json(capture) for capture in captures],
+        lambda width, color: summary(StoredCaptures.of(captures), color),
     )
     for capture in captures:
         if capture.status == "failed" and not to.as_json:

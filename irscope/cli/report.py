@@ -15,10 +15,8 @@ from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of, failure_text
 from irscope.cli.subject.operations import with_operations
 from irscope.cli.subject.recording import recorded
-from irscope.cli.subject.stored import stored_captures
 from irscope.errors import UsageError
 from irscope.model.recording_options import RecordingOptions
-from irscope.store.recent import CaptureStore
 from irscope.store.shelf import StoredCaptures
 
 _output = options.in_panel("Output")
@@ -32,14 +30,6 @@ class _ReportCommand(TyperCommand):
         at = args.index("--") if "--" in args else len(args)
         ctx.meta[_SCRIPT] = args[at + 1 :]
         return super().parse_args(ctx, args[:at])
-
-
-def _each_of_last(subjects: list[str], record_options: RecordingOptions) -> list[str]:
-    """The subjects; `last` as its captures, where each of them is compiled again."""
-    if not record_options.changes_a_capture:
-        return subjects
-    store = CaptureStore()
-    return [str(one) for text in subjects for one in (store.find_all(text) if text == "last" else [text])]
 
 
 @app.command(cls=_ReportCommand, rich_help_panel="Compare")
@@ -78,10 +68,8 @@ def report(
 
     captures = StoredCaptures(
         file
-        for subject in _each_of_last(subjects or ["last"], record_options)
-        for file in (
-            stored_captures(subject, last_is_whole=True) if subject == "last" else captures_of(subject, record_options)
-        ).files
+        for subject in subjects or ["last"]
+        for file in captures_of(subject, record_options, last_is_whole=True).files
     )
     for file in captures.files if operations else ():
         file.put(with_operations(file.load()), None)

@@ -40,10 +40,11 @@ def show(
             if "cubin" in file.stages and "sass" not in file.stages:
                 file.put(with_sass(file.load()), None)
     code = show_captures(chosen, view, to)
-    for capture in chosen:
+    has_summary = view.is_summary and not to.as_json
+    for file in chosen.files:
+        capture = file.outline().head
         if capture.status == "failed":
             say(failure_text(capture))
-        has_summary = view.is_summary and not to.as_json
         summed_up = capture.launch.assumption_notes if has_summary else ()
         for note in capture.notes:
             if note not in summed_up:

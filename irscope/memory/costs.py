@@ -26,13 +26,26 @@ _OF_CONVERSIONS = ("shuffle", "shared load", "shared store", "matrix load", "mat
 
 def costs_of(capture: Capture) -> list[Cost]:
     """Every cost of a capture's TTGIR, the worst first: by `excess`, which counts more inside loops."""
-    text = next((item.data for item in capture.artifacts if item.stage == "ttgir" and isinstance(item.data, str)), "")
-    uses, machine, scratch = read_uses(text), read_machine(capture), scratch_of(capture)
-    costs = [
-        *global_costs(capture, text, uses, machine),
-        *_CostReader(capture, text, uses, machine, scratch).costs(),
-        *shared_costs(capture, text, uses, machine, scratch),
-    ]
+    text = capture.texts.get("ttgir", "")
+    uses, machine = read_uses(text), read_machine(capture)
+    return _ordered([*global_costs(capture, text, uses, machine), *_others(capture, text, uses, machine)])
+
+
+def costs_on_chip(capture: Capture, uses: ModuleUses, machine: Machine) -> list[Cost]:
+    """The same without accesses to global memory, whose addresses must be evaluated.
+
+    `uses`: the operations of the TTGIR. `machine`: the memory instructions of the assembly.
+    """
+    return _ordered(_others(capture, capture.texts.get("ttgir", ""), uses, machine))
+
+
+def _others(capture: Capture, text: str, uses: ModuleUses, machine: Machine) -> Iterator[Cost]:
+    scratch = scratch_of(capture)
+    yield from _CostReader(capture, text, uses, machine, scratch).costs()
+    yield from shared_costs(capture, text, uses, machine, scratch)
+
+
+def _ordered(costs: Iterable[Cost]) -> list[Cost]:
     return sorted(costs, key=lambda cost: (-(cost.excess << min(4 * cost.loops, 16)), -cost.loops, cost.line))
 
 

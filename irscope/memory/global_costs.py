@@ -7,7 +7,6 @@ of 128 on RDNA ("RDNA Architecture" white paper): there the unit that is counted
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,7 @@ from irscope.layout.rows import own_shape
 from irscope.layout.thread_map import ThreadMap
 from irscope.memory.access import MOST, Access, Span
 from irscope.memory.cost import Cost
-from irscope.memory.machine import Action, Machine
+from irscope.memory.machine import ACCESSES, Machine
 from irscope.model.capture import Capture
 from irscope.target import Target
 
@@ -33,19 +32,11 @@ __all__ = ["fastest_dimension", "global_costs", "layout_of_access"]
 _SECTOR_BYTES = 32
 _LINE_BYTES = 128
 _LINE_BYTES_OF = {"gfx90a": 64, "gfx908": 64}
-_ACTIONS: dict[str, tuple[Action, ...]] = {
-    "load": ("global load", "async copy"),
-    "copy": ("async copy", "global load"),
-    "store": ("global store",),
-    "atomic": ("atomic",),
-}
-"""The instructions that each kind of access becomes."""
 
 
 def global_costs(capture: Capture, text: str, uses: ModuleUses, machine: Machine) -> Iterator[Cost]:
     """A row for each access to global memory of a capture's TTGIR, in the order of the text."""
     # numpy, which only this needs, takes a tenth of a second to import.
-    from irscope.memory.addresses.accesses import ACCESSES
     from irscope.memory.addresses.arguments import read_arguments
     from irscope.memory.addresses.counter import Hardware
     from irscope.memory.addresses.launch import accesses_of
@@ -90,18 +81,11 @@ class _Rows:
 
     def width_of(self, operation: Operation) -> int:
         """Bits per lane of an operation's instructions; 0 if the assembly does not say."""
-        return max(self._widths(operation), default=0)
-
-    def _widths(self, operation: Operation) -> Counter[int]:
-        """Bits per lane → the number of instructions of an operation in the assembly. The one use of the join."""
-        from irscope.memory.addresses.accesses import ACCESSES
-
-        found = self.machine.widths(operation.first_line, _ACTIONS[ACCESSES[operation.name]])
-        return Counter({width: number for width, number in found.items() if width})
+        return max(self.machine.widths_of(operation), default=0)
 
     def row(self, access: Access, operation: Operation, loops: int) -> Cost:
         described = self.layout_of(operation)
-        widths = self._widths(operation)
+        widths = self.machine.widths_of(operation)
         named = tuple(value.name for value in operation.results or operation.operands[:1])
         chain = self.uses.locations.chain_at(access.line)
         return Cost(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
 from irscope.ir.locations.stages import Chain, read_locations
+from irscope.ir.mlir.model import Operation
 from irscope.model.capture import Capture
 
 _Places = tuple[tuple[str, int, int], ...]
@@ -17,6 +18,7 @@ Action = Literal[
     "global load", "global store", "async copy", "shared load", "shared store", "matrix load", "matrix store",
     "shuffle", "barrier", "bulk copy", "atomic",
 ]  # fmt: skip
+_AccessAction = Literal["load", "store", "atomic", "copy"]
 
 # @%p1 ld.global.L1::evict_last.v4.b32 {…}      global_load_dwordx4 v[2:5], …      ds_read_b128 …
 _OPCODE = re.compile(r"^\s*(?:@!?[\w%$]+\s+)?([a-z][\w.:]*)\s+(.*)$")
@@ -44,6 +46,43 @@ _AMDGCN: tuple[tuple[str, Action], ...] = (
 )  # fmt: skip
 
 
+ACCESSES: dict[str, _AccessAction] = {
+    "tt.load": "load",
+    "tt.store": "store",
+    "tt.atomic_rmw": "atomic",
+    "tt.atomic_cas": "atomic",
+    "ttg.async_copy_global_to_local": "copy",
+    "amdg.buffer_load": "load",
+    "amdg.buffer_store": "store",
+    "amdg.buffer_load_to_local": "copy",
+    "amdg.buffer_atomic_rmw": "atomic",
+    "amdg.buffer_atomic_cas": "atomic",
+    "amdgpu.buffer_load": "load",
+    "amdgpu.buffer_store": "store",
+    "amdgpu.buffer_load_to_local": "copy",
+    "amdgpu.buffer_atomic_rmw": "atomic",
+    "amdgpu.buffer_atomic_cas": "atomic",
+    "tt.descriptor_load": "load",
+    "tt.descriptor_gather": "load",
+    "tt.descriptor_store": "store",
+    "tt.descriptor_scatter": "store",
+    "tt.descriptor_reduce": "atomic",
+    "ttng.async_tma_copy_global_to_local": "load",
+    "ttng.async_tma_gather": "load",
+    "ttng.async_tma_copy_local_to_global": "store",
+    "ttng.async_tma_scatter": "store",
+    "ttng.async_tma_reduce": "atomic",
+}
+"""Operation → what it does. A `copy` writes to shared memory, and leaves out lanes with copies as a store does."""
+_ACTIONS_OF: dict[_AccessAction, tuple[Action, ...]] = {
+    "load": ("global load", "async copy"),
+    "copy": ("async copy", "global load"),
+    "store": ("global store",),
+    "atomic": ("atomic",),
+}
+"""The instructions that each kind of access becomes."""
+
+
 @dataclass(frozen=True)
 class Machine:
     """The memory instructions of an assembly text, by the operation of the TTGIR that they are from."""
@@ -67,6 +106,11 @@ class Machine:
             if action in wanted:
                 result[bits] += number
         return result
+
+    def widths_of(self, operation: Operation) -> Counter[int]:
+        """Bits per lane → number of instructions of an access of the TTGIR. The one use of the join."""
+        found = self.widths(operation.first_line, _ACTIONS_OF[ACCESSES[operation.name]])
+        return Counter({width: number for width, number in found.items() if width})
 
     def count(self, line: int, *actions: Action) -> int:
         """Number of instructions of some actions of an operation."""

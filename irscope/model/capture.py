@@ -184,13 +184,13 @@ class Resources:
     """What a binary takes on the device. None: not known, or the target has no such thing."""
 
     registers: int | None = None
-    """32-bit registers a thread (on AMD: VGPRs a lane, without accumulation VGPRs)."""
+    """32-bit registers per thread (on AMD: VGPRs per lane, without accumulation VGPRs)."""
     accumulator_registers: int | None = None
     """AMD: AGPRs a lane."""
     scalar_registers: int | None = None
     """AMD: SGPRs a wave; NVIDIA: uniform registers, where they are known."""
     spill_store_bytes: int | None = None
-    """Bytes a thread stores to spill registers (on AMD: 4 times the spilled VGPRs)."""
+    """Bytes that each thread stores to spill registers (on AMD: 4 times the spilled VGPRs)."""
     spill_load_bytes: int | None = None
     """Bytes a thread loads of what was spilled."""
     scalar_spills: int | None = None
@@ -210,7 +210,7 @@ class Resources:
 
     @property
     def spilled_bytes(self) -> int | None:
-        """Bytes that a thread stores to and loads from spilled registers; None where neither is known."""
+        """Bytes that each thread stores to and loads from spilled registers; None where neither is known."""
         known = [value for value in (self.spill_store_bytes, self.spill_load_bytes) if value is not None]
         return sum(known) if known else None
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from irscope.model.capture import SnapshotLevel
@@ -54,10 +55,12 @@ class RecordingOptions:
     module: str | None = _option(
         None,
         Flag(("--module", "-m"), "Run a module, as python -m does, in place of a FILE.", "MODULE[::KERNEL]"),
+        keyword="module",
     )
     tests: tuple[str, ...] = _option(
         (),
         Flag(("--pytest",), "Run tests with pytest, in place of a FILE; repeatable.", "PATH[::TEST]", list[str] | None),
+        keyword="tests",
     )
     test_filter: str | None = _option(None, Flag(("-k",), "Only the tests that match, with --pytest.", "EXPR"))
     dry: bool = _option(
@@ -243,8 +246,8 @@ def _normal(name: str, value: Any) -> Any:
     if not isinstance(default, tuple):
         return value
     if name in ("targets", "arguments", "tests"):
-        # A target may be given alone.
-        alone = isinstance(value, (str, Target))
+        # A target or a path may be given alone.
+        alone = isinstance(value, (str, Target, Path))
         return tuple(str(one) for one in ([value] if alone else value))
     rows = tuple(dict(value).items())
     if name == "options":

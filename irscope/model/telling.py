@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Protocol
 
-from irscope.model.capture import Launch
-
-__all__ = ["parts_of", "telling_columns", "telling_names"]
+__all__ = ["Row", "parts_of", "telling_columns", "telling_names", "telling_texts"]
 
 _MOST_COLUMNS = 6
 """Parts with a column of their own; more are one column of NAME=VALUE."""
@@ -17,7 +16,20 @@ Row = tuple[Hashable, Mapping[str, str]]
 """What rows are compared within (the kernel, and its target where options are among the parts), and its parts."""
 
 
-def parts_of(launch: Launch) -> dict[str, str]:
+class _HasParts(Protocol):
+    """A launch, or the facts of one."""
+
+    @property
+    def signature(self) -> Sequence[tuple[str, str]]: ...
+    @property
+    def constants(self) -> Sequence[tuple[str, str]]: ...
+    @property
+    def attributes(self) -> Sequence[tuple[str, str]]: ...
+    @property
+    def options(self) -> Sequence[tuple[str, Any]]: ...
+
+
+def parts_of(launch: _HasParts) -> dict[str, str]:
     """Each parameter's constant or type, with what is known of its value (`*fp16:16`), then each compile option.
 
     A parameter comes before an option of the same name.
@@ -62,12 +74,24 @@ def telling_columns(rows: Sequence[Row], *, without: Sequence[str] = ()) -> tupl
 
     `without`: parts that the table shows already. No column where nothing else differs.
     """
-    groups: defaultdict[Hashable, list[Mapping[str, str]]] = defaultdict(list)
-    for group, parts in rows:
-        groups[group].append(parts)
-    telling = {group: telling_names(members, without) for group, members in groups.items()}
+    telling = _telling_of_groups(rows, without)
     names = list(dict.fromkeys(name for found in telling.values() for name in found))
     if len(names) <= _MOST_COLUMNS:
         return names, [[parts.get(name, _ABSENT) for name in names] for _, parts in rows]
-    cells = [" ".join(f"{name}={parts.get(name, _ABSENT)}" for name in telling[group]) for group, parts in rows]
-    return ["differs in"], [[cell] for cell in cells]
+    return ["differs in"], [[text] for text in _texts(rows, telling)]
+
+
+def telling_texts(rows: Sequence[Row]) -> list[str]:
+    """What tells each row from the others of its group: `BLOCK=64 num_warps=8`; empty where nothing does."""
+    return _texts(rows, _telling_of_groups(rows, ()))
+
+
+def _telling_of_groups(rows: Sequence[Row], without: Sequence[str]) -> dict[Hashable, list[str]]:
+    groups: defaultdict[Hashable, list[Mapping[str, str]]] = defaultdict(list)
+    for group, parts in rows:
+        groups[group].append(parts)
+    return {group: telling_names(members, without) for group, members in groups.items()}
+
+
+def _texts(rows: Sequence[Row], telling: Mapping[Hashable, Sequence[str]]) -> list[str]:
+    return [" ".join(f"{name}={parts.get(name) or _ABSENT}" for name in telling[group]) for group, parts in rows]

@@ -20,7 +20,7 @@ from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures
 __all__ = ["Added", "Collection", "Entry", "chosen_entries", "is_collection"]
 
 INDEX = "index.json"
-_INDEX_VERSION = 1
+_INDEX_VERSION = 2
 _LEAST_DIGITS = 4
 _LARGEST_INDEX_BYTES = 256 << 20
 
@@ -65,6 +65,10 @@ class Collection:
     def path_of(self, capture: Capture) -> Path:
         """Where a capture is kept, or would be."""
         return self.folder / file_name(capture)
+
+    def place_of(self, entry: Entry) -> str:
+        """The path of a capture's file."""
+        return str(self.folder / entry.file)
 
     def add(self, capture: Capture) -> Added:
         """Keep a capture, in place of an earlier one of the same compile; raises OSError."""

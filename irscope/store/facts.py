@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from irscope.model.autotuning import Autotuning
-from irscope.model.capture import Capture, CaptureStatus
+from irscope.model.capture import Capture, CaptureStatus, SnapshotLevel
 from irscope.model.plain import tupled
-from irscope.store.schema import checked_manifest
+from irscope.model.telling import parts_of, telling_texts
+from irscope.store.schema import Manifest, checked_manifest
 from irscope.target import Target
+
+if TYPE_CHECKING:
+    from irscope.model.graph_origin import GraphOrigin
 
 __all__ = ["CaptureFacts", "differences"]
 
@@ -43,6 +47,17 @@ class CaptureFacts:
     attributes: Pairs
     options: Pairs
     """(option, value as Python prints it)."""
+    command: str = ""
+    origin: Pairs = ()
+    """As `Environment.origin` has it: a test, a cell, a process."""
+    graphs: tuple[str, ...] = ()
+    """The graphs of TorchInductor's that the kernel is of: `0 forward`."""
+    snapshot_level: SnapshotLevel = "none"
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """The launch's constants, types and options."""
+        return parts_of(self)
 
     @property
     def has_compiled(self) -> bool:
@@ -70,13 +85,21 @@ class CaptureFacts:
             launch.constants,
             launch.attributes,
             _texts(launch.options),
+            capture.environment.command,
+            capture.environment.origin,
+            _graph_names(capture.graphs),
+            capture.snapshot_level,
         )
 
     @staticmethod
     def of_manifest(manifest: Mapping[str, Any]) -> CaptureFacts:
         """The facts that the `capture.json` of a file states; raises CaptureFormatError for one that is not valid."""
-        checked = checked_manifest(dict(manifest))
-        launch, stated = checked.launch, manifest.get("id")
+        return CaptureFacts.of_checked(checked_manifest(dict(manifest)), manifest.get("id"))
+
+    @staticmethod
+    def of_checked(checked: Manifest, stated: object) -> CaptureFacts:
+        """The facts of a manifest that was checked; `stated`: what the file says its id is."""
+        launch = checked.launch
         backend, _, arch = checked.target.partition(":")
         return CaptureFacts(
             stated if isinstance(stated, str) and _ID.fullmatch(stated) else "",
@@ -95,35 +118,26 @@ class CaptureFacts:
             launch.constants,
             launch.attributes,
             _texts(launch.options),
+            checked.environment.command,
+            checked.environment.origin,
+            _graph_names(checked.graphs),
+            checked.snapshot_level,
         )
-
-    def _inputs(self) -> Iterator[tuple[str, str]]:
-        yield "target", str(self.target)
-        yield "plan", self.plan
-        yield "Triton", self.triton_version
-        yield from self.constants
-        yield from self.options
-        yield from ((f"type({name})", kind) for name, kind in self.signature if kind != "constexpr")
-        for name, text in self.attributes:
-            # tt.divisibility=16, tt.pointer_range=32
-            for row in text.split(", "):
-                key, _, value = row.partition("=")
-                yield (f"{name}%{value}", "0") if key == "tt.divisibility" else (f"{name}.{key}", value)
 
 
 def _texts(options: Sequence[tuple[str, Any]]) -> Pairs:
     return tuple((name, str(tupled(value))) for name, value in options)
 
 
+def _graph_names(origins: Sequence[GraphOrigin]) -> tuple[str, ...]:
+    return tuple(f"{origin.graph} {origin.part}".rstrip() for origin in origins)
+
+
 def differences(captures: Sequence[CaptureFacts]) -> list[str]:
     """What tells each capture from the others of its kernel: `BLOCK=64 num_warps=8`; empty where none of these does."""
-    rows = [dict(one._inputs()) for one in captures]  # pyright: ignore[reportPrivateUsage]
-    telling: dict[str, list[str]] = {}
-    for name in {one.name for one in captures}:
-        group = [row for one, row in zip(captures, rows, strict=True) if one.name == name]
-        inputs = dict.fromkeys(key for row in group for key in row)
-        telling[name] = [key for key in inputs if len({row.get(key) for row in group}) > 1]
-    return [
-        " ".join(f"{key}={row[key]}" for key in telling[one.name] if row.get(key))
-        for one, row in zip(captures, rows, strict=True)
-    ]
+    return telling_texts(
+        [
+            (one.name, {"target": str(one.target), "plan": one.plan, "Triton": one.triton_version} | one.parts)
+            for one in captures
+        ]
+    )

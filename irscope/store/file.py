@@ -179,10 +179,16 @@ def write_atomically(path: Path, data: bytes, times_ns: tuple[int, int] | None =
 def read_manifest(path: Path) -> dict[str, Any]:
     """The `capture.json` of a file, with no text unpacked; raises CaptureFormatError."""
     try:
-        with path.open("rb") as file, _opened(file, os.fstat(file.fileno()).st_size, repr(str(path))) as members:
-            return stored_manifest(members)
+        with path.open("rb") as file:
+            return manifest_in(file, os.fstat(file.fileno()).st_size, repr(str(path)))
     except OSError as error:
         raise CaptureFormatError(f"{str(path)!r} cannot be read: {error.strerror}.") from error
+
+
+def manifest_in(file: IO[bytes], size: int, name: str) -> dict[str, Any]:
+    """As `read_manifest`, of a file that is open."""
+    with _opened(file, size, name) as members:
+        return stored_manifest(members)
 
 
 @contextmanager
@@ -202,7 +208,6 @@ def _opened(file: IO[bytes], size: int, name: str) -> Generator[Members]:
 
 
 def _capture(members: Members, manifest: Manifest) -> Capture:
-    backend, _, arch = manifest.target.partition(":")
     artifacts = tuple(
         Artifact(item.stage, members.read(item.member) if item.binary else members.text(item.member), item.duration_us)
         for item in manifest.artifacts
@@ -211,10 +216,8 @@ def _capture(members: Members, manifest: Manifest) -> Capture:
     log = manifest.log
     if log is not None:
         log = replace(log, passes=tuple(replace(item, text=members.text(item.text)) for item in log.passes))
-    return Capture(
-        launch=_with_tuples(manifest.launch),
-        target=Target(backend, arch, manifest.warp_size),
-        plan=PassPlan.parse(manifest.plan),
+    return replace(
+        head_of(manifest),
         artifacts=artifacts,
         snapshots=tuple(
             item if item.text is None else replace(item, text=members.text(item.text)) for item in manifest.snapshots
@@ -223,12 +226,22 @@ def _capture(members: Members, manifest: Manifest) -> Capture:
         operations=manifest.operations,
         log=log,
         profile=manifest.profile and replace(manifest.profile, page=members.text(manifest.profile.page)),
+        sources=tuple(SourceFile(item.path, members.text(item.member)) for item in manifest.sources),
+    )
+
+
+def head_of(manifest: Manifest) -> Capture:
+    """The capture of a manifest, without what stands in other members, and without its layouts and operations."""
+    backend, _, arch = manifest.target.partition(":")
+    return Capture(
+        launch=_with_tuples(manifest.launch),
+        target=Target(backend, arch, manifest.warp_size),
+        plan=PassPlan.parse(manifest.plan),
         resources=manifest.resources,
         environment=manifest.environment,
         status=manifest.status,
         failure=manifest.failure,
         metadata=tuple((key, tupled(value)) for key, value in (manifest.metadata or {}).items()),
-        sources=tuple(SourceFile(item.path, members.text(item.member)) for item in manifest.sources),
         notes=manifest.notes,
         graphs=manifest.graphs,
         snapshot_level=manifest.snapshot_level,

@@ -8,21 +8,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from irscope.errors import CaptureFormatError
-from irscope.model.capture import Capture, Kernel, Launch
-from irscope.model.plain import tupled
-from irscope.model.telling import parts_of
+from irscope.model.capture import Capture
+from irscope.store.facts import CaptureFacts
 from irscope.store.file import SUFFIX, read_manifest, write_atomically
 from irscope.store.schema import converted
-
-if TYPE_CHECKING:
-    from irscope.model.graph_origin import GraphOrigin
 
 __all__ = ["StoredRow", "note_stored", "stored_rows"]
 
@@ -33,33 +28,13 @@ _SPARE_LINES = 200
 
 @dataclass(frozen=True, slots=True)
 class StoredRow:
-    """What lists a stored capture, and what it is found by."""
+    """A stored capture: its file, and what lists it and finds it."""
 
     name: str
     """Of its file."""
     size: int
     inode: int
-    id: str = ""
-    kernel: str = ""
-    file: str = ""
-    """Of the kernel."""
-    line: int = 0
-    target: str = ""
-    status: str = ""
-    failure: str = ""
-    """The kind of failure; empty if there is none."""
-    plan: str = ""
-    triton: str = ""
-    date: str = ""
-    command: str = ""
-    snapshots: str = ""
-    stages: tuple[str, ...] = ()
-    parts: dict[str, str] = field(default_factory=dict[str, str])
-    """The launch's constants, types and options."""
-    graphs: tuple[str, ...] = ()
-    """The graphs of TorchInductor's that the kernel is of: `0 forward`."""
-    origin: tuple[tuple[str, str], ...] = ()
-    """As `Environment.origin` has it: a test, a cell, a process."""
+    facts: CaptureFacts
     recording: str = ""
     """The same for all captures of one recording."""
     modified_ns: int = 0
@@ -68,36 +43,14 @@ class StoredRow:
     @property
     def belongs_to(self) -> str:
         """The recording; where it is not known, the command and when it began."""
-        return self.recording or f"{self.date} {self.command}"
+        return self.recording or f"{self.facts.date} {self.facts.command}"
 
 
 def note_stored(path: Path, capture: Capture, recording: str = "") -> None:
     """Add a stored capture to the index; where that cannot be written, `stored_rows` reads the file."""
     with suppress(OSError):
         status = path.stat()
-        environment = capture.environment
-        row = StoredRow(
-            path.name,
-            status.st_size,
-            status.st_ino,
-            capture.id,
-            capture.name,
-            capture.launch.kernel.file,
-            capture.launch.kernel.line,
-            str(capture.target),
-            capture.status,
-            capture.failure.kind if capture.failure else "",
-            str(capture.plan),
-            environment.triton_version,
-            environment.date,
-            environment.command,
-            capture.snapshot_level,
-            capture.stages,
-            parts_of(capture.launch),
-            _graph_names(capture.graphs),
-            environment.origin,
-            recording,
-        )
+        row = StoredRow(path.name, status.st_size, status.st_ino, CaptureFacts.of(capture), recording)
         _append(path.parent, [row])
 
 
@@ -117,9 +70,12 @@ def stored_rows(folder: Path) -> list[StoredRow]:
             status = entry.stat()
             row = known.get(entry.name)
             if row is None or (row.size, row.inode) != (status.st_size, status.st_ino):
-                row = _row_of_file(Path(entry.path), status, row)
-                if row is None:
+                before = row.recording if row else ""
+                try:
+                    facts = CaptureFacts.of_manifest(read_manifest(Path(entry.path)))
+                except CaptureFormatError:
                     continue
+                row = StoredRow(entry.name, status.st_size, status.st_ino, facts, before)
                 fresh.append(row)
             rows.append(replace(row, modified_ns=status.st_mtime_ns))
     with suppress(OSError):
@@ -139,94 +95,12 @@ def _read(folder: Path) -> tuple[dict[str, StoredRow], int]:
         return {}, 0
     for line in lines:
         # A line that was cut off, or one of another version, is none.
-        with suppress(ValueError, TypeError, KeyError):
-            row = _row_of_line(json.loads(line))
+        with suppress(ValueError, RecursionError, CaptureFormatError):
+            row = converted(json.loads(line), StoredRow)
             before = rows.get(row.name)
             # Who adds to a capture does not know its recording.
             rows[row.name] = replace(row, recording=before.recording) if before and not row.recording else row
     return rows, len(lines)
-
-
-def _row_of_line(values: Any) -> StoredRow:
-    known: dict[str, Any] = dict(values)
-    if known.keys() != _FIELDS:
-        raise KeyError("not this version's")
-    known["graphs"], known["origin"] = tuple(map(str, known["graphs"])), _pairs(known["origin"])
-    known["stages"], known["parts"] = tuple(map(str, known["stages"])), _texts(known["parts"])
-    row = StoredRow(**known)
-    if not all(isinstance(getattr(row, name), kind) for name, kind in _KINDS.items()):
-        raise TypeError("not this version's")
-    return row
-
-
-_KINDS = {item.name: int if item.type == "int" else str for item in fields(StoredRow) if item.type in ("int", "str")}
-_FIELDS = {item.name for item in fields(StoredRow)} - {"modified_ns"}
-
-
-def _row_of_file(path: Path, status: os.stat_result, before: StoredRow | None) -> StoredRow | None:
-    """The row of a file that the index lacks; None if it is no capture."""
-    try:
-        manifest = read_manifest(path)
-        return _row_of_manifest(path, status, manifest, before.recording if before else "")
-    except (CaptureFormatError, TypeError, ValueError, KeyError, AttributeError):
-        return None
-
-
-def _row_of_manifest(path: Path, status: os.stat_result, manifest: Any, recording: str) -> StoredRow:
-    # Anybody may have written it: what does not fit raises.
-    launch: Any = manifest.get("launch") or {}
-    environment: Any = manifest.get("environment") or {}
-    kernel: Any = launch.get("kernel") or {}
-    failure: Any = manifest.get("failure") or {}
-    rows: dict[str, Any] = {
-        name: _pairs(launch.get(name)) for name in ("signature", "constants", "attributes", "options")
-    }
-    return StoredRow(
-        path.name,
-        status.st_size,
-        status.st_ino,
-        str(manifest.get("id", "")),
-        str(manifest.get("name", "")),
-        str(kernel.get("file", "")),
-        int(kernel.get("line", 0)),
-        str(manifest.get("target", "")),
-        str(manifest.get("status", "")),
-        str(failure.get("kind", "")),
-        str(manifest.get("plan", "")),
-        str(environment.get("triton_version", "")),
-        str(environment.get("date", "")),
-        str(environment.get("command", "")),
-        str(manifest.get("snapshot_level", "")),
-        tuple(str(item["stage"]) for item in manifest.get("artifacts") or ()),
-        parts_of(Launch(Kernel(""), **rows)),
-        _graphs_of(manifest),
-        _pairs(environment.get("origin")),
-        recording,
-    )
-
-
-def _graphs_of(manifest: Any) -> tuple[str, ...]:
-    """The graphs that the manifest of a capture names; none where it names them otherwise."""
-    if not (rows := manifest.get("graphs")):
-        return ()
-    from irscope.model.graph_origin import GraphOrigin
-
-    try:
-        return _graph_names(converted(rows, tuple[GraphOrigin, ...]))
-    except CaptureFormatError:
-        return ()
-
-
-def _graph_names(origins: tuple[GraphOrigin, ...]) -> tuple[str, ...]:
-    return tuple(f"{origin.graph} {origin.part}".rstrip() for origin in origins)
-
-
-def _pairs(rows: Any) -> tuple[tuple[str, str], ...]:
-    return tuple((str(name), str(tupled(value))) for name, value in rows or ())
-
-
-def _texts(values: Mapping[Any, Any]) -> dict[str, str]:
-    return {str(name): str(value) for name, value in values.items()}
 
 
 def _append(folder: Path, rows: Iterable[StoredRow]) -> None:

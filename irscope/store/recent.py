@@ -138,12 +138,12 @@ class CaptureStore:
 
         return stored_rows(self.folder)
 
-    def last_recording(self) -> list[Path]:
-        """The files of the recording that `last` is of, in its order; raises CaptureNotFound if nothing is stored."""
+    def last_recording(self) -> list[StoredRow]:
+        """The captures of the recording that `last` is of, in its order; raises CaptureNotFound if there is none."""
         rows = self.rows()
         if not rows:
             self.find("last")
-        return [self.folder / row.name for row in reversed(rows) if row.belongs_to == rows[0].belongs_to]
+        return [row for row in reversed(rows) if row.belongs_to == rows[0].belongs_to]
 
     def find(self, text: str) -> Path:
         """The file of a capture given by path, by the beginning of its id, or `last`; raises CaptureNotFound."""
@@ -161,10 +161,6 @@ class CaptureStore:
         if named:
             raise CaptureNotFound(f"{text!r} is the beginning of {len(named)} ids: {', '.join(map(_id_of, named))}.")
         raise CaptureNotFound(f"{text!r} is neither a file nor a stored capture's id. 'irscope ls' lists them.")
-
-    def find_all(self, text: str) -> list[Path]:
-        """As `find`, for a command that takes several captures: `last` is the whole last recording, in its order."""
-        return self.last_recording() if text == "last" and not Path(text).is_file() else [self.find(text)]
 
     def load(self, text: str) -> Capture:
         """Load what `find` finds."""

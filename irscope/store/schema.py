@@ -345,6 +345,9 @@ def _check_numbers(value: object, where: str) -> None:
     elif is_dataclass(value):
         for name in _checked_fields(type(value)):
             item = getattr(value, name)
+            if name == "strides" and isinstance(item, tuple):
+                # Those of what is no tensor of torch, but goes for one, may be negative: a flipped view.
+                item = tuple(map(abs, cast("tuple[int, ...]", item)))
             if item is not None and not isinstance(item, str):
                 _check_numbers(item, f"{where}.{name}".removeprefix("."))
 

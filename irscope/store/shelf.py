@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import overload
 from weakref import ref
 
-from irscope.model.capture import Capture
+from irscope.errors import CaptureNotFound
+from irscope.model.autotuning import Autotuning
+from irscope.model.capture import Capture, CaptureStatus
 from irscope.store.facts import CaptureFacts
-from irscope.store.file import SUFFIX, from_bytes, load, save
+from irscope.store.file import SUFFIX, from_bytes, load, manifest_in, read_manifest, save
+from irscope.store.outline import Outline, outline_of
+from irscope.target import Target
 
 __all__ = ["CaptureFile", "Shelf", "StoredCaptures"]
 
@@ -48,18 +53,22 @@ class CaptureFile:
         self.put(capture, path)
 
     @classmethod
-    def listed(cls, shelf: Shelf, facts: CaptureFacts, path: Path) -> CaptureFile:
-        """A capture of which only the facts were read."""
+    def listed(
+        cls, shelf: Shelf, facts: CaptureFacts | None, path: Path, part: tuple[int, int] | None = None
+    ) -> CaptureFile:
+        """A capture of which at most the facts were read; `part`: (offset, bytes) where it is a part of its file."""
         file = cls.__new__(cls)
         file._shelf, file._descriptor = shelf, None
-        file._set(facts, path)
-        file._capture = None
+        file._facts, file.path, file._capture, file._outline, file._part = facts, path, None, None, part
         return file
 
     def put(self, capture: Capture, path: Path | None) -> None:
         """Take a capture, which `path` holds; None if no file does yet."""
-        self._set(CaptureFacts.of(capture), path)
+        self._facts: CaptureFacts | None = CaptureFacts.of(capture)
         self._capture: Capture | None = capture
+        self.path: Path | None = path
+        self._outline: Outline | None = None
+        self._part: tuple[int, int] | None = None
         self._close()
         if path is not None and self._shelf.open_count < _MOST_OPEN:
             try:
@@ -69,11 +78,59 @@ class CaptureFile:
                 self.path = None
         self._shelf.use(self)
 
-    def _set(self, facts: CaptureFacts, path: Path | None) -> None:
-        self.facts = facts
-        self.id, self.name, self.target, self.status = facts.id, facts.name, facts.target, facts.status
-        self.has_compiled, self.autotuning, self.stages = facts.has_compiled, facts.autotuning, facts.stages
-        self.path = path
+    @property
+    def facts(self) -> CaptureFacts:
+        """What lists it; raises CaptureFormatError or CaptureNotFound where that must be read, and cannot be."""
+        if self._facts is None:
+            self._facts = self.outline().facts
+        return self._facts
+
+    @property
+    def id(self) -> str:
+        """Of the capture."""
+        return self.facts.id
+
+    @property
+    def name(self) -> str:
+        """Of the kernel."""
+        return self.facts.name
+
+    @property
+    def target(self) -> Target:
+        """What it was compiled for."""
+        return self.facts.target
+
+    @property
+    def status(self) -> CaptureStatus:
+        """Whether it failed."""
+        return self.facts.status
+
+    @property
+    def has_compiled(self) -> bool:
+        """Whether there is a binary."""
+        return self.facts.has_compiled
+
+    @property
+    def autotuning(self) -> Autotuning | None:
+        """The configuration that it is of, if it was autotuned."""
+        return self.facts.autotuning
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """The stages it holds."""
+        return self.facts.stages
+
+    def outline(self) -> Outline:
+        """What is known of it without its texts; raises as `load` does."""
+        if self._capture is not None:
+            return Outline(self._facts or CaptureFacts.of(self._capture), self._capture)
+        if (held := self._held()) is not None:
+            return outline_of(manifest_in(io.BytesIO(held), len(held), repr(str(self.path))))
+        if self._outline is None:
+            if self.path is None or not self.path.is_file():
+                raise CaptureNotFound(f"cannot read {str(self.path)!r}: it was removed meanwhile.")
+            self._outline = outline_of(read_manifest(self.path))
+        return self._outline
 
     def load(self) -> Capture:
         """The whole capture; raises CaptureNotFound if its file was removed meanwhile."""
@@ -93,10 +150,22 @@ class CaptureFile:
             self._capture = None
 
     def _read(self) -> Capture:
-        if self._descriptor is None:
-            return load(self.path or "")
-        size = os.fstat(self._descriptor).st_size
-        return from_bytes(os.pread(self._descriptor, size, 0), repr(str(self.path)))
+        held = self._held()
+        return load(self.path or "") if held is None else from_bytes(held, repr(str(self.path)))
+
+    def _held(self) -> bytes | None:
+        """The bytes of a file that is held open, or of a part of one; None for any other."""
+        if self._descriptor is not None:
+            return os.pread(self._descriptor, os.fstat(self._descriptor).st_size, 0)
+        if self._part is None or self.path is None:
+            return None
+        offset, size = self._part
+        try:
+            with self.path.open("rb") as file:
+                file.seek(offset)
+                return file.read(size)
+        except OSError as error:
+            raise CaptureNotFound(f"cannot read {str(self.path)!r}: {error.strerror}.") from error
 
     def _close(self) -> None:
         if self._descriptor is not None:

@@ -8,12 +8,15 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from irscope.store.collection import INDEX, Collection
-from irscope.store.file import load, save
+from irscope.store.file import from_bytes, load, save
+from irscope.store.packed import PackedCollection, is_packed
+from irscope.store.recent import CaptureStore
 from tests.cli.conftest import Run
 from tests.cli.product import ROOT
 from tests.cli.test_commands import TWO_KERNELS
@@ -45,6 +48,74 @@ def test_captures_and_collections_are_collected(irscope: Run, kernels: Path, tmp
     assert irscope("collect", "-o", made)[::2] == (0, "")
 
 
+def test_a_collection_is_one_file(irscope: Run, kernels: Path, tmp_path: Path) -> None:
+    """What a folder answers, its file answers; and it can be added to."""
+    file = tmp_path / "kernels.irscope"
+    code, _, said = irscope("collect", MATMULS[0], "-o", file, "--json")
+    assert (code, said.splitlines()[-1]) == (0, f"{file}: 1 captures; 1 new, 0 replaced.")
+    code, _, said = irscope("collect", kernels, "-o", file, "--json")
+    assert (code, said.splitlines()[-1]) == (0, f"{file}: 3 captures; 2 new, 1 replaced.")
+    assert [path.name for path in tmp_path.iterdir()] == [file.name]
+    assert len(json.loads(irscope("collect", "-o", file, "--json")[1])) == 3
+    for path in MATMULS:
+        # In which order they are named is the files' names', which differ.
+        for command, *more in (("show", "--json"), ("passes", "--json"), ("show", "--stage", "ttgir")):
+            named = [irscope(command, f"{place}::{load(path).id}", *more)[:2] for place in (file, kernels)]
+            assert named[0] == named[1]
+    packed = PackedCollection(file)
+    held = {load(path).id: load(path) for path in kernels.glob("*.irscope")}
+    assert {entry.facts.id: from_bytes(data) for entry, data in packed.files()} == held
+    assert {one.id: one for one in packed.captures(packed.entries())} == held
+    # Whole or not at all, and the same from the same.
+    before = file.read_bytes()
+    assert irscope("collect", kernels, "-o", file)[0] == 0
+    assert file.read_bytes() == before
+
+
+def test_what_is_listed_of_a_collection(irscope: Run, kernels: Path, tmp_path: Path) -> None:
+    file = tmp_path / "kernels.irscope"
+    irscope("collect", kernels, "-o", file)
+    for place in (kernels, file):
+        code, out, _ = irscope("ls", place, "--json")
+        rows = json.loads(out)
+        assert (code, len(rows)) == (0, 3)
+        assert {row["id"] for row in rows} == {load(path).id for path in kernels.glob("*.irscope")}
+        for row in rows:
+            assert json.loads(irscope("show", row["file"], "--json")[1])[0]["id"] == row["id"]
+        assert [row["target"] for row in json.loads(irscope("ls", f"{place}::matmul*", "-t", "hip", "--json")[1])] == [
+            "hip:gfx942"
+        ]
+        code, _, said = irscope("ls", f"{place}::nothing")
+        assert (code, said.startswith(f"irscope: {place} holds no kernel 'nothing'")) == (1, True)
+
+
+def test_files_that_are_no_collection(irscope: Run, kernels: Path, tmp_path: Path) -> None:
+    code, _, said = irscope("collect", kernels, "-o", capture := tmp_path / "one.irscope")
+    assert code == 0
+    capture.write_bytes(MATMULS[0].read_bytes())
+    code, _, said = irscope("collect", kernels, "-o", capture)
+    assert (code, "is no collection: name another file" in said) == (2, True)
+    assert not is_packed(capture)
+    for names in (["../outside.irscope"], ["a\\b.irscope"]):
+        with zipfile.ZipFile(hostile := tmp_path / "hostile.irscope", "w") as archive:
+            for name in ("index.json", *names):
+                archive.writestr(name, b"{}")
+        code, _, said = irscope("show", hostile)
+        assert (code, "is no name of a file in a folder" in said) == (1, True)
+    with zipfile.ZipFile(hostile, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("index.json", b"{}")
+        archive.writestr("bomb.irscope", bytes(1 << 20))
+    code, _, said = irscope("ls", hostile)
+    assert (code, "was compressed again" in said) == (1, True)
+    with zipfile.ZipFile(hostile, "w") as archive:
+        archive.writestr("index.json", b'{"index": 1, "captures": [{"file": 3}]}')
+        archive.writestr("x.irscope", b"no capture")
+        archive.writestr(MATMULS[0].name, MATMULS[0].read_bytes())
+    code, out, said = irscope("ls", hostile, "--json")
+    assert (code, [row["id"] for row in json.loads(out)]) == (0, [load(MATMULS[0]).id])
+    assert "x.irscope' is not a capture, or is damaged" in said
+
+
 def test_wrong_input(irscope: Run, kernels: Path, tmp_path: Path) -> None:
     code, out, said = irscope("collect", "a.py")
     assert (code, out) == (2, "")
@@ -52,7 +123,10 @@ def test_wrong_input(irscope: Run, kernels: Path, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
     code, _, said = irscope("collect", "a.py", "-o", file)
-    assert (code, said) == (2, f"irscope: -o {str(file)!r} is a file: a collection is a folder.\n")
+    assert (code, said) == (
+        2,
+        f"irscope: -o {str(file)!r} is a file: a collection is a folder, or a file that ends in .irscope.\n",
+    )
     code, out, said = irscope("collect", tmp_path / "none.py", MATMULS[0], "-o", tmp_path / "made")
     assert code == 1
     assert "none.py' does not exist" in said
@@ -123,8 +197,18 @@ def test_a_recording_that_is_killed_loses_nothing(irscope: Run, tmp_path: Path) 
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert [one.facts.name for one in Collection(folder).entries()] == ["ones"]
-    # The second run adds what is missing, and replaces what is there.
+    # Going on compiles only what is missing.
     script.write_text(TWO_KERNELS)
+    store = CaptureStore()
+    (kept,) = store.paths()
+    first = load(kept)
+    code, out, said = irscope("dump", script, "--resume", "--json")
+    assert (code, [row["kernel"] for row in json.loads(out)]) == (0, ["ones", "twos"])
+    assert "1 of 2 captures were stored before, and not compiled again." in said.splitlines()
+    # Its SASS, which the first run did not come to, was added; the compile is the first run's.
+    assert (load(kept).compile_us, load(kept).environment) == (first.compile_us, first.environment)
+    assert len(store.paths()) == 2
+    # The second run adds what is missing, and replaces what is there.
     code, out, said = irscope("collect", script, "-o", folder, "--json")
     assert (code, said.splitlines()[-1]) == (0, f"{folder}: 2 captures; 1 new, 1 replaced.")
     assert {row["kernel"]: row["added"] for row in json.loads(out)} == {"ones": "replaced", "twos": "new"}

@@ -15,6 +15,7 @@ from irscope.model.capture import Capture
 from irscope.record.process.requests import request_for
 from irscope.record.process.session import record_request
 from irscope.store.file import from_bytes, to_bytes
+from irscope.store.shelf import StoredCaptures
 
 pytestmark = [
     pytest.mark.triton,
@@ -196,9 +197,10 @@ def test_assumptions_are_no_part_of_the_identity(captures: tuple[Capture, ...]) 
 
 
 def test_the_command_line_shows_them(captures: tuple[Capture, ...]) -> None:
-    from irscope.cli.dump.stages import as_json, summary
+    from irscope.cli.dump.stages import as_json
+    from irscope.cli.dump.summary import summary
 
-    text = " ".join(summary(captures, False).split())
+    text = " ".join(summary(StoredCaptures.of(captures), False).split())
     assert "n=0" in text
     assert "n: assumed 0, from item3.py:19" in text
     (n,) = [item for item in as_json(captures[1])["assumptions"] if item["name"] == "n"]

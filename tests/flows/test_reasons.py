@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ import pytest
 from irscope.analysis.passes.decisions import decisions_of
 from irscope.ir.logs.reasons.decisions import AsyncDot, LoadPipelining, ThreadWidth, VectorWidth
 from irscope.ir.logs.reasons.entries import read_entries
+from irscope.model.capture import Capture
+from irscope.record.compile.compiler_log import find_log
 from irscope.record.triton.debug_output import VARIABLES
 from tests.marks import newest_but
 from tests.record.reasons import CASES, line_of, with_log
@@ -128,3 +131,19 @@ def test_what_is_remarked_is_narrow_in_the_assembly() -> None:
     loads = re.findall(r"ld\.global\.(\S+) {", capture.text("ptx"))
     assert loads.count("b16") == sum(one.per_thread // one.elements for one in remarks) > 0
     assert len(loads) == loads.count("b16") + loads.count("v4.b32") == 8 + 1 + 8
+
+
+@pytest.mark.newest
+@pytest.mark.parametrize("kernel", ["product", "narrow"])
+def test_a_part_of_the_log_says_of_its_passes_what_the_whole_says(kernel: str) -> None:
+    whole = with_log(kernel, "cuda:90")
+    parts = ("tritongpu-coalesce", "ttg-utility", "triton-loop-pipeline", "triton-wgmma-pipeline")
+    log = find_log(replace(whole, log=None), parts=parts, last_stage="ttgir")
+    assert not log.differing
+    assert {item.stage for item in log.passes} <= {"ttir", "ttgir"}
+
+    def said(capture: Capture) -> list[str]:
+        kinds = (AsyncDot, LoadPipelining, ThreadWidth)
+        return [f"{one.index} {one.said} {one.chain}" for one in decisions_of(capture).all if isinstance(one, kinds)]
+
+    assert said(replace(whole, log=log)) == said(whole) != []

@@ -1,4 +1,7 @@
-"""No text makes a regular expression of the viewing half take more than linear time."""
+"""No text makes a regular expression of the viewing half take more than linear time.
+
+A match is one call of C, so only time shows it: `make exhaustive` measures it, on a machine that does nothing else.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import pytest
 
 from tests.hostile.patterns import Pattern, attacks, patterns
 
+pytestmark = pytest.mark.exhaustive
 _LENGTH = 4000
 # A linear match of so long a text takes a tenth of it, on any machine.
 _SUSPECT_S = 0.004

@@ -25,9 +25,13 @@ CASES: dict[str, tuple[str, dict[str, int]]] = {
     "product": (f"{_PRODUCT}, i32", {"TILE": 64}),
     "used": (_PRODUCT, {"TILE": 64}),
     "serialised": (_PRODUCT, {"TILE": 64}),
+    "small": ("*fp8e5:16, *fp8e5:16, *fp32:16", {"ROWS": 16, "TILE": 64}),
 }
-STORED = (("cuda:90", tuple(CASES)), ("hip:gfx942", ("narrow", "product")))
-_KEPT = ("coalesce", "assign_latencies", "schedule_loops", "pipeline", "block_pingpong", "to_llvmir", "membar")
+STORED = (("cuda:90", tuple(CASES)), ("hip:gfx942", ("narrow", "product", "small")))
+_KEPT = (
+    "coalesce", "accelerate_matmul", "assign_latencies", "schedule_loops", "pipeline", "block_pingpong", "to_llvmir",
+    "membar",
+)  # fmt: skip
 """Passes whose logs the readers' tests read; the others' would be 90 % of it."""
 
 

@@ -15,6 +15,7 @@ from irscope.store import collection as module
 from irscope.store.collection import Collection, chosen_entries, is_collection
 from irscope.store.facts import CaptureFacts, differences
 from irscope.store.file import load, read_manifest, save
+from irscope.store.outline import outline_of
 
 DATA = Path(__file__).parents[1] / "data" / "layouts"
 FILES = sorted(DATA.glob("*.irscope"))
@@ -42,7 +43,7 @@ def facts_read(collection: Collection) -> list[CaptureFacts]:
 
 def test_facts_of_a_manifest_are_those_of_the_capture(captures: list[Capture]) -> None:
     for path, capture in zip(FILES, captures, strict=True):
-        assert CaptureFacts.of_manifest(read_manifest(path)) == CaptureFacts.of(capture)
+        assert outline_of(read_manifest(path)).facts == CaptureFacts.of(capture)
 
 
 def test_the_same_compile_is_one_capture(tmp_path: Path, captures: list[Capture]) -> None:
@@ -169,9 +170,14 @@ def test_what_tells_captures_apart(captures: list[Capture]) -> None:
     )
     loose = one.with_(launch=replace(launch, attributes=launch.attributes[1:]))
     told = differences([CaptureFacts.of(item) for item in (one, wide, loose)])
-    name = launch.attributes[0][0]
+    name, kind = launch.signature[0]
     warps = launch.option("num_warps")
-    assert told == [f"num_warps={warps} {name}%16=0", f"num_warps=2 {name}%16=0", f"num_warps={warps}"]
+    assert launch.attributes[0] == (name, "tt.divisibility=16")
+    assert told == [
+        f"{name}={kind}:16 num_warps={warps}",
+        f"{name}={kind}:16 num_warps=2",
+        f"{name}={kind} num_warps={warps}",
+    ]
     assert differences([CaptureFacts.of(one)] * 2) == ["", ""]
 
 

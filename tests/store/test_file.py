@@ -28,6 +28,7 @@ from irscope.model.capture import (
 )
 from irscope.model.compiler_log import CompilerLog, PassLog
 from irscope.model.graph_origin import GraphCall, GraphNode, GraphOrigin
+from irscope.model.launch_record import Argument, LaunchRecord
 from irscope.model.operation_lines import OperationLines
 from irscope.model.profile import Profile
 from irscope.plan import PassPlan
@@ -144,6 +145,14 @@ def test_a_capture_comes_back_as_it_was(one: Capture) -> None:
     assert to_bytes(from_bytes(data)) == data
 
 
+def test_a_view_may_run_backwards() -> None:
+    """Libraries pass objects of their own for tensors, whose strides may be negative."""
+    flipped = Argument("x", "tensor", "float16", shape=(4, 8), strides=(8, -1), storage_offset=7)
+    one = capture()
+    one = replace(one, launch=replace(one.launch, record=LaunchRecord((flipped,))))
+    assert from_bytes(to_bytes(one)).launch.record == one.launch.record
+
+
 def test_the_manifest_comes_first_and_reads_alone(tmp_path: Path) -> None:
     path = save(capture(), tmp_path / "one.irscope")
     with zipfile.ZipFile(path) as archive:
@@ -215,7 +224,7 @@ def test_the_store_finds_by_id_and_by_last(tmp_path: Path) -> None:
     os.utime(path, ns=(2**62, 2**62))
     assert store.load(one.id[:6]) == one
     assert store.load("last") == two
-    assert [row.kernel for row in store.rows()] == ["second", "first"]
+    assert [row.facts.name for row in store.rows()] == ["second", "first"]
     with pytest.raises(CaptureNotFound, match=r"'irscope ls' lists them"):
         store.find("ffff0000")
 
@@ -225,7 +234,7 @@ def test_the_store_drops_the_oldest_past_its_limit(tmp_path: Path) -> None:
     for number in range(8):
         path = store.add(capture(f"kernel{number}", os.urandom(400).hex()))
         os.utime(path, ns=(10**9 * number, 10**9 * number))
-    names = [row.kernel for row in store.rows()]
+    names = [row.facts.name for row in store.rows()]
     assert names[0] == "kernel7"
     assert sum(path.stat().st_size for path in store.paths()) <= 3000 + 2000
     assert len(names) < 8

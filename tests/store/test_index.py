@@ -53,10 +53,10 @@ def test_it_says_what_the_files_say(tmp_path: Path) -> None:
         store.add(one, "a recording")
     rows = store.rows()
     assert [replace(row, recording="") for row in rows] == from_files(tmp_path)
-    assert [(row.kernel, row.failure, row.target) for row in rows] == [
+    assert [(row.facts.name, row.facts.failure, str(row.facts.target)) for row in rows] == [
         ("one", "", "hip:gfx942"), ("two", "pass", "cuda:90"), ("one", "", "cuda:90"),
     ]  # fmt: skip
-    assert rows[0].parts == {"x": "*fp16:16", "BLOCK": "128", "cluster": "(1, 2)", "num_warps": "4"}
+    assert rows[0].facts.parts == {"x": "*fp16:16", "BLOCK": "128", "cluster": "(1, 2)", "num_warps": "4"}
     assert {row.recording for row in rows} == {"a recording"}
 
 
@@ -69,7 +69,7 @@ def test_files_that_came_changed_and_went_behind_its_back(tmp_path: Path) -> Non
     (tmp_path / "broken-0123.irscope").write_bytes(b"no capture")
     rows = store.rows()
     assert [replace(row, recording="") for row in rows] == from_files(tmp_path)
-    assert {(row.kernel, row.failure, row.parts["BLOCK"]) for row in rows} == {
+    assert {(row.facts.name, row.facts.failure, row.facts.parts["BLOCK"]) for row in rows} == {
         ("another", "", "64"), ("kernel", "pass", "2"), ("kernel", "", "3"),
     }  # fmt: skip
 
@@ -79,7 +79,7 @@ def test_a_damaged_index_is_none(tmp_path: Path, damage: bytes) -> None:
     store = CaptureStore(tmp_path)
     store.add(capture("one"))
     (tmp_path / "index.jsonl").write_bytes(damage)
-    assert [row.kernel for row in store.rows()] == ["one"]
+    assert [row.facts.name for row in store.rows()] == ["one"]
     # What was read is in it now.
     assert b"/kernels/one.py" in (tmp_path / "index.jsonl").read_bytes()
 
@@ -93,19 +93,23 @@ def test_it_does_not_grow_for_ever(tmp_path: Path) -> None:
     assert store.rows()[0].recording == "a recording"
 
 
+def _last(store: CaptureStore) -> list[Path]:
+    return [store.folder / row.name for row in store.last_recording()]
+
+
 def test_the_last_recording_is_whole_and_in_order(tmp_path: Path) -> None:
     store = CaptureStore(tmp_path)
     store.add(capture("before"), "first")
     paths = [store.add(capture("kernel", block), "second") for block in (3, 1, 2)]
     in_order = [paths[1], paths[2], paths[0]]
     store.put_in_order(in_order)
-    assert store.find_all("last") == in_order
+    assert _last(store) == in_order
     assert store.find("last") == paths[0]
     # One of them is chosen, another is stored again.
     store.mark_last(paths[1])
     assert store.update(capture("kernel", 2, failed=True))
-    assert set(store.find_all("last")) == set(paths)
-    assert store.find_all("last")[-1] == paths[1]
+    assert set(_last(store)) == set(paths)
+    assert _last(store)[-1] == paths[1]
 
 
 def test_without_an_index_a_recording_is_its_command_and_date(tmp_path: Path) -> None:
@@ -113,7 +117,7 @@ def test_without_an_index_a_recording_is_its_command_and_date(tmp_path: Path) ->
     store.add(capture("before", date="2026-01-01T00:00:00+00:00"), "first")
     paths = [store.add(capture("kernel", block), "second") for block in (1, 2)]
     (tmp_path / "index.jsonl").unlink()
-    assert store.last_recording() == paths
+    assert _last(store) == paths
 
 
 def test_a_store_that_cannot_be_written_is_listed(tmp_path: Path) -> None:
@@ -121,9 +125,9 @@ def test_a_store_that_cannot_be_written_is_listed(tmp_path: Path) -> None:
     store.add(capture("one"))
     (tmp_path / "index.jsonl").unlink()
     (tmp_path / "index.jsonl").mkdir()
-    assert [row.kernel for row in store.rows()] == ["one"]
+    assert [row.facts.name for row in store.rows()] == ["one"]
     store.add(capture("two"))
-    assert [row.kernel for row in store.rows()] == ["two", "one"]
+    assert [row.facts.name for row in store.rows()] == ["two", "one"]
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def unit_stride(capture: Capture, name: str, others: Sequence[str]) -> Suggestio
     elif row is None:
         text = f"give {name} as 1 (in a signature: 1 in place of its type), if it is"
     else:
-        text = f"pass a tensor with {name} = 1 (.contiguous()), or load along the dimension that has stride 1"
+        text = f"pass a tensor with {name} = 1 (a view: .contiguous()), or load along the dimension that has stride 1"
     if others:
         text += f"; and {' and '.join(others)} as a multiple of {_DIVISOR}"
     changes = (Change("constant", name, 1), *(Change("divisible", other, _DIVISOR) for other in others))
@@ -77,7 +77,7 @@ def unit_stride(capture: Capture, name: str, others: Sequence[str]) -> Suggestio
 
 
 def hinted(capture: Capture, names: Sequence[str]) -> list[Suggestion]:
-    """A hint in the kernel, if these arguments are multiples of something less in this launch that may be enough."""
+    """A hint for the kernel, if these arguments are multiples of a smaller number that may be enough."""
     rows = [_recorded(capture, name) for name in names]
     values = [row.value if row is not None and row.kind == "scalar" else None for row in rows]
     divisors = [value & -value for value in values if isinstance(value, int) and value > 0]

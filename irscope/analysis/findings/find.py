@@ -5,7 +5,7 @@ from __future__ import annotations
 from irscope.analysis.findings.kinds.accesses import access_findings, is_seen
 from irscope.analysis.findings.kinds.atomics import atomic_findings
 from irscope.analysis.findings.kinds.dots import dot_findings
-from irscope.analysis.findings.kinds.loops import loop_findings, loops_with_dots
+from irscope.analysis.findings.kinds.loops import loop_findings
 from irscope.analysis.findings.kinds.occupancy import occupancy_findings
 from irscope.analysis.findings.kinds.overflow import overflow_findings
 from irscope.analysis.findings.kinds.precision import precision_findings
@@ -19,11 +19,14 @@ from irscope.analysis.findings.studied import Studied
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
 
-__all__ = ["every_finding", "findings_of", "needs_log"]
+__all__ = ["every_finding", "findings_of"]
 
 
-def findings_of(capture: Capture | Studied) -> tuple[Finding, ...]:
+def findings_of(capture: Capture | Studied, *, evaluates: bool = True) -> tuple[Finding, ...]:
     """The findings of a capture: those of a lower rank first, then those that cost more.
+
+    `evaluates`: whether addresses are evaluated, which takes most of the time; without that, what is found by them
+    (narrow and wasteful accesses, conflicts, overflows) is left out.
 
     The capture should hold its layouts, and the operations of its instructions; with the compiler's log more is found,
     and causes have its lines.
@@ -31,16 +34,13 @@ def findings_of(capture: Capture | Studied) -> tuple[Finding, ...]:
     studied = capture if isinstance(capture, Studied) else Studied(capture)
     found = [*resource_findings(studied), *register_findings(studied), *occupancy_findings(studied)]
     if studied.ttgir:
-        accesses = list(access_findings(studied))
+        accesses = list(access_findings(studied)) if evaluates else []
         loops = list(loop_findings(studied, accesses))
         found += [one for one in accesses if is_seen(studied, one)]
-        found += [*loops, *dot_findings(studied, loops), *shared_findings(studied)]
-        found += [
-            *stage_findings(studied),
-            *overflow_findings(studied),
-            *atomic_findings(studied),
-            *precision_findings(studied),
-        ]
+        found += [*loops, *dot_findings(studied, loops), *stage_findings(studied)]
+        found += [*atomic_findings(studied), *precision_findings(studied)]
+        if evaluates:
+            found += [*shared_findings(studied), *overflow_findings(studied)]
     return worst(found)
 
 
@@ -50,14 +50,3 @@ def every_finding(studied: Studied) -> tuple[Finding, ...]:
         return findings_of(studied)
     except (IrscopeError, ValueError, KeyError, TypeError, IndexError):
         return ()
-
-
-def needs_log(capture: Capture | Studied, findings: tuple[Finding, ...]) -> bool:
-    """Whether the compiler's log could say more: of what was found, or of the loads in a loop with a dot."""
-    studied = capture if isinstance(capture, Studied) else Studied(capture)
-    capture = studied.capture
-    if capture.log is not None or capture.failure is not None:
-        return False
-    if any(one.line for one in findings):
-        return True
-    return any(True for _ in loops_with_dots(studied))

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import prod
+from typing import Literal
 
 from irscope.analysis.findings.kinds.dots import waits_in_loops
 from irscope.analysis.findings.kinds.loops import DOTS, LOADS, loads_of_dot, loops_with_dots
 from irscope.analysis.findings.kinds.stages import buffers_of
 from irscope.analysis.findings.model import Finding, Proof
 from irscope.analysis.findings.studied import Studied
+from irscope.device.fit import excesses_of
+from irscope.device.limits import CUDA_LIMITS, HIP_LIMITS
 from irscope.device.occupancy import occupancy_of
+from irscope.ir.mlir.types import element_bits
 from irscope.memory.cost import Cost
+from irscope.memory.machine import ACCESSES
 from irscope.model.capture import Capture
 
-__all__ = ["compare", "without_refuted"]
+__all__ = ["Reach", "compare", "may_not_fit", "reach_of", "without_refuted"]
+
+# %a = ttg.local_alloc : () -> !ttg.memdesc<3x128x64xf16, #shared, #smem, mutable>
+_BUFFER = re.compile(r"\bttg\.local_alloc\b[^\n]{0,400}!ttg\.memdesc<((?:\d{1,9}x)*\d{1,9})x(\w{1,16}),")
+
+Reach = Literal["ttgir", "assembly", "binary"]
+"""How far a compile goes: to the TTGIR, to PTX or AMDGCN, or to the binary. The first takes a tenth of the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +40,16 @@ class _Measured:
 _Measure = Callable[[Finding, Studied], "_Measured | None"]
 
 
-def compare(finding: Finding, own: Studied, other: Studied) -> Proof:
-    """What a compile that tries a suggestion says of it; the other capture should hold its layouts."""
+def reach_of(finding: Finding) -> Reach:
+    """How far a compile must go to show whether a finding is mended."""
+    return _REACHES.get(finding.code, "binary")
+
+
+def compare(finding: Finding, own: Studied, other: Studied, reach: Reach = "binary") -> Proof:
+    """What a compile that tries a suggestion says of it, and that went so far.
+
+    The other capture should hold its layouts if sectors are compared.
+    """
     before, after = own.capture, other.capture
     if not after.has_compiled:
         return Proof(False, failure=after.failure.why_not_run if after.failure is not None else "it was not compiled")
@@ -37,9 +58,26 @@ def compare(finding: Finding, own: Studied, other: Studied) -> Proof:
     if was is None or now is None:
         return Proof(False, failure="what it changes cannot be found in the new compile")
     effects = (f"{was.text} → {now.text}",) if was.text != now.text else ()
-    fits = after.failure is None or before.failure is not None
-    failure = "" if fits or after.failure is None else after.failure.why_not_run
-    return Proof(now.value < was.value and fits, (*effects, *_others(finding, before, after)), failure)
+    failure = "" if before.failure is not None else _why_not_run(after)
+    fits = not failure
+    helps = now.value < was.value and fits
+    return Proof(helps, (*effects, *_others(finding, before, after)), failure, unseen=_UNSEEN[reach])
+
+
+def may_not_fit(capture: Capture) -> bool:
+    """Whether the buffers of a capture's TTGIR, one beside the other, take more shared memory than a block has."""
+    limits = CUDA_LIMITS.get(capture.target.arch) or HIP_LIMITS.get(capture.target.arch)
+    buffers = (
+        prod(map(int, one[1].split("x"))) * element_bits(one[2]) for one in _BUFFER.finditer(capture.text("ttgir"))
+    )
+    return limits is None or sum(buffers) > 8 * limits.shared_bytes_per_block
+
+
+def _why_not_run(after: Capture) -> str:
+    """Why a kernel cannot run; of a compile that ended before the binary, by its shared memory. Empty if it can."""
+    if after.failure is not None:
+        return after.failure.why_not_run
+    return "" if after.resources.registers is not None else "; ".join(map(str, excesses_of(after)))
 
 
 def without_refuted(finding: Finding) -> Finding:
@@ -64,19 +102,24 @@ def _others(finding: Finding, before: Capture, after: Capture) -> Iterator[str]:
             yield f"{was} → {now} {name}"
 
 
-def _costs_at(finding: Finding, studied: Studied, kind: str) -> list[Cost]:
+def _at(finding: Finding, studied: Studied, costs: Sequence[Cost]) -> list[Cost]:
     """The costs of the operations of a finding's place; of a copy past the registers as of a load."""
-    return [cost for cost in studied.costs if cost.kind == kind and studied.chain_at(cost.line) == finding.chain]
+    return [cost for cost in costs if studied.chain_at(cost.line) == finding.chain]
 
 
 def _width(finding: Finding, studied: Studied) -> _Measured | None:
-    costs = _costs_at(finding, studied, "global")
-    widths = [int(width) for cost in costs for width in cost.figures["assembly_bits"]]
+    widths = [
+        width
+        for one, _ in studied.operations.values()
+        if one.name in ACCESSES and studied.chain_at(one.first_line) == finding.chain
+        for width in studied.machine.widths_of(one)
+    ]
     return _Measured(-max(widths), f"{max(widths)} bits a lane") if widths else None
 
 
 def _sectors(finding: Finding, studied: Studied) -> _Measured | None:
-    units = [cost.access.launch.units[0] for cost in _costs_at(finding, studied, "global") if cost.access is not None]
+    costs = _at(finding, studied, studied.global_costs)
+    units = [cost.access.launch.units[0] for cost in costs if cost.access is not None]
     return _Measured(sum(units), f"{sum(units)} sectors") if units else None
 
 
@@ -116,7 +159,7 @@ def _waits(_: Finding, studied: Studied) -> _Measured | None:
 
 
 def _conversions(finding: Finding, studied: Studied) -> _Measured | None:
-    count = len(_costs_at(finding, studied, "conversion"))
+    count = sum(cost.kind == "conversion" for cost in _at(finding, studied, studied.costs_on_chip))
     return _Measured(count, f"{count} conversions")
 
 
@@ -139,6 +182,16 @@ def _fits(_: Finding, studied: Studied) -> _Measured | None:
     return _Measured(failed, f"{size} bytes of shared memory, {'does not fit' if failed else 'fits'}")
 
 
+_REACHES: dict[str, Reach] = {
+    **dict.fromkeys(("IRS101", "IRS102", "IRS103"), "assembly"),
+    **dict.fromkeys(("IRS201", "IRS202", "IRS302"), "ttgir"),
+}
+_UNSEEN: dict[Reach, tuple[str, ...]] = {
+    "ttgir": ("widths", "registers", "shared memory"),
+    "assembly": ("registers",),
+    "binary": (),
+}
+"""What a compile that goes no further does not show."""
 _MEASURES: dict[str, _Measure] = {
     "IRS101": _width,
     "IRS102": _width,

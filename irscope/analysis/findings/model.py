@@ -101,6 +101,8 @@ class Proof:
     """Why it could not be compiled."""
     together: tuple[Change, ...] = ()
     """All changes of that compile, where it had those of other suggestions too."""
+    unseen: tuple[str, ...] = ()
+    """What was not looked at, because the compile ended before the binary: `registers`."""
     agreement: Agreement | None = None
     """Whether it computes the same in a launch on a GPU; None if it was not run."""
     ratio: Ratio | None = None

@@ -12,7 +12,6 @@ from irscope.analysis.findings.traffic import Traffic
 from irscope.ir.locations.model import Chain
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.locations.user import Place
-from irscope.ir.logs.reasons.decisions import Decision
 from irscope.ir.mlir.encoding import read_aliases
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.reader import parse_mlir
@@ -22,6 +21,7 @@ from irscope.model.capture import Capture
 # Imported where they are needed: a summary needs none of them, and they bring numpy.
 if TYPE_CHECKING:
     from irscope.analysis.passes.decisions import Decisions
+    from irscope.ir.logs.reasons.decisions import Decision
     from irscope.layout.described import DescribedLayout
     from irscope.memory.addresses.narrow import Limits
     from irscope.memory.cost import Cost
@@ -42,7 +42,8 @@ class Studied:
         self.capture = capture
         self.follows_operations = follows_operations
         if costs is not None:
-            self.__dict__["costs"] = costs
+            self.__dict__["global_costs"] = [one for one in costs if one.kind == "global"]
+            self.__dict__["costs_on_chip"] = [one for one in costs if one.kind != "global"]
         self.ttgir = capture.texts.get("ttgir", "")
         self._kept: dict[Callable[[Studied], Any], Any] = {}
 
@@ -70,11 +71,39 @@ class Studied:
         return {one.first_line: (one, loops) for one, loops in with_loops(self.uses.module)}
 
     @cached_property
-    def costs(self) -> Sequence[Cost]:
-        """The costs of its layouts and addresses."""
-        from irscope.memory.costs import costs_of
+    def global_costs(self) -> Sequence[Cost]:
+        """The costs of its accesses to global memory, for which the addresses of the launch are evaluated."""
+        from irscope.memory.global_costs import global_costs
 
-        return costs_of(self.capture)
+        return [*global_costs(self.capture, self.ttgir, self.uses, self.machine)]
+
+    @cached_property
+    def executed(self) -> frozenset[int]:
+        """The lines of the accesses that a program of the launch may come to, all programs evaluated at once."""
+        from irscope.memory.addresses.arguments import read_arguments
+        from irscope.memory.addresses.evaluate import evaluate
+        from irscope.memory.addresses.held import Programs
+
+        module, grid = self.uses.module, self.capture.launch.grid
+        if module.kernel is None or (grid is not None and min(grid) < 1):
+            return frozenset()
+        programs = Programs((0, 0, 0), grid, grid) if grid is not None else Programs()
+        found = evaluate(module, read_arguments(module.kernel, self.capture.launch).held, programs)
+        if found.is_ended:
+            return frozenset(self.operations)
+        lines = (one.operation.first_line for one in found.executions if one.times[1])
+        return frozenset(lines) | {line for line, _ in found.unread}
+
+    @cached_property
+    def costs_on_chip(self) -> Sequence[Cost]:
+        """The costs of its conversions and of its accesses to shared memory, the worst first."""
+        from irscope.memory.costs import costs_on_chip
+
+        return costs_on_chip(self.capture, self.uses, self.machine)
+
+    def global_cost(self, line: int) -> Cost | None:
+        """The cost of the access to global memory that begins on a line of the TTGIR."""
+        return next((one for one in self.global_costs if one.line == line), None)
 
     @cached_property
     def traffic(self) -> Traffic:

@@ -6,6 +6,7 @@ from math import prod
 
 from irscope.ir.mlir.types import element_bits
 from irscope.ir.mlir.uses import ModuleUses, OperationUse
+from irscope.memory.machine import ACCESSES
 
 __all__ = ["Traffic"]
 
@@ -20,8 +21,6 @@ class Traffic:
     """
 
     def __init__(self, uses: ModuleUses) -> None:
-        # numpy, which only this needs, takes a tenth of a second to import.
-        from irscope.memory.addresses.accesses import ACCESSES
 
         self._sizes = {use.line: (_bytes_of(use), use.loops) for use in uses.operations if use.name in ACCESSES}
         self._all = sum(_repeated(*row) for row in self._sizes.values())
@@ -31,11 +30,11 @@ class Traffic:
         return self._sizes.get(line, (0, 0))[0]
 
     def share(self, size_bytes: int, loops: int) -> float:
-        """So many bytes within so many loops, as a part of all; 1 if the kernel asks for none."""
+        """The fraction of all traffic that some bytes within so many loops are; 1 if the kernel asks for none."""
         return _repeated(size_bytes, loops) / self._all if self._all else 1.0
 
     def told(self, loops: int) -> str:
-        """What is asked for within as many loops, in words."""
+        """The bytes of all accesses within so many loops, in words."""
         size = sum(size for size, depth in self._sizes.values() if depth == loops)
         where = (
             "in an iteration"

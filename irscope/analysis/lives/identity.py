@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 from irscope.analysis.diff.reorder import matched
@@ -17,6 +18,7 @@ from irscope.analysis.lives.steps import Step
 from irscope.ir.body.reader import Body, read_body
 from irscope.ir.locations.model import Chain, TextLocations
 from irscope.ir.locations.stages import read_locations
+from irscope.model.capture import StageKind
 
 __all__ = ["Compared", "Lot", "Origin"]
 
@@ -68,12 +70,10 @@ class Compared:
     """The operations of a step's two texts."""
 
     def __init__(self, step: Step) -> None:
-        ignored = frozenset({"locations"})
-        left, right = (_nameless(read_body(text, step.kind, ignored)) for text in (step.left, step.right))
-        self._matching = matched(left, right)
+        left, right = _side_of(step.left, step.kind), _side_of(step.right, step.kind)
+        self._matching = matched(left.body, right.body)
         self._left, self._right = self._matching.left, self._matching.right
-        self._left_side = _Side(self._left, read_locations(step.left, step.kind))
-        self._right_side = _Side(self._right, read_locations(step.right, step.kind))
+        self._left_side, self._right_side = left.of(self._left), right.of(self._right)
         self._made: dict[int, frozenset[int]] = {}
         self._role_of = {one: other for other, one in enumerate(self._matching.value_of) if one >= 0}
 
@@ -273,7 +273,7 @@ class _Side:
     """The operations of one text: where they stand, and which lines of Python they come from."""
 
     def __init__(self, body: Body, locations: TextLocations) -> None:
-        self._body = body
+        self.body = body
         self._locations = locations
         self._places = [_place(chain) for chain in locations.chains]
         self._line_of = {number: line for line, number in enumerate(body.numbers)}
@@ -292,13 +292,17 @@ class _Side:
             for at, value in enumerate(uses):
                 self._readers.setdefault(value, []).append((line, at))
 
+    def of(self, body: Body) -> _Side:
+        """The same side with the lines of its body in another order, if they are."""
+        return self if body is self.body else _Side(body, self._locations)
+
     def results(self, line: int) -> list[int]:
         """The values that a line defines."""
-        return _defined(self._body, line)
+        return _defined(self.body, line)
 
     def readers(self, line: int) -> list[tuple[int, int]]:
         """The lines that read a line's results, and as which of their operands."""
-        return [reader for value in _defined(self._body, line) for reader in self._readers.get(value, ())]
+        return [reader for value in _defined(self.body, line) for reader in self._readers.get(value, ())]
 
     def line(self, number: int) -> int:
         """The line of the body that a line of the text is."""
@@ -306,7 +310,7 @@ class _Side:
 
     def place(self, line: int) -> Place:
         """Where a line comes from; empty where that is not known."""
-        number = self._body.numbers[line] - 1
+        number = self.body.numbers[line] - 1
         index = self._locations.by_line[number] if number < len(self._locations.by_line) else -1
         return self._places[index] if index >= 0 else ()
 
@@ -315,7 +319,7 @@ class _Side:
         known: dict[str, bool] = {}
         found: list[int] = []
         for line in self.operations:
-            name = self._body.shapes[line].name
+            name = self.body.shapes[line].name
             if name not in known:
                 known[name] = is_wanted(name)
             if known[name]:
@@ -349,10 +353,16 @@ class _Unions:
         self._above[self.root(one)] = self.root(other)
 
 
-def _nameless(body: Body) -> Body:
-    """A body whose values have numbers for names: the diff takes a variable's name in them for evidence."""
+@lru_cache(maxsize=4)
+def _side_of(text: str, kind: StageKind) -> _Side:
+    """The operations of a text, which is the right side of one step and the left side of the next.
+
+    Its values have numbers for names: the diff takes a variable's name in them for evidence.
+    """
+    body = read_body(text, kind, frozenset({"locations"}))
     pairs = enumerate(zip(body.names, body.definers, strict=True))
-    return replace(body, names=[f"{name[0]}{value}" if line >= 0 else name for value, (name, line) in pairs])
+    names = [f"{name[0]}{value}" if line >= 0 else name for value, (name, line) in pairs]
+    return _Side(replace(body, names=names), read_locations(text, kind))
 
 
 def _place(chain: Chain) -> Place:

@@ -139,11 +139,12 @@ def is_named(name: str, asked: str) -> bool:
 
 
 def operation_lives(
-    capture: Capture, is_wanted: Callable[[str], bool], group: str = "mlir", *, until: str = ""
+    capture: Capture, is_wanted: Callable[[str], bool], group: str = "mlir", *, until: str = "", explains: bool = True
 ) -> Lives:
     """Follow the operations of some names through the passes of one group, if asked only until a stage's artifact.
 
-    Costs a structural diff of each step that has such operations on either side.
+    `explains`: whether to find out what each comes from, and what stands in for it. Costs a structural diff of each
+    step that has such operations on either side.
     """
     trail = trail_of(capture, group)
     if until:
@@ -157,7 +158,8 @@ def operation_lives(
         {
             one.line: _Track((Birth(-1),), -1, one, one, [(-1, one.line)])
             for one in sightings(trail.first, kind, is_wanted)
-        }
+        },
+        explains=explains,
     )
     for index, step in enumerate(trail.steps):
         seen = {one.line: one for one in sightings(step.right, kind, is_wanted)}
@@ -198,7 +200,8 @@ class _Track:
 class _Follower:
     """Follows operations from text to text."""
 
-    def __init__(self, present: dict[int, _Track]) -> None:
+    def __init__(self, present: dict[int, _Track], *, explains: bool) -> None:
+        self._explains = explains
         self.present = present
         """Line of the present text -> the operation's track."""
         self.ended: list[OperationLife] = []
@@ -210,12 +213,14 @@ class _Follower:
         for lot in lots:
             tracks = [self.present[line] for line in lot.lefts]
             if not tracks:
+                births = (Birth(index, compared.origin(line) if self._explains else None) for line in lot.rights)
                 tracks = [
-                    _Track((Birth(index, compared.origin(line)),), index, seen[line], seen[line], [])
-                    for line in lot.rights
+                    _Track((birth,), index, seen[line], seen[line], [])
+                    for birth, line in zip(births, lot.rights, strict=True)
                 ]
             elif not lot.rights:
-                self._end(index, tracks, compared.replacements(lot.lefts[0]) if len(tracks) == 1 else ())
+                is_explained = self._explains and len(tracks) == 1
+                self._end(index, tracks, compared.replacements(lot.lefts[0]) if is_explained else ())
             elif len(tracks) + len(lot.rights) > 2:
                 tracks = self._mixed(index, tracks, [seen[line] for line in lot.rights])
             for line, track in zip(lot.rights, tracks, strict=False):

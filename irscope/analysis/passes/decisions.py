@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from irscope.ir.locations.model import Chain
-from irscope.ir.locations.stages import read_locations
-from irscope.ir.logs.reasons.decisions import Decision
-from irscope.ir.logs.reasons.readers import read_decisions
 from irscope.model.capture import Capture
 from irscope.model.compiler_log import CompilerLog
+
+if TYPE_CHECKING:
+    from irscope.ir.logs.reasons.decisions import Decision
 
 __all__ = ["Decisions", "decisions_of"]
 
@@ -31,10 +32,6 @@ class Decisions:
         places = _places(chain)
         return tuple(decision for decision in self.all if places and _places(decision.chain) == places)
 
-    def about_line(self, text: str, line: int) -> tuple[Decision, ...]:
-        """Those about the operation on a line, 1-based, of a module: of the TTGIR, or of a snapshot."""
-        return self.about(read_locations(text, "mlir").chain_at(line))
-
     def on(self, file: str, line: int) -> tuple[Decision, ...]:
         """Those about a line of Python, 1-based, itself or one that it calls."""
         return tuple(
@@ -51,6 +48,9 @@ def decisions_of(capture: Capture) -> Decisions:
 
 @lru_cache(maxsize=8)
 def _decisions(log: CompilerLog) -> Decisions:
+    # Few captures hold a log.
+    from irscope.ir.logs.reasons.readers import read_decisions
+
     return Decisions(tuple(decision for item in log.passes for decision in read_decisions(item)))
 
 

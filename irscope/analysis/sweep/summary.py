@@ -32,7 +32,7 @@ class Best:
     tied: int
     """How many others are as good by the criterion."""
     own: float | None
-    """The figure of the capture as it was, for the same target; None if it is not in the table, or did not compile."""
+    """The figure of the unchanged capture for the same target; None if it is not in the table, or did not compile."""
     compiles: int
     """Of the kernel for this target."""
 
@@ -49,7 +49,7 @@ class Failures:
     """Compiles of that way for that target."""
     kernels: tuple[str, ...]
     message: str
-    """The first one's, its first line."""
+    """The first line of the first one's message."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
-from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from irscope.cli.output.destination import STANDARD_OUTPUT, colored, json_text, paint_text, width
 from irscope.cli.output.talk import say
 from irscope.errors import IrscopeError, PlanError, StageNotFound, UsageError
-from irscope.model.assumption import Assumption, joined, notes_of
 from irscope.model.capture import Artifact, Capture, PassSnapshot, StageKind, stage_named
-from irscope.model.telling import parts_of, telling_columns
 from irscope.plan import PassPlan, PassRule
 from irscope.store.file import SUFFIX, save, write_atomically
 
-if TYPE_CHECKING:
-    from irscope.analysis.findings.model import Finding
-    from irscope.ir.locations.user import Place
-
-_MOST_FINDINGS = 3
 _COMMENT: dict[StageKind, str] = {"mlir": "//", "llvm": ";", "ptx": "//", "sass": "//", "amdgcn": ";", "binary": "#"}
 
 # 31  |  23-31  |  23-31,40
@@ -111,112 +102,6 @@ def occupancy_text(capture: Capture) -> str:
     threads = "waves" if capture.target.backend == "hip" else "warps"
     held = f"{occupancy.warps_per_sm} of {occupancy.max_warps} {threads} per {occupancy.unit}"
     return f"{percent(occupancy.fraction)} ({held}, limited by {' and '.join(occupancy.limited_by)})"
-
-
-def _worst(captures: Sequence[Capture]) -> str:
-    """The worst of what can be said without another compile, each once, with the ids of its captures."""
-    from irscope.analysis.findings.quick import quick_findings, worst
-
-    found: dict[tuple[str, str, Place], list[tuple[str, Finding]]] = {}
-    for capture in captures:
-        for one in quick_findings(capture):
-            found.setdefault((capture.name, one.code, one.place), []).append((capture.id[:8], one))
-    if not found:
-        return ""
-    from irscope.render.text.findings import line_of_finding
-    from irscope.render.text.tables import masked
-
-    worst_of_each = {worst(one for _, one in rows)[0]: rows for rows in found.values()}
-    lines: list[str] = []
-    for one in worst(worst_of_each)[:_MOST_FINDINGS]:
-        ids = [*dict.fromkeys(id_ for id_, _ in worst_of_each[one])]
-        more = f" and {len(ids) - 3} more" if len(ids) > 3 else ""
-        which = f"  (of {', '.join(ids[:3])}{more})" if len(captures) > 1 else ""
-        lines.append(masked(line_of_finding(one)) + which)
-    return "".join(f"{line}\n" for line in lines) + ("\n" if lines else "")
-
-
-def summary(captures: Sequence[Capture], color: bool | None) -> str:
-    """The worst findings, and a table of captures: kernel, target, what tells variants apart, options, resources."""
-    from irscope.render.text.figures import milliseconds
-    from irscope.render.text.tables import table
-
-    variants: list[tuple[tuple[str, str], dict[str, str]]] = []
-    # As --launch counts them.
-    numbers: defaultdict[str, count[int]] = defaultdict(lambda: count(1))
-    rows: list[list[Any]] = []
-    assumed: list[tuple[Assumption, ...]] = []
-    origins: list[str] = []
-    for capture in captures:
-        failed = capture.failure
-        outcome = "" if failed is None else " DOES NOT FIT" if failed.kind == "fit" else " FAILED"
-        row = [
-            next(numbers[str(capture.target)]),
-            capture.id[:8],
-            capture.name,
-            str(capture.target),
-            "×".join(map(str, capture.launch.grid)) if capture.launch.grid else "–",
-            _options_text(capture),
-            " ".join(capture.stages) + outcome,
-            _cell(capture.resources.registers),
-            _cell(capture.resources.spilled_bytes),
-            _cell(capture.resources.shared_bytes),
-            occupancy_text(capture).partition(" (")[0] or "–",
-            "–" if capture.compile_us is None else milliseconds(capture.compile_us),
-        ]
-        rows.append(row)
-        variants.append(((capture.name, str(capture.target)), parts_of(capture.launch)))
-        assumed.append(capture.launch.assumptions)
-        origins.append(capture.environment.origin_text)
-    telling, cells = telling_columns(variants, without=_OF_OPTIONS_TEXT)
-    columns = ["#", "id", "kernel", "target", "grid", *telling, "options", "stages"]
-    columns += ["regs", "spill B", "shared B", "occupancy", "ms"]
-    rows = [[*row[:5], *own, *row[5:]] for row, own in zip(rows, cells, strict=True)]
-    if any(origins):
-        columns.append("from")
-        rows = [[*row, origin or "–"] for row, origin in zip(rows, origins, strict=True)]
-    if any(assumed):
-        columns.append("assumed")
-        rows = [[*row, _assumed(items)] for row, items in zip(rows, assumed, strict=True)]
-    from irscope.render.text.tables import masked
-
-    text = table(columns, rows, width=width(), color=colored(color))
-    from irscope.render.text.graphs import graph_texts
-
-    if graphs := graph_texts(captures):
-        text += f"\n{graphs}\n"
-    notes = notes_of(joined(chain.from_iterable(assumed)))
-    text += "".join(f"\n{masked(note)}" for note in notes) + ("\n" if notes else "")
-    text = _worst(captures) + text
-    hint = "irscope show ID --stage ttgir (or any other) prints one; irscope passes ID its passes"
-    return f"{text}\n{hint}; irscope why ID what is slow.\n"
-
-
-def _assumed(items: Sequence[Assumption]) -> str:
-    """`n=0, m=0`: the values that the virtual GPU assumed, except those that only a check read."""
-    shown = (f"{item.name}={item.value}" for item in items if not item.only_checked)
-    return ", ".join(dict.fromkeys(shown)) or "–"
-
-
-_OF_OPTIONS_TEXT = ("num_warps", "num_stages", "num_ctas")
-
-
-def _options_text(capture: Capture) -> str:
-    """The launch options that users set: warps, stages, CTAs, and the number of the autotuned configuration."""
-    launch = capture.launch
-    parts = [f"{launch.option('num_warps')}w" if launch.option("num_warps") else ""]
-    parts.append(f"{launch.option('num_stages')}s" if launch.option("num_stages") is not None else "")
-    if (launch.option("num_ctas") or 1) > 1:
-        parts.append(f"{launch.option('num_ctas')}ctas")
-    if (tuning := launch.autotuning) is not None:
-        parts.append(f"config {tuning.index}/{tuning.count}{' (winner)' if tuning.winner else ''}")
-    if capture.plan:
-        parts.append(str(capture.plan))
-    return " ".join(filter(None, parts))
-
-
-def _cell(value: int | None) -> str:
-    return "–" if value is None else str(value)
 
 
 def as_json(capture: Capture, wanted: Sequence[str] = ()) -> dict[str, Any]:

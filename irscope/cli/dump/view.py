@@ -9,12 +9,14 @@ from typing import Annotated
 
 from irscope.cli import options
 from irscope.cli.dump import stages
+from irscope.cli.dump.summary import summary
 from irscope.cli.grouped import grouped
 from irscope.cli.output.destination import STANDARD_OUTPUT, Destination, emit, emit_json, write_output
 from irscope.cli.output.talk import say
 from irscope.errors import StageNotFound, UsageError
 from irscope.model.capture import Capture
 from irscope.store.file import SUFFIX
+from irscope.store.shelf import StoredCaptures
 
 _output = options.in_panel("Output")
 
@@ -55,16 +57,14 @@ class View:
     @property
     def needs_sass(self) -> bool:
         """Whether the view includes the SASS of the cubin."""
-        return not (self.after or self.before or self.each) and (
-            not self.stages or bool({"sass", "all"} & {*self.stages})
-        )
+        return not (self.after or self.before or self.each) and bool({"sass", "all"} & {*self.stages})
 
 
 with_view = grouped("view", View)
 """The decorator of a command that takes the View as its parameter `view`."""
 
 
-def show_captures(captures: Sequence[Capture], view: View, to: Destination) -> int:
+def show_captures(captures: StoredCaptures, view: View, to: Destination) -> int:
     """Print or write the view of each capture; returns the exit code."""
     painted = to.is_colored
     if view.each is not None:
@@ -81,7 +81,7 @@ def show_captures(captures: Sequence[Capture], view: View, to: Destination) -> i
     elif view.stages:
         return _show_stages(captures, view, to)
     else:
-        emit(stages.summary(captures, painted), to.path, painted=painted)
+        emit(summary(captures, painted), to.path, painted=painted)
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ from irscope.cli.ls.filters import Filters, with_filters
 from irscope.cli.ls.graphs import by_graph
 from irscope.cli.output.destination import Destination, with_destination
 from irscope.cli.output.talk import say
+from irscope.cli.subject.stored import collection_at, entries_of
 from irscope.errors import UsageError
 from irscope.model.capture import Environment
 from irscope.store.index import StoredRow
@@ -33,7 +35,7 @@ def list_captures(
     filters: Filters,
     to: Destination,
 ) -> int:
-    """List the recent captures, the newest first."""
+    """List the recent captures, or those of a collection, the newest first."""
     if cache or folder is not None:
         from irscope.cli.ls.cache import list_cache
 
@@ -41,16 +43,26 @@ def list_captures(
             raise UsageError(f"{given}: Triton's cache is listed whole; leave this out.")
         list_cache(folder, to)
         return 0
-    store = CaptureStore()
-    every = store.rows()
+    name, _, wanted = (filters.kernel or "").partition("::")
+    if (collection := collection_at(name)) is not None:
+        entries = entries_of(collection, name, wanted)
+        filters = replace(filters, kernel=None)
+        every = sorted(
+            (StoredRow(collection.place_of(one), one.bytes, 0, one.facts, "", one.modified_ns) for one in entries),
+            key=lambda row: row.facts.date,
+            reverse=True,
+        )
+    else:
+        store = CaptureStore()
+        every = [replace(row, name=str(store.folder / row.name)) for row in store.rows()]
+        if store.missing:
+            say(f"Nothing is kept: {store.missing}")
     rows = by_graph(filters.chosen(every))
-    if store.missing:
-        say(f"Nothing is kept: {store.missing}")
     none = "No capture is stored. Record one: irscope dump FILE."
     if every:
-        none = f"None of the {len(every)} stored captures fits {', '.join(filters.described())}."
+        none = f"None of the {len(every)} captures fits {', '.join(filters.described())}."
     to.emit(
-        lambda: [_as_json(store, row) for row in rows],
+        lambda: [_as_json(row) for row in rows],
         lambda width, color: _table(rows, width, color) if rows else none,
     )
     return 0
@@ -60,47 +72,49 @@ def _table(rows: list[StoredRow], width: int | None, color: bool) -> str:
     from irscope.model.telling import telling_columns
     from irscope.render.text.tables import table
 
-    telling, cells = telling_columns([((row.kernel, row.target), row.parts) for row in rows])
+    telling, cells = telling_columns([((row.facts.name, row.facts.target), row.facts.parts) for row in rows])
     columns = ["id", "kernel", "target", *telling, "status", "plan", "Triton", "age", "KiB"]
+    listed = [row.facts for row in rows]
     lines = [
         [
-            row.id,
-            row.kernel,
-            row.target,
+            one.id,
+            one.name,
+            str(one.target),
             *own,
-            f"{row.status} ({row.failure})" if row.failure else row.status,
-            row.plan,
-            row.triton,
-            age(row.date),
+            f"{one.status} ({one.failure})" if one.failure else one.status,
+            one.plan,
+            one.triton_version,
+            age(one.date),
             row.size // 1024,
         ]
-        for row, own in zip(rows, cells, strict=True)
+        for row, one, own in zip(rows, listed, cells, strict=True)
     ]
-    if any(row.origin for row in rows):
+    if any(one.origin for one in listed):
         columns.append("from")
-        lines = [[*line, Environment(origin=row.origin).origin_text] for line, row in zip(lines, rows, strict=True)]
-    if any(row.graphs for row in rows):
+        lines = [[*line, Environment(origin=one.origin).origin_text] for line, one in zip(lines, listed, strict=True)]
+    if any(one.graphs for one in listed):
         columns.append("graph")
-        lines = [[*line, ", ".join(row.graphs)] for line, row in zip(lines, rows, strict=True)]
+        lines = [[*line, ", ".join(one.graphs)] for line, one in zip(lines, listed, strict=True)]
     return table(columns, lines, width=width, color=color)
 
 
-def _as_json(store: CaptureStore, row: StoredRow) -> dict[str, Any]:
+def _as_json(row: StoredRow) -> dict[str, Any]:
+    one = row.facts
     return {
-        "id": row.id,
-        "kernel": row.kernel,
-        "kernel_file": row.file,
-        "line": row.line,
-        "target": row.target,
-        "status": row.status,
-        "failure": row.failure,
-        "plan": row.plan,
-        "parts": row.parts,
-        "triton": row.triton,
-        "date": row.date,
+        "id": one.id,
+        "kernel": one.name,
+        "kernel_file": one.file,
+        "line": one.line,
+        "target": str(one.target),
+        "status": one.status,
+        "failure": one.failure,
+        "plan": one.plan,
+        "parts": one.parts,
+        "triton": one.triton_version,
+        "date": one.date,
         "recording": row.belongs_to,
-        "origin": row.origin,
-        "file": str(store.folder / row.name),
+        "origin": one.origin,
+        "file": row.name,
         "bytes": row.size,
-        "graphs": list(row.graphs),
+        "graphs": list(one.graphs),
     }

@@ -31,7 +31,9 @@ class Filters:
     kernel: Annotated[
         str | None,
         typer.Argument(
-            metavar="[KERNEL]", help="Part of the kernel's name, or a pattern: 'matmul*'.", show_default=False
+            metavar="[KERNEL|COLLECTION[::KERNEL]]",
+            help="Part of the kernel's name, or a pattern: 'matmul*'; or a collection to list.",
+            show_default=False,
         ),
     ] = None
     file: Annotated[str | None, _which("--file", metavar="PATH", help="Part of the path of the kernel's file.")] = None
@@ -55,17 +57,20 @@ class Filters:
         pairs = [_pair(text) for text in self.option or ()]
         since = None if self.since is None else _moment(self.since)
         recording = rows[0].belongs_to if rows else ""
-        return [
-            row
-            for row in rows
-            if (self.kernel is None or self.kernel in row.kernel or fnmatchcase(row.kernel, self.kernel))
-            and (self.file is None or self.file in row.file)
-            and (not targets or any(target in (row.target, row.target.partition(":")[0]) for target in targets))
-            and all(row.parts.get(name) == value for name, value in pairs)
-            and (not self.failed or row.status == "failed")
-            and (since is None or _timestamp(row.date) >= since)
-            and (not self.last or row.belongs_to == recording)
-        ]
+
+        def fits(row: StoredRow) -> bool:
+            one, target = row.facts, row.facts.target
+            return (
+                (self.kernel is None or self.kernel in one.name or fnmatchcase(one.name, self.kernel))
+                and (self.file is None or self.file in one.file)
+                and (not targets or any(wanted in (str(target), target.backend) for wanted in targets))
+                and (not pairs or set(pairs) <= one.parts.items())
+                and (not self.failed or one.status == "failed")
+                and (since is None or _timestamp(one.date) >= since)
+                and (not self.last or row.belongs_to == recording)
+            )
+
+        return [row for row in rows if fits(row)]
 
     def described(self) -> Iterator[str]:
         """The filters that are given, as they are written."""

@@ -14,6 +14,7 @@ def by_graph(rows: Iterable[StoredRow]) -> list[StoredRow]:
     """The rows with those of one graph of one recording together, where the first of them stands."""
     groups: dict[Any, list[StoredRow]] = {}
     for number, row in enumerate(rows):
-        graph = row.graphs[0] if row.graphs else number
-        groups.setdefault((row.date, row.target, graph), []).append(row)
+        one = row.facts
+        graph = one.graphs[0] if one.graphs else number
+        groups.setdefault((one.date, one.target, graph), []).append(row)
     return [row for group in groups.values() for row in group]

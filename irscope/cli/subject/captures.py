@@ -16,7 +16,7 @@ from irscope.cli.subject.named import split_subject
 from irscope.cli.subject.stored import is_capture, stored_captures
 from irscope.errors import IrscopeError, RecordingError, StageNotFound, UsageError, did_you_mean
 from irscope.interruption import Interrupted
-from irscope.model.capture import Artifact, Capture, PassSnapshot
+from irscope.model.capture import Capture, PassSnapshot
 from irscope.plan import PassPlan
 from irscope.store.recent import CaptureStore
 from irscope.store.shelf import CaptureFile, StoredCaptures
@@ -78,15 +78,12 @@ def with_sass(capture: Capture) -> Capture:
     """A capture with SASS; if the recording left it out, the cubin is disassembled and the result stored."""
     if "cubin" not in capture.stages or "sass" in capture.stages:
         return capture
-    from irscope.record.binaries.disassembly import Disassembly, installed_nvdisasm
+    from irscope.record.binaries.disassembly import disassembled
 
-    cubin = capture.artifact("cubin").data
-    text = Disassembly(cubin, installed_nvdisasm()).result() if isinstance(cubin, bytes) else None
-    if text is None:
+    full = disassembled(capture)
+    if full is capture:
         say("The recording left the SASS out, and no nvdisasm is here: pip install 'irscope[triton]' brings one.")
         return capture
-    place = capture.stages.index("cubin") + 1
-    full = replace(capture, artifacts=(*capture.artifacts[:place], Artifact("sass", text), *capture.artifacts[place:]))
     # Read often, made once.
     update_stored(full)
     return full
@@ -196,11 +193,11 @@ def _recorded_by(
 
 def _resumed_ids(record_options: RecordingOptions) -> tuple[str, ...]:
     """The ids of the stored captures that hold what is asked for."""
-    plan = str(record_options.plan)
+    wanted = ("ok", record_options.snapshots, str(record_options.plan))
     return tuple(
-        row.id
-        for row in CaptureStore().rows()
-        if (row.status, row.snapshots, row.plan) == ("ok", record_options.snapshots, plan)
+        one.id
+        for one in (row.facts for row in CaptureStore().rows())
+        if (one.status, one.snapshot_level, one.plan) == wanted
     )
 
 

@@ -49,7 +49,8 @@ def tell_end(file: str, recording: Recording, config: str, *, verbose: bool) -> 
         verbose: whether the script's output was shown already.
     """
     tell_stops(file, recording)
-    stopped = [end for end in recording.stopped if not end.of_compile and not end.complete]
+    # Tests that failed are named with their errors; of a command that failed only its output says why.
+    stopped = [end for end in recording.stopped if not end.of_compile and not (end.complete and end.frames)]
     if stopped and not verbose and recording.output.strip():
         say("It printed last:")
         for line in recording.output.rstrip().splitlines()[-_LINES_OF_OUTPUT:]:

@@ -21,16 +21,19 @@ from irscope.plan import PassPlan, PassRule
 _LEVELS = ("triton", "all", "none")
 
 
-def recorded(*, without: Collection[str] = (), only: Collection[str] = ()) -> Callable[[Command], Command]:
+def recorded(
+    *, without: Collection[str] = (), only: Collection[str] = (), several: bool = False
+) -> Callable[[Command], Command]:
     """The decorator of a command that takes a RecordingOptions as the parameter `record_options`.
 
     Args:
         without: the flags that the command does not take.
         only: those that it takes, if they are few.
+        several: whether it takes several subjects, of which each program gets the arguments after --.
     """
     if unknown := {*without, *only} - _PARAMETERS.keys():
         raise TypeError(f"a recording has no parameter {', '.join(sorted(unknown))}.")
-    names = only or _PARAMETERS.keys() - without
+    names = only or _PARAMETERS.keys() - {*without, *(["arguments"] if several else [])}
     shared = {name: parameter for name, parameter in _PARAMETERS.items() if name in names}
 
     def decorate(command: Command) -> Command:
@@ -42,7 +45,7 @@ def recorded(*, without: Collection[str] = (), only: Collection[str] = ()) -> Ca
             return code or int(bool(incomplete))
 
         made = grouped("record_options", recording_options, shared)(noting_stops)
-        made.__dict__["runs_program"] = "arguments" in shared
+        made.__dict__["runs_program"] = several or "arguments" in shared
         return made
 
     return decorate
@@ -83,6 +86,17 @@ def versus_pair(text: str, option: str) -> tuple[str, str]:
     if not equals or not key.strip():
         raise UsageError(f"{option} {text!r}: write KEY=VALUE, such as target=cuda:80, num_warps=8 or BLOCK_K=32.")
     return key.strip().replace("-", "_"), value.strip()
+
+
+def interpreter_at(text: str, option: str) -> Path:
+    """The Python that a text names, or that of the environment that it names; raises UsageError if there is none."""
+    path = Path(text).expanduser()
+    found = path / "bin" / "python" if path.is_dir() else path
+    if not found.is_file():
+        raise UsageError(
+            f"{option}{'' if option.endswith('=') else ' '}{text}: neither a Python nor an environment with bin/python."
+        )
+    return found.absolute()
 
 
 def option_value(text: str) -> Any:

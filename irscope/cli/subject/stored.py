@@ -5,16 +5,29 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from irscope.cli.output.talk import say
 from irscope.errors import CaptureNotFound, RecordingError, UsageError, did_you_mean
 from irscope.model.capture import Capture
 from irscope.store.facts import differences
-from irscope.store.file import SUFFIX, load
+from irscope.store.file import SUFFIX
 from irscope.store.recent import CaptureStore
 from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures
 
-__all__ = ["is_ambiguous", "is_capture", "only_one", "stored_capture", "stored_captures"]
+if TYPE_CHECKING:
+    from irscope.store.collection import Collection, Entry
+    from irscope.store.packed import PackedCollection
+
+__all__ = [
+    "collection_at",
+    "entries_of",
+    "is_ambiguous",
+    "is_capture",
+    "only_one",
+    "stored_capture",
+    "stored_captures",
+]
 
 _MOST_LISTED = 16
 
@@ -22,7 +35,7 @@ _MOST_LISTED = 16
 def is_capture(file: str) -> bool:
     """Whether a subject is a capture, or several: a .irscope file, an id, `last`, or a collection."""
     path = Path(file)
-    if path.suffix == SUFFIX or _is_collection(path):
+    if path.suffix == SUFFIX or collection_at(path) is not None:
         return True
     return not path.exists() and not path.suffix and "/" not in file and file[:1] != "-"
 
@@ -35,12 +48,14 @@ def stored_captures(subject: str | None, *, last_is_whole: bool = False) -> Stor
     CaptureNotFound, and RecordingError where the kernel is not among them.
     """
     file, _, kernel = (subject or "last").partition("::")
-    if _is_collection(file):
-        return _of_collection(file, kernel)
+    if (collection := collection_at(file)) is not None:
+        return collection.captures(entries_of(collection, file, kernel))
     store = CaptureStore()
     if last_is_whole and file == "last" and not kernel and not Path(file).is_file():
         shelf = Shelf()
-        return StoredCaptures(CaptureFile(shelf, load(path), path) for path in store.find_all(file))
+        return StoredCaptures(
+            CaptureFile.listed(shelf, row.facts, store.folder / row.name) for row in store.last_recording()
+        )
     capture = store.load(file)
     if kernel and capture.name != kernel:
         raise RecordingError(f"{file} launched no kernel {kernel!r}.{did_you_mean(kernel, [capture.name])}")
@@ -69,29 +84,37 @@ def only_one(captures: StoredCaptures, subject: str | None) -> Capture:
 
 def is_ambiguous(captures: Sequence[Capture], subject: str | None) -> bool:
     """Whether one capture is to be chosen from several of a collection, in which no one is the first."""
-    return len(captures) > 1 and _is_collection((subject or "last").partition("::")[0])
+    return len(captures) > 1 and collection_at((subject or "last").partition("::")[0]) is not None
 
 
-def _is_collection(path: str | Path) -> bool:
-    if not os.path.isdir(path):
-        return False
-    # Most subjects are no folders, and need nothing of collections.
-    from irscope.store.collection import is_collection
+def collection_at(path: str | Path) -> Collection | PackedCollection | None:
+    """The collection that a path names, a folder or a file; None if it is none."""
+    # Most subjects are neither, and need nothing of collections.
+    if os.path.isdir(path):
+        from irscope.store.collection import Collection, is_collection
 
-    return is_collection(path)
+        return Collection(path) if is_collection(path) else None
+    if Path(path).suffix == SUFFIX:
+        from irscope.store.packed import PackedCollection, is_packed
+
+        return PackedCollection(path) if is_packed(path) else None
+    return None
 
 
-def _of_collection(folder: str, wanted: str) -> StoredCaptures:
-    from irscope.store.collection import Collection, chosen_entries
+def entries_of(collection: Collection | PackedCollection, name: str, wanted: str) -> tuple[Entry, ...]:
+    """Those of its captures that are wanted, all for an empty text; raises where there is none.
 
-    collection = Collection(folder)
+    `name`: of the collection, as it was given.
+    """
+    from irscope.store.collection import chosen_entries
+
     entries = collection.entries()
     for problem in collection.unreadable:
         say(problem)
     if not entries:
-        raise CaptureNotFound(f"{folder!r} holds no capture. Record some: irscope collect SCRIPT -o {folder}")
+        raise CaptureNotFound(f"{name!r} holds no capture. Record some: irscope collect SCRIPT -o {name}")
     chosen = chosen_entries(entries, wanted) if wanted else entries
     if not chosen:
         near = did_you_mean(wanted, {one.facts.name for one in entries})
-        raise RecordingError(f"{folder} holds no kernel {wanted!r}, and no capture whose id begins so.{near}")
-    return collection.captures(chosen)
+        raise RecordingError(f"{name} holds no kernel {wanted!r}, and no capture whose id begins so.{near}")
+    return chosen

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from irscope.cli.subject.recording import option_value, versus_pair
+from irscope.cli.subject.recording import interpreter_at, option_value, versus_pair
 from irscope.errors import PlanError, UsageError
 from irscope.model.capture import Capture, Target
 from irscope.plan import PassPlan
@@ -63,16 +63,8 @@ def _with(point: Point, key: str, value: str) -> Point:
     if key == "target":
         return replace(point, target=str(Target.parse(value)))
     if key == "triton":
-        return replace(point, interpreter=str(_interpreter(value)))
+        return replace(point, interpreter=str(interpreter_at(value, "--vs triton=")))
     return replace(point, options=(*point.options, (key, option_value(value))))
-
-
-def _interpreter(text: str) -> Path:
-    path = Path(text).expanduser()
-    found = path / "bin" / "python" if path.is_dir() else path
-    if not found.is_file():
-        raise UsageError(f"--vs triton={text}: neither a Python nor an environment with bin/python.")
-    return found.absolute()
 
 
 def _plan(text: str) -> str:

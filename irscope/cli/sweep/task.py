@@ -78,7 +78,7 @@ def compile_point(work: Work, packed: bytes) -> SweepRow:
 
 
 def failed_row(work: Work, capture: Capture, failure: str, message: str) -> SweepRow:
-    """The row of what gave no capture."""
+    """The row of a compile that gave no capture."""
     point, launch = work.point, capture.launch
     options = dict(launch.options) | dict(point.options)
 

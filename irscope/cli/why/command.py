@@ -11,10 +11,9 @@ import typer
 
 from irscope.cli import app, options
 from irscope.cli.output.destination import Destination, under_titles, with_destination
-from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of, tell_failures
 from irscope.cli.subject.recording import recorded
-from irscope.errors import IrscopeError
+from irscope.cli.why.budget import Budget
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 
@@ -54,8 +53,14 @@ def why(
         ),
     ] = None,
     most_tries: Annotated[
-        int, typer.Option("--tries", metavar="N", min=0, help="At most so many compiles to try what mends a kernel.")
-    ] = 2,
+        str | None,
+        typer.Option(
+            "--tries",
+            metavar="N|all",
+            help="At most N compiles try what mends a kernel. Default: of the worst three findings, one past TTGIR.",
+            show_default=False,
+        ),
+    ] = None,
     time: Annotated[
         bool, typer.Option("--time", help="On a GPU: run each mend that helped, and say what it is worth.")
     ] = False,
@@ -75,6 +80,7 @@ def why(
 
     chosen = _Choice(line, operation, value, codes_of(options.split_words(ignore)))
     sizes, programs = read_sizes(size or ()), read_grid(grid) if grid is not None else None
+    budget = Budget.parse(most_tries)
     captures = captures_of(subject, record_options)
     is_stated = bool(sizes) or programs is not None
 
@@ -83,7 +89,7 @@ def why(
 
     with Compiles() as compiles:
         timer = Timer(subject, record_options) if time else None
-        asked = _Asked(chosen, compiles, tries, most_tries, timer, launched)
+        asked = _Asked(chosen, compiles, tries, budget, timer, launched)
         answers = {
             one.id: _answer(one, record_options.launch or number, asked) for number, one in enumerate(captures, 1)
         }
@@ -133,7 +139,7 @@ class _Asked:
     chosen: _Choice
     compiles: Compiles
     tries: bool | None
-    most_tries: int
+    budget: Budget
     timer: Timer | None
     launched: Callable[[Capture], Capture]
     """The capture with the sizes that were stated: it is studied, and never stored."""
@@ -141,32 +147,29 @@ class _Asked:
 
 def _answer(capture: Capture, number: int, asked: _Asked) -> tuple[Sequence[Finding], int]:
     """The findings that are asked for, with what became of their suggestions, and how many comments silence."""
-    from irscope.analysis.findings.find import findings_of, needs_log
+    from irscope.analysis.findings.find import findings_of
     from irscope.analysis.findings.silence import is_silenced
     from irscope.analysis.findings.studied import Studied
     from irscope.cli.layout.subject import with_layouts
-    from irscope.cli.subject.compiler_log import with_log
     from irscope.cli.subject.keeping import was_recorded_here
-    from irscope.cli.subject.operations import with_operations
-    from irscope.cli.why.prove import proven
 
     chosen, compiles, timer = asked.chosen, asked.compiles, asked.timer
     if timer is not None:
         timer.require_gpu(capture)
     may_compile = asked.tries if asked.tries is not None else was_recorded_here(capture)
     if may_compile:
-        capture = with_operations(with_layouts(capture), sass=False, run=compiles.one)
+        capture = with_layouts(capture)
     studied = Studied(asked.launched(capture))
     found = findings_of(studied)
-    if may_compile and needs_log(studied, found):
-        try:
-            studied = studied.with_log(asked.launched(with_log(capture, run=compiles.one)))
-            found = findings_of(studied)
-        except IrscopeError as error:
-            say(f"The compiler's own log could not be had: {error}")
+    if may_compile:
+        from irscope.cli.why.further import studied_further
+
+        studied, found = studied_further(capture, studied, found, asked.launched, compiles.one)
     wanted = [one for one in found if chosen.has(one)]
     shown = [one for one in wanted if not is_silenced(one, capture)]
-    if may_compile:
+    if may_compile and shown:
+        from irscope.cli.why.prove import proven
+
         timed = None if timer is None else partial(timer.timed, capture, number)
-        shown = proven(studied, shown, compiles, asked.most_tries, timed)
+        shown = proven(studied, shown, compiles, asked.budget, timed)
     return shown, len(wanted) - len(shown)

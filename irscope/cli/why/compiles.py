@@ -40,5 +40,5 @@ class Compiles:
         if self._pool is None:
             from irscope.record.variants.pool import VariantPool
 
-            self._pool = self._held.enter_context(VariantPool())
+            self._pool = self._held.enter_context(VariantPool(forks=True))
         return self._pool

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 _Table = tuple[tuple[re.Pattern[str], str], ...]
 
@@ -154,9 +155,15 @@ _AMDGCN = _table(
     (r"[sv]_\w*_[iub](?:16|24|32|64)", "integer"),
 )
 
+FAMILIES = tuple(sorted({family.removesuffix(".{}") for table in (_SASS, _PTX, _AMDGCN) for _, family in table}))
+"""Every family, without the widths."""
+
 # v4 of ld.global.v4.b32      b32, f16x2
 _PTX_VECTOR = re.compile(r"v(?P<count>2|4|8)$")
 _PTX_TYPE = re.compile(r"[bsuf]f?(?P<bits>\d{1,4})(?:x(?P<many>\d))?$")
+_TABLES = {"sass": _SASS, "amdgcn": _AMDGCN, "ptx": _PTX}
+_MOST_REMEMBERED = 4096
+
 # dwordx4, b128, ubyte, u16 and, in the _2addr forms, two of them
 _AMD_DWORDS = re.compile(r"_dword(?:x(?P<count>\d{1,4}))?\b")
 _AMD_BITS = re.compile(r"_[biu](?P<bits>8|16|32|64|96|128|256|512)(?![0-9])")
@@ -173,13 +180,13 @@ def classify(opcode: str, operands: Sequence[str] = ()) -> str | None:
     and stores of a thread's own memory are `ld.local` and `st.local`: with Triton, these are spills.
     """
     if opcode[:1].isupper():
-        family, width = _first(_SASS, opcode), _sass_bits
+        family, width = _first("sass", opcode), _sass_bits
     elif "_" in opcode and "." not in opcode:
-        family, width = _first(_AMDGCN, opcode), _amdgcn_bits
+        family, width = _first("amdgcn", opcode), _amdgcn_bits
         if family and family.startswith("ld.global") and operands and operands[-1].split()[-1:] == ["lds"]:
             family = "cp.async.{}"
     else:
-        family, width = _first(_PTX, opcode), _ptx_bits
+        family, width = _first("ptx", opcode), _ptx_bits
         if family == "cp.async.{}":
             return _ptx_copy(operands)
     if family is None or "{}" not in family:
@@ -187,8 +194,9 @@ def classify(opcode: str, operands: Sequence[str] = ()) -> str | None:
     return family.format(width(opcode))
 
 
-def _first(table: _Table, opcode: str) -> str | None:
-    return next((family for pattern, family in table if pattern.match(opcode)), None)
+@lru_cache(_MOST_REMEMBERED)
+def _first(language: str, opcode: str) -> str | None:
+    return next((family for pattern, family in _TABLES[language] if pattern.match(opcode)), None)
 
 
 def _sass_bits(opcode: str) -> int:

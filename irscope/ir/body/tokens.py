@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
-from irscope.ir.asm.register_amdgcn import read_amdgcn
-from irscope.ir.asm.register_sass import read_sass
 from irscope.ir.asm.registers import Access
 from irscope.ir.mlir.tokens import ALIAS, STRING
 from irscope.model.capture import StageKind
@@ -119,8 +118,9 @@ class Shape:
         return self.access.spans if self.access is not None else (1,) * self.holes
 
 
+@lru_cache(maxsize=4096)
 def shape_of(template: str, kind: StageKind) -> Shape:
-    """Read one template."""
+    """Read one template; most of a text's are those of the text before a pass."""
     bare = _STRING.sub('""', template) if '"' in template else template
     holes = [match.start() for match in HOLE.finditer(template)]
     if kind == "mlir":
@@ -129,8 +129,8 @@ def shape_of(template: str, kind: StageKind) -> Shape:
         name, defines, is_function = _llvm(template, holes)
     else:
         name, defines, is_function = _assembly(template, holes, kind)
-    braces = kind not in _READERS
-    access = _READERS[kind](template) if not braces and name and name[0] not in ".^}" else None
+    braces = kind not in _MACHINE_CODE
+    access = _registers_of(template, kind) if not braces and name and name[0] not in ".^}" else None
     if access is not None:
         defines = access.defines
     return Shape(
@@ -208,7 +208,19 @@ _PTX_NO_RESULT = frozenset((
     "st", "red", "bra", "brx", "ret", "exit", "trap", "bar", "barrier", "membar", "fence", "cp", "prefetch",
     "prefetchu", "mbarrier", "wgmma", "call", "stmatrix", "setmaxnreg", "griddepcontrol", "nanosleep", "pragma",
 ))  # fmt: skip
-_READERS = {"sass": read_sass, "amdgcn": read_amdgcn}
+_MACHINE_CODE = ("sass", "amdgcn")
+
+
+def _registers_of(template: str, kind: StageKind) -> Access | None:
+    """The registers that a line of machine code reads and writes; None if it is no instruction."""
+    # Imported where they are needed: most texts are none.
+    if kind == "sass":
+        from irscope.ir.asm.register_sass import read_sass
+
+        return read_sass(template)
+    from irscope.ir.asm.register_amdgcn import read_amdgcn
+
+    return read_amdgcn(template)
 
 
 def _assembly(template: str, holes: list[int], kind: StageKind) -> tuple[str, tuple[int, ...], bool]:
@@ -228,7 +240,7 @@ def _assembly(template: str, holes: list[int], kind: StageKind) -> tuple[str, tu
         # ".reg", ".param", ".visible .entry softmax("
         return name, (), ".entry" in template or ".func" in template or name == ".type"
     base = name.partition(".")[0]
-    if base in _PTX_NO_RESULT or kind in _READERS:
+    if base in _PTX_NO_RESULT or kind in _MACHINE_CODE:
         return name, (), False
     destination = _DESTINATION.match(template, mnemonic.end())
     if destination is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 
 from irscope.ir.locations.known import KnownChains
 from irscope.ir.locations.llvm import joined
@@ -21,6 +22,7 @@ _AMD_INSTRUCTION = re.compile(r"\s+[a-z]")
 _AMD_END = re.compile(r"\.Lfunc_end\d+:|\s*\.(?:section|end_amdhsa_kernel|cfi_endproc)\b|.*-- Begin function")
 
 
+@lru_cache(maxsize=2)
 def read_amdgcn(text: str, llir: str | None = None) -> TextLocations:
     """The locations of each line of AMDGCN assembly.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from irscope.ir.locations.model import MAX_FRAMES, Chain, ChainTable, Frame, TextLocations, count, cut, text_lines
-from irscope.ir.mlir.reader import parse_mlir
+from irscope.ir.mlir.alias_table import definitions
+from irscope.ir.mlir.lines import located_lines
 from irscope.ir.mlir.tokens import location_spans
 from irscope.ir.quoted import unescape_ir
 
@@ -23,10 +24,8 @@ _WORD = re.compile(
 def read_mlir(text: str) -> TextLocations:
     """The locations of each line of a module; those of the last few are kept."""
     lines = text_lines(text)
-    module = parse_mlir(text)
-    chains = _Chains(
-        {name: value[4:-1] for name, value in module.aliases.items() if value[:4] == "loc(" and value[-1] == ")"}
-    )
+    aliases = definitions(text)
+    chains = _Chains({name: value[4:-1] for name, value in aliases.items() if value[:4] == "loc(" and value[-1] == ")"})
     table = ChainTable()
     known: dict[str, int] = {}
 
@@ -36,11 +35,10 @@ def read_mlir(text: str) -> TextLocations:
         return known[location]
 
     by_line = [-1] * len(lines)
-    for operation in module.walk():
-        if operation.location:
-            number = number_of(operation.location)
-            for line in operation.lines:
-                by_line[line - 1] = number
+    for own, location in located_lines(text):
+        number = number_of(location)
+        for line in own:
+            by_line[line - 1] = number
     for index, line in enumerate(lines):
         # A block has the location of its first argument.
         if "loc(" in line and line.lstrip()[:1] == "^":
@@ -78,7 +76,13 @@ class _Chains:
                 continue
             waiting.pop()
             if name not in self.done:
-                self.done[name] = _read(text, self.done)
+                self.done[name] = _read(text, self.done) if "#" in text else _read_without_aliases(text)
+
+
+@lru_cache(maxsize=4096)
+def _read_without_aliases(text: str) -> Chain:
+    # From pass to pass the same places have other aliases.
+    return _read(text, {})
 
 
 def _aliases_in(text: str) -> list[str]:
@@ -98,8 +102,13 @@ class _Open:
             return cut(frame for part in self.parts for frame in part)
         if self.kind == "name":
             inner = self.parts[0] if self.parts else ()
-            return (replace(inner[0], name=self.name), *inner[1:]) if inner else ()
+            return (_named(inner[0], self.name), *inner[1:]) if inner else ()
         return _merged(self.parts)
+
+
+def _named(frame: Frame, name: str) -> Frame:
+    # Five times as fast as `replace`, and there is one for each value.
+    return Frame(frame.file, frame.line, frame.column, frame.function, name)
 
 
 def _merged(parts: list[Chain]) -> Chain:

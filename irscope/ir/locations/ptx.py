@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
-from irscope.ir.asm.opcodes import classify
 from irscope.ir.locations.amdgcn import callers, file_table, paths_by_name
 from irscope.ir.locations.known import KnownChains
 from irscope.ir.locations.llvm import honest
@@ -46,6 +46,7 @@ class _PtxLine:
     is_instruction: bool = False
 
 
+@lru_cache(maxsize=2)
 def read_ptx(text: str, llir: str | None = None) -> TextLocations:
     """The locations of each line of PTX.
 
@@ -176,6 +177,9 @@ class CountedLines:
 
 def _is_alike(sass: str, ptx: str) -> bool:
     """Whether a SASS opcode may be assembled from a PTX opcode: the same family, and for conversions the same types."""
+    # Imported where it is needed: the locations of PTX alone do without.
+    from irscope.ir.asm.opcodes import classify
+
     family = classify(sass) if sass else None
     if family is None or classify(ptx) != family:
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from irscope.ir.locations.amdgcn import written_paths
 from irscope.ir.locations.known import KnownChains
@@ -38,6 +39,7 @@ _MADE_FROM = {
 }
 
 
+@lru_cache(maxsize=2)
 def read_sass(text: str, llir: str | None = None, ptx: str | None = None) -> TextLocations:
     """The locations of each line of a disassembly by `nvdisasm -g -gi`, or of irscope's normal form of one.
 

@@ -77,19 +77,21 @@ def without_mlir_locations(text: str) -> str:
     done = 0
     while start is not None:
         line_end = text.find("\n", start.end())
+        line_start = text.rfind("\n", 0, start.start()) + 1
+        if text.startswith("#", line_start):
+            # The line "#loc3 = loc(…)" is removed as a whole by the callers.
+            start = _LOCATION.search(text, line_end) if line_end >= 0 else None
+            continue
         end = closing(text, start.start() + 1, line_end if line_end >= 0 else None) + 1
         if not end:
             # Not closed on its line, like possibly all that follow there: continue on the next line.
             start = _LOCATION.search(text, line_end) if line_end >= 0 else None
             continue
-        # The line "#loc3 = loc(…)" is removed as a whole by the callers.
-        line_start = text.rfind("\n", 0, start.start()) + 1
         if text.count('"', max(line_start, done), start.start()) % 2 == 1:
             start = _LOCATION.search(text, start.end())
             continue
-        if not text.startswith("#", line_start):
-            parts.append(text[done : start.start()])
-            done = end
+        parts.append(text[done : start.start()])
+        done = end
         start = _LOCATION.search(text, end)
     parts.append(text[done:])
     return "".join(parts)

@@ -15,12 +15,13 @@ LONGEST = 20_000
 
 
 # "#blocked = #ttg.blocked<{…}>"   '#loc3 = loc("x.py":1:2)'   "!t = tensor<4xf32>"
-_DEFINITION = re.compile(r"^([#!][A-Za-z_$][\w$]*) = ((?:.*\S)?)\s*$", re.MULTILINE)
+_DEFINITION = re.compile(r"([#!][A-Za-z_$][\w$]*) = ((?:.*\S)?)\s*$")
 
 
 def definitions(text: str) -> dict[str, str]:
     """The aliases that a module defines: alias with its sign → its text, as written."""
-    return {match[1]: match[2] for match in _DEFINITION.finditer(text)}
+    lines = (line for line in text.split("\n") if line[:1] in ("#", "!"))
+    return {match[1]: match[2] for line in lines if (match := _DEFINITION.match(line)) is not None}
 
 
 def reachable(names: Iterable[str], bodies: Mapping[str, str], pattern: re.Pattern[str] = ALIAS) -> set[str]:

@@ -9,13 +9,12 @@ from functools import lru_cache
 from irscope.ir.body.reader import Body, read_body
 from irscope.ir.body.tokens import HOLE
 from irscope.ir.mlir.alias_table import AliasTable, definitions
+from irscope.ir.mlir.lines import LineWalk, OpenLines
 from irscope.ir.mlir.model import Block, MlirModule, Operation, Region, Value
 from irscope.ir.mlir.tokens import trailing_location
 
 __all__ = ["Block", "MlirModule", "Operation", "Region", "Value", "parse_mlir"]
 
-# "default {"   "partition0(%a: i32) num_warps(4) {"   "case 1 {": more regions of the operation before
-_MORE_REGIONS = re.compile(r"(?:default|partition\d+|case -?\d+)(?: \{$|\(.*\{$)")
 # "%acc_69:9 = "   "%acc#1"
 _COUNT = re.compile(r":(\d{1,9})")
 _INDEX = re.compile(r"#(\d{1,9})")
@@ -23,23 +22,17 @@ _INDEX = re.compile(r"#(\d{1,9})")
 _CARRIED = re.compile("\x01 = $")
 _MOST_RESULTS = 4096
 """Results of one operation: a count of millions is an attack."""
-_MOST_LINES = 200
-"""Lines of one operation without regions."""
 
 
 @dataclass(slots=True)
-class _Frame:
+class _Frame(OpenLines):
     """An operation, or one of its regions, that is still open."""
 
-    lines: list[int]
-    """Indices of its own lines so far; empty for the top."""
     arguments: tuple[Value, ...] = ()
     label: str = ""
     header: int = -1
     """Index of the line that opens the block."""
     operations: list[Operation] = field(default_factory=list[Operation])
-    last_lines: list[int] = field(default_factory=list[int])
-    """Indices of the lines of the last operation."""
     blocks: list[Block] = field(default_factory=list[Block])
     regions: list[Region] = field(default_factory=list[Region])
 
@@ -54,90 +47,52 @@ def parse_mlir(text: str) -> MlirModule:
     return _Builder(text, read_body(text, "mlir", frozenset({"locations"}))).build()
 
 
-class _Builder:
+class _Builder(LineWalk[_Frame]):
     def __init__(self, text: str, body: Body) -> None:
+        super().__init__(body, _Frame([]))
         self.text = text
-        self.body = body
         self.raw = text.replace("\r", "").split("\n")
         self.values = [Value(name, number) for number, name in enumerate(body.names)]
         self.many: set[int] = set()
         """Values that stand for several results."""
         self.definitions: dict[int, Operation] = {}
-        self.stack: list[_Frame] = [_Frame([])]
 
     def build(self) -> MlirModule:
-        line = 0
-        while line < len(self.body.lines):
-            line = self._line(line)
-        while len(self.stack) > 1:
-            self._close()
-        self._end_block(self.stack[0])
+        self.walk()
         operations = tuple(operation for block in self.stack[0].blocks for operation in block.operations)
         aliases = definitions(self.text)
         return MlirModule(aliases, operations, self.definitions, AliasTable(aliases))
 
-    def _line(self, line: int) -> int:
-        """Read one line, or several that are one operation; returns the next."""
-        shape = self.body.shapes[line]
-        frame = self.stack[-1]
-        if shape.closes:
-            if len(self.stack) > 1 and shape.opens:
-                self._end_region(frame)
-                frame.lines.append(line)
-            elif len(self.stack) > 1:
-                self._close(line)
-            return line + 1
-        if shape.name == "^":
-            self._end_block(frame)
-            values = self._values(line)
-            frame.label = values[0].name
-            frame.arguments = tuple(values[place] for place in shape.defines[1:])
-            frame.header = line
-            return line + 1
-        if shape.opens:
-            if _MORE_REGIONS.match(shape.template) and frame.operations:
-                # The operation before has another region.
-                before = frame.operations.pop()
-                arguments = tuple(self._values(line)[place] for place in shape.defines)
-                own = [*frame.last_lines, line]
-                self.stack.append(_Frame(own, arguments, header=line, regions=list(before.regions)))
-                return line + 1
-            _, taken = self._results(line)
-            values = self._values(line)
-            arguments = tuple(values[place] for place in shape.defines if place >= taken)
-            self.stack.append(_Frame([line], arguments, header=line))
-            return line + 1
-        last = self._last_line(line)
-        self._add(list(range(line, last + 1)), last + 1 - line, ())
-        return last + 1
+    def begin_block(self, frame: _Frame, line: int) -> None:
+        values = self._values(line)
+        frame.label = values[0].name
+        frame.arguments = tuple(values[place] for place in self.body.shapes[line].defines[1:])
+        frame.header = line
 
-    def _last_line(self, line: int) -> int:
-        # "cf.switch %0 : i32, [" goes on until "]".
-        if not self.body.shapes[line].template.endswith(("[", "(", ",")):
-            return line
-        depth = 0
-        for last in range(line, min(line + _MOST_LINES, len(self.body.lines))):
-            template = self.body.shapes[last].template
-            depth += sum(map(template.count, "[(")) - sum(map(template.count, "])"))
-            if depth <= 0 and not template.endswith(","):
-                return last
-        return line
+    def opened(self, line: int) -> _Frame:
+        _, taken = self._results(line)
+        values = self._values(line)
+        arguments = tuple(values[place] for place in self.body.shapes[line].defines if place >= taken)
+        return _Frame([line], arguments=arguments, header=line)
 
-    def _end_block(self, frame: _Frame) -> None:
+    def opened_again(self, before: _Frame, line: int) -> _Frame:
+        operation = before.operations.pop()
+        values = self._values(line)
+        arguments = tuple(values[place] for place in self.body.shapes[line].defines)
+        own = [*before.last_lines, line]
+        return _Frame(own, arguments=arguments, header=line, regions=list(operation.regions))
+
+    def end_block(self, frame: _Frame) -> None:
         if frame.operations or frame.label or frame.arguments:
             header, line = ("", 0) if frame.header < 0 else (self._text(frame.header), self.body.numbers[frame.header])
             frame.blocks.append(Block(frame.label, frame.arguments, tuple(frame.operations), header, line))
         frame.operations, frame.arguments, frame.label, frame.header = [], (), "", -1
+        frame.last_lines = []
 
-    def _end_region(self, frame: _Frame) -> None:
-        self._end_block(frame)
+    def end_region(self, frame: _Frame) -> None:
+        self.end_block(frame)
         frame.regions.append(Region(tuple(frame.blocks)))
         frame.blocks = []
-
-    def _close(self, line: int | None = None) -> None:
-        frame = self.stack.pop()
-        self._end_region(frame)
-        self._add(frame.lines if line is None else [*frame.lines, line], 1, tuple(frame.regions))
 
     # ── operations ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -177,8 +132,8 @@ class _Builder:
             results.extend(self._result(value, index) for index in range(min(int(count[1]), _MOST_RESULTS)))
         return results, taken
 
-    def _add(self, lines: list[int], written: int, regions: tuple[Region, ...]) -> None:
-        """Add an operation that has some lines, of which the first `written` hold its operands."""
+    def add(self, lines: list[int], written: int, closed: _Frame | None) -> None:
+        regions = tuple(closed.regions) if closed is not None else ()
         first, last = lines[0], lines[-1]
         shape, numbers = self.body.shapes[first], self.body.numbers
         results, taken = self._results(first)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from irscope.ir.locations.stages import Chain, TextLocations, read_locations
 from irscope.ir.locations.user import Place, place_of
@@ -66,6 +67,7 @@ class ModuleUses:
         return operation if operation is not None and value in operation.results else None
 
 
+@lru_cache(maxsize=4)
 def read_uses(text: str) -> ModuleUses:
     """Read a module; never raises: anything unreadable is skipped."""
     module = parse_mlir(text)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -19,39 +18,10 @@ from irscope.memory.addresses.descriptors import Descriptor, block_addresses
 from irscope.memory.addresses.kinds import Kind, kind_of
 from irscope.memory.addresses.numbers import Number, Source, constant, select
 from irscope.memory.addresses.rules import moved
+from irscope.memory.machine import ACCESSES
 
 __all__ = ["ACCESSES", "Description", "Execution", "described"]
 
-Action = Literal["load", "store", "atomic", "copy"]
-
-ACCESSES: dict[str, Action] = {
-    "tt.load": "load",
-    "tt.store": "store",
-    "tt.atomic_rmw": "atomic",
-    "tt.atomic_cas": "atomic",
-    "ttg.async_copy_global_to_local": "copy",
-    "amdg.buffer_load": "load",
-    "amdg.buffer_store": "store",
-    "amdg.buffer_load_to_local": "copy",
-    "amdg.buffer_atomic_rmw": "atomic",
-    "amdg.buffer_atomic_cas": "atomic",
-    "amdgpu.buffer_load": "load",
-    "amdgpu.buffer_store": "store",
-    "amdgpu.buffer_load_to_local": "copy",
-    "amdgpu.buffer_atomic_rmw": "atomic",
-    "amdgpu.buffer_atomic_cas": "atomic",
-    "tt.descriptor_load": "load",
-    "tt.descriptor_gather": "load",
-    "tt.descriptor_store": "store",
-    "tt.descriptor_scatter": "store",
-    "tt.descriptor_reduce": "atomic",
-    "ttng.async_tma_copy_global_to_local": "load",
-    "ttng.async_tma_gather": "load",
-    "ttng.async_tma_copy_local_to_global": "store",
-    "ttng.async_tma_scatter": "store",
-    "ttng.async_tma_reduce": "atomic",
-}
-"""Operation → what it does. A `copy` writes to shared memory, and leaves out lanes with copies as a store does."""
 
 _PREDICATED = ("ttng.async_tma_copy_global_to_local", "ttng.async_tma_gather")
 """Their last operand says whether they are done at all."""

@@ -15,10 +15,11 @@ import numpy as np
 from irscope.ir.mlir.model import Operation
 from irscope.layout.thread_map import ThreadMap
 from irscope.memory.access import Traffic
-from irscope.memory.addresses.accesses import ACCESSES, Execution
+from irscope.memory.addresses.accesses import Execution
 from irscope.memory.addresses.counting import counted
 from irscope.memory.addresses.lanes import Lanes, box_lanes, lanes_of, scalar_map, strides_of, widest_vector
 from irscope.memory.addresses.numbers import Tokens
+from irscope.memory.machine import ACCESSES
 
 __all__ = ["Counter", "Hardware", "Shape"]
 

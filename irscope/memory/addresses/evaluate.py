@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 
 from irscope.ir.mlir.model import Block, MlirModule, Operation, Region, Value
-from irscope.memory.addresses.accesses import ACCESSES, Execution, described
+from irscope.memory.addresses.accesses import Execution, described
 from irscope.memory.addresses.descriptors import made_descriptor, tensormap
 from irscope.memory.addresses.held import LOST, Held, Opaque, Place, Programs, either, kind_of_held, made_number
 from irscope.memory.addresses.kinds import Kind, kinds_of_results
@@ -23,6 +23,7 @@ from irscope.memory.addresses.loops import run_loop
 from irscope.memory.addresses.numbers import FAR, Number, Source, mixed, select
 from irscope.memory.addresses.reductions import reduced, scanned
 from irscope.memory.addresses.rules import RULES, Rule, attribute
+from irscope.memory.machine import ACCESSES
 
 __all__ = ["Evaluation", "Runner", "TooMuch", "evaluate", "run_kernel"]
 

@@ -11,7 +11,7 @@ from irscope.memory.addresses.arguments import known_divisor
 from irscope.memory.addresses.evaluate import evaluate
 from irscope.memory.addresses.held import Programs
 from irscope.memory.addresses.kinds import kind_of
-from irscope.memory.addresses.lanes import widest_vector
+from irscope.memory.addresses.lanes import strides_of, widest_vector
 from irscope.memory.addresses.numbers import Source, atom, constant
 
 __all__ = ["Limits"]
@@ -89,6 +89,11 @@ class Limits:
         """The bits of an element; 0 if the access is not executed, or has no lanes."""
         execution = self._as_told.get(operation.first_line)
         return 0 if execution is None or execution.is_box else execution.element_bits
+
+    def strides(self, operation: Operation) -> tuple[int | None, ...]:
+        """Bytes between neighbours along each dimension, whatever the arguments are; None where that differs."""
+        execution = self._as_told.get(operation.first_line)
+        return strides_of(execution.addresses) if execution is not None and not execution.is_box else ()
 
     @property
     def _as_told(self) -> Mapping[int, Execution]:

@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 
 from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.memory.access import MOST, Span
-from irscope.memory.addresses.accesses import ACCESSES, Execution
+from irscope.memory.addresses.accesses import Execution
 from irscope.memory.addresses.arguments import Arguments
 from irscope.memory.addresses.descriptors import Descriptor
 from irscope.memory.addresses.numbers import Integers, Number, Source
+from irscope.memory.machine import ACCESSES
 from irscope.memory.programs.intervals import Intervals, TooMany
 from irscope.memory.programs.runner import Run, Touch, run_programs
 from irscope.memory.programs.vectors import Vectors

@@ -11,15 +11,17 @@ import shutil
 import subprocess
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from irscope.errors import MissingTool
 from irscope.ir.asm.sass import format_sass, with_live_registers
 from irscope.ir.asm.sass_reader import parse_sass
+from irscope.model.capture import Artifact, Capture
 from irscope.record.process.own_folder import parent_of_temporaries
 from irscope.record.triton import api as triton_api
 
-__all__ = ["Disassembly", "installed_nvdisasm"]
+__all__ = ["Disassembly", "disassembled", "installed_nvdisasm"]
 
 
 class _Run:
@@ -100,3 +102,16 @@ def installed_nvdisasm() -> Path | None:
     with contextlib.suppress(MissingTool, ValueError):
         return triton_api.nvidia_tools().get("nvdisasm")
     return None
+
+
+def disassembled(capture: Capture) -> Capture:
+    """A capture with the SASS of its cubin; the capture itself where it holds none, or nvdisasm is not here."""
+    cubin = next((one.data for one in capture.artifacts if one.stage == "cubin"), None)
+    if not isinstance(cubin, bytes) or "sass" in capture.stages:
+        return capture
+    text = Disassembly(cubin, installed_nvdisasm()).result()
+    if text is None:
+        return capture
+    place = capture.stages.index("cubin") + 1
+    artifacts = (*capture.artifacts[:place], Artifact("sass", text), *capture.artifacts[place:])
+    return replace(capture, artifacts=artifacts)

@@ -1,8 +1,8 @@
-"""Finds what the compiler says of its reasons, by a second compile of a capture that prints them."""
+"""Finds what the compiler says of its reasons, by a second compile of a capture, or a part of one, that prints them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from irscope.errors import RecordingError
@@ -14,23 +14,28 @@ from irscope.record.process.requests import RecordRequest, request_from_capture
 from irscope.record.process.session import compiled
 from irscope.record.triton.versions import triton_version
 
-__all__ = ["find_log"]
+__all__ = ["find_assembler_log", "find_log"]
 
 
-def find_log(capture: Capture, run: Callable[[RecordRequest], Capture] = compiled) -> CompilerLog:
-    """Compile a capture's source again with the compiler's debug output and remarks on; `run` does the request.
+def find_log(
+    capture: Capture,
+    run: Callable[[RecordRequest], Capture] = compiled,
+    *,
+    parts: Sequence[str] = (),
+    last_stage: str = "",
+) -> CompilerLog:
+    """Compile a capture's source again with the compiler's debug output and remarks on.
 
     Raises RecordingError if the capture is of another Triton than the installed one, or was compiled by other passes,
     and what `run` raises.
+
+    Args:
+        capture: the capture.
+        run: does the request.
+        parts: the debug types of the parts of Triton that print; by default all.
+        last_stage: the stage after which the compile stops; by default it makes them all.
     """
-    made, here = capture.environment.triton_version, triton_version()
-    if made != here:
-        raise RecordingError(
-            f"{capture.name} was compiled by Triton {made or 'of an unknown version'}, and {here} is installed, which "
-            "may decide otherwise. Record it again, or ask where that Triton is."
-        )
-    asked = RecordingOptions(plan=capture.plan, snapshots="none", layouts=False, disassemble=False)
-    request = replace(request_from_capture(capture, asked), compiler_log=True)
+    request = replace(_request(capture), log_parts=tuple(parts), last_stage=last_stage)
     again = run(request)
     if not again.has_compiled and capture.has_compiled:
         # It may have ended where it printed what a pass had half built.
@@ -41,7 +46,27 @@ def find_log(capture: Capture, run: Callable[[RecordRequest], Capture] = compile
         raise RecordingError(f"{capture.name} was compiled again for its log, and by other passes than the first time.")
     log = again.log or CompilerLog()
     kept = tuple(item for item in log.passes if item.index is None or item.index in known)
-    return CompilerLog(kept, tuple(stage for stage in capture.stages if not _same(capture, again, stage)))
+    stages = capture.stages
+    made = stages[: stages.index(last_stage) + 1] if last_stage in stages else stages
+    return CompilerLog(kept, tuple(stage for stage in made if not _same(capture, again, stage)))
+
+
+def find_assembler_log(capture: Capture, run: Callable[[RecordRequest], Capture] = compiled) -> CompilerLog:
+    """What ptxas says of a capture's PTX, which alone is assembled again; raises as `find_log`."""
+    again = run(replace(_request(capture), stage="ptx", text=capture.text("ptx")))
+    said = tuple(replace(item, index=None) for item in (again.log or CompilerLog()).passes if item.stage == "cubin")
+    return CompilerLog(said, () if _same(capture, again, "cubin") else ("cubin",))
+
+
+def _request(capture: Capture) -> RecordRequest:
+    made, here = capture.environment.triton_version, triton_version()
+    if made != here:
+        raise RecordingError(
+            f"{capture.name} was compiled by Triton {made or 'of an unknown version'}, and {here} is installed, which "
+            "may decide otherwise. Record it again, or ask where that Triton is."
+        )
+    asked = RecordingOptions(plan=capture.plan, snapshots="none", layouts=False, disassemble=False)
+    return replace(request_from_capture(capture, asked), compiler_log=True)
 
 
 def _same(capture: Capture, again: Capture, stage: str) -> bool:

@@ -67,7 +67,8 @@ def _run_stages(request: RecordRequest, work: Retargeted, watched: WatchedCompil
     backend = triton_api.make_backend(target)
     context = triton_api.new_context(backend)
     watched.source_name = "edited" if request.resume_stage else request.stage
-    if request.stage in ("source", "ttir", "glir", "ttgir"):
+    # Within the stage that makes LLVM IR, it is MLIR yet.
+    if request.resume_stage or request.stage in ("source", "ttir", "glir", "ttgir"):
         watched.report(ParseBegun(watched.number, request.stage))
         with _file_of(request, work.text) as file:
             module: Any = triton_api.parse_module(file, context)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from irscope.ir.locations.stages import Frame, read_locations
 from irscope.model.capture import stage_named
+
+if TYPE_CHECKING:
+    from irscope.ir.locations.stages import Frame
 
 ASSEMBLED_FROM = {"cubin": "ptx", "hsaco": "amdgcn"}
 """The stages an assembler makes, and the stage that it is given."""
@@ -64,6 +67,9 @@ def _place(stage: str, texts: Mapping[str, str], sources: Mapping[str, str], num
     shown = _text_line(texts.get(stage, ""), number)
     if not shown:
         return []
+    # Only an error needs it, and importing it is a sixth of what following a recording imports.
+    from irscope.ir.locations.stages import read_locations
+
     locations = read_locations(texts[stage], stage_named(stage).kind, llir=texts.get("llir"))
     chain = locations.chain_at(number)
     own = [frame for frame in chain if frame.file in sources] or list(chain)

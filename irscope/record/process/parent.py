@@ -13,7 +13,7 @@ from irscope.record.process.codec import MessageReader, MessageWriter
 from irscope.record.process.events import Done, Refused
 from irscope.record.process.lifeline import end_with_parent
 
-__all__ = ["report_work", "serve_parent"]
+__all__ = ["read_commands", "report_work", "serve_parent"]
 
 _Command = TypeVar("_Command")
 
@@ -29,7 +29,7 @@ def serve_parent(
     with open(os.devnull) as nothing:
         os.dup2(nothing.fileno(), 0)
     sys.stdin = open(os.devnull)  # noqa: SIM115 - stays open for the script
-    commands = _read_commands(descriptor, kinds)
+    commands = read_commands(descriptor, kinds)
     code = report_work(MessageWriter(descriptor), lambda sink: work(commands, sink))
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()
@@ -49,7 +49,8 @@ def report_work(sink: MessageWriter, work: Callable[[MessageWriter], None]) -> i
     return code
 
 
-def _read_commands(descriptor: int, kinds: Iterable[type[_Command]]) -> Iterator[_Command]:
+def read_commands(descriptor: int, kinds: Iterable[type[_Command]]) -> Iterator[_Command]:
+    """The commands, of the classes `kinds`, that come through a socket, until its other end is closed."""
     reader = MessageReader(kinds)
     while chunk := os.read(descriptor, 1 << 20):
         yield from reader.feed(chunk)

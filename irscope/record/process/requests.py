@@ -56,6 +56,8 @@ class RecordRequest(RecordingOptions):
     """Where `MLIR_ENABLE_DUMP` prints to; with it, that stands in for the tap."""
     compiler_log: bool = False
     """Whether the compiler prints its reasons, pass by pass, which the captures then hold."""
+    log_parts: tuple[str, ...] = ()
+    """The parts of Triton that print them; empty for all."""
     stored: tuple[str, ...] = ()
     """The ids of captures that need not be recorded again."""
     verifies_log: bool = False

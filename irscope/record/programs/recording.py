@@ -67,7 +67,7 @@ def recording(
         watch = Watch(watched_sink, request, assumptions=assumptions_under_way)
         watch.is_virtual = request.mode == "script" and not real
         if request.compiler_log:
-            print_reasons(watch.native, verified=request.verifies_log)
+            print_reasons(watch.native, verified=request.verifies_log, parts=request.log_parts)
         with triton_api.private_cache(folder / "triton"), watch_compiles(watch):
             yield watch, begun, target
 

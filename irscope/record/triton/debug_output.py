@@ -8,6 +8,7 @@ once would print a gigabyte of a matmul, most of it MLIR's and LLVM's own.
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 
 from irscope.record.triton.native_calls import NativeCalls
 
@@ -71,9 +72,10 @@ _DEBUG_TYPES = (
     "axis-info",
 )
 
+_TYPES_VARIABLE = "TRITON_LLVM_DEBUG_ONLY"
 VARIABLES = {
     "TRITON_ENABLE_LLVM_DEBUG": "1",
-    "TRITON_LLVM_DEBUG_ONLY": ",".join(_DEBUG_TYPES),
+    _TYPES_VARIABLE: ",".join(_DEBUG_TYPES),
     "MLIR_ENABLE_DIAGNOSTICS": "remarks",
 }
 """The environment variables that make Triton print its reasons."""
@@ -82,14 +84,16 @@ _PRINTER_OPTIONS = ("--mlir-print-debuginfo=true", "--mlir-use-nameloc-as-prefix
 """Operations are printed with their locations, and their values named as in the modules that Triton prints."""
 
 
-def print_reasons(native: NativeCalls, *, verified: bool) -> None:
+def print_reasons(native: NativeCalls, *, verified: bool, parts: Collection[str] = ()) -> None:
     """Let the compiler print its reasons until this process ends: LLVM cannot be told to stop.
 
     `verified`: whether it verifies the whole function before each operation that it prints, and prints what is not
     valid at that moment in the generic form. That takes most of the time; without it, an operation that a pass has half
-    built may end the process.
+    built may end the process. `parts`: those that print them, by their debug types; by default all that are listed.
     """
     os.environ.update(VARIABLES)
+    if parts:
+        os.environ[_TYPES_VARIABLE] = ",".join(part for part in _DEBUG_TYPES if part in parts)
     native.set_options(*_LLVM_OPTIONS, *_PRINTER_OPTIONS)
     if not verified:
         native.assume_verified()

@@ -1,13 +1,12 @@
 """A pool of warm workers that compile variants of a capture, several at once.
 
-The workers are forks of one process that has imported Triton (`irscope.record.variants.fork_server`),
-each serves one request and ends. What happens to one of them (an abort, a hang, an exception) is that variant's failed
-capture, and no other's.
+The workers are forks of one process that has imported Triton (`irscope.record.process.forks`), each does one request
+(`irscope.record.variants.worker`) and ends. What happens to one of them (an abort, a hang, an exception) is that
+variant's failed capture, and no other's.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import selectors
 import tempfile
@@ -16,24 +15,24 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
 
 from irscope.errors import RecordingError
 from irscope.model.capture import Capture, SnapshotLevel
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
 from irscope.record.process.assembly import Assembly
-from irscope.record.process.child import LONGEST_WAIT_S, MessageStream, Outcome, child_process, end_group
-from irscope.record.process.events import EVENTS, RecordingEvent, Refused
+from irscope.record.process.child import LONGEST_WAIT_S, Child, child_process, starts_children
+from irscope.record.process.events import EVENTS, RecordingEvent
+from irscope.record.process.forks.server import fork_server
 from irscope.record.process.own_folder import own_folder
 from irscope.record.process.requests import RecordRequest, request_from_capture
 from irscope.record.process.session import IMPORTED_AHEAD, Ending, check_end
 from irscope.record.triton.native_calls import call_that_ended
-from irscope.record.variants.messages import ANSWERS, Fork, Forked, Ready, Reap, Reaped
 
+__all__ = ["VariantPool", "default_jobs", "variant_request"]
+
+_WORKER = "irscope.record.variants.worker"
 _IDLE_TIMEOUT_S = 60.0
-
-_Answer = TypeVar("_Answer", bound="Ready | Refused | Forked | Reaped")
 
 
 def default_jobs() -> int:
@@ -54,16 +53,22 @@ class _Job:
     index: int
     request: RecordRequest
     assembly: Assembly
-    pid: int
-    stream: MessageStream[RecordingEvent]
+    child: Child[RecordingEvent]
+    held: ExitStack
     started: float
     ending: Ending = "end"
+
+    def feed(self) -> None:
+        """Take the events that came."""
+        for event in self.child.read(0):
+            self.assembly.feed(event)
 
 
 class VariantPool:
     """Compiles requests of mode `text` or `signature`, `jobs` at a time, as a context manager.
 
     `jobs`: by default one for each core. `timeout_s`: for one compile. `interpreter`: a Python with another Triton.
+    `forks`: whether the process that its workers are forked from may be a fork of this one.
     """
 
     def __init__(
@@ -72,24 +77,24 @@ class VariantPool:
         jobs: int | None = None,
         timeout_s: float = RecordingOptions().timeout_s,
         interpreter: str | None = None,
+        forks: bool = False,
     ) -> None:
         self.jobs = jobs or default_jobs()
         self._timeout_s = timeout_s
         self._interpreter = interpreter
-        self._first: Ready | Refused | None = None
+        self._forks = forks
+        self._compiler: tuple[str, str] | None = None
+        self._prepared: set[str] = set()
+        """The targets whose tools the workers find read."""
 
     def __enter__(self) -> VariantPool:
         with ExitStack() as stack:
             self.folder = stack.enter_context(own_folder())
             self._server = stack.enter_context(
-                child_process(
-                    "irscope.record.variants.fork_server",
-                    self.folder,
-                    ANSWERS,
-                    interpreter=self._interpreter,
-                    ahead=IMPORTED_AHEAD,
-                )
+                fork_server(self.folder, interpreter=self._interpreter, ahead=IMPORTED_AHEAD, is_fork=self._forks)
             )
+            # Triton is imported while this process does something else.
+            self._importing = self._server.begin_import((), f"{_WORKER}:import_compiler")
             self._held = stack.pop_all()
         return self
 
@@ -102,15 +107,10 @@ class VariantPool:
 
         Waits until Triton is imported; raises what stood in the way.
         """
-        ready = self._ready()
-        return ready.triton_version, ready.compiler
-
-    def _ready(self) -> Ready:
-        if self._first is None:
-            self._first = self._answer((Ready, Refused))
-        if isinstance(self._first, Refused):
-            raise self._first.as_error()
-        return self._first
+        if self._compiler is None:
+            version, fingerprint = self._server.imported(self._importing)
+            self._compiler = version, fingerprint
+        return self._compiler
 
     def compile(self, requests: Iterable[RecordRequest]) -> Iterator[tuple[int, Capture]]:
         """(0-based place of the request, its capture), each as soon as it is there.
@@ -118,7 +118,7 @@ class VariantPool:
         Closing the iterator ends what is still under way. Raises what a worker refused with (a target that Triton does
         not take), and RecordingError if the pool's own process is gone.
         """
-        self._ready()
+        _ = self.compiler
         waiting = enumerate(requests)
         running: list[_Job] = []
         with selectors.DefaultSelector() as selector:
@@ -126,20 +126,19 @@ class VariantPool:
                 while True:
                     while len(running) < self.jobs and (row := next(waiting, None)) is not None:
                         running.append(job := self._start(*row))
-                        selector.register(job.stream, selectors.EVENT_READ, job)
+                        selector.register(job.child, selectors.EVENT_READ)
                     if not running:
                         return
-                    for key, _ in selector.select(LONGEST_WAIT_S):
-                        for event in key.data.stream.read(0):
-                            key.data.assembly.feed(event)
+                    selector.select(LONGEST_WAIT_S)
+                    for job in running:
+                        job.feed()
                     for job in [job for job in running if self._is_over(job)]:
-                        selector.unregister(job.stream)
+                        selector.unregister(job.child)
                         running.remove(job)
                         yield job.index, self._finish(job)
             finally:
                 for job in running:
-                    with contextlib.suppress(RecordingError):
-                        self._end(job)
+                    job.held.close()
 
     def compile_one(self, request: RecordRequest) -> Capture:
         """The capture of one request."""
@@ -149,24 +148,19 @@ class VariantPool:
     def _start(self, index: int, request: RecordRequest) -> _Job:
         if request.mode == "script":
             raise RecordingError(f"a request of mode {request.mode!r} is not for the pool: it runs no script.")
-        log = Path(tempfile.mkdtemp(dir=self.folder)) / "log"
-        request = replace(request, log_path=str(log))
-        read_end, write_end = os.pipe()
-        stream = MessageStream(read_end, EVENTS)
-        try:
-            with open(log, "ab") as output:
-                self._server.send(Fork(request), write_end, output.fileno())
-                pid = self._answer((Forked,)).pid
-        except BaseException:
-            stream.close()
-            raise
-        finally:
-            os.close(write_end)
-        return _Job(index, request, Assembly(request), pid, stream, time.monotonic())
+        for target in {*request.targets[:1]} - self._prepared:
+            self._prepared.add(target)
+            self._server.imported(self._server.begin_import((), f"{_WORKER}:read_tools", target))
+        with ExitStack() as stack, starts_children(self._server.fork):
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=self.folder, ignore_cleanup_errors=True)))
+            child = stack.enter_context(child_process("irscope.record.variants", folder, EVENTS))
+            request = replace(request, log_path=str(child.log))
+            child.send(request)
+            return _Job(index, request, Assembly(request), child, stack.pop_all(), time.monotonic())
 
     def _is_over(self, job: _Job) -> bool:
         """Whether a worker is at its end, or out of time."""
-        if job.stream.at_end:
+        if job.child.at_end:
             return True
         # A worker that has not begun, or is at its end, waits for nothing but the machine.
         limit_s = self._timeout_s if job.assembly.compiling else max(self._timeout_s, _IDLE_TIMEOUT_S)
@@ -175,29 +169,18 @@ class VariantPool:
         return job.ending == "timeout"
 
     def _finish(self, job: _Job) -> Capture:
-        outcome = self._end(job)
-        log = Path(job.request.log_path)
-        if job.ending == "end" and (call := call_that_ended(log, job.pid, outcome.code)):
+        with job.held:
+            if job.ending == "end":
+                # It has sent all that it will.
+                job.child.wait(_IDLE_TIMEOUT_S)
+            outcome = job.child.end()
+            for event in job.child.rest():
+                job.assembly.feed(event)
+            output = job.child.log.read_bytes()
+            call = call_that_ended(job.child.log, job.child.pid, outcome.code) if job.ending == "end" else ""
+        if call:
             return self.compile_one(replace(job.request, ended_in=call))
-        output = log.read_bytes()
         check_end(job.assembly, job.ending, outcome, output, self._timeout_s)
         if not (captures := job.assembly.captures()):
             raise RecordingError(f"a worker began no compile.\n{output[-2000:].decode('utf-8', 'replace')}".rstrip())
         return captures[0]
-
-    def _end(self, job: _Job) -> Outcome:
-        """End a worker, unless it has closed its stream, and all that it started."""
-        if not job.stream.at_end:
-            end_group(job.pid)
-        job.stream.close()
-        self._server.send(Reap(job.pid))
-        return Outcome(self._answer((Reaped,)).code)
-
-    def _answer(self, kinds: tuple[type[_Answer], ...]) -> _Answer:
-        """The next answer of the warm process, of these classes: each command waits for its own."""
-        while not self._server.at_end:
-            for answer in self._server.read():
-                # That of a command which a signal interrupted comes late.
-                if isinstance(answer, kinds):
-                    return answer
-        raise RecordingError(f"the process that compiles variants ended.\n{self._server.last_lines()}".rstrip())

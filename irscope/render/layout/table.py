@@ -8,8 +8,7 @@ from typing import Any
 
 from irscope.layout.described import DescribedLayout
 from irscope.memory.costs import Cost
-from irscope.render.text.figures import percent
-from irscope.render.text.source import short_name
+from irscope.render.text.figures import percent, short_name
 from irscope.render.text.tables import table
 
 _COLUMNS = ("#", "layout", "kind", "shape", "types", "per thread", "copies", "wasted", "operations", "lines")

@@ -38,8 +38,7 @@ def _comparison(comparison: Comparison) -> str:
     for stage, text_diff in comparison.diffs:
         if not text_diff.is_empty:
             summary = f"{escape(stage)} <small>{escape(text_diff.summary)}</small>"
-            table = f'<table class="diff"><tbody>{"".join(_rows(text_diff))}</tbody></table>'
-            parts.append(f"<details><summary>{summary}</summary>{table}</details>")
+            parts.append(f"<details><summary>{summary}</summary>{diff_table(text_diff)}</details>")
     return "\n".join(filter(None, parts))
 
 
@@ -65,6 +64,11 @@ def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) ->
     head = "".join(f"<th>{escape(column)}</th>" for column in columns)
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<h2>{escape(title)}</h2>\n<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def diff_table(diff: TextDiff) -> str:
+    """The two texts side by side, what is equal folded."""
+    return f'<table class="diff"><tbody>{"".join(_rows(diff))}</tbody></table>'
 
 
 def _rows(diff: TextDiff) -> Iterator[str]:

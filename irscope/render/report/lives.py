@@ -12,6 +12,8 @@ from irscope.model.capture import Capture
 
 _LOWERED = ("llvm", "nvvm", "rocdl", "builtin")
 """Dialects whose operations are not followed: they are many, and their passes name none for a reader to look for."""
+NO_LIVES: dict[str, Any] = {"steps": [], "changes": [], "texts": {}}
+"""Of a capture whose operations are not followed."""
 _NONE, _FIRST, _UNCLEAR = -1, -2, -3
 
 
@@ -27,10 +29,10 @@ def packed_lives(capture: Capture, number_of: Callable[[str], int]) -> dict[str,
         capture: the capture.
         number_of: the number of a text in the report.
     """
-    lives = operation_lives(capture, lambda name: name.partition(".")[0] not in _LOWERED)
+    lives = operation_lives(capture, lambda name: name.partition(".")[0] not in _LOWERED, explains=False)
     trail = lives.trail
     if trail.first is None:
-        return {"steps": [], "changes": [], "texts": {}}
+        return NO_LIVES
     places = {one.label: place for place, one in enumerate(capture.passes())}
     changes: list[Counter[tuple[str, int]]] = [Counter() for _ in trail.steps]
     made: list[dict[int, int]] = [{} for _ in range(len(trail.steps) + 1)]

@@ -6,23 +6,31 @@ from collections.abc import Sequence
 from typing import Any
 
 from irscope import __version__
-from irscope.ir.locations.user import line_text, place_of
-from irscope.ir.logs.reasons.readers import read_decisions
 from irscope.model.capture import Capture
-from irscope.model.compiler_log import CompilerLog
+from irscope.model.compiler_log import CompilerLog, PassLog
+from irscope.model.telling import Row, parts_of, telling_texts
 from irscope.render.report.facts import facts_of
 from irscope.render.report.findings import costs_of_layouts
-from irscope.render.report.heat import heat_of
 from irscope.render.report.layouts import packed_layouts
-from irscope.render.report.lives import packed_lives
+from irscope.render.report.lives import NO_LIVES, packed_lives
 from irscope.render.report.locations import stage_locations
 from irscope.render.report.memory import packed_memory
 from irscope.render.report.texts import Blobs, TextTable
-from irscope.render.text.compiler_log import entries_text
 
 _PAYLOAD_VERSION = 1
 _MOST_EVALUATED = 8
 """In a report of more captures, what is found by evaluating addresses is left to `irscope why`."""
+_MOST_STUDIED = 64
+"""In a report of more captures, the operations of each are neither followed through the passes nor costed."""
+_NOT_STUDIED = (
+    f"This report holds more than {_MOST_STUDIED} captures: which pass made and removed each operation, accesses and "
+    "the costs of layouts are left out. A report of this capture alone has them."
+)
+
+
+def _telling_parts(capture: Capture) -> dict[str, str]:
+    known = {"target": str(capture.target), "plan": str(capture.plan), "Triton": capture.environment.triton_version}
+    return known | parts_of(capture.launch)
 
 
 class Payload:
@@ -33,9 +41,16 @@ class Payload:
         self.chunks: list[Blobs] = []
         """One per capture."""
         self._evaluates = len(captures) <= _MOST_EVALUATED
+        self._studies = len(captures) <= _MOST_STUDIED
         self._kernel = ""
         self._twins: dict[tuple[str, str], int] = {}
-        rows = [self._capture(capture, number) for number, capture in enumerate(captures)]
+        told: list[Row] = []
+        rows: list[dict[str, Any]] = []
+        for number, capture in enumerate(captures):
+            rows.append(self._capture(capture, number))
+            told.append((capture.name, _telling_parts(capture)))
+        for row, text in zip(rows, telling_texts(told), strict=True):
+            row["differsIn"] = text
         self.index: dict[str, Any] = {
             "version": _PAYLOAD_VERSION,
             "irscope": __version__,
@@ -47,7 +62,7 @@ class Payload:
         blobs = Blobs()
         self.chunks.append(blobs)
         self._kernel = capture.name
-        costs = costs_of_layouts(capture)
+        costs = costs_of_layouts(capture) if self._studies else []
         row = facts_of(capture, costs, evaluates=self._evaluates)
         texts = capture.texts
         last = self._text(next(iter(texts.values())), number, blobs, "source", []) if texts else -1
@@ -65,9 +80,17 @@ class Payload:
         row["locations"] = blobs.add(stage_locations(capture))
         row["layouts"] = blobs.add(packed_layouts(capture, costs))
         row["memory"] = blobs.add(packed_memory(capture, costs))
-        if (heat := heat_of(capture)) is not None:
-            row["heat"] = blobs.add(heat)
-        row["lives"] = blobs.add(packed_lives(capture, lambda text: self.texts.add(text, number, blobs)))
+        if self._studies and capture.profile is not None:
+            from irscope.render.report.heat import heat_of
+
+            if (heat := heat_of(capture)) is not None:
+                row["heat"] = blobs.add(heat)
+        lives = packed_lives(capture, lambda text: self.texts.add(text, number, blobs)) if self._studies else NO_LIVES
+        row["lives"] = blobs.add(lives)
+        if not self._studies:
+            row["notes"].append(_NOT_STUDIED)
+        # One capture's texts after another's: memory holds those of one, and those that later ones are compared with.
+        self.texts.release(self._twins.values())
         return row
 
     def _passes(self, capture: Capture, group: str, row: dict[str, Any], number: int, blobs: Blobs, base: int) -> None:
@@ -88,8 +111,8 @@ class Payload:
             if before >= 0:
                 one["after"] = before
             if (log := logs.get((snapshot.stage, snapshot.index))) is not None and group == "mlir":
-                one["log"] = self._text(entries_text(log), number, blobs, f"log {snapshot.label}", [])
-                one["decisions"] = [[line_text(place_of(each.chain)), each.said] for each in read_decisions(log)]
+                text, one["decisions"] = _log_rows(log)
+                one["log"] = self._text(text, number, blobs, f"log {snapshot.label}", [])
 
     def _text(self, text: str, number: int, blobs: Blobs, place: str, bases: list[int]) -> int:
         key = self._kernel, place
@@ -98,3 +121,12 @@ class Payload:
         # Texts of a kernel's later captures are stored as differences to its first capture's text in the same place.
         self._twins.setdefault(key, found)
         return found
+
+
+def _log_rows(log: PassLog) -> tuple[str, list[list[str]]]:
+    """The text of a pass's log, and the decisions in it as (place, what it says)."""
+    from irscope.ir.locations.user import line_text, place_of
+    from irscope.ir.logs.reasons.readers import read_decisions
+    from irscope.render.text.compiler_log import entries_text
+
+    return entries_text(log), [[line_text(place_of(each.chain)), each.said] for each in read_decisions(log)]

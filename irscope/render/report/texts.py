@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
 from typing import Any
 
 _LEVEL = 6
@@ -45,8 +46,9 @@ class TextTable:
     def __init__(self) -> None:
         self.rows: list[list[int]] = []
         """A text's (chunk, offset, length, base), base -1 for a text stored whole."""
-        self._known: dict[str, int] = {}
-        self._lines: list[list[str]] = []
+        self._known: dict[bytes, int] = {}
+        self._lines: dict[int, list[str]] = {}
+        """Of the texts that others may be stored as differences to."""
 
     def add(self, text: str, chunk: int, blobs: Blobs, bases: Iterable[int] = ()) -> int:
         """The number of a text, which is new or known.
@@ -55,23 +57,30 @@ class TextTable:
             text: any text.
             chunk: the number of `blobs` in the report.
             blobs: where it is packed.
-            bases: texts it may be stored as a difference to: the one before it, the one of another capture.
+            bases: texts it may be stored as a difference to, if they were not released.
         """
-        known = self._known.get(text)
+        digest = sha256(text.encode("utf-8", "surrogatepass")).digest()
+        known = self._known.get(digest)
         if known is not None:
             return known
         lines = text.split("\n")
         whole: dict[str, Any] = {"l": text}
         base, packed, size = -1, whole, len(text)
         for other in dict.fromkeys(bases):
+            if other not in self._lines:
+                continue
             found = difference(self._lines[other], lines)
             found_size = len(found["l"]) + 8 * len(found["o"])
             if found_size < size:
                 base, packed, size = other, found, found_size
-        number = self._known[text] = len(self.rows)
+        number = self._known[digest] = len(self.rows)
         self.rows.append([chunk, *blobs.add(packed), base])
-        self._lines.append(lines)
+        self._lines[number] = lines
         return number
+
+    def release(self, kept: Iterable[int]) -> None:
+        """Forget the lines of all texts but these: no later text is stored as a difference to one of the others."""
+        self._lines = {number: self._lines[number] for number in dict.fromkeys(kept) if number in self._lines}
 
 
 def difference(base: Sequence[str], lines: Sequence[str]) -> dict[str, Any]:

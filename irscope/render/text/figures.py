@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from irscope.ir.locations.user import is_library
+
 _PERCENT = "_percent"
 
 
@@ -41,3 +43,10 @@ def resource_value(name: str, value: Any) -> str:
 def difference(value: float | None) -> str:
     """`+12.5`, `-3`: how far one figure is from another, to a tenth."""
     return "" if value is None else f"{round(value, 1):+g}"
+
+
+def short_name(path: str) -> str:
+    """A library file's path from `triton/` on; another file's name."""
+    plain = path.replace("\\", "/")
+    start = f"/{plain}".rfind("/triton/")
+    return plain[start:] if start >= 0 and is_library(path) else plain.rpartition("/")[2]

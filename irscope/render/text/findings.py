@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from os.path import basename
 from typing import Any
 
-from irscope.analysis.findings.model import Finding, Suggestion
+from irscope.analysis.findings.model import Finding, Proof, Suggestion
 
 __all__ = ["findings_json", "line_of_finding", "render_findings"]
 
+# %acc_66      #blocked1      line 95 of ttgir
+_NAME = re.compile(r"[%#][\w.$-]+|\bline \d+ of ttgir")
 _BOLD, _DIM, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 
 
 def render_findings(findings: Sequence[Finding], *, color: bool) -> str:
-    """Each finding with its causes, the evidence of each, and what mends it."""
-    return "\n".join("\n".join(_lines(one, color)) + "\n" for one in findings)
+    """Each finding with its causes, the evidence of each, and what mends it; equal ones once, with all their lines."""
+    return "\n".join("\n".join(_lines(one, others, color)) + "\n" for one, *others in _grouped(findings))
+
+
+def _grouped(findings: Sequence[Finding]) -> Iterable[list[Finding]]:
+    """Findings that say the same of several operations, names and lines of the IR aside, each group at its first."""
+    groups: dict[object, list[Finding]] = {}
+    for one in findings:
+        causes = tuple((_NAME.sub("", cause.text), cause.evidence) for cause in one.causes)
+        key = (one.code, one.operation, one.text, one.cost, causes, one.suggestions) if one.operation else id(one)
+        groups.setdefault(key, []).append(one)
+    return groups.values()
 
 
 def line_of_finding(finding: Finding) -> str:
@@ -32,17 +46,26 @@ def findings_json(findings: Sequence[Finding]) -> list[dict[str, Any]]:
     return [_as_json(one) for one in findings]
 
 
-def _lines(finding: Finding, color: bool) -> Iterator[str]:
+def _lines(finding: Finding, others: Sequence[Finding], color: bool) -> Iterator[str]:
     bold, dim, plain = (_BOLD, _DIM, _PLAIN) if color else ("", "", "")
-    calls = " ← ".join(f"{basename(file)}:{line}" for file, line in finding.place) or "the whole kernel"
+    calls = _calls(finding) or "the whole kernel"
     operation = " ".join(filter(None, (finding.operation, *finding.values[:1])))
     yield f"{bold}{finding.code} {finding.kind.name}{plain}  {calls}  {operation}".rstrip()
+    if others:
+        places = Counter(map(_calls, others))
+        counted = ", ".join(f"{place}{f' ({number} times)' if number > 1 else ''}" for place, number in places.items())
+        yield f"  {len(others) + 1} times, also: {counted}"
     yield f"  {finding.text}"
     yield f"  costs: {finding.cost}"
     for number, cause in enumerate(finding.causes):
         yield f"  {'because' if not number else '       '} {cause.text} {dim}[{cause.evidence}: {cause.source}]{plain}"
     for one in sorted(finding.suggestions, key=_order):
         yield from _suggested(one, dim, plain)
+
+
+def _calls(finding: Finding) -> str:
+    """`helper.py:3 ← kernel.py:12`."""
+    return " ← ".join(f"{basename(file)}:{line}" for file, line in finding.place)
 
 
 def _order(suggestion: Suggestion) -> int:
@@ -58,10 +81,15 @@ def _suggested(one: Suggestion, dim: str, plain: str) -> Iterator[str]:
     elif proof.helps:
         yield f"  mend: {one.text}"
         how = "at once with the other mends" if proof.together else f"with {one.tried}"
-        yield f"        compiled {how}: {'; '.join(filter(None, (*proof.effects, proof.timing)))}"
+        yield f"        compiled {how}: {'; '.join(filter(None, (*proof.effects, _unseen(proof), proof.timing)))}"
     else:
         why = proof.failure or f"no help{': ' if proof.effects else ''}{'; '.join(proof.effects)}"
         yield f"  {dim}tried {one.tried}: {why}{plain}"
+
+
+def _unseen(proof: Proof) -> str:
+    """`not looked at: registers, shared memory`; empty if everything was."""
+    return f"not looked at: {', '.join(proof.unseen)}" if proof.unseen else ""
 
 
 def _as_json(finding: Finding) -> dict[str, Any]:
@@ -84,6 +112,7 @@ def _as_json(finding: Finding) -> dict[str, Any]:
                 "outcome": _outcome(one),
                 "effects": list(one.proof.effects) if one.proof is not None else [],
                 "failure": one.proof.failure if one.proof is not None else "",
+                "not_looked_at": list(one.proof.unseen) if one.proof is not None else [],
                 "time": _time(one),
             }
             for one in finding.suggestions

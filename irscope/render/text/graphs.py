@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from irscope.model.autotuning import Autotuning
 from irscope.model.capture import Capture
@@ -20,21 +20,24 @@ _MOST_NODES = 12
 _SHORT = 96
 
 
-def graph_texts(captures: Sequence[Capture]) -> str:
+def graph_texts(captures: Iterable[tuple[str, Capture]], *, detailed: bool) -> str:
     """For each graph, its kernels with the lines of Python that each comes from; empty where there is no graph.
 
-    Of a single capture, its nodes and the configurations that it was chosen among too.
+    Args:
+        captures: (id, capture, which may lack its stages and passes).
+        detailed: whether the nodes of each are told too, and the configurations that it was chosen among.
     """
-    groups: dict[tuple[str, ...], list[tuple[GraphOrigin, Capture]]] = {}
-    for capture in captures:
+    groups: dict[tuple[str, ...], list[tuple[GraphOrigin, str, Capture]]] = {}
+    for id_, capture in captures:
         for origin in capture.graphs:
             key = (*_recording(capture), origin.graph, origin.part)
-            groups.setdefault(key, []).append((origin, capture))
+            groups.setdefault(key, []).append((origin, id_, capture))
     parts: list[str] = []
     for members in groups.values():
-        lines = [_title(*members[0])]
-        for origin, capture in sorted(members, key=lambda member: member[0].kernel):
-            lines += _kernel(origin, capture, detailed=len(captures) == 1)
+        first, _, one = members[0]
+        lines = [_title(first, one)]
+        for origin, id_, capture in sorted(members, key=lambda member: member[0].kernel):
+            lines += _kernel(origin, id_, capture, detailed=detailed)
         parts.append("\n".join(map(masked, lines)))
     return "\n\n".join(parts)
 
@@ -64,12 +67,12 @@ def _call(call: GraphCall, backend: str) -> str:
     return f"{call.callee}{times} ({library})"
 
 
-def _kernel(origin: GraphOrigin, capture: Capture, *, detailed: bool) -> list[str]:
+def _kernel(origin: GraphOrigin, id_: str, capture: Capture, *, detailed: bool) -> list[str]:
     number = f"{origin.kernel}/{origin.kernels}" if origin.kernels else "–"
     nodes = _listed(origin.source_nodes, None if detailed else _MOST_NODES)
     tuning = capture.launch.autotuning
     heuristic = f" · {origin.heuristic}" if origin.heuristic else ""
-    lines = [f"  {number}  {capture.id[:8]}  {capture.name}{heuristic}", f"       of {nodes}"]
+    lines = [f"  {number}  {id_[:8]}  {capture.name}{heuristic}", f"       of {nodes}"]
     lines += [f"       {place_text(node)}  {shorten(node.code, _SHORT)}".rstrip() for node in origin.lines]
     if not origin.lines:
         lines.append("       its lines of Python are not known")

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from irscope.memory.allocation import Allocation, Buffer
-from irscope.render.text.source import short_name
+from irscope.render.text.figures import short_name
 from irscope.render.text.tables import table
 
 _COLUMNS = 32

@@ -14,6 +14,7 @@ from irscope.ir.locations.model import text_lines
 from irscope.ir.locations.strip import strip_locations
 from irscope.ir.locations.user import is_library
 from irscope.model.capture import Capture, stage_named
+from irscope.render.text.figures import short_name
 from irscope.render.text.tables import display_width, shorten, visible
 from irscope.render.text.terminal import highlight as highlight_stage
 
@@ -178,13 +179,6 @@ def without_location(found: SourceMap) -> dict[str, int]:
         for stage in found.stages
     }
     return {stage: number for stage, number in counts.items() if number}
-
-
-def short_name(path: str) -> str:
-    """A library file's path from `triton/` on; another file's name."""
-    plain = path.replace("\\", "/")
-    start = f"/{plain}".rfind("/triton/")
-    return plain[start:] if start >= 0 and is_library(path) else plain.rpartition("/")[2]
 
 
 def render_interleaved(

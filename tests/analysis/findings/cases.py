@@ -136,7 +136,7 @@ CASES = (
     Case("IRS402", _variant("through", _WORDS, PHASES=1, TILE=32),
          _variant("through", _WORDS, PHASES=32, TILE=32), "wavefronts", _CUDA),
     Case("IRS501", _variant("held", "*fp32:16, *fp32:16, i32", TILE=128),
-         _variant("held", "*fp32:16, *fp32:16, i32", TILE=32), "stored", _CUDA, is_of_kernel=True,
+         _variant("held", "*fp32:16, *fp32:16, i32", TILE=16), "stored", _CUDA, is_of_kernel=True,
          helps="num_warps=8"),
     Case("IRS501", _variant("held", "*fp32:16, *fp32:16, i32", (("waves_per_eu", 8),), TILE=128),
          _variant("held", "*fp32:16, *fp32:16, i32", TILE=32), "of total (planted.py", ("hip:gfx942",),
@@ -185,6 +185,9 @@ def compiled(
     variant: Variant, target: str, logged: bool, disassembled: bool = False, run: Run = one_capture
 ) -> Capture:
     """A variant as `why` studies it: with its layouts, operations and, if asked for, log and SASS; `run` compiles."""
+    if logged:
+        capture = compiled(variant, target, False, disassembled, run)
+        return replace(capture, log=find_log(capture, run)) if "ttgir" in capture.stages else capture
     asked = RecordingOptions(
         signature=variant.signature,
         constexprs=tuple((name, str(value)) for name, value in variant.constexprs),
@@ -197,8 +200,7 @@ def compiled(
         capture = replace(capture, launch=replace(capture.launch, grid=variant.grid, record=_record(capture, variant)))
     if capture.failure is not None and "ttgir" not in capture.stages:
         return capture
-    capture = replace(capture, operations=find_operations(capture, run, stages=("ptx", "amdgcn")))
-    return replace(capture, log=find_log(capture, run)) if logged else capture
+    return replace(capture, operations=find_operations(capture, run, stages=("ptx", "amdgcn")))
 
 
 def _record(capture: Capture, variant: Variant) -> LaunchRecord:
@@ -223,14 +225,22 @@ def of_code(variant: Variant, target: str, code: str, logged: bool | None = None
 
 def marked_lines(kernel: str, code: str, file: Path = PLANTED) -> set[int]:
     """The lines of a kernel, and of the helpers that it calls, that a finding of a kind must name."""
+    return {number for number, line in _lines(kernel, file).items() if "# here:" in line and code in line}
+
+
+def code_lines(variant: Variant) -> set[int]:
+    """The lines of a kernel, and of the helpers that it calls, that are not empty."""
+    return {number for number, line in _lines(variant.kernel, variant.file).items() if line.strip()}
+
+
+def _lines(kernel: str, file: Path) -> dict[int, str]:
     functions = _functions(file)
     reached, waiting = set[str](), [kernel]
     while waiting:
         reached.add(name := waiting.pop())
         text = "\n".join(functions[name].values())
         waiting += [one for one in functions if one.startswith("_") and f"{one}(" in text and one not in reached]
-    lines = [row for name in reached for row in functions[name].items()]
-    return {number for number, line in lines if "# here:" in line and code in line}
+    return dict(row for name in reached for row in functions[name].items())
 
 
 def _functions(file: Path) -> dict[str, dict[int, str]]:

@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,14 +15,12 @@ from typing import Any
 from unittest.mock import patch
 
 from irscope.errors import IrscopeError
-from irscope.model.capture import Capture
-from irscope.record.process.requests import RecordRequest
 from irscope.record.variants.pool import VariantPool
-from tests.analysis.findings.cases import Case
+from tests.analysis.findings.cases import Case, Run
 from tests.analysis.findings.every import EVERY
 from tests.analysis.findings.verdict import Verdict, judge
 
-__all__ = ["Row", "Task", "read_rows", "rows_of", "table", "tasks_of"]
+__all__ = ["Row", "Task", "read_rows", "rows_of", "table", "tasks_of", "warm_compiler"]
 
 Task = tuple[str, tuple[str, ...]]
 """A target, and the names of the cases of one kernel, which share their compiles."""
@@ -51,8 +49,9 @@ class Row:
     def of_line(line: str) -> Row:
         """Out of a line of JSON."""
         plain: dict[str, Any] = json.loads(line)
-        said = plain.pop("verdict")
-        return Row(**plain, verdict=Verdict(said["status"], tuple(said["why"]), tuple(said["others"])))
+        said: dict[str, Any] = plain.pop("verdict")
+        said |= {name: tuple(said[name]) for name in ("why", "others")}
+        return Row(**plain, verdict=Verdict(**said))
 
 
 def tasks_of(triton: str, known: Iterable[Row], words: Sequence[str], targets: Sequence[str]) -> list[Task]:
@@ -79,22 +78,27 @@ def rows_of(triton: str, tasks: Sequence[Task], jobs: int) -> Iterator[Row]:
                 yield Row(triton, target, EVERY[name].code, name, verdict)
 
 
-_compiler = SimpleNamespace()
-"""The warm compiler of this process."""
+@contextmanager
+def warm_compiler() -> Iterator[Run]:
+    """What compiles every request in forks of one process, those of suggestions too; nothing is stored."""
+    with ExitStack() as held:
+        pool = held.enter_context(VariantPool(jobs=1))
+        held.enter_context(patch("irscope.record.variants.pool.VariantPool", lambda **_: nullcontext(pool)))
+        # Nothing is said of where what is tried comes from.
+        for module in ("further", "prove"):
+            held.enter_context(patch(f"irscope.cli.why.{module}.tell_origin", lambda _: None))
+        home = held.enter_context(tempfile.TemporaryDirectory(prefix="irscope-matrix-"))
+        held.enter_context(patch.dict(os.environ, {"IRSCOPE_HOME": home}))
+        yield pool.compile_one
+
+
+_process = SimpleNamespace()
+"""What this process holds."""
 
 
 def _begin() -> None:
-    held = ExitStack()
-    _compiler.pool = held.enter_context(VariantPool(jobs=1))
-    _compiler.held = held
-    # What is tried is compiled by it too, and nothing is said of where it comes from.
-    held.enter_context(patch("irscope.record.variants.pool.VariantPool", lambda **_: nullcontext(_compiler.pool)))
-    held.enter_context(patch("irscope.cli.why.prove.tell_origin", lambda _: None))
-    os.environ["IRSCOPE_HOME"] = held.enter_context(tempfile.TemporaryDirectory(prefix="irscope-matrix-"))
-
-
-def _run(request: RecordRequest) -> Capture:
-    return _compiler.pool.compile_one(request)
+    _process.held = ExitStack()
+    _process.run = _process.held.enter_context(warm_compiler())
 
 
 def _judged(task: Task) -> tuple[str, list[tuple[str, Verdict]]]:
@@ -104,7 +108,7 @@ def _judged(task: Task) -> tuple[str, list[tuple[str, Verdict]]]:
 
 def _verdict(case: Case, target: str) -> Verdict:
     try:
-        return judge(case, target, _run)
+        return judge(case, target, _process.run)
     except IrscopeError as error:
         return Verdict("failed", (str(error),))
 
@@ -129,7 +133,9 @@ def table(rows: Sequence[Row]) -> str:
         if row.verdict.status != "right":
             shown.append(f"{row.verdict.status} {' '.join(row.key)} {'; '.join(row.verdict.why)}".rstrip())
     right = sum(row.verdict.status == "right" for row in rows)
-    shown.append(f"{right} of {len(rows)} right, {len({row.name for row in rows})} planted kernels")
+    held = sum(row.verdict.held for row in rows)
+    names = len({row.name for row in rows})
+    shown.append(f"{right} of {len(rows)} right, {names} planted kernels; {held} figures of suggestions held")
     return "\n".join(shown)
 
 

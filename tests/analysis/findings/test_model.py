@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from irscope.analysis.findings.find import findings_of, needs_log
+from irscope.analysis.findings.find import findings_of
 from irscope.analysis.findings.model import KINDS, Change, Suggestion
+from irscope.analysis.findings.needs import log_needs
 from irscope.analysis.findings.quick import quick_findings
 from irscope.analysis.findings.stated import read_grid, read_sizes, with_launch
+from irscope.analysis.findings.studied import Studied
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.compile.compiler_log import find_log
 from irscope.record.compile.operations import find_operations
@@ -78,7 +80,7 @@ def test_the_kernel_of_a_section_gives_its_code(code: str, tmp_path: Path) -> No
         capture = with_launch(capture, sizes, read_grid(grid))
     capture = replace(capture, operations=find_operations(capture, stages=("ptx",)))
     found = findings_of(capture)
-    if code not in {one.code for one in found} and needs_log(capture, found):
+    if code not in {one.code for one in found} and log_needs(Studied(capture), found):
         found = findings_of(replace(capture, log=find_log(capture)))
     assert code in {one.code for one in found}
     quick = quick_findings(capture)

@@ -3,22 +3,39 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
-from irscope.analysis.findings.find import findings_of, needs_log
-from irscope.analysis.findings.model import Finding
+from irscope.analysis.findings.find import findings_of
+from irscope.analysis.findings.model import Change, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
+from irscope.cli.why.budget import Budget
 from irscope.cli.why.compiles import Compiles
+from irscope.cli.why.further import studied_further
 from irscope.cli.why.prove import proven
 from irscope.model.capture import Capture
-from tests.analysis.findings.cases import Case, Run, Variant, marked_lines, of_code, one_capture
+from tests.analysis.findings.cases import (
+    DISASSEMBLED,
+    LOGGED,
+    Case,
+    Run,
+    Variant,
+    code_lines,
+    compiled,
+    marked_lines,
+    one_capture,
+)
+from tests.analysis.findings.proofs import contradictions
 
 __all__ = ["Verdict", "judge"]
 
 _STAND_INS = "assumed"
 _MOST_TRIES = 8
+_PLACE = re.compile(r"\((?:planted|rows|products|layouts)\.py:(\d+)\)")
+_FEW_TRIES = 2
+"""What `why` tries unless told otherwise."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +47,15 @@ class Verdict:
     why: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
     """The other findings of the planted kernel and of its twin."""
+    held: int = 0
+    """How many figures of its suggestions were held against the artifacts of their compiles."""
 
 
 def judge(case: Case, target: str, run: Run = one_capture) -> Verdict:
-    """The verdict on a case; `run` compiles. The log is read where `why` reads it."""
-    (capture, findings), (twin, clean) = (_found(one, target, case.code, run) for one in (case.planted, case.clean))
-    for one in (capture, twin):
+    """The verdict on a case; `run` compiles. The log is read for kinds that nothing else tells of."""
+    how = (case.code in LOGGED, case.code in DISASSEMBLED and target.startswith("cuda"))
+    (studied, findings), (twin, clean) = (_found(one, target, *how, run) for one in (case.planted, case.clean))
+    for one in (studied.capture, twin.capture):
         if "ttgir" not in one.stages:
             return Verdict("failed", (one.failure.headline if one.failure is not None else "it made no TTGIR",))
     found = [one for one in findings if one.code == case.code]
@@ -49,23 +69,36 @@ def judge(case: Case, target: str, run: Run = one_capture) -> Verdict:
     wrong = [*_of_place(case, found), *_of_causes(case, found)]
     if again := [one for one in clean if one.code == case.code]:
         wrong.append(f"the clean twin has it on line {_line(again[0])}: {[cause.text for cause in again[0].causes]}")
-    if case.helps:
-        with Compiles() as compiles:
-            (one,) = proven(Studied(capture), found[:1], compiles, _MOST_TRIES)
-        tried = {each.tried: each.proof for each in one.suggestions}
-        proof = tried.get(case.helps)
-        if proof is None or not proof.helps:
-            wrong.append(f"{case.helps} is no suggestion that helped: {tried}")
-    return Verdict("wrong" if wrong else "right", tuple(wrong), others)
+    held, refuted, tried = _proven(studied, found, _MOST_TRIES if case.helps else _FEW_TRIES)
+    wrong += refuted
+    if case.helps and not any(one.tried == case.helps and one.proof is not None and one.proof.helps for one in tried):
+        wrong.append(f"{case.helps} is no suggestion that helped: {[(one.tried, one.proof) for one in tried]}")
+    return Verdict("wrong" if wrong else "right", tuple(wrong), others, held)
 
 
-def _found(variant: Variant, target: str, code: str, run: Run) -> tuple[Capture, tuple[Finding, ...]]:
-    capture = of_code(variant, target, code, False, run)
-    findings = findings_of(capture)
-    if not needs_log(capture, findings):
-        return capture, findings
-    capture = of_code(variant, target, code, True, run)
-    return capture, findings_of(capture)
+@lru_cache(maxsize=8)
+def _found(
+    variant: Variant, target: str, logged: bool, disassembled: bool, run: Run
+) -> tuple[Studied, tuple[Finding, ...]]:
+    """A variant and its findings; with the log, if asked for, where `why` reads it."""
+    studied = Studied(compiled(variant, target, False, disassembled, run))
+    findings = findings_of(studied)
+    if logged:
+        studied, findings = studied_further(studied.capture, studied, findings, lambda one: one, run)
+    return studied, tuple(findings)
+
+
+def _proven(studied: Studied, found: Sequence[Finding], most: int) -> tuple[int, list[str], list[Suggestion]]:
+    """(figures that were held against artifacts, those that are not there, suggestions of the first finding)."""
+    held: list[tuple[int, list[str]]] = []
+
+    def checked(findings: Sequence[Finding], captures: Mapping[tuple[Change, ...], Capture]) -> tuple[Finding, ...]:
+        held.append(contradictions(studied.capture, findings, captures))
+        return tuple(findings)
+
+    with Compiles() as compiles:
+        first, *_ = proven(studied, found, compiles, Budget.of(most), checked)
+    return sum(count for count, _ in held), [text for _, texts in held for text in texts], list(first.suggestions)
 
 
 def _line(finding: Finding) -> int:
@@ -75,7 +108,10 @@ def _line(finding: Finding) -> int:
 def _of_place(case: Case, found: Sequence[Finding]) -> list[str]:
     lines = {_line(one) for one in found}
     marked = marked_lines(case.planted.kernel, case.code, case.planted.file)
-    return [] if case.is_of_kernel or lines <= marked else [f"lines {lines} in place of {marked}"]
+    # A line that a cause names has code of the kernel, or of a helper that it calls.
+    named = {int(match[1]) for one in found for cause in one.causes for match in _PLACE.finditer(cause.text)}
+    wrong = [f"causes name lines {named - code}"] if not named <= (code := code_lines(case.planted)) else []
+    return wrong if case.is_of_kernel or lines <= marked else [*wrong, f"lines {lines} in place of {marked}"]
 
 
 def _of_causes(case: Case, found: Sequence[Finding]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from irscope.analysis.passes.decisions import decisions_of
+from irscope.ir.locations.stages import read_locations
 from irscope.ir.logs.reasons.decisions import ThreadWidth
 from irscope.model.capture import Artifact, Capture, Kernel, Launch
 from irscope.model.compiler_log import CompilerLog
@@ -27,14 +28,14 @@ def capture(log: CompilerLog | None) -> Capture:
 def test_an_operation_has_its_own_and_not_those_of_another_call() -> None:
     (path,) = DATA.glob("3.9.0.cuda90.xz")
     one = capture(CompilerLog(tuple(stored_logs(path)["helped"])))
-    decisions = decisions_of(one)
-    wide = decisions.about_line(one.text("ttgir"), 2)
+    decisions, locations = decisions_of(one), read_locations(one.text("ttgir"), "mlir")
+    wide = decisions.about(locations.chain_at(2))
     assert [decision.kind for decision in wide] == ["thread-width"]
-    narrow = decisions.about_line(one.text("ttgir"), 3)
+    narrow = decisions.about(locations.chain_at(3))
     assert [decision.kind for decision in narrow] == ["thread-width", "vector-width"]
     widths = [decision.at_once for decision in (wide[0], narrow[0]) if isinstance(decision, ThreadWidth)]
     assert widths == [8, 1]
-    assert decisions.about_line(one.text("ttgir"), 4) == ()
+    assert decisions.about(locations.chain_at(4)) == ()
     # On its line of Python stand the callers too.
     assert set(decisions.on(FILE, WIDE)) == set(wide)
     assert set(decisions.on(FILE, HELPER)) == {*wide, *narrow}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irscope.cli.dump.stages import summary
+from irscope.cli.dump.summary import summary
 from irscope.cli.subject.captures import check_plan, failure_text, tell_failures
 from irscope.errors import PlanError
 from irscope.model.capture import Autotuning, Capture, Kernel, Launch, PassSnapshot, Target
@@ -56,6 +56,6 @@ def test_a_rule_that_was_not_reached_is_no_error(capsys: pytest.CaptureFixture[s
 
 
 def test_the_table_tells_what_does_not_fit_from_what_failed() -> None:
-    text = summary([capture(UNFIT), capture(BROKEN), capture()], color=False)
+    text = summary(StoredCaptures.of([capture(UNFIT), capture(BROKEN), capture()]), color=False)
     assert text.count("DOES NOT FIT") == 1
     assert text.count("FAILED") == 1

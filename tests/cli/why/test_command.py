@@ -82,3 +82,9 @@ def test_a_code_that_is_none_is_a_misuse(irscope: Run) -> None:
     code, _, err = irscope("why", "last", "--ignore", "IRS999")
     assert code == 2
     assert "'IRS999' is no kind of finding" in err
+
+
+def test_tries_that_are_no_number_are_a_misuse(irscope: Run) -> None:
+    code, _, err = irscope("why", "last", "--tries", "most")
+    assert code == 2
+    assert "--tries 'most' is no number of compiles: write one, such as 8, or all." in err

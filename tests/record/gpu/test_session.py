@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -77,10 +76,9 @@ def test_a_variant_that_faults_takes_its_process_with_it_and_the_next_gets_a_new
 
 def test_a_variant_that_hangs_is_ended(interpreter: str) -> None:
     with device_session(replace(REQUEST, interpreter=interpreter), 1, launch_timeout_s=0.5) as session:
-        began = time.monotonic()
         assert session.check(variant(session, b"hang")) == Agreement("timeout", detail="no end after 0.5 s")
-        assert time.monotonic() - began < 20
         assert session.check(variant(session, b"same")).passes
+        assert session.restarts == 1
 
 
 def test_a_fault_while_timing_is_an_error(interpreter: str) -> None:

@@ -63,3 +63,13 @@ def helped(x, y, wide, tight, BLOCK: tl.constexpr):
     helped_wide = _row(x, wide, BLOCK)
     helped_narrow = _row(x, tight, BLOCK)
     tl.store(y + tl.arange(0, BLOCK), helped_wide + helped_narrow)
+
+
+@triton.jit
+def small(a, b, c, ROWS: tl.constexpr, TILE: tl.constexpr):
+    """Too few rows for wgmma, of a type that MI300 does not have."""
+    rows, columns = tl.arange(0, ROWS), tl.arange(0, TILE)
+    first = tl.load(a + rows[:, None] * TILE + columns[None, :])
+    second = tl.load(b + columns[:, None] * TILE + columns[None, :])
+    few_rows = tl.dot(first, second)
+    tl.store(c + rows[:, None] * TILE + columns[None, :], few_rows)

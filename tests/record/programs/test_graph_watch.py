@@ -113,7 +113,7 @@ def test_the_choice_of_a_configuration_is_shown(small: Recorded) -> None:
     # As compiled: a configuration is its constants and its options.
     assert f"XBLOCK: {dict(gelu.launch.constants)['XBLOCK']}" in tuning.config
     assert f"num_warps: {gelu.launch.option('num_warps')}" in tuning.config
-    text = graph_texts([gelu])
+    text = graph_texts([(gelu.id, gelu)], detailed=True)
     assert "graph 0 forward: 2 Triton kernels; no Triton kernels: " in text
     assert "extern_kernels.addmm (cuBLAS)" in text
     assert "hidden = functional.gelu(self.up(x))" in text

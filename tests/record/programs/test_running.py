@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import irscope
 from irscope.errors import RecordingError, UsageError
 from irscope.ir.locations.strip import strip_locations
 from irscope.model.capture import Capture
@@ -105,11 +106,10 @@ def test_each_capture_knows_its_tests(here: Path, record: Recorder) -> None:
     assert (end.code, end.message, end.complete) == (1, "1 of 4 tests failed", True)
     assert end.frames.strip() == f"{names}test_fails: ValueError: as planned"
     assert recording.notes[0].startswith("--numprocesses was switched off")
-    chosen = record(request_for("", options(tests=("checks/test_sample.py::test_again",))))
-    assert [origins(capture) for capture in chosen.captures] == [[f"{names}test_again"]]
-    assert not chosen.stopped
+    (chosen,) = irscope.record_all(tests="checks/test_sample.py::test_again", target="cuda:90", virtual=True)
+    assert origins(chosen) == [f"{names}test_again"]
     # What a test launched is no part of what it is.
-    assert chosen.captures[0].id == recording.captures[0].id
+    assert chosen.id == recording.captures[0].id
 
 
 def test_a_notebook_runs_cell_by_cell(here: Path, record: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,6 +207,15 @@ def test_dry_refuses_a_folder_that_is_too_large(here: Path) -> None:
 def test_what_does_not_fit_is_said(source: str, values: dict[str, Any], message: str, here: Path) -> None:
     with pytest.raises((UsageError, RecordingError), match=message):
         request_for(source, options(**values))
+
+
+def test_python_names_one_program(here: Path) -> None:
+    with pytest.raises(UsageError, match="-m sample_package and checks do not go together"):
+        irscope.record_all("checks", module="sample_package")
+    with pytest.raises(UsageError, match="nothing is given to record: give one of a source, module= and tests="):
+        irscope.record_all()
+    with pytest.raises(RecordingError, match="'nowhere' does not exist"):
+        irscope.record_all(tests=Path("nowhere"))
 
 
 def test_what_is_not_there_is_said(here: Path, record: Recorder) -> None:

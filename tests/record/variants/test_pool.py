@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -99,7 +100,7 @@ def run_stages(request, *given):
     return real(request, *given)
 recompile._run_stages = run_stages
 sys.argv = ["zygote", sys.argv[-1]]
-runpy.run_module("irscope.record.variants.fork_server", run_name="__main__")
+runpy.run_module("irscope.record.process.forks.fork_server", run_name="__main__")
 """
     )
     path.chmod(0o755)
@@ -215,7 +216,7 @@ def test_a_pool_that_is_gone_says_so(axpy: Capture) -> None:
     with VariantPool(jobs=1) as pool:
         pool.compile_one(planned(axpy, "")[0])
         pool._server.end()
-        with pytest.raises(RecordingError, match="the process that compiles variants ended"):
+        with pytest.raises(RecordingError, match="the process that others are forked from ended"):
             pool.compile_one(planned(axpy, "")[0])
 
 
@@ -283,3 +284,32 @@ def test_what_ran_out_of_time_is_tried_again(axpy: Capture) -> None:
         assert capture.failure is not None
         assert capture.failure.kind == "timeout"
         assert Variants(pool, axpy).kept(PassPlan()) is None
+
+
+_IN_TWO_WAYS = """
+import sys
+from irscope.model.recording_options import RecordingOptions
+from irscope.record.process.requests import request_for
+from irscope.record.variants.pool import VariantPool
+
+asked = RecordingOptions(
+    signature="*fp16:16, *fp16:16, i32:16, i32",
+    constexprs=(("BLOCK", "1024"),),
+    targets=("cuda:90",),
+    disassemble=False,
+)
+request = request_for(sys.argv[1], asked, kernel="narrow")
+found = []
+for forks in (True, False):
+    with VariantPool(jobs=1, forks=forks) as pool:
+        found.append({one.stage: one.data for one in pool.compile_one(request).artifacts})
+assert not {"triton", "torch"} & sys.modules.keys()
+assert found[0] == found[1] and "cubin" in found[0], [*found[0]]
+"""
+
+
+@pytest.mark.newest
+def test_a_pool_that_forks_this_process_makes_the_same() -> None:
+    command = [sys.executable, "-c", _IN_TWO_WAYS, str(KERNELS / "reasons.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irscope.ir.locations.stages import read_locations
-from irscope.model.capture import Capture
+from irscope.model.capture import Artifact, Capture
 from irscope.model.compiler_log import CompilerLog, PassLog
+from irscope.render.report import payload as module
 from irscope.render.report.payload import Payload
 from irscope.render.report.texts import difference, pack
 from tests.report_browser.captures import failed, hostile, softmax, without_a_pass
@@ -76,6 +77,38 @@ def test_every_text_comes_back(capture: Capture) -> None:
         assert (reader.text(one["after"]) if "after" in one else None) == after
     assert [reader.text(text) for _, text in row["sources"]] == [item.text for item in capture.sources]
     assert reader.text(row["kernelSource"]) == capture.launch.kernel.source
+
+
+def test_many_captures_take_the_memory_of_a_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts come back; lines are held of one capture of each kernel; and what is left out of each is said."""
+    monkeypatch.setattr(module, "_MOST_STUDIED", 2)
+    captures = [softmax().with_(notes=(str(number),)) for number in range(2)]
+    captures += [replace(one, artifacts=_marked(one, number)) for number, one in enumerate([softmax()] * 3)]
+    payload, reader = Payload(captures), Reader(Payload(captures))
+    assert len(payload.texts._lines) == len(Payload(captures[:1]).texts._lines)
+    for capture, row in zip(captures, reader.index["captures"], strict=True):
+        assert row["notes"] == [*capture.notes, module._NOT_STUDIED]
+        texts = {one["stage"]: reader.text(one["text"]) for one in row["stages"] if "text" in one}
+        assert texts == capture.texts
+    assert all(module._NOT_STUDIED not in row["notes"] for row in Payload(captures[:2]).index["captures"])
+
+
+def _marked(capture: Capture, number: int) -> tuple[Artifact, ...]:
+    return tuple(
+        replace(one, data=f"// {number}\n{one.data}") if isinstance(one.data, str) else one for one in capture.artifacts
+    )
+
+
+def test_each_capture_says_what_it_differs_in() -> None:
+    one = softmax()
+    wide = one.with_(launch=replace(one.launch, options=(*one.launch.options, ("maxnreg", 64))))
+    off = without_a_pass()
+    rows = Payload([one, wide, off]).index["captures"]
+    told = [row["differsIn"] for row in rows]
+    assert len({(row["kernel"], text) for row, text in zip(rows, told, strict=True)}) == len(rows)
+    assert "maxnreg=64" in told[1]
+    assert f"plan={off.plan}" in told[2]
+    assert [row["differsIn"] for row in Payload([one]).index["captures"]] == [""]
 
 
 def test_a_pass_has_its_log_and_what_was_decided() -> None:

@@ -8,7 +8,8 @@ import re
 import pytest
 
 from irscope.analysis.diff.captures import diff
-from irscope.cli.dump.stages import as_json, occupancy_text, summary
+from irscope.cli.dump.stages import as_json, occupancy_text
+from irscope.cli.dump.summary import summary
 from irscope.device.occupancy import occupancy_of
 from irscope.model.capture import Artifact, Capture, Kernel, Launch, Resources
 from irscope.render.pages.compare import render_comparisons_html
@@ -16,6 +17,7 @@ from irscope.render.report.findings import findings_of
 from irscope.render.report.summary import summary_html
 from irscope.render.text.compare import render_comparison
 from irscope.render.text.figures import difference, milliseconds, percent, resource_title, resource_value
+from irscope.store.shelf import StoredCaptures
 from irscope.target import Target
 
 
@@ -60,7 +62,7 @@ def test_occupancy_is_written_one_way_everywhere(registers: int, warps: int) -> 
     assert found is not None
     text = percent(found.fraction)
     assert occupancy_text(one).startswith(f"{text} (")
-    assert text in summary([one], None)
+    assert text in summary(StoredCaptures.of([one]), None)
     assert shares_in(summary_html(one)) == {text}
     comparison = diff(one, other)
     ours = {text, occupancy_text(other).partition(" (")[0]}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from irscope.analysis.findings.model import Cause, Change, Finding, Proof, Suggestion
 from irscope.ir.locations.model import Frame
 from irscope.render.text.findings import findings_json, render_findings
@@ -47,3 +49,20 @@ def test_a_suggestion_that_did_not_help_is_never_a_mend() -> None:
     rows = findings_json([finding(Suggestion("a", change, Proof(False))), finding(Suggestion("b", change))])
     assert [one["suggestions"][0]["outcome"] for one in rows] == ["no help", "not tried"]
     assert rows[0]["place"] == [{"file": "/k/a.py", "line": 3}, {"file": "/k/a.py", "line": 9}]
+
+
+def test_equal_findings_are_shown_once_with_all_their_lines() -> None:
+    one = finding()
+    named = replace(one, line=20, causes=(Cause("%y_3 of line 20 of ttgir", "ir", "line 20 of ttgir"),))
+    same = replace(named, line=30, causes=(Cause("%y_4 of line 30 of ttgir", "ir", "line 30 of ttgir"),))
+    elsewhere = replace(same, place=(("/k/a.py", 5),))
+    text = render_findings([one, named, same, elsewhere, elsewhere], color=False)
+    assert text.count("IRS101") == 2
+    assert "  4 times, also: a.py:3 ← a.py:9, a.py:5 (2 times)" in text.splitlines()
+    assert len(findings_json([named, same])) == 2
+
+
+def test_what_a_compile_did_not_show_is_said() -> None:
+    seen = Proof(True, ("waited for → pipelined",), unseen=("registers", "shared memory"))
+    text = render_findings([finding(Suggestion("good", (Change("divisible", "k", 16),), seen))], color=False)
+    assert "compiled with k divisible by 16: waited for → pipelined; not looked at: registers, shared memory" in text

@@ -20,33 +20,48 @@ from irscope.analysis.findings.arguments import (
 from irscope.analysis.findings.changed import with_run
 from irscope.analysis.findings.model import Cause, Change, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
-from irscope.ir.logs.reasons.decisions import ThreadWidth, VectorWidth
 from irscope.ir.mlir.model import Operation
 from irscope.layout.thread_map import ThreadMap
 from irscope.memory.access import Access
-from irscope.memory.cost import Cost
 from irscope.memory.global_costs import fastest_dimension
+from irscope.memory.machine import ACCESSES
 from irscope.model.linear_layout import LinearLayout
 
 __all__ = ["access_findings", "is_seen"]
 
 _WIDEST_BITS = 128
 _LEAST_SHARE = 0.1
-"""Of the kernel's traffic, below which nothing is said of an access."""
+"""The fraction of the kernel's traffic below which an access gives no finding."""
 _WASTE = 1.5
 """From this multiple of the least on sectors count as wasted: a row that begins within a sector is no waste."""
 
 
 def access_findings(studied: Studied) -> Iterator[Finding]:
-    """The findings of each access, in the order of the costs."""
-    for cost in studied.costs:
-        if cost.access is None or cost.access.action == "atomic" or not cost.access.launch.executions[1]:
+    """The findings of each access, in the order of the text.
+
+    The addresses of the whole launch are evaluated only where an access may be a finding.
+    """
+    for operation, _ in studied.operations.values():
+        if ACCESSES.get(operation.name, "atomic") == "atomic":
             continue
-        operation, _ = studied.operations[cost.line]
         layout = studied.layout_of(operation)
-        bits = studied.limits.element_bits(operation)
-        if layout is not None and layout.threads is not None and bits:
-            yield from _Reader(studied, cost, cost.access, operation, layout.threads, bits).findings()
+        if layout is None or layout.threads is None or _is_wide(studied, operation, layout.threads):
+            continue
+        if bits := studied.limits.element_bits(operation):
+            yield from _Reader(studied, operation, layout.threads, bits).findings()
+
+
+def _is_wide(studied: Studied, operation: Operation, threads: ThreadMap) -> bool:
+    """Whether the width alone shows that an access is no finding, so that nothing need be evaluated.
+
+    Its vectors are as wide as can be, of several elements, and go along the one dimension that the layout goes along
+    first: so neighbours there lie side by side.
+    """
+    bits = 8 * studied.traffic.bytes_at(operation.first_line) // threads.size
+    own = threads.size // (threads.lanes * threads.warps * threads.blocks) * bits
+    widest = max(studied.machine.widths_of(operation), default=0)
+    runs = [threads.contiguous(axis) for axis in range(len(threads.shape))]
+    return 0 < bits < widest and widest >= min(_WIDEST_BITS, own) and sum(run > 1 for run in runs) == 1
 
 
 def is_seen(studied: Studied, finding: Finding) -> bool:
@@ -54,21 +69,17 @@ def is_seen(studied: Studied, finding: Finding) -> bool:
     size, loops = studied.traffic.bytes_at(finding.line), studied.operations[finding.line][1]
     if finding.code == "IRS103":
         warps = int(studied.capture.launch.option("num_warps", 4) or 4)
-        costs = (cost for cost in studied.costs if cost.line == finding.line and cost.access is not None)
-        size = max(cost.excess * warps * cost.access.unit_bytes for cost in costs if cost.access is not None)
+        cost = studied.global_cost(finding.line)
+        size = cost.excess * warps * cost.access.unit_bytes if cost is not None and cost.access is not None else 0
     return studied.traffic.share(size, loops) >= _LEAST_SHARE
 
 
 class _Reader:
     """One access."""
 
-    def __init__(
-        self, studied: Studied, cost: Cost, access: Access, operation: Operation, threads: ThreadMap, bits: int
-    ) -> None:
+    def __init__(self, studied: Studied, operation: Operation, threads: ThreadMap, bits: int) -> None:
         self._studied = studied
         self._capture = studied.capture
-        self._cost = cost
-        self._access = access
         self._operation = operation
         self._threads = threads
         self._bits = bits
@@ -76,7 +87,9 @@ class _Reader:
         self._own_bits = max(whole, bits)
         """Of the tensor, for one thread."""
         self._possible = min(_WIDEST_BITS, self._own_bits)
-        self._actual = max(map(int, cost.figures["assembly_bits"]), default=0)
+        self._line = operation.first_line
+        self._widths = studied.machine.widths_of(operation)
+        self._actual = max(self._widths, default=0)
         self._depends = dict(studied.limits.depends(operation))
         self._loose = [name for name, divisor in self._depends.items() if divisor % 16]
         run = self._possible // bits
@@ -90,9 +103,19 @@ class _Reader:
         return self._capture.launch.language == "gluon"
 
     def findings(self) -> Iterator[Finding]:
-        yield from self._wasted()
-        if self._actual and self._actual < self._possible and (found := self._causes()) is not None:
+        if self._actual and self._may_waste():
+            yield from self._wasted()
+        is_narrow = 0 < self._actual < self._possible and self._line in self._studied.executed
+        if is_narrow and (found := self._causes()) is not None:
             yield self._narrow(*found)
+
+    def _may_waste(self) -> bool:
+        """Whether neighbours may be apart: where they are not in any launch, none needs to be evaluated."""
+        along, strides = fastest_dimension(self._threads), self._studied.limits.strides(self._operation)
+        return along >= len(strides) or self._is_apart(strides[along])
+
+    def _is_apart(self, stride: int | None) -> bool:
+        return stride is None or abs(stride) * 8 > self._bits
 
     def _reach(self, names: Sequence[str] = (), ones: Sequence[str] = (), *, masked: bool = True) -> int:
         """The bits that the addresses and the mask allow, whatever the layout, if some arguments were as said."""
@@ -179,7 +202,11 @@ class _Reader:
 
     def _said(self) -> list[Cause]:
         """What `coalesce` said of it."""
-        chain = self._studied.chain_at(self._cost.line)
+        if not self._studied.decisions.all:
+            return []
+        from irscope.ir.logs.reasons.decisions import ThreadWidth
+
+        chain = self._studied.chain_at(self._line)
         found = [
             one
             for one in self._studied.decisions.about(chain)
@@ -188,7 +215,11 @@ class _Reader:
         return [self._studied.logged(one) for one in found[:1]]
 
     def _masked(self) -> list[Cause]:
-        chain = self._studied.chain_at(self._cost.line)
+        if not self._studied.decisions.all:
+            return []
+        from irscope.ir.logs.reasons.decisions import VectorWidth
+
+        chain = self._studied.chain_at(self._line)
         found = [
             one
             for one in self._studied.decisions.about(chain)
@@ -197,14 +228,14 @@ class _Reader:
         return [self._studied.logged(one) for one in found[:1]]
 
     def _narrow(self, wide: int, causes: Sequence[Cause], suggestions: Sequence[Suggestion]) -> Finding:
-        stores = self._access.action == "store"
-        widths = ", ".join(f"{number} of {width} bits" for width, number in self._cost.figures["assembly_bits"].items())
+        stores = ACCESSES[self._operation.name] == "store"
+        widths = ", ".join(f"{number} of {width} bits" for width, number in sorted(self._widths.items()))
         stage = self._studied.machine.text_stage
         many, few = (-(-self._own_bits // width) for width in (self._actual, wide))
-        first = Cause(f"its instructions: {widths}", "assembly", f"{stage} of line {self._cost.line} of ttgir")
+        first = Cause(f"its instructions: {widths}", "assembly", f"{stage} of line {self._line} of ttgir")
         return self._studied.finding(
             "IRS102" if stores else "IRS101",
-            self._cost.line,
+            self._line,
             f"{'stores' if stores else 'loads'} {self._actual} bits a lane, {wide} are possible",
             f"{many} instructions of each thread in place of {few}, each time",
             many - few,
@@ -215,14 +246,17 @@ class _Reader:
     # Wasted sectors
 
     def _wasted(self) -> Iterator[Finding]:
-        total, access = self._access.launch, self._access
+        cost = self._studied.global_cost(self._line)
+        if cost is None or (access := cost.access) is None or not access.launch.executions[1]:
+            return
+        total = access.launch
         units, least = total.units[0], total.least_units[1]
-        if not least or units < _WASTE * least or access.certainty == "sampled" or not self._actual:
+        if not least or units < _WASTE * least or access.certainty == "sampled":
             return
         if self._actual > max(access.possible_bits, self._bits):
             # LLVM has joined it with the loads of what lies between.
             return
-        found = self._stride_causes()
+        found = self._stride_causes(access)
         if found is None:
             return
         causes, suggestions = found
@@ -231,20 +265,20 @@ class _Reader:
         first = self._evaluated(f"{shown} {unit} in a launch, {least} hold all that each warp asks for; {access.mark}")
         yield self._studied.finding(
             "IRS103",
-            self._cost.line,
+            self._line,
             f"touches {units / least:.3g} times the {unit} that it needs",
             f"{(units - least) * access.unit_bytes} bytes more than needed, in a launch",
-            self._cost.excess,
+            cost.excess,
             [first, *causes, *(Cause(text, "launch", "assumed") for text in access.assumed)],
             suggestions,
         )
 
-    def _stride_causes(self) -> tuple[list[Cause], list[Suggestion]] | None:
+    def _stride_causes(self, access: Access) -> tuple[list[Cause], list[Suggestion]] | None:
         along = fastest_dimension(self._threads)
-        strides = self._access.strides
-        if along >= len(strides) or (stride := strides[along]) is None or abs(stride) * 8 <= self._bits:
+        strides = access.strides
+        if along >= len(strides) or (stride := strides[along]) is None or not self._is_apart(stride):
             return None
-        near = [axis for axis, one in enumerate(strides) if one is not None and 0 < abs(one) < self._access.unit_bytes]
+        near = [axis for axis, one in enumerate(strides) if one is not None and 0 < abs(one) < access.unit_bytes]
         apart = self._evaluated(f"neighbours along dimension {along} are {abs(stride)} bytes apart")
         if near and along not in near:
             other = near[-1]
@@ -265,7 +299,7 @@ class _Reader:
         return [apart, *self._said()], [Suggestion(text)]
 
     def _evaluated(self, text: str) -> Cause:
-        return self._studied.in_ir(text, self._cost.line, "evaluated")
+        return self._studied.in_ir(text, self._line, "evaluated")
 
 
 def _plain(name: str) -> str:

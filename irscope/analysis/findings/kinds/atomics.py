@@ -73,7 +73,8 @@ def _swaps_of(studied: Studied, line: int) -> tuple[str, int]:
 
 
 def _swaps_in_sass(capture: Capture, place: Place) -> int:
-    sass = capture.texts.get("sass", "")
-    locations, pattern = read_locations(sass, "sass"), _LOOPED["sass"]
+    texts, pattern = capture.texts, _LOOPED["sass"]
+    sass = texts.get("sass", "")
+    locations = read_locations(sass, "sass", llir=texts.get("llir"), ptx=texts.get("ptx"))
     numbers = [number for number, text in enumerate(sass.split("\n"), 1) if pattern.search(text)]
     return sum(place_of(locations.chain_at(number), capture.launch.kernel.file) == place for number in numbers)

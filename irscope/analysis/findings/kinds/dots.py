@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from irscope.analysis.findings.kinds.loops import loads_of_dot
 from irscope.analysis.findings.model import Cause, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.locations.user import place_of
-from irscope.ir.logs.reasons.decisions import AsyncDot, PtxasAdvice
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.uses import OperationUse
 from irscope.target import architecture_rank
 
-__all__ = ["dot_findings", "waits_in_loops"]
+if TYPE_CHECKING:
+    from irscope.ir.logs.reasons.decisions import PtxasAdvice
+
+__all__ = ["dot_findings", "may_be_refused", "waits_in_loops"]
 
 _NO_BUFFERS = "shmem operands aren't multi-buffered"
 _SERIALISED = "C7510"
+# ttng.warp_group_dot_wait %acc, %a, %b {pendings = 0 : i32}
+_WAIT, _FOR_ALL = "ttng.warp_group_dot_wait", "pendings = 0"
 # tensor<64x64xf16>
 _ELEMENT = re.compile(r"tensor<(?:\d{1,9}x){1,8}([a-z]\w{0,31})>")
 _LEAST_ARCH = {"f16": "80", "i8": "80", "bf16": "80", "f32": "80"}
@@ -32,6 +37,10 @@ def dot_findings(studied: Studied, loops: Sequence[Finding]) -> Iterator[Finding
             yield from _by_fma(studied, use)
         elif use.name == "ttng.warp_group_dot":
             yield from _waited_for(studied, use, loops)
+    if not studied.decisions.all:
+        return
+    from irscope.ir.logs.reasons.decisions import PtxasAdvice
+
     for advice in studied.decisions.all:
         if isinstance(advice, PtxasAdvice) and advice.code == _SERIALISED:
             yield _serialised(studied, advice)
@@ -53,6 +62,10 @@ def _by_fma(studied: Studied, use: OperationUse) -> Iterator[Finding]:
         said = 'its operands are f32, and its input_precision is "ieee": matrix units would round them'
         causes.append(Cause(said, "ir", f"line {line} of ttir"))
         code, text = "IRS601", 'input_precision="tf32" or "tf32x3", if their rounding is allowed; or 16-bit operands'
+    if decisions := studied.decisions.about(studied.chain_at(use.line)):
+        from irscope.ir.logs.reasons.decisions import Remark
+
+        causes += [studied.logged(one) for one in decisions if isinstance(one, Remark)][:1]
     size = result.shape[0] * result.shape[1] * use.types[0].shape[1]
     yield studied.finding(
         code,
@@ -69,6 +82,10 @@ def _by_fma(studied: Studied, use: OperationUse) -> Iterator[Finding]:
 
 
 def _waited_for(studied: Studied, use: OperationUse, loops: Sequence[Finding]) -> Iterator[Finding]:
+    if not studied.decisions.all:
+        return
+    from irscope.ir.logs.reasons.decisions import AsyncDot
+
     said = [
         one for one in studied.decisions.about(studied.chain_at(use.line)) if isinstance(one, AsyncDot) and one.reason
     ]
@@ -122,8 +139,16 @@ def _serialised(studied: Studied, advice: PtxasAdvice) -> Finding:
     )
 
 
+def may_be_refused(studied: Studied) -> bool:
+    """Whether a loop waits at once for a dot that it has begun, so that the log may say why."""
+    for one, loops in studied.operations.values():
+        if loops and one.name == _WAIT and _FOR_ALL in one.text and one.operands:
+            made = studied.uses.maker_of(one.operands[0])
+            if made is not None and made.name == "ttng.warp_group_dot":
+                return True
+    return False
+
+
 def waits_in_loops(operations: Sequence[tuple[Operation, int]]) -> int:
     """How many dots are waited for at once in a loop."""
-    return sum(
-        one.name == "ttng.warp_group_dot_wait" and loops > 0 and "pendings = 0" in one.text for one, loops in operations
-    )
+    return sum(one.name == _WAIT and loops > 0 and _FOR_ALL in one.text for one, loops in operations)

@@ -8,12 +8,11 @@ from collections.abc import Iterator, Sequence
 from irscope.analysis.findings.model import Cause, Change, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
 from irscope.ir.locations.stages import read_locations
-from irscope.ir.logs.reasons.decisions import LoadPipelining, ThreadWidth
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.target import architecture_rank
 
-__all__ = ["DOTS", "LOADS", "loads_of_dot", "loop_findings", "loops_with_dots"]
+__all__ = ["DOTS", "LOADS", "loads_of_dot", "loop_findings", "loops_with_dots", "unexplained_loads"]
 
 DOTS = ("tt.dot", "ttng.warp_group_dot", "ttng.tc_gen5_mma", "tt.dot_scaled", "ttng.tc_gen5_mma_scaled")
 LOADS = ("tt.load", "amdg.buffer_load", "amdgpu.buffer_load")
@@ -28,6 +27,20 @@ _OWN_STAGES = re.compile(r"\btt\.num_stages = (\d{1,9})\b")
 
 def loop_findings(studied: Studied, accesses: Sequence[Finding]) -> Iterator[Finding]:
     """The findings of each load in a loop with a dot; `accesses`: those of the same loads, which may say why."""
+    for load, reason in _waited_for(studied):
+        if reason is not None:
+            yield _finding(studied, load, [reason[0]], [reason[1]])
+        else:
+            yield from _refused(studied, load, accesses)
+
+
+def unexplained_loads(studied: Studied) -> Iterator[Operation]:
+    """The loads in loops with dots that are still loads, where only the compiler's log says why."""
+    return (load for load, reason in _waited_for(studied) if reason is None)
+
+
+def _waited_for(studied: Studied) -> Iterator[tuple[Operation, tuple[Cause, Suggestion] | None]]:
+    """(a load in a loop with a dot, the reason that the IR or the launch gives for that, None without one)."""
     target = studied.capture.target
     if target.backend == "cuda" and architecture_rank(target.arch) < architecture_rank(_LEAST_ARCH):
         return
@@ -40,12 +53,7 @@ def loop_findings(studied: Studied, accesses: Sequence[Finding]) -> Iterator[Fin
             if target.backend != "cuda" and not is_waited_for:
                 # AMD's pipeliner may leave a load to registers, which the next iteration writes to shared memory.
                 continue
-            if plain is not None:
-                yield _finding(studied, load, [plain[0]], [plain[1]])
-            elif structural is not None and is_waited_for:
-                yield _finding(studied, load, [structural[0]], [structural[1]])
-            else:
-                yield from _refused(studied, load, accesses)
+            yield load, plain or (structural if is_waited_for else None)
 
 
 def _of_every_load(studied: Studied, loop: Operation) -> tuple[Cause, Suggestion] | None:
@@ -128,6 +136,10 @@ def loops_with_dots(studied: Studied) -> Iterator[Operation]:
 
 def _refused(studied: Studied, load: Operation, accesses: Sequence[Finding]) -> Iterator[Finding]:
     """Where the pipeliner says why it refuses a load."""
+    if not studied.decisions.all:
+        return
+    from irscope.ir.logs.reasons.decisions import LoadPipelining, ThreadWidth
+
     said = [
         one
         for one in studied.decisions.about(studied.chain_at(load.first_line))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from irscope.analysis.findings.bounds import may_overflow
 from irscope.analysis.findings.model import Cause, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
 
@@ -16,13 +17,13 @@ _ADVICE = "compute it in 64 bits: `.to(tl.int64)` on an operand (a program id, a
 
 def overflow_findings(studied: Studied) -> Iterator[Finding]:
     """The sums and products of 32 bits that lead an access astray; of a launch that was not recorded, none."""
+    launch, kernel = studied.capture.launch, studied.uses.module.kernel
+    if launch.record is None or launch.grid is None or kernel is None or not may_overflow(kernel, launch):
+        return
     # numpy, which only this needs, takes a tenth of a second to import.
     from irscope.memory.addresses.arguments import read_arguments
     from irscope.memory.addresses.overflow import overflows_of
 
-    launch, kernel = studied.capture.launch, studied.uses.module.kernel
-    if launch.record is None or launch.grid is None or kernel is None:
-        return
     arguments = read_arguments(kernel, launch)
     for one in overflows_of(studied.uses.module, arguments.held, launch.grid):
         line, access = one.operation.first_line, one.access

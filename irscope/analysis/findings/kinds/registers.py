@@ -21,10 +21,10 @@ from irscope.ir.locations.stages import read_locations
 from irscope.ir.locations.user import place_of
 from irscope.model.capture import Capture, StageKind
 
-__all__ = ["register_findings"]
+__all__ = ["register_findings", "register_peak"]
 
 _LEAST_SPILLED_BYTES = 32
-"""Of a thread, stored and loaded: four registers."""
+"""Bytes per thread, stored and loaded: four registers."""
 _MOST_WARPS = 32
 _MOST_HOLDERS = 4
 """Lines of Python that are named with the registers that hold their values."""
@@ -47,6 +47,18 @@ def register_findings(studied: Studied) -> Iterator[Finding]:
         yield from _epilogue(studied)
 
 
+def register_peak(capture: Capture) -> tuple[Chain, tuple[Cause, ...]]:
+    """Where most of the registers of the machine code that hold a value at once were made, and what they hold."""
+    assembly = _Assembly(capture)
+    if not assembly.text:
+        return (), ()
+    live = assembly.live
+    peak = max(range(len(live.counts)), key=lambda line: live.counts[line], default=None)
+    makers = assembly.makers(live.values(peak)) if peak is not None else Counter[Chain]()
+    chain = makers.most_common(1)[0][0] if makers else ()
+    return chain, tuple(_peak(assembly, range(len(live.counts))))
+
+
 class _Assembly:
     """The text of the machine code, and what its registers hold."""
 
@@ -54,7 +66,8 @@ class _Assembly:
         self._capture = capture
         self.stage: StageKind = "amdgcn" if capture.target.backend == "hip" else "sass"
         self.text = capture.texts.get(self.stage, "")
-        self._locations = read_locations(self.text, self.stage, llir=capture.texts.get("llir"))
+        texts = capture.texts
+        self._locations = read_locations(self.text, self.stage, llir=texts.get("llir"), ptx=texts.get("ptx"))
 
     @cached_property
     def live(self) -> LiveValues:

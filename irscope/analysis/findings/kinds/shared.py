@@ -7,14 +7,16 @@ conversion after a long loop, or of a vector beside a tile, costs nothing that c
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from irscope.analysis.findings.model import Cause, Finding
 from irscope.analysis.findings.studied import Studied
-from irscope.analysis.lives.operations import OperationLife, operation_lives
-from irscope.ir.logs.reasons.decisions import Rematerialisation
 from irscope.memory.cost import Cost
 
-__all__ = ["shared_findings"]
+if TYPE_CHECKING:
+    from irscope.analysis.lives.operations import OperationLife
+
+__all__ = ["may_go_through_memory", "shared_findings"]
 
 _CONVERSION = "ttg.convert_layout"
 _LEAST_SHARE = 0.25
@@ -27,14 +29,14 @@ _MATRIX_UNITS = ("#ttg.nvidia_mma", "#ttg.amd_mfma", "#ttg.amd_wmma")
 
 def shared_findings(studied: Studied) -> Iterator[Finding]:
     """The findings of each conversion and each access to shared memory."""
+    if not any(use.name == _CONVERSION or "!ttg.memdesc<" in use.text for use in studied.uses.operations):
+        return
     heaviest: dict[object, Finding] = {}
-    for cost in studied.costs:
+    for cost in studied.costs_on_chip:
         one = None
-        if cost.kind == "conversion" and _is_through_memory(studied, cost):
-            share = studied.traffic.share(cost.figures["bytes"], cost.loops)
-            if share >= _LEAST_SHARE and not _is_result(studied, cost):
-                lives = studied.kept(_lives) if studied.follows_operations else {}
-                one = _conversion(studied, cost, lives.get(cost.line))
+        if cost.kind == "conversion" and cost.by_operation and _is_large_conversion(studied, cost):
+            lives = studied.kept(_lives) if studied.follows_operations else {}
+            one = _conversion(studied, cost, lives.get(cost.line))
         elif cost.kind == "shared" and cost.figures.get("ways", 1) > 1 and not cost.operation.startswith(_COPIES):
             warps = int(studied.capture.launch.option("num_warps", 4) or 4)
             if studied.traffic.share(cost.excess * warps * _WAVEFRONT_BYTES, cost.loops) >= _LEAST_SHARE:
@@ -49,9 +51,21 @@ def _key(finding: Finding) -> object:
     return finding.code, finding.chain or finding.line, finding.text
 
 
-def _is_through_memory(studied: Studied, cost: Cost) -> bool:
-    """Whether its own instructions, or those of its line alone, store to shared memory."""
-    return cost.by_operation and studied.machine.count(cost.line, "shared store", "matrix store") > 0
+def may_go_through_memory(studied: Studied) -> bool:
+    """Whether a conversion is a finding if the stores to shared memory at its place in Python are its own."""
+    has_any = any(use.name == _CONVERSION for use in studied.uses.operations)
+    return has_any and any(
+        cost.kind == "conversion" and _is_large_conversion(studied, cost) for cost in studied.costs_on_chip
+    )
+
+
+def _is_large_conversion(studied: Studied, cost: Cost) -> bool:
+    """Whether its instructions store to shared memory, and enough."""
+    return (
+        studied.machine.count(cost.line, "shared store", "matrix store") > 0
+        and studied.traffic.share(cost.figures["bytes"], cost.loops) >= _LEAST_SHARE
+        and not _is_result(studied, cost)
+    )
 
 
 def _is_result(studied: Studied, cost: Cost) -> bool:
@@ -62,6 +76,8 @@ def _is_result(studied: Studied, cost: Cost) -> bool:
 
 
 def _conversion(studied: Studied, cost: Cost, life: tuple[OperationLife, str] | None) -> Finding:
+    from irscope.ir.logs.reasons.decisions import Rematerialisation
+
     size = cost.figures["bytes"]
     stores, loads = (
         studied.machine.count(cost.line, f"shared {verb}", f"matrix {verb}")  # pyright: ignore[reportArgumentType]
@@ -99,6 +115,8 @@ def _conversion(studied: Studied, cost: Cost, life: tuple[OperationLife, str] | 
 
 def _lives(studied: Studied) -> dict[int, tuple[OperationLife, str]]:
     """Line of the TTGIR → the life of the conversion there, and the pass that made it, if it is one for certain."""
+    from irscope.analysis.lives.operations import operation_lives
+
     found = operation_lives(studied.capture, lambda name: name == _CONVERSION, until="ttgir")
     steps = found.trail.steps
     at = len(steps) - 1

@@ -15,6 +15,7 @@ __all__ = [
     "PlacedBuffer",
     "PtxasAdvice",
     "Refusal",
+    "Remark",
     "Rematerialisation",
     "ThreadWidth",
     "VectorWidth",
@@ -215,7 +216,23 @@ class PlacedBuffer(Decision):
     @property
     def said(self) -> str:
         """As a sentence."""
-        return f"buffer {self.number}: {self.size_bytes} bytes at {self.offset_bytes}, from {self.first} to {self.last}"
+        owner = f" of {self.operation.name}" if self.operation is not None else ""
+        return (
+            f"buffer {self.number}{owner}: {self.size_bytes} bytes at {self.offset_bytes}, "
+            f"from {self.first} to {self.last}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Remark(Decision):
+    """A remark or a warning of a pass on an operation, in its own words: `MMA version 3 acceleration not applied …`."""
+
+    text: str
+
+    @property
+    def said(self) -> str:
+        """As a sentence."""
+        return self.text
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,11 @@ _DIAGNOSTIC = re.compile(
 _LLVM = re.compile(r"^(?P<type>remark|warning): (?P<file>[^:]*):(?P<line>\d+):(?P<column>\d+): ?(?P<text>.*)")
 # ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to …
 _PTXAS = re.compile(r"^ptxas[\w-]* (?P<type>info|warning|error|fatal) *: (?P<text>.*)")
+# -- buffer 0; value: %left = ttg.local_alloc %1 : …
+_BUFFER = re.compile(r"^-- (?P<type>buffer) (?P<text>\d.*)")
 _FORMS: tuple[tuple[_EntryKind, re.Pattern[str]], ...] = (
     ("debug", _DEBUG),
+    ("debug", _BUFFER),
     ("diagnostic", _DIAGNOSTIC),
     ("llvm", _LLVM),
     ("ptxas", _PTXAS),
@@ -43,7 +46,7 @@ class LogEntry:
 
     kind: _EntryKind
     type: str
-    """`debug`: the part of Triton, as `tritongpu-coalesce`; otherwise `remark`, `warning`, `info`, …"""
+    """`debug`: the part of Triton, as `tritongpu-coalesce`, or `buffer` of the owner of one; otherwise `remark`, …"""
     text: str
     """Without what its form adds, and without the locations of operations."""
     chain: Chain

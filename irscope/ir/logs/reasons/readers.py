@@ -16,6 +16,7 @@ from irscope.ir.logs.reasons.decisions import (
     PlacedBuffer,
     PtxasAdvice,
     Refusal,
+    Remark,
     Rematerialisation,
     ThreadWidth,
     VectorWidth,
@@ -70,6 +71,8 @@ _BUFFER = re.compile(
     re.MULTILINE,
 )
 _BUFFERS = "Dump bufferRange"
+# 0; value: %left = ttg.local_alloc %1 : …
+_OWNER = re.compile(r"(?P<number>\d{1,9}); value: (?P<operation>.*)")
 
 # Warning: vectorization fails vec = 1 origin vec = 1 numElems = 32 mask is 64
 _VECTOR = re.compile(
@@ -198,17 +201,28 @@ def _conversions(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision
 
 
 def _buffers(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision]:
+    owners: dict[int, LoggedOperation] = {}
     for entry in entries:
-        if entry.type == "allocation-shared-memory" and entry.first.startswith(_BUFFERS):
+        if entry.type == "buffer" and (owner := _OWNER.match(entry.first)):
+            owners[int(owner["number"])] = _operation(entry, owner["operation"])
+        elif entry.type == "allocation-shared-memory" and entry.first.startswith(_BUFFERS):
             for match in _BUFFER.finditer(entry.text):
                 line = entry.line + entry.text.count("\n", 0, match.start())
-                yield PlacedBuffer(log.stage, log.index, line, None, *map(int, match.groups()))
+                numbers = tuple(map(int, match.groups()))
+                yield PlacedBuffer(log.stage, log.index, line, owners.get(numbers[0]), *numbers)
 
 
-def _vectors(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision]:
+def _remarks(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision]:
+    known: set[tuple[str, object]] = set()
     for entry in entries:
-        if entry.kind == "diagnostic" and (match := _VECTOR.match(entry.first)):
+        if entry.kind != "diagnostic":
+            continue
+        if match := _VECTOR.match(entry.first):
             yield VectorWidth(log.stage, log.index, entry.line, _operation(entry, ""), *map(int, match.groups()))
+        elif entry.type in ("remark", "warning") and (entry.first, entry.chain) not in known:
+            # A pattern that is tried again says it again.
+            known.add((entry.first, entry.chain))
+            yield Remark(log.stage, log.index, entry.line, _operation(entry, ""), entry.first)
 
 
 def _advice(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision]:
@@ -245,7 +259,7 @@ _READERS: tuple[_Reader, ...] = (
     _dots,
     _conversions,
     _buffers,
-    _vectors,
+    _remarks,
     _advice,
     _refusals,
 )

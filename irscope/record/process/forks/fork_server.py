@@ -1,6 +1,6 @@
 """The process that children are forked from: it has imported what they would.
 
-`python -m irscope.record.process.forks.fork_server FD` serves the socket FD; `warm` is the other side. A fork becomes
+`python -m irscope.record.process.forks.fork_server FD` serves the socket FD; `server` is the other side. A fork becomes
 what a new process would be that runs a module: it leads a session, and has the environment, the working folder and the
 descriptors that came with the command.
 
@@ -20,8 +20,10 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from irscope.errors import IrscopeError, RecordingError
 from irscope.record.process.child import end_group
 from irscope.record.process.codec import MessageReader, MessageWriter
+from irscope.record.process.events import Refused
 from irscope.record.process.lifeline import MOST_DESCRIPTORS
 
 __all__ = ["ANSWERS", "Fork", "Forked", "Import", "Imported", "Reap", "Reaped", "main"]
@@ -31,20 +33,24 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """The first command."""
+    """Import modules, then call a function."""
 
     number: int
     """Of this command; its answer has the same."""
     modules: tuple[str, ...]
+    function: str = ""
+    """`MODULE:NAME`; empty for none. It takes texts and returns a tuple of texts."""
+    arguments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """The answer to it."""
+    """The modules are imported, and the function has returned, or what prevented that."""
 
     number: int
-    failure: str
-    """What stood in the way; empty if all modules are imported."""
+    answer: tuple[str, ...] = ()
+    """What the function returned."""
+    refusal: Refused | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +107,7 @@ def _serve(control: socket.socket) -> tuple[Fork, int, int, int] | None:
     running: set[int] = set()
     for command, descriptors in _commands(control):
         if isinstance(command, Import):
-            answer(Imported(command.number, _import_all(command.modules)))
+            answer(_imported(command))
         elif isinstance(command, Reap):
             _, status = os.waitpid(command.pid, 0)
             running.discard(command.pid)
@@ -118,16 +124,22 @@ def _serve(control: socket.socket) -> tuple[Fork, int, int, int] | None:
     return None
 
 
-def _import_all(modules: tuple[str, ...]) -> str:
+def _imported(command: Import) -> Imported:
+    answer: tuple[str, ...] = ()
+    module, _, name = command.function.partition(":")
     try:
-        for name in modules:
-            importlib.import_module(name)
+        for one in filter(None, (*command.modules, module)):
+            importlib.import_module(one)
+        if name:
+            answer = getattr(sys.modules[module], name)(*command.arguments)
+    except IrscopeError as error:
+        return Imported(command.number, refusal=Refused(type(error).__name__, str(error)))
     except Exception as error:
-        return f"{type(error).__name__}: {error}"
+        return Imported(command.number, refusal=Refused(RecordingError.__name__, f"{type(error).__name__}: {error}"))
     # What is there by now stays as it is: no collection of a fork's touches, and so copies, its pages.
     gc.collect()
     gc.freeze()
-    return ""
+    return Imported(command.number, answer)
 
 
 def _commands(control: socket.socket) -> Iterator[tuple[Import | Fork | Reap, list[int]]]:

@@ -14,6 +14,7 @@ from irscope.ir.logs.reasons.decisions import (
     PlacedBuffer,
     PtxasAdvice,
     Refusal,
+    Remark,
     Rematerialisation,
     ThreadWidth,
     VectorWidth,
@@ -116,6 +117,22 @@ def test_what_ptxas_advises(path: Path) -> None:
 def test_no_ping_pong(path: Path) -> None:
     (refused,) = (one for one in decided(path, "product") if isinstance(one, Refusal))
     assert refused.reason.startswith("no ping-pong schedule: 2 global loads")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_dot_that_is_not_what_the_gpu_could(path: Path) -> None:
+    said = "missing native support for fp8 variant" if "hip" in path.name else "MMA version 3 acceleration not applied"
+    found = [one for one in decided(path, "small") if isinstance(one, Remark) and said in one.said]
+    assert [one.chain[0].line for one in found] == [line_of("few_rows = tl.dot")]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_buffer_has_the_operation_that_it_is_of(path: Path) -> None:
+    owned = [one for one in decided(path, "product") if isinstance(one, PlacedBuffer)]
+    assert owned
+    assert all(one.operation is not None for one in owned)
+    lines = {one.chain[0].line for one in owned if one.chain}
+    assert {line_of("left = tl.load(a + rows[:, None] * tight"), *lines} == lines
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

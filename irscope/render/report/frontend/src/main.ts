@@ -69,7 +69,7 @@ function drawPicker(): void {
   }
   const options = captures.map((one, number): [string, string] => [
     String(number + 1),
-    `${number + 1}. ${one.kernel} · ${one.target}${one.plan ? ` · ${one.plan}` : ""}${one.status === "failed" ? " · FAILED" : ""}`,
+    `${number + 1}. ${one.kernel} · ${one.differsIn || one.target}${one.status === "failed" ? " · FAILED" : ""}`,
   ]);
   fill(
     picker,

@@ -26,6 +26,8 @@ export interface Capture {
   status: "ok" | "failed";
   failure: Failure | null;
   plan: string;
+  /** What tells it from the other captures of its kernel: `BLOCK=64 num_warps=8`. */
+  differsIn: string;
   language: string;
   signature: Pair[];
   constants: Pair[];

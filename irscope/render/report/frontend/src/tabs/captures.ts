@@ -18,7 +18,7 @@ const OCCUPANCY = "occupancy_percent";
 const COLUMNS: Column[] = [
   ["kernel", (one) => one.kernel],
   ["target", (one) => one.target],
-  ["constants", (one) => one.constants.map(([name, value]) => `${name}=${String(value)}`).join(" ")],
+  ["differs in", (one) => one.differsIn],
   ["plan", (one) => one.plan],
   ["warps", option("num_warps")],
   ["stages", option("num_stages")],
@@ -45,9 +45,7 @@ const FIGURES = new Set([
 export function captureTable(app: App): HTMLElement {
   const captures = app.data.captures;
   const picked: number[] = [];
-  const columns = COLUMNS.map((column): Column =>
-    column[0] === "constants" ? ["constants", differing(captures)] : column,
-  ).filter(([name, value]) => name !== "plan" || captures.some(value));
+  const columns = COLUMNS.filter(([name, value]) => !["plan", "differs in"].includes(name) || captures.some(value));
   const body = h("tbody");
   const filter = h("input", {
     type: "search",
@@ -144,23 +142,4 @@ export function captureTable(app: App): HTMLElement {
 function compareCells(one: string | number | null, other: string | number | null): number {
   if (one === null || other === null) return Number(one === null) - Number(other === null);
   return typeof one === "number" && typeof other === "number" ? one - other : String(one).localeCompare(String(other));
-}
-
-/** The constants in which the captures of a kernel differ; all of them where they don't. */
-function differing(captures: Capture[]): (capture: Capture) => string {
-  const values = new Map<string, Set<string>>();
-  const varying = new Map<string, Set<string>>();
-  for (const { kernel, constants } of captures) {
-    for (const [name, value] of constants) {
-      const key = `${kernel} ${name}`;
-      const found = (values.get(key) ?? new Set()).add(String(value));
-      values.set(key, found);
-      if (found.size > 1) varying.set(kernel, (varying.get(kernel) ?? new Set()).add(name));
-    }
-  }
-  return ({ kernel, constants }) =>
-    constants
-      .filter(([name]) => varying.get(kernel)?.has(name) ?? true)
-      .map(([name, value]) => `${name}=${String(value)}`)
-      .join(" ");
 }

@@ -143,7 +143,7 @@ export class CompareTab implements Tab {
     const captures = this.app.data.captures;
     const options = captures.map((one, number): [string, string] => [
       String(number),
-      `${number + 1}. ${one.kernel} · ${one.target}${one.plan ? ` · ${one.plan}` : ""} · ${one.id.slice(0, 8)}`,
+      `${number + 1}. ${one.kernel} · ${one.differsIn || one.target} · ${one.id.slice(0, 8)}`,
     ]);
     return h(
       "div",

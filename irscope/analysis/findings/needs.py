@@ -1,0 +1,104 @@
+"""What the findings of a capture need that takes a compile: the operation of each instruction, the compiler's log."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from irscope.analysis.findings.kinds.dots import may_be_refused
+from irscope.analysis.findings.kinds.loops import unexplained_loads
+from irscope.analysis.findings.kinds.shared import may_go_through_memory
+from irscope.analysis.findings.model import Finding
+from irscope.analysis.findings.studied import Studied
+from irscope.ir.locations.model import Chain
+from irscope.memory.machine import ACCESSES, Action
+
+__all__ = ["LogNeeds", "log_needs", "needs_operations"]
+
+_COALESCE = ("tritongpu-coalesce", "ttg-utility")
+_PIPELINE = ("triton-loop-pipeline",)
+_ASYNC_DOTS = ("triton-wgmma-pipeline",)
+_CONVERSIONS = ("tritongpu-remove-layout-conversions",)
+_BY_COALESCE = ("IRS101", "IRS102")
+# wgmma.wait_group.sync.aligned 1;
+_WAIT = re.compile(r"\bwgmma\.wait_group\b")
+# WARPGROUP.DEPBAR.LE gsb0, 0x0 ;
+# HGMMA.64x64x16.F32 R24, R24, gdesc[UR4], R24, gsb0 ;
+_WGMMA_OF_SASS = re.compile(r"\b[A-Z]GMMA\b")
+_WAIT_OF_SASS = re.compile(r"\bWARPGROUP\.DEPBAR\b")
+
+_GLOBAL: tuple[Action, ...] = ("global load", "global store", "async copy", "atomic")
+_SHARED: tuple[Action, ...] = ("shared load", "shared store", "matrix load", "matrix store")
+_OF_SHARED = ("ttg.local_load", "ttg.local_store", "ttg.local_alloc", "ttg.convert_layout")
+
+
+@dataclass(frozen=True, slots=True)
+class LogNeeds:
+    """What of the compiler's log could say more of what was found, or find more."""
+
+    parts: tuple[str, ...] = ()
+    """The debug types of the parts of Triton that say it, all of them before LLVM IR is made."""
+    assembler: bool = False
+    """Whether ptxas says it."""
+
+    def __bool__(self) -> bool:
+        return bool(self.parts) or self.assembler
+
+
+def log_needs(studied: Studied, findings: Iterable[Finding]) -> LogNeeds:
+    """What of the log is needed; nothing if the capture holds it, or failed."""
+    capture = studied.capture
+    if capture.log is not None or capture.failure is not None or not studied.ttgir:
+        return LogNeeds()
+    codes = {one.code for one in findings}
+    parts: dict[str, None] = {}
+    loads = any(True for _ in unexplained_loads(studied))
+    if loads or codes.intersection(_BY_COALESCE):
+        parts |= dict.fromkeys(_COALESCE)
+    if loads:
+        parts |= dict.fromkeys(_PIPELINE)
+    if may_be_refused(studied):
+        parts |= dict.fromkeys((*_ASYNC_DOTS, *_PIPELINE, *_COALESCE) if loads else _ASYNC_DOTS)
+    if "IRS401" in codes:
+        parts |= dict.fromkeys(_CONVERSIONS)
+    return LogNeeds(tuple(parts), _may_be_serialised(studied))
+
+
+def _may_be_serialised(studied: Studied) -> bool:
+    """Whether ptxas may have serialised wgmma: then the SASS waits more often than the PTX, or for each instruction."""
+    ptx, sass = studied.capture.texts.get("ptx", ""), studied.capture.texts.get("sass", "")
+    if "wgmma.mma_async" not in ptx:
+        return False
+    waits = len(_WAIT_OF_SASS.findall(sass))
+    return not sass or waits > len(_WAIT.findall(ptx)) or waits >= len(_WGMMA_OF_SASS.findall(sass))
+
+
+def needs_operations(studied: Studied) -> bool:
+    """Whether what was found may be otherwise if each instruction's own operation is known.
+
+    Where it is not, the operations of one place in Python share their instructions. That says too little where several
+    of them access memory there in different ways, and of conversions, which are seen by their own instructions only.
+    """
+    machine = studied.machine
+    if machine.by_operation or not machine.text_stage:
+        return False
+    if may_go_through_memory(studied):
+        return True
+    own: dict[tuple[Chain, bool], dict[str, int]] = {}
+    for operation, _ in studied.operations.values():
+        is_global = operation.name in ACCESSES
+        if (is_global or operation.name in _OF_SHARED) and (chain := studied.chain_at(operation.first_line)):
+            own.setdefault((chain, is_global), {})[operation.text] = operation.first_line
+    return any(
+        len(lines) > 1 and _has_several_widths(machine.at(min(lines.values())), _GLOBAL if is_global else _SHARED)
+        for (_, is_global), lines in own.items()
+    )
+
+
+def _has_several_widths(counted: Mapping[tuple[Action, int], int], actions: tuple[Action, ...]) -> bool:
+    widths: dict[Action, set[int]] = {}
+    for action, bits in counted:
+        if action in actions and bits:
+            widths.setdefault(action, set()).add(bits)
+    return any(len(one) > 1 for one in widths.values())

@@ -1,0 +1,208 @@
+"""What got worse from one compile to another: the facts of a compile, and for each which way is worse."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from irscope.analysis.resources.metrics import instruction_families, resource_rows
+from irscope.model.capture import Capture
+
+__all__ = ["FACTS", "Fact", "FactChange", "Facts", "Value", "Verdict", "changed_facts", "fact_named", "facts_of"]
+
+Value = int | float | str | tuple[str, ...]
+Facts = Mapping[str, Value]
+"""By name; a fact that is not known is left out."""
+Verdict = Literal["worse", "better", "other"]
+"""`other`: it changed, and neither way is better, or the change is within the tolerance."""
+
+_MATRIX_UNITS = ("", "wmma", "mma", "mfma", "wgmma", "tcgen05")
+"""The instructions of the matrix units, the best last; no target has both of two that stand beside each other."""
+_INSTRUCTIONS = "count."
+
+# ld.global.128   |   st.global.32
+_WIDTH = re.compile(r"\.(\d{1,4})$")
+# %0 = ttg.local_alloc : () -> !ttg.memdesc<3x128x64xf16, #shared, #smem, mutable>
+_BUFFERS = re.compile(r"\bttg\.local_alloc :? ?\(\) -> !ttg\.memdesc<(\d{1,6})x\d{1,9}x\d{1,9}x[a-z]")
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One thing that is known of a compile."""
+
+    name: str
+    title: str
+    """As a table names it."""
+    better: Literal["less", "more", "neither"]
+    """Of numbers, and of the ranks of texts."""
+    rank: int
+    """Changes of a lower rank come first, whatever their size."""
+    tolerance: float = 0.0
+    """The change, relative to the value before, up to which it counts as neither worse nor better."""
+
+
+FACTS = {
+    one.name: one
+    for one in (
+        Fact("failure", "fails", "less", 0),
+        Fact("result", "result", "less", 0),
+        Fact("time_us", "time", "less", 1, 0.02),
+        Fact("spilled_bytes", "spills", "less", 1),
+        Fact("matrix_unit", "matrix unit", "more", 1),
+        Fact("load_bits", "load width", "more", 2, 0.05),
+        Fact("store_bits", "store width", "more", 2, 0.05),
+        Fact("pipeline_buffers", "pipeline", "more", 2),
+        Fact("findings", "findings", "less", 2),
+        Fact("occupancy_percent", "occupancy", "more", 3),
+        Fact("shared_bytes", "shared", "less", 4, 0.05),
+        Fact("tensor_memory_columns", "tensor memory", "less", 4),
+        Fact("registers", "registers", "less", 4, 0.05),
+        Fact("stack_bytes", "stack", "less", 4),
+        Fact("instruction_count", "instructions", "less", 5, 0.10),
+    )
+}
+"""The facts of which a change is judged. Those of the instruction mix (`count.ld.global.128`) are compared too, and
+neither way is better."""
+
+
+@dataclass(frozen=True, slots=True)
+class FactChange:
+    """One fact that is not the same in two compiles; None where a compile lacks it."""
+
+    name: str
+    before: Value | None
+    after: Value | None
+    verdict: Verdict
+
+    @property
+    def fact(self) -> Fact:
+        """What is known of the fact."""
+        return fact_named(self.name)
+
+    @property
+    def relative(self) -> float:
+        """How large the change is: of numbers the difference over the greater one, from 0 to 1; 1 of all others."""
+        if isinstance(self.before, (int, float)) and isinstance(self.after, (int, float)):
+            return abs(self.after - self.before) / max(abs(self.after), abs(self.before))
+        return 1.0
+
+    @property
+    def order(self) -> tuple[int, int, float, str]:
+        """The key by which changes are sorted: what got worse first, then by rank, then by size."""
+        return (self.verdict != "worse", self.fact.rank, -self.relative, self.name)
+
+    @property
+    def text(self) -> str:
+        """`registers 107 → 115`, `findings +IRS101 −IRS502`."""
+        if isinstance(self.before, tuple) or isinstance(self.after, tuple):
+            gone, come = _differing(self.before, self.after)
+            return " ".join([self.fact.title, *(f"+{one}" for one in come), *(f"−{one}" for one in gone)])
+        return f"{self.fact.title} {_shown(self.name, self.before)} → {_shown(self.name, self.after)}"
+
+
+def fact_named(name: str) -> Fact:
+    """The row of `FACTS`, or that of a count of the instruction mix."""
+    return FACTS.get(name) or Fact(name, name.removeprefix(_INSTRUCTIONS), "neither", 6)
+
+
+def facts_of(capture: Capture, findings: Iterable[str] | None = None) -> dict[str, Value]:
+    """The facts of a capture; of one that did not compile the failure alone.
+
+    `findings`: the codes of its findings; without them nothing is said of these.
+    """
+    if not capture.has_compiled:
+        return {"failure": capture.failure.verdict if capture.failure else "failed"}
+    facts: dict[str, Value] = {"failure": capture.failure.verdict if capture.failure else ""}
+    facts |= {name: value for name, value in resource_rows(capture).items() if name in FACTS}
+    if (spilled := capture.resources.spilled_bytes) is not None:
+        facts["spilled_bytes"] = spilled
+    # Of the assembly that the compiler writes: the SASS is not there for every capture.
+    written = tuple(one for one in capture.artifacts if one.stage != "sass")
+    families = instruction_families(replace(capture, artifacts=written))
+    facts["matrix_unit"] = max((_unit(name) for name in families), key=_MATRIX_UNITS.index, default="")
+    for name, moving in (("load_bits", ("ld.global.", "cp.async.")), ("store_bits", ("st.global.",))):
+        if (width := _mean_width(families, moving)) is not None:
+            facts[name] = width
+    facts["pipeline_buffers"] = max(map(int, _BUFFERS.findall(capture.texts.get("ttgir", ""))), default=1)
+    if findings is not None:
+        facts["findings"] = tuple(sorted(set(findings)))
+    return facts | {f"{_INSTRUCTIONS}{name}": count for name, count in families.items()}
+
+
+def changed_facts(before: Facts, after: Facts, tolerances: Mapping[str, float] | None = None) -> tuple[FactChange, ...]:
+    """The facts that differ, what got worse first; `tolerances`: by name, in place of those of `FACTS`.
+
+    Where one side has no binary, the failure alone is compared.
+    """
+    names = [name for name in dict.fromkeys([*before, *after]) if before.get(name) != after.get(name)]
+    if "failure" in names and not (len(before) > 1 and len(after) > 1):
+        names = ["failure"]
+    tolerances = tolerances or {}
+    changes = (_change(name, before.get(name), after.get(name), tolerances) for name in names)
+    return tuple(sorted(changes, key=lambda one: one.order))
+
+
+def _change(name: str, before: Value | None, after: Value | None, tolerances: Mapping[str, float]) -> FactChange:
+    return FactChange(name, before, after, _verdict(fact_named(name), before, after, tolerances))
+
+
+def _verdict(fact: Fact, before: Value | None, after: Value | None, tolerances: Mapping[str, float]) -> Verdict:
+    if isinstance(before, tuple) or isinstance(after, tuple):
+        gone, come = _differing(before, after)
+        return "worse" if come else "better" if gone else "other"
+    if fact.better == "neither":
+        return "other"
+    was, now = _number(fact.name, before), _number(fact.name, after)
+    if was is None or now is None or abs(now - was) <= tolerances.get(fact.name, fact.tolerance) * abs(was):
+        return "other"
+    return "worse" if (now > was) == (fact.better == "less") else "better"
+
+
+def _number(name: str, value: Value | None) -> float | None:
+    """A value as a number that is compared; None if it is not known."""
+    if name == "matrix_unit" and isinstance(value, str):
+        return float(_MATRIX_UNITS.index(value)) if value in _MATRIX_UNITS else None
+    if isinstance(value, str):
+        # A failure, or a result that is another: none is the best.
+        return float(bool(value))
+    return float(value) if isinstance(value, (int, float)) else None
+
+
+def _differing(before: Value | None, after: Value | None) -> tuple[list[str], list[str]]:
+    """(what is gone, what has come) of two tuples of texts."""
+    was = before if isinstance(before, tuple) else ()
+    now = after if isinstance(after, tuple) else ()
+    return [one for one in was if one not in now], [one for one in now if one not in was]
+
+
+def _unit(family: str) -> str:
+    name = family.split(".")[0]
+    return name if name in _MATRIX_UNITS else ""
+
+
+def _mean_width(families: Mapping[str, int], moving: tuple[str, ...]) -> float | None:
+    """The mean of the bits that a thread moves by an instruction of some families; None if there is none."""
+    rows = [
+        (int(match[1]), n) for name, n in families.items() if name.startswith(moving) and (match := _WIDTH.search(name))
+    ]
+    total = sum(count for _, count in rows)
+    return round(sum(width * count for width, count in rows) / total, 1) if total else None
+
+
+_UNITS = {
+    "occupancy_percent": " %",
+    "time_us": " µs",
+    **dict.fromkeys(("spilled_bytes", "shared_bytes", "stack_bytes"), " B"),
+    **dict.fromkeys(("load_bits", "store_bits"), " bits"),
+}
+_NONE = {"failure": "compiles", "result": "the same", "matrix_unit": "none"}
+
+
+def _shown(name: str, value: Value | None) -> str:
+    if value is None:
+        return "none" if name.startswith(_INSTRUCTIONS) else "not known"
+    if isinstance(value, (int, float)):
+        return f"{value:,.6g}{_UNITS.get(name, '')}" if isinstance(value, float) else f"{value:,}{_UNITS.get(name, '')}"
+    return str(value) or _NONE.get(name, "none")

@@ -1,0 +1,1 @@
+"""`irscope check`: assertions about kernels, from the command line."""

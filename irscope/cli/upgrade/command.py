@@ -1,0 +1,152 @@
+"""`irscope upgrade`: what another Triton changes in kernels, and which stage and pass of it is to blame."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+from irscope.cli import app, options
+from irscope.cli.output.destination import Destination, emit_page, with_destination
+from irscope.cli.output.talk import say
+from irscope.cli.subject.captures import captures_of, tell_origin
+from irscope.cli.subject.named import is_program, is_script
+from irscope.cli.subject.recording import interpreter_at, recorded
+from irscope.cli.subject.variants import progress_bar
+from irscope.errors import IrscopeError, RecordingError, UsageError, did_you_mean
+from irscope.model.recording_options import RecordingOptions
+
+if TYPE_CHECKING:
+    from irscope.analysis.upgrade.report import Upgrade
+    from irscope.model.capture import Capture
+
+WORSE = 3
+"""The exit code for "something got worse"."""
+
+_compilers = options.in_panel("Compilers")
+_output = options.in_panel("Output")
+
+
+@app.command(rich_help_panel="Effect of passes")
+@recorded(without=("launch", "dry", "plan", "disable_pass", "enable_only", "snapshots", "llvm", "resume"))
+@with_destination
+def upgrade(
+    subject: options.Subject = None,
+    before: Annotated[
+        str | None,
+        _compilers("--from", metavar="ENV", help="An environment with a Triton, or its Python. Default: this one."),
+    ] = None,
+    after: Annotated[str | None, _compilers("--to", metavar="ENV", help="That with the other Triton.")] = None,
+    blame: Annotated[
+        bool,
+        _compilers("--blame/--no-blame", help="Whether the stage and the pass are found that a change comes from."),
+    ] = True,
+    every: Annotated[bool, _output("--all", help="Also the variants in which nothing got worse or better.")] = False,
+    fail_on: Annotated[
+        str,
+        _output(
+            "--fail-on",
+            metavar="FACT[,FACT]|worse|never",
+            help=f"What ends with exit code {WORSE}: any fact that got worse, or one of these: spilled_bytes, ….",
+        ),
+    ] = "worse",
+    *,
+    to: Destination,
+    record_options: RecordingOptions,
+) -> int:
+    """Compile kernels by two Tritons, rank what changed, and find the stage and the pass that it comes from.
+
+    The blame is found by grafting: what one version made of a kernel up to a stage is compiled on by the other.
+    """
+    from irscope.render.text.upgrade import render_upgrade, upgrade_json
+
+    if after is None:
+        raise UsageError("--to ENV is missing: the environment with the other Triton, such as --to .venv-new.")
+    facts = _facts(fail_on)
+    is_page = to.path is not None and to.path.suffix.lower() in (".html", ".htm") and not to.as_json
+    pythons = tuple(
+        None if one is None else str(interpreter_at(one, name)) for one, name in ((before, "--from"), (after, "--to"))
+    )
+    found = _upgraded(subject, record_options, (pythons[0], pythons[1]), blame)
+    if is_page:
+        from irscope.render.pages.upgrade import render_upgrade_html
+
+        emit_page(render_upgrade_html(found, every=every), to.path)
+        say(f"wrote {to.path}")
+    else:
+        to.emit(
+            lambda: upgrade_json(found),
+            lambda width, color: render_upgrade(found, every=every, width=width, color=color),
+        )
+    return 0 if facts is None or not found.regressions(facts) else WORSE
+
+
+def _facts(fail_on: str) -> tuple[str, ...] | None:
+    """The facts that fail; empty for all, None for none. Raises UsageError."""
+    from irscope.analysis.regressions import FACTS
+
+    if fail_on in ("worse", "never"):
+        return () if fail_on == "worse" else None
+    names = tuple(options.split_words([fail_on]))
+    for name in names:
+        if name not in FACTS:
+            nearest = did_you_mean(name, FACTS, or_all=False)
+            raise UsageError(f"--fail-on {name!r}: write worse, never or {', '.join(FACTS)}.{nearest}")
+    return names
+
+
+def _upgraded(
+    subject: str | None, record_options: RecordingOptions, pythons: tuple[str | None, str | None], blames: bool
+) -> Upgrade:
+    from irscope.cli.upgrade.run import upgraded
+    from irscope.record.variants.grafts import Compiler
+
+    asked = replace(record_options, snapshots="none", disassemble=False, layouts=False)
+    own = replace(asked, targets=(), options=())
+    with (
+        Compiler(pythons[0], own, asked.jobs) as before,
+        Compiler(pythons[1], own, asked.jobs) as after,
+        progress_bar() as bar,
+    ):
+        if before.version == after.version and before.pool.compiler == after.pool.compiler:
+            say(f"--from and --to are the same Triton {before.version}: nothing can differ.")
+        task = bar.add_task("compiles", total=None)
+
+        def progress(what: str, done: int, total: int) -> None:
+            bar.update(task, description=what, completed=done, total=total)
+
+        stored: list[Capture] = []
+        ours: list[Capture] = []
+        theirs: list[Capture] = []
+        if is_program(subject, asked):
+            ours, theirs = _recorded_by_both(subject, asked, pythons, stored)
+        else:
+            # Its snapshots are not asked for, and it is not compiled again for want of them.
+            kept = replace(asked, snapshots=record_options.snapshots)
+            stored += captures_of(subject, kept, last_is_whole=True)
+        for one in stored:
+            tell_origin(one)
+        return upgraded(stored, before, after, (ours, theirs), blames=blames, progress=progress)
+
+
+def _recorded_by_both(
+    subject: str | None, asked: RecordingOptions, pythons: tuple[str | None, str | None], stored: list[Capture]
+) -> tuple[list[Capture], list[Capture]]:
+    """The captures of a program under both; if it runs under one alone, its captures are added to `stored`."""
+    sides: list[list[Capture]] = []
+    errors: list[IrscopeError] = []
+    for python in pythons:
+        try:
+            sides.append(list(captures_of(subject, replace(asked, interpreter=python))))
+        except RecordingError as error:
+            errors.append(error)
+    if len(errors) == len(pythons):
+        raise errors[0]
+    if errors and is_script(subject, asked):
+        first = str(errors[0]).strip().splitlines()
+        name = subject or asked.program
+        say(f"{name} does not run under both, so both compile the IR of the one: {first[-1] if first else ''}")
+        stored += sides[0]
+        return [], []
+    if errors:
+        raise errors[0]
+    return sides[0], sides[1]

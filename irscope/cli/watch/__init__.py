@@ -1,0 +1,1 @@
+"""`irscope watch`: records a file again whenever it is saved."""

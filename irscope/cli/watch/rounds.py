@@ -1,0 +1,150 @@
+"""One round of a watch: what a file compiles to now, against the last good state of each kernel."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from irscope.analysis.checks.baseline import kept_facts
+from irscope.analysis.checks.subject import Subject
+from irscope.analysis.findings.model import Finding
+from irscope.analysis.regressions import FactChange, changed_facts
+from irscope.cli.subject.captures import failure_text
+from irscope.errors import IrscopeError
+from irscope.model.capture import Capture
+from irscope.store.baseline import variant_names
+from irscope.store.facts import CaptureFacts
+
+if TYPE_CHECKING:
+    from irscope.analysis.diff.captures import Comparison
+
+__all__ = ["KernelRound", "LastGood"]
+
+State = Literal["new", "same", "changed", "failed", "gone"]
+_Key = tuple[str, str]
+"""(kernel and target, variant)."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRound:
+    """What came of one variant of a kernel."""
+
+    kernel: str
+    """With its target."""
+    variant: str
+    state: State
+    """`gone`: the file does not launch it any more. `failed`: the last good state stays."""
+    facts: tuple[FactChange, ...] = ()
+    """Those of which one way is worse, what got worse first."""
+    comparison: Comparison | None = None
+    came: tuple[Finding, ...] = ()
+    went: tuple[Finding, ...] = ()
+    failure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Good:
+    capture: Capture
+    subject: Subject
+
+
+class LastGood:
+    """The last state of each variant that compiled."""
+
+    def __init__(self, stages: Sequence[str]) -> None:
+        """`stages`: those whose texts are compared; the others are counted alone."""
+        self._stages = stages
+        self._held: dict[_Key, _Good] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._held)
+
+    def take(self, captures: Sequence[Capture], *, is_whole: bool) -> list[KernelRound]:
+        """Compare captures with what was there before, which they replace where they compiled.
+
+        `is_whole`: whether the program ran to its end, so that what is missing is gone.
+        """
+        keys = variant_names([CaptureFacts.of(one) for one in captures])
+        before = _paired(keys, list(self._held))
+        rounds = [self._one(key, capture, before.get(key)) for key, capture in zip(keys, captures, strict=True)]
+        if is_whole:
+            for key in [key for key in self._held if key not in keys]:
+                if key not in before.values():
+                    rounds.append(KernelRound(*key, "gone"))
+                del self._held[key]
+        return rounds
+
+    def _one(self, key: _Key, capture: Capture, held_as: _Key | None) -> KernelRound:
+        before = self._held.get(held_as) if held_as is not None else None
+        if capture.status != "ok":
+            if before is not None and held_as is not None and held_as != key:
+                self._held[key] = self._held.pop(held_as)
+            return KernelRound(*key, "failed", failure=failure_text(capture))
+        now = _Good(capture, Subject(capture))
+        if held_as is not None:
+            self._held.pop(held_as, None)
+        self._held[key] = now
+        if before is None:
+            return KernelRound(*key, "new", came=_findings(now))
+        if capture.id == before.capture.id and capture.texts == before.capture.texts:
+            return KernelRound(*key, "same")
+        from irscope.analysis.diff.captures import diff
+
+        comparison = diff(before.capture, capture, stages=self._stages)
+        is_same = comparison.is_empty and not comparison.resources
+        came, went = _moved(before, now)
+        facts = tuple(
+            one
+            for one in changed_facts(before.subject.facts(_facts), now.subject.facts(_facts))
+            if one.name != "findings"
+        )
+        return KernelRound(*key, "same" if is_same else "changed", facts, comparison, came, went)
+
+
+def _facts(subject: Subject) -> dict[str, int | float | str | tuple[str, ...]]:
+    try:
+        return kept_facts(subject)
+    except (IrscopeError, ValueError, KeyError, TypeError, IndexError):
+        return {}
+
+
+def _findings(state: _Good) -> tuple[Finding, ...]:
+    try:
+        return state.subject.findings
+    except (IrscopeError, ValueError, KeyError, TypeError, IndexError):
+        return ()
+
+
+def _moved(before: _Good, now: _Good) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
+    """The findings that came, and those that went: told by kind and line of Python as it reads, not by its number."""
+
+    def named(state: _Good) -> list[tuple[tuple[str, str, str], Finding]]:
+        return [((one.code, one.operation, state.subject.python_at(one.place)), one) for one in _findings(state)]
+
+    was, is_ = named(before), named(now)
+    return _beyond(is_, Counter(key for key, _ in was)), _beyond(was, Counter(key for key, _ in is_))
+
+
+def _beyond(
+    rows: list[tuple[tuple[str, str, str], Finding]], others: Counter[tuple[str, str, str]]
+) -> tuple[Finding, ...]:
+    found: list[Finding] = []
+    for key, finding in rows:
+        if others[key]:
+            others[key] -= 1
+        else:
+            found.append(finding)
+    return tuple(found)
+
+
+def _paired(now: Sequence[_Key], before: Sequence[_Key]) -> dict[_Key, _Key]:
+    """For each variant the one before: the same, else those of its kernel that are left, in their order."""
+    pairs = {key: key for key in now if key in before}
+    left = [key for key in before if key not in pairs]
+    for key in now:
+        if key not in pairs and (other := next((one for one in left if one[0] == key[0]), None)) is not None:
+            pairs[key] = other
+            left.remove(other)
+    return pairs

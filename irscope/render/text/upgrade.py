@@ -1,0 +1,249 @@
+"""What another Triton changes, as a table with an explanation below each kernel, and as JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from irscope.analysis.diff.entries import TextDiff
+from irscope.analysis.regressions import FactChange
+from irscope.analysis.upgrade.model import Blame, Guilty, Row, Side, other_side
+from irscope.analysis.upgrade.report import Upgrade
+from irscope.model.capture import Capture
+from irscope.render.text.tables import shorten, table, visible
+
+__all__ = ["changes_text", "explanation", "headline", "render_upgrade", "stages_text", "upgrade_json"]
+
+_CHANGES = 4
+_LINES = 7
+_DIFF_LINES = 3
+_TITLES = {
+    "source": "front end",
+    "ttir": "source → ttir",
+    "ttgir": "ttir → ttgir",
+    "llir": "ttgir → llir",
+    "ptx": "llir → ptx",
+    "cubin": "ptx → cubin",
+    "amdgcn": "llir → amdgcn",
+    "hsaco": "amdgcn → hsaco",
+}
+_ORDER = ("worse", "better", "other", "unpaired", "same")
+
+
+def render_upgrade(upgrade: Upgrade, *, every: bool, width: int | None, color: bool) -> str:
+    """The table, each row that changed with its explanation, and what is to be known of all.
+
+    `every`: with the variants in which nothing is worse or better.
+    """
+    return "\n".join(_parts(upgrade, every, width, color))
+
+
+def _parts(upgrade: Upgrade, every: bool, width: int | None, color: bool) -> Iterator[str]:
+    yield headline(upgrade) + "\n"
+    rows = sorted_rows(upgrade.rows, every)
+    if rows:
+        columns = ["", "kernel", "target", "variant", "what changed", "comes in"]
+        cells = [
+            [
+                one.verdict,
+                one.capture.name,
+                str(one.capture.target),
+                one.variant,
+                changes_text(one, _CHANGES),
+                stages_text(one.blame),
+            ]
+            for one in rows
+        ]
+        yield table(columns, cells, width=width, color=color)
+    for one in rows:
+        if one.verdict != "same" and (lines := explanation(one, upgrade.versions)):
+            name = " ".join(filter(None, [one.capture.name, one.variant]))
+            yield (
+                "\n".join(shorten(visible(line), width or 200) for line in [name, *(f"  {line}" for line in lines)])
+                + "\n"
+            )
+    for note in upgrade.notes:
+        yield note + "\n"
+
+
+def sorted_rows(rows: Sequence[Row], every: bool) -> list[Row]:
+    """What got worse first, and of that the worst; `every`: also where nothing is worse or better."""
+    kept = [one for one in rows if every or one.verdict in ("worse", "better", "unpaired")]
+    return sorted(kept, key=lambda one: (_ORDER.index(one.verdict), *([one.changes[0].order] if one.changes else [])))
+
+
+def headline(upgrade: Upgrade) -> str:
+    """`Triton 3.6.0 → 3.9.0: 44 variants of 13 kernels. 3 worse, 5 better, …`."""
+    counts = Counter(one.verdict for one in upgrade.rows)
+    words = {
+        "worse": "worse",
+        "better": "better",
+        "other": "changed within tolerances",
+        "same": "the same",
+        "unpaired": "not compared",
+    }
+    said = ", ".join(f"{counts[key]} {text}" for key, text in words.items() if counts[key])
+    kernels = len({(one.capture.name, one.capture.launch.kernel.file) for one in upgrade.rows})
+    before, after = upgrade.versions
+    counted = [
+        f"{n} {word}{'' if n == 1 else 's'}" for n, word in ((len(upgrade.rows), "variant"), (kernels, "kernel"))
+    ]
+    return f"Triton {before} → {after}: {' of '.join(counted)}. {said[:1].upper()}{said[1:]}."
+
+
+def changes_text(row: Row, most: int) -> str:
+    """The changes of a row in short; those of the instruction mix only where there are no others."""
+    if row.unread is not None:
+        return f"the one {row.unread} does not read the IR of the front end"
+    if row.verdict == "unpaired":
+        return "not launched after" if row.after is None else "not launched before"
+    telling = [one for one in row.changes if one.fact.rank < 6] or list(row.changes)
+    said = [_shown(one) for one in telling[:most]]
+    return ", ".join(said) + (f" and {len(telling) - most} more" if len(telling) > most else "")
+
+
+def _shown(change: FactChange) -> str:
+    """`registers 107 → 115`; of a failure, which says so itself, without its title."""
+    return change.text.removeprefix(f"{change.fact.title} ") if change.name == "failure" else change.text
+
+
+def stages_text(blame: Blame | None) -> str:
+    """`ttgir → llir, convert_warp_pipeline#1`; a mark where it is uncertain."""
+    if blame is None:
+        return ""
+    if not blame.stages:
+        return "?"
+    where = _TITLES.get(blame.stages[0], blame.stages[0])
+    if len(blame.stages) > 1:
+        where = f"{blame.stages[0]} … {blame.stages[-1]}"
+    guilty = f": {blame.guilty.label.partition(':')[2] or blame.guilty.label}" if blame.guilty else ""
+    return f"{where}{guilty}{'' if blame.is_sure else ' (uncertain)'}"
+
+
+def explanation(row: Row, versions: tuple[str, str], *, diff_lines: int = _DIFF_LINES) -> list[str]:
+    """At most seven lines on a row: the grafts, the pass with `diff_lines` of its diff, the finding, the doubts."""
+    lines: list[str] = []
+    blame = row.blame
+    for side, version in zip((row.before, row.after), versions, strict=True):
+        if side is not None and side.failure is not None:
+            lines.append(f"Triton {version} {side.failure.verdict}: {side.failure.headline}".rstrip(": "))
+    if blame is not None:
+        lines += [_probes(blame, row, versions)] if blame.telling_probes else []
+        lines += [_guilty(blame.guilty, versions)] if blame.guilty else []
+        lines += list(blame.doubts)
+    lines += [f"{one.code} {one.kind.name}: {one.text}" for one in row.findings[:1]]
+    if blame is not None and blame.guilty is not None and blame.guilty.diff is not None:
+        room = min(diff_lines, _LINES - len(lines))
+        lines += _diff_lines(blame.guilty.diff, room)
+    return lines[:_LINES]
+
+
+def _probes(blame: Blame, row: Row, versions: tuple[str, str]) -> str:
+    """`registers 107 → 115; grafted: ttgir of 3.6.0 by 3.9.0 115, llir of 3.6.0 by 3.9.0 107`."""
+    same = versions[0] == versions[1]
+
+    def named(side: Side) -> str:
+        return side if same else versions[side == "after"]
+
+    order = {stage: place for place, stage in enumerate(_stages_of(row))}
+    said = [
+        f"{one.stage} of {named(other_side(one.by))} by {named(one.by)} {one.value}"
+        for one in sorted(blame.telling_probes, key=lambda one: order.get(one.stage, 0))
+    ]
+    return f"{_shown(blame.change)}; grafted: {', '.join(said)}"
+
+
+def _stages_of(row: Row) -> tuple[str, ...]:
+    captures = [one for one in (row.before, row.after) if one is not None]
+    return max((one.stages for one in captures), key=len)
+
+
+def _guilty(guilty: Guilty, versions: tuple[str, str]) -> str:
+    if guilty.outcome[0] != guilty.outcome[1]:
+        how = f" ({guilty.outcome[0]} → {guilty.outcome[1]})"
+    elif guilty.options[0] != guilty.options[1]:
+        how = f" ({guilty.options[0]} → {guilty.options[1]})"
+    else:
+        how = ""
+    sure = {
+        True: "confirmed",
+        False: "or what follows it, not confirmed",
+        None: "",
+    }[guilty.is_confirmed]
+    more = f": {guilty.diff.summary}" if guilty.diff is not None else ""
+    return f"by {guilty.label}{how}{f', {sure}' if sure else ''}{guilty.proof and f', {guilty.proof}'}{more}"
+
+
+def _diff_lines(diff: TextDiff, most: int) -> list[str]:
+    changed = [line for line in diff.unified(0).splitlines()[2:] if line[:1] in "+-" and line[1:2] != "#"]
+    return [f"{line[0]} {line[1:].strip()}" for line in changed[: max(0, most)]]
+
+
+def upgrade_json(upgrade: Upgrade) -> dict[str, Any]:
+    """The same as plain values, every row in it."""
+    return {
+        "before": upgrade.versions[0],
+        "after": upgrade.versions[1],
+        "source_versions": list(upgrade.source_versions),
+        "grafts": upgrade.grafts,
+        "notes": list(upgrade.notes),
+        "rows": [_row_json(one) for one in sorted_rows(upgrade.rows, every=True)],
+    }
+
+
+def _row_json(row: Row) -> dict[str, Any]:
+    capture = row.capture
+    return {
+        "kernel": capture.name,
+        "file": capture.launch.kernel.file,
+        "line": capture.launch.kernel.line,
+        "target": str(capture.target),
+        "variant": row.variant,
+        "verdict": row.verdict,
+        "before": _side_json(row.before),
+        "after": _side_json(row.after),
+        "changes": [_change_json(one) for one in row.changes],
+        "findings": [
+            {"code": one.code, "name": one.kind.name, "text": one.text, "line": one.line} for one in row.findings
+        ],
+        "blame": None if row.blame is None else _blame_json(row.blame),
+    }
+
+
+def _side_json(capture: Capture | None) -> dict[str, Any] | None:
+    if capture is None:
+        return None
+    return {"id": capture.id, "status": capture.status, "failure": capture.failure.verdict if capture.failure else ""}
+
+
+def _change_json(change: FactChange) -> dict[str, Any]:
+    return {
+        "fact": change.name,
+        "before": change.before,
+        "after": change.after,
+        "verdict": change.verdict,
+        "text": change.text,
+    }
+
+
+def _blame_json(blame: Blame) -> dict[str, Any]:
+    guilty = blame.guilty
+    return {
+        "fact": blame.change.name,
+        "stages": list(blame.stages),
+        "sure": blame.is_sure,
+        "probes": [asdict(one) for one in blame.probes],
+        "doubts": list(blame.doubts),
+        "pass": None
+        if guilty is None
+        else {
+            "label": guilty.label,
+            "outcome": list(guilty.outcome),
+            "options": list(guilty.options),
+            "confirmed": guilty.is_confirmed,
+            "proof": guilty.proof,
+            "diff": "" if guilty.diff is None else guilty.diff.unified(),
+        },
+    }

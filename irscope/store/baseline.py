@@ -1,0 +1,137 @@
+"""A baseline to and from its file: the facts of each kernel's variants, sorted, a line for each variant."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from irscope.errors import ParseError
+from irscope.store.facts import CaptureFacts, differences
+from irscope.store.file import write_atomically
+
+__all__ = ["Baseline", "BaselineValue", "baseline_text", "load_baseline", "save_baseline", "variant_names"]
+
+BaselineValue = int | float | str | tuple[str, ...]
+_VERSION = 1
+_LARGEST_BYTES = 64 << 20
+_NAMED_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "waves_per_eu")
+_AS_IF_UNSET = ("None", "0")
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What was written down of some kernels."""
+
+    kernels: Mapping[str, Mapping[str, Mapping[str, BaselineValue]]] = field(default_factory=dict[str, Any])
+    """`KERNEL TARGET` → variant → fact → value."""
+    tolerances: tuple[str, ...] = ()
+    """How much worse facts may be: `registers=4`."""
+    triton_versions: tuple[str, ...] = ()
+    """Those that compiled them."""
+
+    def facts(self, kernel: str, variant: str) -> Mapping[str, BaselineValue] | None:
+        """The facts of one variant; None if it holds none."""
+        return self.kernels.get(kernel, {}).get(variant)
+
+
+def variant_names(captures: Sequence[CaptureFacts]) -> list[tuple[str, str]]:
+    """(`KERNEL TARGET`, its variant) of each capture: what was compiled, not how its source reads.
+
+    A variant is told by the types and attributes of its arguments, its constants and the options of its launch, so the
+    same one has the same name after the kernel was edited. Where that does not tell captures apart, whatever does.
+    """
+    rows = [(f"{one.name} {one.target}", _variant(one)) for one in captures]
+    counts = Counter(rows)
+    more = differences(captures) if max(counts.values(), default=0) > 1 else [""] * len(rows)
+    named = [
+        (kernel, f"{variant} {extra}".strip() if counts[kernel, variant] > 1 else variant)
+        for (kernel, variant), extra in zip(rows, more, strict=True)
+    ]
+    seen: Counter[tuple[str, str]] = Counter()
+    for place, row in enumerate(named):
+        seen[row] += 1
+        if seen[row] > 1:
+            named[place] = (row[0], f"{row[1]} #{seen[row]}")
+    return named
+
+
+def _variant(facts: CaptureFacts) -> str:
+    attributes = dict(facts.attributes)
+    # *fp16%16: a pointer that is a multiple of 16
+    types = [
+        f"{name}={kind}{'%16' if 'tt.divisibility=16' in attributes.get(name, '') else ''}"
+        for name, kind in facts.signature
+        if kind != "constexpr"
+    ]
+    constants = [f"{name}={value}" for name, value in facts.constants]
+    options = dict(facts.options)
+    set_ = [f"{name}={options[name]}" for name in _NAMED_OPTIONS if options.get(name, "None") not in _AS_IF_UNSET]
+    plan = [f"plan={facts.plan}"] if facts.plan else []
+    return " ".join([*types, *constants, *set_, *plan])
+
+
+def load_baseline(path: Path) -> Baseline:
+    """Read a baseline; raises ParseError for a file that is none, with what to do about it."""
+    try:
+        if path.stat().st_size > _LARGEST_BYTES:
+            raise ParseError(f"{str(path)!r} is too large for a baseline.")
+        held: Any = json.loads(path.read_bytes())
+        version = held["irscope_baseline"]
+        if version != _VERSION:
+            raise ParseError(f"{str(path)!r} is a baseline of version {version!r}; this irscope reads {_VERSION}.")
+        kernels = {
+            str(kernel): {
+                str(variant): {str(name): _value(value) for name, value in facts.items()}
+                for variant, facts in variants.items()
+            }
+            for kernel, variants in held["kernels"].items()
+        }
+        tolerances = tuple(f"{name}={value}" for name, value in held.get("tolerances", {}).items())
+        return Baseline(kernels, tolerances, tuple(map(str, held.get("triton", []))))
+    except OSError as error:
+        raise ParseError(
+            f"cannot read the baseline {str(path)!r}: {error.strerror or error}. --update-baseline writes it."
+        ) from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ParseError(
+            f"{str(path)!r} is not a baseline of irscope check: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _value(value: Any) -> BaselineValue:
+    if isinstance(value, list):
+        return tuple(map(str, value))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    if isinstance(value, (int, float, str)) and not isinstance(value, bool):
+        return value
+    raise ValueError(f"{value!r} is no fact")
+
+
+def save_baseline(baseline: Baseline, path: Path) -> None:
+    """Write a baseline, whole or not at all; the same one gives the same bytes."""
+    write_atomically(path, baseline_text(baseline).encode("utf-8", "backslashreplace"))
+
+
+def baseline_text(baseline: Baseline) -> str:
+    """The text of its file: sorted, a line for each variant, so that a change of one is a change of one line."""
+    tolerances = dict(text.split("=", 1) for text in baseline.tolerances)
+    head = [
+        f'  "irscope_baseline": {_VERSION}',
+        f'  "triton": {json.dumps(sorted(baseline.triton_versions))}',
+        f'  "tolerances": {json.dumps(tolerances, sort_keys=True)}',
+    ]
+    kernels = ",\n".join(_kernel(name, baseline.kernels[name]) for name in sorted(baseline.kernels))
+    body = f'  "kernels": {{\n{kernels}\n  }}' if kernels else '  "kernels": {}'
+    return "{\n" + ",\n".join([*head, body]) + "\n}\n"
+
+
+def _kernel(name: str, variants: Mapping[str, Mapping[str, BaselineValue]]) -> str:
+    rows = ",\n".join(f"      {json.dumps(key)}: {json.dumps(_compact(variants[key]))}" for key in sorted(variants))
+    return f"    {json.dumps(name)}: {{\n{rows}\n    }}"
+
+
+def _compact(facts: Mapping[str, BaselineValue]) -> dict[str, BaselineValue]:
+    return {name: value for name, value in sorted(facts.items()) if value not in ("", ()) or name == "matrix_unit"}

@@ -1,0 +1,260 @@
+"""What the fixture `irscope` gives: records kernels, each as a value that states what it compiled to."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from os import PathLike, fspath
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any, ClassVar, ParamSpec, TypeVar, overload
+
+from irscope import api
+from irscope.analysis.checks.breaches import at_line
+from irscope.analysis.checks.code import MinWidth, NoFinding, Pipelined, Uses
+from irscope.analysis.checks.model import Assertion, Breach
+from irscope.analysis.checks.resources import Compiles, MaxRegisters, MaxShared, NoSpills
+from irscope.analysis.checks.subject import AccessWidth, Subject
+from irscope.analysis.checks.texts import FileChecked, Golden
+from irscope.analysis.findings.model import KINDS, Finding
+from irscope.analysis.findings.silence import codes_of
+from irscope.errors import IrscopeError, UsageError
+from irscope.ir.locations.strip import strip_locations
+from irscope.model.capture import Capture, stage_named
+from irscope.record.binaries.disassembly import disassembled
+from irscope.testing.verdict import Figure, Verdict
+
+__all__ = ["Accesses", "CheckedKernel", "Recorder"]
+
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
+
+
+class Recorder:
+    """Records kernels, as `irscope.record` does, on a machine with a GPU or without one."""
+
+    def __init__(self, *, updates: bool = False) -> None:
+        """`updates`: whether `golden` writes its files."""
+        self.record = _with_arguments_of(api.record, lambda keywords: self._recorded(keywords)[0])
+        """The first kernel that is compiled; the arguments are those of `irscope.record`."""
+        self.record_all = _with_arguments_of(api.record_all, self._recorded)
+        """Every kernel that is compiled; the arguments are those of `irscope.record_all`."""
+        self._updates = updates
+
+    def load(self, path: str | PathLike[str]) -> CheckedKernel:
+        """A capture that was made before, of a `.irscope` file."""
+        return self.checked(api.load(fspath(path)))
+
+    def checked(self, capture: Capture) -> CheckedKernel:
+        """A capture, such as one of `irscope.capture()`, to be asserted of."""
+        return CheckedKernel(capture, updates=self._updates)
+
+    def _recorded(self, keywords: Mapping[str, Any]) -> tuple[CheckedKernel, ...]:
+        return tuple(self.checked(one) for one in api.recorded(keywords, disassemble=False))
+
+
+class CheckedKernel:
+    """One compiled kernel, and what can be asserted of it."""
+
+    def __init__(self, capture: Capture, *, updates: bool = False) -> None:
+        self.capture = capture
+        self._updates = updates
+        self._subject = Subject(capture, completed=disassembled, with_log=_with_log)
+
+    def __repr__(self) -> str:
+        return f"<{self._name}>"
+
+    @property
+    def _name(self) -> str:
+        return f"{self.capture.name} ({self.capture.target})"
+
+    def verdict(self, assertion: Assertion) -> Verdict:
+        """Whether an assertion holds."""
+        # A kernel that was not compiled has nothing else to be asserted.
+        asked = assertion if self.capture.has_compiled else Compiles()
+        found = asked.breaches(self._subject)
+        return Verdict(str(assertion), self._name, None if found is None else tuple(found))
+
+    @property
+    def compiles(self) -> Verdict:
+        """Whether it compiles, and fits on the device."""
+        return self.verdict(Compiles())
+
+    @property
+    def registers(self) -> Figure:
+        """Registers per thread."""
+        resources = self.capture.resources
+        count = self._known(resources.registers, "registers")
+        return Figure.of(count + (resources.accumulator_registers or 0), self._subject, MaxRegisters)
+
+    @property
+    def shared_bytes(self) -> Figure:
+        """Bytes of shared memory per block."""
+        return Figure.of(self._known(self.capture.resources.shared_bytes, "shared memory"), self._subject, MaxShared)
+
+    @property
+    def spilled_bytes(self) -> Figure:
+        """Bytes of registers that a thread stores to local memory and loads from it."""
+        spilled = self._known(self.capture.resources.spilled_bytes, "spills")
+        return Figure.of(spilled, self._subject, lambda _: NoSpills())
+
+    def uses(self, name: str) -> Verdict:
+        """Whether it has instructions of a family (`wgmma`, `tma.load`), or an operation (`tt.dot_scaled`)."""
+        return self.verdict(Uses(name))
+
+    @property
+    def pipelined(self) -> Verdict:
+        """Whether each load that a dot of a loop reads is begun in an iteration before."""
+        return self.verdict(Pipelined())
+
+    @property
+    def loads(self) -> Accesses:
+        """The loads of tensors from global memory, asynchronous copies among them."""
+        return Accesses(self._subject, "load", self._name)
+
+    @property
+    def stores(self) -> Accesses:
+        """The stores of tensors to global memory."""
+        return Accesses(self._subject, "store", self._name)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What `irscope why` finds, the worst first, without what needs the compiler's log."""
+        return self._subject.findings
+
+    def no_finding(self, *kinds: str) -> Verdict:
+        """Whether nothing of some kinds is found (`IRS101`, or `narrow-load`); without any, nothing at all."""
+        return self.verdict(NoFinding(codes_of(kinds) if kinds else frozenset(KINDS)))
+
+    def filecheck(self, patterns: str | PathLike[str], stage: str) -> Verdict:
+        """Whether FileCheck accepts the text of a stage. `patterns`: a file of them, or a text that has `CHECK`."""
+        from irscope.record.binaries.filecheck import run_filecheck
+
+        if not isinstance(patterns, str) or "CHECK" not in patterns:
+            return self.verdict(FileChecked(fspath(patterns), stage, run_filecheck))
+        with NamedTemporaryFile("w", suffix=".check", encoding="utf-8") as file:
+            file.write(patterns)
+            file.flush()
+            return self.verdict(FileChecked(file.name, stage, run_filecheck))
+
+    def golden(self, path: str | PathLike[str], stage: str) -> Verdict:
+        """Whether the text of a stage is that of a file, but for names, numbers, locations and independent order.
+
+        `pytest --irscope-update` writes the file. Raises UsageError where it cannot be read.
+        """
+        file = Path(path)
+        if self._updates:
+            text = strip_locations(self.capture.text(stage), stage_named(stage).kind)
+            file.write_text(text, "utf-8")
+        try:
+            held = file.read_text("utf-8")
+        except OSError as error:
+            raise UsageError(f"golden {str(file)!r} cannot be read: pytest --irscope-update writes it.") from error
+        return self.verdict(Golden(str(file), stage, held))
+
+    def _known(self, value: int | None, what: str) -> int:
+        if value is None:
+            why = f": {self.capture.failure.why_not_run}" if self.capture.failure is not None else ""
+            raise UsageError(f"{self._name}: its {what} are not known{why}.")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class _All:
+    """A predicate holds of each access of some."""
+
+    accesses: Accesses
+    predicate: Callable[[AccessWidth], bool]
+    rule: ClassVar[str] = "all"
+
+    def __str__(self) -> str:
+        return f"{self.accesses.action}s.all(…)"
+
+    def breaches(self, subject: Subject) -> Sequence[Breach] | None:
+        """The accesses of which it does not."""
+        if not self.accesses:
+            return None
+        codes = ["IRS101", "IRS102", "IRS103"]
+        found: dict[object, Breach] = {}
+        for one in self.accesses:
+            # Copies in front of a pipelined loop are from the same place as those inside.
+            key = (one.place, one.width_bits) if one.place else one.line
+            if key not in found and not self.predicate(one):
+                found[key] = at_line(self, subject, one.line, one.place, _said(one), codes)
+        return tuple(found.values())
+
+
+class Accesses(Sequence[AccessWidth]):
+    """The loads, or the stores, of a kernel, in the order of the TTGIR."""
+
+    def __init__(self, subject: Subject, action: str, name: str) -> None:
+        self.action = action
+        self._subject = subject
+        self._name = name
+
+    @cached_property
+    def _items(self) -> tuple[AccessWidth, ...]:
+        return tuple(one for one in self._subject.accesses if one.action == self.action)
+
+    @overload
+    def __getitem__(self, index: int) -> AccessWidth: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[AccessWidth, ...]: ...
+    def __getitem__(self, index: int | slice) -> AccessWidth | tuple[AccessWidth, ...]:
+        return self._items[index]
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[AccessWidth]:
+        return iter(self._items)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} {self.action}s of {self._name}>"
+
+    def all(self, predicate: Callable[[AccessWidth], bool]) -> Verdict:
+        """Whether a predicate holds of each: `c.loads.all(lambda load: load.width_bits >= 128)`; never of none."""
+        found = _All(self, predicate).breaches(self._subject)
+        return Verdict(f"{self.action}s.all(…)", self._name, None if found is None else tuple(found))
+
+    @property
+    def width_bits(self) -> Figure:
+        """Bits per thread of the narrowest instruction of all of them; raises UsageError where there is none."""
+        if not self:
+            raise UsageError(f"{self._name} has no {self.action}s of tensors in global memory.")
+        return Figure.of(min(one.width_bits for one in self), self._subject, lambda bits: MinWidth(self.action, bits))
+
+
+def _said(one: AccessWidth) -> str:
+    width = f"{one.width_bits} bits a thread at once" if one.width_bits else "no width that the assembly shows"
+    return f"{one.operation}: {width}{', in a loop' if one.in_loop else ''}"
+
+
+def _with_arguments_of(
+    function: Callable[_Parameters, object], call: Callable[[Mapping[str, Any]], _Result]
+) -> Callable[_Parameters, _Result]:
+    """A function with the arguments of another, which gets them by name."""
+    import inspect
+
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def called(*args: _Parameters.args, **options: _Parameters.kwargs) -> _Result:
+        return call(signature.bind(*args, **options).arguments)
+
+    return called  # pyright: ignore[reportUnknownVariableType]
+
+
+def _with_log(capture: Capture) -> Capture:
+    """The capture with the compiler's log, if it can be compiled again here."""
+    if capture.log is not None:
+        return capture
+    from irscope.record.compile.compiler_log import find_log
+    from irscope.record.process.session import compiled
+
+    try:
+        return replace(capture, log=find_log(capture, compiled))
+    except IrscopeError:
+        return capture

@@ -1,0 +1,54 @@
+"""Rows of an upgrade between compilers of texts, one of each kind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from irscope.analysis.diff.texts import diff_texts
+from irscope.analysis.findings.model import Finding
+from irscope.analysis.regressions import changed_facts, facts_of
+from irscope.analysis.upgrade.blame import blame_of
+from irscope.analysis.upgrade.model import Blame, Guilty, Row, Side
+from irscope.analysis.upgrade.report import Upgrade
+from irscope.model.capture import Capture
+from tests.analysis.upgrade.compilers import TextCompiler, answered
+
+__all__ = ["an_upgrade"]
+
+_FINDING = Finding("IRS501", "", 3, (), (), (), "it spills 64 bytes", "64 bytes", 64, ())
+
+
+def named(capture: Capture, name: str) -> Capture:
+    return replace(capture, launch=replace(capture.launch, kernel=replace(capture.launch.kernel, name=name)))
+
+
+def row(name: str, before: TextCompiler, after: TextCompiler, variant: str = "") -> Row:
+    ours, theirs = named(before.whole(), name), named(after.whole(), name)
+    changes = changed_facts(facts_of(ours), facts_of(theirs))
+    compilers: dict[Side, TextCompiler] = {"before": before, "after": after}
+    found, _ = answered(blame_of(ours, theirs, changes), compilers)
+    assert found is None or isinstance(found, Blame)
+    return Row(ours, theirs, variant, changes, found)
+
+
+def an_upgrade() -> Upgrade:
+    """Something worse with everything that can be said of it, something better, a failure, nothing, half a pair."""
+    old = TextCompiler("1.0")
+    worse = row("slow", old, TextCompiler("2.0", {"ttgir": 60}), "BLOCK=64")
+    assert worse.blame is not None
+    diff = diff_texts("%0 = arith.addi %a, %b : i32\n", "%0 = arith.subi %a, %b : i32\n", "mlir")
+    guilty = Guilty("ttgir:coalesce#1", ("ran", "skipped"), ("", "x=1"), True, diff, "without it both are the same")
+    blame = replace(worse.blame, guilty=guilty, doubts=("Triton 2.0 does not go on from its own ttir.",))
+    return Upgrade(
+        ("1.0", "2.0"),
+        (
+            row("same", old, TextCompiler("2.0")),
+            row("fast", TextCompiler("1.0", {"ptx": 60}), TextCompiler("2.0")),
+            row("broken", old, TextCompiler("2.0", fails="llir")),
+            replace(worse, blame=blame, findings=(_FINDING,)),
+            Row(named(old.whole(), "gone"), None),
+            row("little", old, TextCompiler("2.0", {"ptx": 2})),
+        ),
+        ("1.0",),
+        12,
+    )

@@ -1,0 +1,98 @@
+"""`irscope upgrade`: what it prints, how it ends, and what it refuses."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from irscope.cli.upgrade import command
+from tests.analysis.upgrade.rows import an_upgrade
+from tests.cli.json_reference import check, read_reference, unseen
+from tests.cli.product import Run
+
+ENVIRONMENTS = ("--from", sys.executable, "--to", sys.executable)
+
+
+@pytest.fixture
+def stood_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The two compilers are those of texts."""
+    monkeypatch.setattr(command, "_upgraded", lambda *_: an_upgrade())
+
+
+@pytest.mark.usefixtures("stood_in")
+def test_a_row_for_each_kernel_that_changed(irscope: Run) -> None:
+    code, text, _ = irscope("upgrade", "last", *ENVIRONMENTS)
+    assert code == command.WORSE
+    assert "Triton 1.0 → 2.0: 6 variants of 6 kernels. 2 worse, 1 better, 1 changed within tolerances" in text
+    rows = [line.split()[:2] for line in text.splitlines() if re.match(r"(worse|better|other|same|unpaired) ", line)]
+    assert rows == [["worse", "broken"], ["worse", "slow"], ["better", "fast"], ["unpaired", "gone"]]
+    assert "ttir → ttgir: coalesce#1 (uncertain)" in text
+    assert "llir → ptx" in text
+    every = irscope("upgrade", "last", *ENVIRONMENTS, "--all")[1]
+    assert "little" in every
+    assert "little" not in text
+
+
+@pytest.mark.usefixtures("stood_in")
+def test_seven_lines_at_most_explain_a_kernel(irscope: Run) -> None:
+    text = irscope("upgrade", "last", *ENVIRONMENTS)[1]
+    blocks = re.findall(r"^\w.*\n((?:  .*\n)+)", text, re.MULTILINE)
+    assert len(blocks) == 3
+    assert all(len(block.splitlines()) <= 7 for block in blocks)
+    assert "+ %0 = arith.subi %a, %b : i32" in text
+
+
+@pytest.mark.usefixtures("stood_in")
+def test_seven_lines_at_most_on_the_page_before_a_click(irscope: Run, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert irscope("upgrade", "last", *ENVIRONMENTS, "-o", page)[0] == command.WORSE
+    html = page.read_text("utf-8")
+    sections = re.findall(r"<section.*?</section>", html, re.DOTALL)
+    assert len(sections) == 4
+    for section in sections:
+        shown = re.sub(r"<details>.*?</details>", "", section, flags=re.DOTALL)
+        assert len(re.findall(r"<(?:h2|p|li)>", shown)) <= 7
+    assert "default-src 'none'" in html
+    assert "<script" not in html
+
+
+@pytest.mark.usefixtures("stood_in")
+def test_the_json_is_as_its_page_says(irscope: Run) -> None:
+    reference = read_reference()
+    check(reference, irscope, "upgrade", "upgrade", "last", *ENVIRONMENTS, "--fail-on", "never")
+    assert unseen(reference, "upgrade") == []
+
+
+@pytest.mark.usefixtures("stood_in")
+@pytest.mark.parametrize(
+    ("fail_on", "code"),
+    [("worse", 3), ("never", 0), ("registers", 3), ("spilled_bytes", 0), ("failure,stack_bytes", 3)],
+)
+def test_what_fails_is_chosen(irscope: Run, fail_on: str, code: int) -> None:
+    assert irscope("upgrade", "last", *ENVIRONMENTS, "--fail-on", fail_on)[0] == code
+
+
+def test_nothing_worse_is_a_success(irscope: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    better = an_upgrade()
+    better = replace(better, rows=tuple(one for one in better.rows if one.verdict != "worse"))
+    monkeypatch.setattr(command, "_upgraded", lambda *_: better)
+    assert irscope("upgrade", "last", *ENVIRONMENTS)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ((), "--to ENV is missing"),
+        (("--to", "/no/where"), "--to /no/where: neither a Python nor an environment"),
+        (("--to", sys.executable, "--from", "/no/where"), "--from /no/where: neither a Python"),
+        (("--to", sys.executable, "--fail-on", "register"), "did you mean"),
+    ],
+)
+def test_what_is_refused(irscope: Run, words: tuple[str, ...], says: str) -> None:
+    code, _, errors = irscope("upgrade", "last", *words)
+    assert code == 2
+    assert says.lower() in errors.lower()

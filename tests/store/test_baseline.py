@@ -1,0 +1,54 @@
+"""A baseline's file: the same facts give the same bytes, and what is no baseline is refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from irscope.errors import ParseError
+from irscope.store.baseline import Baseline, baseline_text, load_baseline, save_baseline, variant_names
+from irscope.store.facts import CaptureFacts
+from irscope.store.file import load
+from tests.conftest import DATA
+
+FACTS = {"registers": 4, "findings": ("IRS101",), "failure": "", "matrix_unit": "", "load_bits": 12.5}
+
+
+def test_it_is_read_as_it_was_written_sorted_and_a_line_a_variant(tmp_path: Path) -> None:
+    held = Baseline({"b cuda:90": {"N=2": FACTS, "N=1": FACTS}, "a cuda:90": {"": {}}}, ("registers=4",), ("3.9.0",))
+    save_baseline(held, tmp_path / "b.json")
+    again = load_baseline(tmp_path / "b.json")
+    assert again.tolerances == ("registers=4",)
+    assert again.facts("b cuda:90", "N=1") == {name: value for name, value in FACTS.items() if name != "failure"}
+    assert again.facts("b cuda:90", "N=3") is None
+    text = (tmp_path / "b.json").read_text()
+    assert text == baseline_text(again)
+    assert list(json.loads(text)["kernels"]) == ["a cuda:90", "b cuda:90"]
+    assert [line.split(":")[0].strip() for line in text.splitlines() if "registers" in line][1:] == ['"N=1"', '"N=2"']
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"irscope_baseline": 9, "kernels": {}}', '{"irscope_baseline": 1, "kernels": {"a": 3}}',
+             '{"irscope_baseline": 1, "kernels": {"a": {"b": {"registers": null}}}}', "[" * 100_000],
+)  # fmt: skip
+def test_what_is_no_baseline(tmp_path: Path, text: str) -> None:
+    (tmp_path / "b.json").write_text(text)
+    with pytest.raises(ParseError, match=r"b\.json"):
+        load_baseline(tmp_path / "b.json")
+
+
+def test_variants_have_names_of_their_own_that_the_source_does_not_change() -> None:
+    captures = [load(path) for path in sorted((DATA / "counters").glob("*.irscope"))]
+    facts = [CaptureFacts.of(one) for one in captures]
+    names = variant_names(facts)
+    assert len(set(names)) == len(names)
+    edited = [
+        replace(one, launch=replace(one.launch, kernel=replace(one.launch.kernel, source="# edited", line=99)))
+        for one in captures
+    ]
+    assert variant_names([CaptureFacts.of(one) for one in edited]) == names
+    twice = variant_names([facts[0], facts[0]])
+    assert len(set(twice)) == 2
