@@ -3,122 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
-from irscope.cli.mcp.answers import Answer, call_of, call_text
-from irscope.cli.mcp.calls import capture_subject, command_json, program_subject, quiet, refuse_foreign, rows_of
+from irscope.cli.mcp.answers import Answer, call_text
+from irscope.cli.mcp.calls import capture_subject, command_json, quiet, refuse_foreign, rows_of
+from irscope.cli.mcp.recordings import recompile, record
 from irscope.cli.mcp.texts import numbered_lines
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
-from irscope.model.recording_options import RecordingOptions
 
 __all__ = ["TOOLS", "Offered"]
-
-
-@dataclass(frozen=True, slots=True)
-class Offered:
-    """One tool."""
-
-    name: str
-    function: Callable[..., str]
-    effect: Literal["reads", "compiles", "runs the file"]
-    """`reads`: it adds no capture, and runs no code of the user's; what a capture lacks is compiled if it was recorded
-    here. `compiles`: it adds captures, made of those that are there."""
-
-
-def _record(
-    file: str,
-    kernel: str = "",
-    signature: str = "",
-    constexprs: dict[str, Any] | None = None,
-    options: dict[str, Any] | None = None,
-    target: str = "",
-    plan: str = "",
-    arguments: list[str] | None = None,
-    config: str = "first",
-    dry: bool = False,
-    timeout_s: float = 300.0,
-    start: int = 0,
-) -> str:
-    """Run a Python file and record every Triton kernel that it launches; or compile one kernel by its signature.
-
-    This executes the user's code, on a virtual GPU where there is no real one. With a signature the file is imported,
-    not run as a program. Each launch becomes a capture, whose id every other tool takes; a compile that fails is one
-    too.
-
-    Args:
-    file: the path of the Python file or notebook, or of IR (.ttir, .ttgir, .llir, .ptx).
-    kernel: record only this kernel; needed with a signature.
-    signature: types of the parameters that are no tl.constexpr, as '*fp16:16, *fp16:16, i32': :16 means divisible.
-    constexprs: values of tl.constexpr parameters, with a signature.
-    options: compile options such as num_warps, with a signature or an IR file.
-    target: cuda:90, hip:gfx942, h100, … By default this machine's GPU, or cuda:90.
-    plan: passes to switch off, as '-combine -ttgir:coalesce'.
-    arguments: command-line arguments of the program.
-    config: which configurations of an autotuned kernel: first, all, an index, or KEY=VALUE.
-    dry: run in a copy of the working folder, which is removed afterwards.
-    timeout_s: time limit for compiling one kernel.
-    start: the first row to show.
-    """
-    given = {"file": file, "kernel": kernel, "signature": signature, "constexprs": constexprs, "options": options}
-    given |= {"target": target, "plan": plan, "arguments": arguments, "config": config if config != "first" else ""}
-    asked = RecordingOptions.of(
-        {
-            "signature": signature or None,
-            "constexprs": constexprs or (),
-            "options": options or (),
-            "targets": target or (),
-            "plan": plan,
-            "arguments": arguments or (),
-            "config": config,
-            "dry": dry,
-            "timeout_s": timeout_s,
-        }
-    )
-    return _captured("record", given, program_subject(file, kernel), asked, start)
-
-
-def _recompile(
-    capture: str,
-    plan: str = "",
-    options: dict[str, Any] | None = None,
-    target: str = "",
-    timeout_s: float = 300.0,
-) -> str:
-    """Compile a capture's own IR again with passes switched off, other options, or for another target.
-
-    It runs Triton's compiler, and no code of the user's. The result is another capture: compare both with diff. What
-    the Python text decides (tl.constexpr values, the kernel itself) needs record.
-
-    Args:
-    capture: the id of a capture, a .irscope file, or 'last'.
-    plan: passes to switch off, as '-combine -ttgir:coalesce'; '+ttgir:coalesce' switches all others of the stage off.
-    options: compile options, as {"num_warps": 8, "num_stages": 2}.
-    target: cuda:90, hip:gfx942, h100, …
-    timeout_s: time limit.
-    """
-    given = {"capture": capture, "plan": plan, "options": options, "target": target}
-    if not (plan or options or target):
-        raise UsageError(f"nothing is to be changed. Next: {call_text('recompile', {**given, 'plan': '-combine'})}")
-    asked = {"plan": plan, "options": options or (), "targets": target or (), "timeout_s": timeout_s}
-    return _captured("recompile", given, capture_subject(capture), RecordingOptions.of(asked), 0)
-
-
-def _captured(tool: str, given: dict[str, Any], subject: str, asked: RecordingOptions, start: int) -> str:
-    """The captures of a subject with these options, as rows of the table."""
-    from irscope.analysis.resources.table import table
-    from irscope.cli.subject.captures import captures_of, tell_failures
-
-    with quiet() as said:
-        captures = captures_of(subject, replace(asked, disassemble=False))
-        tell_failures(captures)
-        rows = table(captures)
-    # Row by row: what is not known of one is no loss to the others.
-    shown = [{name: value for name, value in row.items() if value not in (None, "")} for row in rows]
-    for row in shown:
-        row["next"] = call_of("why" if row["status"] == "ok" else "stages", {"capture": row["id"]})
-    return Answer(tool, given, {}, "captures", shown, "irscope ls --last --json", start, notes=said).text()
 
 
 def _list(kernel: str = "", target: str = "", last: bool = False, start: int = 0) -> str:
@@ -384,9 +279,63 @@ def _ablate(
     return Answer("ablate", given, document, "variants", rows, whole, start, notes=said).text()
 
 
+def _check(
+    capture: str,
+    max_regs: int = 0,
+    no_spills: bool = False,
+    max_shared: int = 0,
+    uses: list[str] | None = None,
+    min_width: list[str] | None = None,
+    pipelined: bool = False,
+    no_finding: list[str] | None = None,
+    start: int = 0,
+) -> str:
+    """Check assertions about a compiled kernel: each says whether it holds, and where it does not.
+
+    That it compiles is always asserted.
+
+    Args:
+    capture: the id of a capture, a .irscope file, or 'last'.
+    max_regs: at most so many registers a thread; 0 for any number.
+    no_spills: no register is spilled.
+    max_shared: at most so many bytes of shared memory a block; 0 for any number.
+    uses: families of instructions, or operations of the IR, that it has: ['wgmma', 'cp.async.128'].
+    min_width: accesses of global memory that move so many bits a thread at once: ['tl.load=128', 'tl.store@31=64'].
+    pipelined: loads that the dots of a loop read are begun in an iteration before.
+    no_finding: codes or names of findings that why must not have: ['IRS101'], or ['any'].
+    start: the first row to show.
+    """
+    words = ["check", capture_subject(capture)]
+    words += [*_option("--max-regs", str(max_regs or "")), *_option("--max-shared", str(max_shared or ""))]
+    words += [name for name, asked in (("--no-spills", no_spills), ("--pipelined", pipelined)) if asked]
+    words += [*_option("--uses", ",".join(uses or ())), *_option("--min-width", ",".join(min_width or ()))]
+    words += _option("--no-finding", ",".join(no_finding or ()))
+    document, said = command_json(words)
+    (row, *others) = document.pop("captures")
+    _refuse_several(capture, [row, *others])
+    head = {**row, **{name: value for name, value in document.items() if name != "irscope_json"}}
+    given = {"capture": capture, "max_regs": max_regs or None, "no_spills": no_spills or None}
+    given |= {"max_shared": max_shared or None, "uses": uses, "min_width": min_width, "pipelined": pipelined or None}
+    rows, whole = head.pop("assertions"), f"irscope {' '.join(words)} --json"
+    return Answer(
+        "check", {**given, "no_finding": no_finding}, head, "assertions", rows, whole, start, notes=said
+    ).text()
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """One tool."""
+
+    name: str
+    function: Callable[..., str]
+    effect: Literal["reads", "compiles", "runs the file"]
+    """`reads`: it adds no capture, and runs no code of the user's; what a capture lacks is compiled if it was recorded
+    here. `compiles`: it adds captures, made of those that are there."""
+
+
 TOOLS = (
-    Offered("record", _record, "runs the file"),
-    Offered("recompile", _recompile, "compiles"),
+    Offered("record", record, "runs the file"),
+    Offered("recompile", recompile, "compiles"),
     Offered("list", _list, "reads"),
     Offered("stages", _stages, "reads"),
     Offered("passes", _passes, "reads"),
@@ -394,6 +343,7 @@ TOOLS = (
     Offered("why", _why, "reads"),
     Offered("layouts", _layouts, "reads"),
     Offered("costs", _costs, "reads"),
+    Offered("check", _check, "reads"),
     Offered("ablate", _ablate, "compiles"),
 )
 """All of them, in the order in which they are listed."""

@@ -90,7 +90,7 @@ def test_what_tools_may_do_is_marked() -> None:
     }
     assert {name for name, mark in marks.items() if mark == (False, True, True)} == {"record"}
     assert {name for name, mark in marks.items() if mark == (False, False, False)} == {"recompile", "ablate"}
-    reads = {"list", "stages", "passes", "diff", "why", "layouts", "costs"}
+    reads = {"list", "stages", "passes", "diff", "why", "layouts", "costs", "check"}
     assert {name for name, mark in marks.items() if mark == (True, False, False)} == reads
     for tool in tools.values():
         assert tool.description
@@ -135,14 +135,13 @@ def test_a_stages_lines_keep_their_numbers(call: Call, flash: str) -> None:
 def test_a_program_is_run_by_record_alone(call: Call, tmp_path: Path, flash: str) -> None:
     script = tmp_path / "script.py"
     script.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
-    for name, arguments in {
-        "stages": {}, "passes": {}, "why": {}, "layouts": {}, "costs": {}, "ablate": {}, "recompile": {"plan": "-cse"},
-    }.items():  # fmt: skip
+    for name in ("stages", "passes", "why", "layouts", "costs", "check", "ablate", "recompile"):
+        arguments = {"plan": "-cse"} if name == "recompile" else {}
         with pytest.raises(Refused, match=r"Next: record\(file="):
             call(name, capture=str(script), **arguments)
-    for arguments in ({"left": str(script), "one_pass": "cse"}, {"left": flash, "right": str(script)}):
+    for sides in ({"left": str(script), "one_pass": "cse"}, {"left": flash, "right": str(script)}):
         with pytest.raises(Refused, match=r"Next: record\(file="):
-            call("diff", **arguments)
+            call("diff", **sides)
     for name in ("--help", "-o", "-"):
         with pytest.raises(Refused, match="is not a capture"):
             call("passes", capture=name)
@@ -203,6 +202,8 @@ def test_from_a_file_to_what_a_change_is_worth(call: Call, product: Capture) -> 
     assert call("diff", left=row["id"], one_pass="coalesce")["counts"]["added"] > 0
     (off,) = call("ablate", capture=row["id"], passes=["coalesce"])["variants"]
     assert off["counts"]["registers"] == plain["registers"]
+    checked = call("check", capture=row["id"], max_regs=row["registers"] - 1, uses=["wgmma"])
+    assert [one["holds"] for one in checked["assertions"]] == [True, False, True]
     with pytest.raises(Refused, match="takes 6"):
         call("record", file=str(KERNELS), kernel="tile_product", signature="*fp16")
 
