@@ -53,8 +53,9 @@ def watch(
 ) -> int:
     """Record a file again whenever it is saved, and show what that changed.
 
-    A module beside it that it imports counts as well. Each kernel is compared with its last good state, which an error in the file leaves as it is. Recordings are forks
-    of a process that has imported Triton, and torch where the file does.
+    A module beside it that it imports counts as well. Each kernel is compared with its last good state, which an error
+    in the file leaves as it is. Recordings are forks of a process that has imported Triton, and torch where the file
+    does.
     """
     file, _ = split_subject(subject, record_options)
     if not is_program(subject, record_options) or file == "-":
