@@ -23,6 +23,7 @@ pytest.importorskip("mcp.server.mcpserver", reason="the extra irscope[mcp] is no
 
 FLASH = ROOT / "tests" / "data" / "layouts" / "flash_attention-cuda-90.irscope"
 WITH_PASSES = ROOT / "tests" / "data" / "hostile" / "matmul-hip-gfx942.irscope"
+STRIDED = ROOT / "tests" / "data" / "layouts" / "matrix_transpose-cuda-90.irscope"
 SIGNATURE = "*fp16:16, *fp16:16, *fp32:16, i32:16, 64, 16"
 
 Call = Callable[..., Any]
@@ -107,17 +108,18 @@ def test_pages_hold_all_that_there_is(call: Call, flash: str, irscope: Run) -> N
     assert [row["encoding"] for row in every(call, "layouts", "layouts", capture=flash)] == [
         row["encoding"] for row in layouts
     ]
-    costs = json.loads(irscope("layout", flash, "--costs", "--json")[1])
-    assert [row["line"] for row in every(call, "costs", "costs", capture=flash)] == [row["line"] for row in costs]
-    other = str(WITH_PASSES)
-    for key, name, words, same in (
-        ("passes", "passes", (), "plan_name"),
-        ("findings", "why", ("--no-try",), "text"),
+    for file, key, name, words, same in (
+        (WITH_PASSES, "passes", "passes", (), "plan_name"),
+        (STRIDED, "findings", "why", ("--no-try",), "text"),
     ):
-        printed = json.loads(irscope(name, other, *words, "--json")[1])[0][key]
+        printed = json.loads(irscope(name, file, *words, "--json")[1])[0][key]
         assert printed
-        asked = {"capture": other, **({"tries": 0} if words else {})}
+        asked = {"capture": str(file), **({"tries": 0} if words else {})}
         assert [row[same] for row in every(call, key, name, **asked)] == [row[same] for row in printed]
+    costs = json.loads(irscope("layout", STRIDED, "--costs", "--json")[1])
+    assert [row["line"] for row in every(call, "costs", "costs", capture=str(STRIDED))] == [
+        row["line"] for row in costs
+    ]
 
 
 def test_a_stages_lines_keep_their_numbers(call: Call, flash: str) -> None:
