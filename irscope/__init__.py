@@ -8,8 +8,14 @@
 >>> with irscope.capture() as recording:         # around launches in one's own process
 ...     kernel[grid](x, y, n)
 >>> recording[0].ptx
+<<<<<<< HEAD
+>>> with irscope.recording_session():            # many recordings, without starting Triton for each
+...     captures = [irscope.record("matmul.py", target=target) for target in ("cuda:80", "cuda:90")]
+>>> irscope.table(captures)                      # a list of dicts, for pandas
+=======
 
 PYTEST_DONT_REWRITE: in a recording of tests irscope is imported before pytest, which would warn of it.
+>>>>>>> main
 """
 
 from __future__ import annotations
@@ -28,15 +34,20 @@ __all__ = [
     "__version__",
     "capture",
     "diff",
+    "findings",
     "load",
     "record",
     "record_all",
+    "recording_session",
     "save",
+    "table",
+    "to_dict",
 ]
 
 if TYPE_CHECKING:
     from irscope.analysis.diff.captures import diff
-    from irscope.api import capture, record, record_all
+    from irscope.analysis.resources.table import table
+    from irscope.api import capture, findings, record, record_all, recording_session, to_dict
     from irscope.errors import IrscopeError
     from irscope.model.capture import Capture, Target
     from irscope.plan import PassPlan, PassRule
@@ -49,6 +60,7 @@ _HOMES = {
     "PassRule": "irscope.plan",
     "Target": "irscope.target",
     "diff": "irscope.analysis.diff.captures",
+    "table": "irscope.analysis.resources.table",
 }
 
 # Python sets a package on its parent at its first import alone: from here on, the name is the function's.

@@ -1,4 +1,4 @@
-"""The Python interface: `record`, `record_all` and `capture`."""
+"""The Python interface: recording, in a child process or in one's own, and results as plain values."""
 
 from __future__ import annotations
 
@@ -17,9 +17,23 @@ from irscope.plan import PassPlan
 from irscope.store.file import load, save
 
 if TYPE_CHECKING:
+    from irscope.analysis.diff.captures import Comparison
+    from irscope.analysis.findings.model import Finding
     from irscope.record.programs.in_process import Recorded
 
-__all__ = ["Capture", "SnapshotLevel", "Target", "capture", "load", "record", "record_all", "save"]
+__all__ = [
+    "Capture",
+    "SnapshotLevel",
+    "Target",
+    "capture",
+    "findings",
+    "load",
+    "record",
+    "record_all",
+    "recording_session",
+    "save",
+    "to_dict",
+]
 
 _Parameters = ParamSpec("_Parameters")
 
@@ -125,6 +139,59 @@ def capture(plan: str | PassPlan = "", snapshots: SnapshotLevel = "triton") -> I
         raise UsageError(f"snapshots={snapshots!r}: write 'triton', 'all' or 'none'.")
     with capture_in_process(plan if isinstance(plan, PassPlan) else PassPlan.parse(plan), snapshots) as recorded:
         yield recorded
+
+
+@contextmanager
+def recording_session() -> Iterator[None]:
+    """Make the recordings of this thread cheap, until the end of the block: for a loop over variants of a kernel.
+
+    Each recording is still a process of its own, which may crash alone, but it is forked from one that has imported
+    Triton, and torch if the script imports it. A recording by another interpreter, or after a change of the
+    environment that is read on import, starts as it does outside of a session.
+    """
+    from irscope.record.process.forks.warm import warm_children
+
+    with warm_children():
+        yield
+
+
+def findings(capture: Capture) -> tuple[Finding, ...]:
+    """What is slow in a kernel, as far as it is known without another compile; the worst first.
+
+    `irscope why` also asks for the compiler's log, and compiles what it suggests. What a comment in the kernel
+    silences is left out.
+    """
+    from irscope.analysis.findings.find import findings_of
+    from irscope.analysis.findings.silence import is_silenced
+
+    return tuple(one for one in findings_of(capture) if not is_silenced(one, capture))
+
+
+def to_dict(result: Capture | Comparison | Finding) -> dict[str, Any]:
+    """A result as plain values, of the form that the command line prints with `--json`.
+
+    Args:
+        result: a capture (as `irscope show --json`, without texts of stages), what `diff` gave (as `irscope diff`, with
+            the differences of every stage), or a finding of `findings` (as `irscope why`).
+
+    Raises UsageError for anything else.
+    """
+    from irscope.analysis.diff.captures import Comparison
+    from irscope.analysis.findings.model import Finding
+
+    if isinstance(result, Capture):
+        from irscope.cli.dump.stages import as_json
+
+        return as_json(result)
+    if isinstance(result, Comparison):
+        from irscope.render.text.compare import comparison_json
+
+        return comparison_json(result, [stage for stage, _ in result.diffs])
+    if isinstance(result, Finding):  # pyright: ignore[reportUnnecessaryIsInstance]
+        from irscope.render.text.findings import findings_json
+
+        return findings_json([result])[0]
+    raise UsageError(f"{type(result).__name__} has no plain form: to_dict takes a Capture, a Comparison or a Finding.")
 
 
 def _html_of(capture: Capture) -> str:

@@ -20,7 +20,13 @@ Made from the docstrings by `make docs`; a test compares. Every other name in th
 defaults, then their properties and methods.
 """
 _SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
-    ("irscope", "Record, load, save, compare.", "irscope.api", ("record_all", "capture")),
+    (
+        "irscope",
+        "Record, load, save, compare, list.",
+        "irscope.api",
+        ("record_all", "capture", "recording_session", "findings", "to_dict"),
+    ),
+    ("", "", "irscope.analysis.resources.table", ("table",)),
     ("", "", "irscope.store.file", ("load", "save")),
     (
         "",

@@ -63,6 +63,7 @@ _PANELS = {
     "On the GPU": "run bench profile",
     "Effect of passes": "ablate bisect sweep upgrade",
     "Inspect": "why layout roofline graph source",
+    "For programs": "mcp",
 }
 _SUMMARIES = {
     "dump": "Record any Triton kernel on any machine, and show any stage of its compilation.",
@@ -96,32 +97,15 @@ _SUMMARIES = {
     "merge them.",
     "report": "Write one HTML file with every pass, stage and layout; it needs no server and no network.",
     "reproduce": "Write one Python file that compiles a capture again with Triton alone, and launches it on a GPU.",
+    "mcp": "Serve captures, passes, findings and layouts to an agent, over the Model Context Protocol (stdio).",
 }
 
 
-_MODULES = {
-    "import": "import_",
-    **{
-        name: f"{name}.command"
-        for name in [
-            "ablate",
-            "bisect",
-            "check",
-            "diff",
-            "dump",
-            "graph",
-            "layout",
-            "ls",
-            "passes",
-            "reproduce",
-            "sweep",
-            "upgrade",
-            "variants",
-            "watch",
-            "why",
-        ]
-    },
-}
+_ROOMS = (
+    "ablate", "bisect", "check", "diff", "dump", "graph", "layout", "ls", "mcp", "passes", "reproduce", "sweep",
+    "upgrade", "variants", "watch", "why",
+)  # fmt: skip
+_MODULES = {"import": "import_", **{name: f"{name}.command" for name in _ROOMS}}
 COMMANDS = {
     name: Command(f"irscope.cli.{_MODULES.get(name, name)}", panel, _SUMMARIES[name])
     for panel, names in _PANELS.items()

@@ -329,7 +329,7 @@ def _on_a_gpu(reference: Reference, irscope: Run, tmp_path: Path, monkeypatch: p
 
 def test_each_command_has_a_row(reference: Reference) -> None:
     named = {word.split()[0] for names in reference.commands for word in names.replace("`", "").split(", ")}
-    assert named | {"report", "reproduce"} == set(COMMANDS)
+    assert named | {"report", "reproduce", "mcp"} == set(COMMANDS)
 
 
 def test_every_type_can_be_read(reference: Reference) -> None:

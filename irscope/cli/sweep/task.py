@@ -6,10 +6,8 @@ import atexit
 import threading
 from dataclasses import dataclass, replace
 
-from irscope.analysis.findings.find import findings_of
-from irscope.analysis.resources.metrics import instruction_families
+from irscope.analysis.resources.table import figures_of
 from irscope.cli.sweep.points import Point
-from irscope.device.occupancy import occupancy_of
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
@@ -114,27 +112,9 @@ def failed_row(work: Work, capture: Capture, failure: str, message: str) -> Swee
 def _row(work: Work, capture: Capture, made: Capture, version: str) -> SweepRow:
     # Its addresses are evaluated with what the launch was given.
     made = replace(made, launch=replace(made.launch, grid=capture.launch.grid, record=capture.launch.record))
-    found = occupancy_of(made)
-    resources = made.resources
-    return replace(
-        failed_row(work, capture, "", ""),
-        triton=version,
-        id=made.id,
-        status=made.status,
-        failure=made.failure.kind if made.failure else "",
-        message=made.failure.message[:_LONGEST_MESSAGE] if made.failure else "",
-        registers=resources.registers,
-        spilled_bytes=resources.spilled_bytes,
-        stack_bytes=resources.stack_bytes,
-        shared_bytes=resources.shared_bytes,
-        tensor_memory_columns=resources.tensor_memory_columns,
-        occupancy_percent=None if found is None else 100 * found.fraction,
-        code_bytes=resources.code_bytes,
-        instructions=resources.instruction_count,
-        counts=tuple(instruction_families(made).items()),
-        findings=tuple(dict.fromkeys(one.code for one in findings_of(made))) if made.has_compiled else (),
-        compile_us=made.compile_us,
-    )
+    figures = figures_of(made)
+    figures["message"] = figures["message"][:_LONGEST_MESSAGE]
+    return replace(failed_row(work, capture, "", ""), triton=version, id=made.id, **figures)
 
 
 def _pool(interpreter: str) -> VariantPool:

@@ -1,0 +1,1 @@
+"""`irscope mcp`: a server of the Model Context Protocol."""

@@ -1,0 +1,134 @@
+"""An answer of at most 8 kB: as many rows as fit, what was left out, and the call that gives it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+__all__ = ["MOST_BYTES", "Answer", "call_of", "call_text"]
+
+MOST_BYTES = 8000
+_HEAD_BYTES = 4000
+_ROW_BYTES = 5000
+_NOTES_BYTES = 1200
+_RESERVED = 700
+"""For `left_out`."""
+
+_CUTS = ((3000, 60), (1000, 30), (400, 12), (150, 6), (60, 3), (20, 1))
+"""(characters of a text, entries of a list or map) that are kept, until it fits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a tool answers: values that are always there, and rows of which a part may be."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+    """Of the call that is answered."""
+    head: Mapping[str, Any]
+    key: str
+    """The name of the rows."""
+    rows: Sequence[Any]
+    whole: str
+    """The command of a shell that prints all of it."""
+    start: int = 0
+    """The first row that is asked for."""
+    page: str = "start"
+    """The argument that says where a page begins."""
+    numbers: Sequence[int] | None = None
+    """The value of that argument for each row; by default its index."""
+    notes: Sequence[str] = ()
+
+    def text(self) -> str:
+        """As JSON."""
+        cut: list[str] = []
+        head = _fitted(dict(self.head), _HEAD_BYTES, cut, "the head")
+        document: dict[str, Any] = {**head}
+        if self.notes:
+            document["notes"] = _fitted(list(self.notes), _NOTES_BYTES, cut, "notes")
+        used = _size(document) + _size(self.key) + _RESERVED
+        kept: list[Any] = []
+        wanted = self.rows[self.start :] if self.start else self.rows
+        for row in wanted:
+            shown, mark = row, len(cut)
+            room = MOST_BYTES - used - 2
+            if _size(row) > room and not kept:
+                shown = _fitted(row, min(room, _ROW_BYTES), cut, f"{self.key}[{self.start}]")
+            if _size(shown) > room:
+                del cut[mark:]
+                break
+            kept.append(shown)
+            used += _size(shown) + 2
+        document[self.key] = kept
+        if left := self._left_out(len(kept), cut):
+            document["left_out"] = left
+        return _json(document)
+
+    def _left_out(self, kept: int, cut: Sequence[str]) -> dict[str, Any]:
+        left: dict[str, Any] = {}
+        end = self.start + kept
+        if self.start:
+            left["before"] = f"{min(self.start, len(self.rows))} of {len(self.rows)} {self.key}"
+        if end < len(self.rows):
+            left["after"] = f"{len(self.rows) - end} of {len(self.rows)} {self.key}"
+            at = end if self.numbers is None else self.numbers[end]
+            left["next"] = call_of(self.tool, {**self.arguments, self.page: at})
+        if cut:
+            left["cut"] = f"long texts and lists in {', '.join(cut)} end with … and how much is missing"
+            left["whole"] = self.whole
+        return left
+
+
+def call_of(tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """A call as its tool and its arguments, without what is not given."""
+    given = {name: value for name, value in arguments.items() if value not in (None, "", (), [], {})}
+    return {"tool": tool, "arguments": given}
+
+
+def call_text(tool: str, arguments: Mapping[str, Any]) -> str:
+    """`why(capture="1a2b", start=3)`, for a message."""
+    given = call_of(tool, arguments)["arguments"]
+    return f"{tool}({', '.join(f'{name}={_json(value)}' for name, value in given.items())})"
+
+
+def _json(value: Any) -> str:
+    # Lone surrogates are bytes of a text that are no UTF-8: they stay escaped, which any client can read.
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, separators=(",", ":"), default=str)
+    return text
+
+
+def _size(value: Any) -> int:
+    return len(_json(value).encode())
+
+
+def _fitted(value: Any, most: int, cut: list[str], name: str) -> Any:
+    """A value that takes at most so many bytes; `cut` gets its name if it had to be cut."""
+    if _size(value) <= most:
+        return value
+    cut.append(name)
+    for characters, entries in _CUTS:
+        if _size(shorter := _cut(value, characters, entries)) <= most:
+            return shorter
+    return _cut(_json(value), most // 8, 1)
+
+
+def _cut(value: Any, characters: int, entries: int) -> Any:
+    if isinstance(value, str):
+        more = len(value) - characters
+        return value if more <= 0 else f"{value[:characters]}… {more} more characters"
+    if isinstance(value, dict):
+        items = list(cast("dict[str, Any]", value).items())
+        # The names of an object's values are few; a map of data may have thousands.
+        kept = {name: _cut(one, characters, entries) for name, one in items[: max(entries, 24)]}
+        return kept | ({"…": f"{len(items) - len(kept)} more"} if len(items) > len(kept) else {})
+    if isinstance(value, (list, tuple)):
+        rows = cast("Sequence[Any]", value)
+        kept_rows = [_cut(one, characters, entries) for one in rows[:entries]]
+        return kept_rows + ([f"… {len(rows) - entries} more"] if len(rows) > entries else [])
+    return value

@@ -1,0 +1,92 @@
+"""The tools as a server of the package `mcp`: their schemas, what they may do, and their errors."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.tools import Tool
+from mcp_types import ToolAnnotations
+from pydantic import ValidationError
+
+from irscope import __version__
+from irscope.cli.mcp.calls import error_text
+from irscope.cli.mcp.tools import TOOLS, Offered
+
+__all__ = ["mcp_server"]
+
+_INSTRUCTIONS = (
+    "irscope shows what the Triton compiler did to a GPU kernel; no GPU is needed. Begin with list, or with record, "
+    "which runs a Python file. Every other tool takes the id of a capture, which stays valid. why says what is slow "
+    "and what mends it. An answer has at most 8 kB; left_out says what is missing, and which call gives it."
+)
+
+#     line: only those of this line of Python.
+_ARGUMENT = re.compile(r"^(\w+): (.*(?:\n {4,}.*)*)", re.MULTILINE)
+
+
+def mcp_server() -> MCPServer[Any]:
+    """The server, not yet running."""
+    tools = [_tool(one) for one in TOOLS]
+    return MCPServer("irscope", version=__version__, instructions=_INSTRUCTIONS, tools=tools, log_level="WARNING")
+
+
+class _Tool(Tool):
+    """A tool that says which arguments it takes, where it is given others."""
+
+    async def run(self, arguments: dict[str, Any], context: Any, convert_result: bool = False) -> Any:
+        """Run the tool."""
+        try:
+            return await super().run(arguments, context, convert_result)
+        except ToolError as error:
+            if (wrong := error.__cause__) is None or not isinstance(wrong, ValidationError):
+                raise
+            told = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in wrong.errors())
+            takes = ", ".join(self.parameters["properties"])
+            needed = ", ".join(f"{name}=…" for name in self.parameters.get("required", ()))
+            text = f"{told}. {self.name} takes {takes}. Next: {self.name}({needed})"
+            raise ToolError(text) from wrong
+
+
+def _tool(offered: Offered) -> Tool:
+    description, _, arguments = inspect.cleandoc(offered.function.__doc__ or "").partition("\n\nArgs:\n")
+    tool = _Tool.from_function(
+        _refusing(offered),
+        name=offered.name,
+        description=" ".join(description.split()),
+        annotations=ToolAnnotations(
+            read_only_hint=offered.effect == "reads",
+            destructive_hint=offered.effect == "runs the file",
+            idempotent_hint=offered.effect != "runs the file",
+            open_world_hint=offered.effect == "runs the file",
+        ),
+        structured_output=False,
+    )
+    # A misspelt argument is an error, not left out.
+    model = tool.fn_metadata.arg_model
+    model.model_config["extra"] = "forbid"
+    model.model_rebuild(force=True)
+    tool.parameters = model.model_json_schema(by_alias=True)
+    for name, text in _ARGUMENT.findall(inspect.cleandoc(arguments)):
+        tool.parameters["properties"][name]["description"] = " ".join(text.split())
+    return tool
+
+
+def _refusing(offered: Offered) -> Callable[..., str]:
+    """The function of a tool, whose errors are told to the client."""
+
+    @wraps(offered.function)
+    def call(**arguments: Any) -> str:
+        try:
+            return offered.function(**arguments)
+        except Exception as error:
+            if (text := error_text(error, offered.name, arguments)) is None:
+                raise
+            raise ToolError(text) from error
+
+    return call

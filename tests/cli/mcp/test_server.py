@@ -1,0 +1,252 @@
+"""`irscope mcp`, called by a client of the package `mcp`: what tools may do, answers and their next calls, errors."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from irscope.cli.mcp.answers import MOST_BYTES, Answer, call_text
+from irscope.model.capture import Capture, PassSnapshot
+from irscope.store.file import load, save
+from irscope.store.recent import CaptureStore
+from tests.cli.product import KERNELS, ROOT, Run
+
+anyio = pytest.importorskip("anyio", reason="the extra irscope[mcp] is not installed")
+pytest.importorskip("mcp.server.mcpserver", reason="the extra irscope[mcp] is not installed")
+
+FLASH = ROOT / "tests" / "data" / "layouts" / "flash_attention-cuda-90.irscope"
+WITH_PASSES = ROOT / "tests" / "data" / "hostile" / "matmul-hip-gfx942.irscope"
+STRIDED = ROOT / "tests" / "data" / "layouts" / "matrix_transpose-cuda-90.irscope"
+SIGNATURE = "*fp16:16, *fp16:16, *fp32:16, i32:16, 64, 16"
+
+Call = Callable[..., Any]
+
+
+class Refused(Exception):
+    """A tool answered that it failed."""
+
+
+async def _answers(server: Any, calls: list[tuple[str, dict[str, Any]]]) -> list[Any]:
+    from mcp import Client
+
+    async with Client(server) as client:
+        answers = [await client.call_tool(name, arguments) for name, arguments in calls]
+        return [*answers, await client.list_tools()]
+
+
+def _told(answer: Any) -> Any:
+    (content,) = answer.content
+    assert len(content.text.encode()) <= MOST_BYTES
+    if answer.is_error:
+        raise Refused(content.text)
+    return json.loads(content.text)
+
+
+@pytest.fixture
+def call() -> Call:
+    """Calls one tool of a server in this process."""
+    from irscope.cli.mcp.server import mcp_server
+
+    def called(name: str, **arguments: Any) -> Any:
+        return _told(anyio.run(_answers, mcp_server(), [(name, arguments)])[0])
+
+    return called
+
+
+def every(call: Call, key: str, name: str, **arguments: Any) -> list[Any]:
+    """The rows of all pages, each page asked for as the one before says."""
+    rows: list[Any] = []
+    for _ in range(60):
+        answer = call(name, **arguments)
+        assert answer[key], "a page with nothing on it would never end"
+        rows += answer[key]
+        if "next" not in (left := answer.get("left_out", {})):
+            return rows
+        name, arguments = left["next"]["tool"], left["next"]["arguments"]
+    raise AssertionError(f"{name} does not end")
+
+
+@pytest.fixture
+def flash() -> str:
+    """The id of a large capture that is stored."""
+    capture = load(FLASH)
+    CaptureStore().add(capture)
+    return capture.id
+
+
+def test_what_tools_may_do_is_marked() -> None:
+    from irscope.cli.mcp.server import mcp_server
+
+    tools = {tool.name: tool for tool in anyio.run(_answers, mcp_server(), [])[-1].tools}
+    marks = {
+        name: (one.annotations.read_only_hint, one.annotations.destructive_hint, one.annotations.open_world_hint)
+        for name, one in tools.items()
+    }
+    assert {name for name, mark in marks.items() if mark == (False, True, True)} == {"record"}
+    assert {name for name, mark in marks.items() if mark == (False, False, False)} == {"recompile", "ablate"}
+    reads = {"list", "stages", "passes", "diff", "why", "layouts", "costs", "check"}
+    assert {name for name, mark in marks.items() if mark == (True, False, False)} == reads
+    for tool in tools.values():
+        assert tool.description
+        assert all(row.get("description") for row in tool.input_schema["properties"].values()), tool.name
+
+
+def test_pages_hold_all_that_there_is(call: Call, flash: str, irscope: Run) -> None:
+    """Against the text that the capture holds, and what the commands print."""
+    capture = load(FLASH)
+    assert [row["id"] for row in call("list")["captures"]] == [flash]
+    lines = every(call, "lines", "stages", capture=flash, stage="ttgir", locations=True)
+    assert lines == [f"{number}: {line}" for number, line in enumerate(capture.text("ttgir").splitlines(), 1)]
+    layouts = json.loads(irscope("layout", flash, "--json")[1])
+    assert [row["encoding"] for row in every(call, "layouts", "layouts", capture=flash)] == [
+        row["encoding"] for row in layouts
+    ]
+    for file, key, name, words, same in (
+        (WITH_PASSES, "passes", "passes", (), "plan_name"),
+        (STRIDED, "findings", "why", ("--no-try",), "text"),
+    ):
+        printed = json.loads(irscope(name, file, *words, "--json")[1])[0][key]
+        assert printed
+        asked = {"capture": str(file), **({"tries": 0} if words else {})}
+        assert [row[same] for row in every(call, key, name, **asked)] == [row[same] for row in printed]
+    costs = json.loads(irscope("layout", STRIDED, "--costs", "--json")[1])
+    assert [row["line"] for row in every(call, "costs", "costs", capture=str(STRIDED))] == [
+        row["line"] for row in costs
+    ]
+
+
+def test_a_stages_lines_keep_their_numbers(call: Call, flash: str) -> None:
+    """Without locations, and of one line of Python alone: the numbers are those that findings and layouts give."""
+    text = load(FLASH).text("ttgir").splitlines()
+    for row in every(call, "lines", "stages", capture=flash, stage="ttgir"):
+        number, _, line = row.partition(": ")
+        assert text[int(number) - 1].startswith(line[:20]), row
+    (cost, *_) = call("costs", capture=flash)["costs"]
+    chosen = every(call, "lines", "stages", capture=flash, stage="ttgir", source_lines=cost["place"].rpartition(":")[2])
+    assert str(cost["line"]) in {row.partition(":")[0] for row in chosen}
+    assert len(chosen) < len(text) / 2
+
+
+def test_a_program_is_run_by_record_alone(call: Call, tmp_path: Path, flash: str) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    for name in ("stages", "passes", "why", "layouts", "costs", "check", "ablate", "recompile"):
+        arguments = {"plan": "-cse"} if name == "recompile" else {}
+        with pytest.raises(Refused, match=r"Next: record\(file="):
+            call(name, capture=str(script), **arguments)
+    for sides in ({"left": str(script), "one_pass": "cse"}, {"left": flash, "right": str(script)}):
+        with pytest.raises(Refused, match=r"Next: record\(file="):
+            call("diff", **sides)
+    for name in ("--help", "-o", "-"):
+        with pytest.raises(Refused, match="is not a capture"):
+            call("passes", capture=name)
+        with pytest.raises(Refused, match="is no file"):
+            call("record", file=name)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_what_a_foreign_capture_lacks_is_not_compiled(call: Call, tmp_path: Path) -> None:
+    save(load(FLASH).with_(snapshots=(PassSnapshot(0, "ttgir", "coalesce", 1),)), path := tmp_path / "foreign.irscope")
+    for name, arguments in {"stages": {"capture": str(path), "after": "coalesce"}, "diff": {"left": str(path)}}.items():
+        with pytest.raises(Refused, match="was not recorded here"):
+            call(name, **arguments, **({"one_pass": "coalesce"} if name == "diff" else {}))
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "told"),
+    [
+        ("stages", {"stage": "ttgri"}, r"Did you mean 'ttgir'\? Next: stages\(capture="),
+        ("stages", {"after": "nope"}, r"Next: passes\(capture="),
+        ("stages", {"stage": "ttgir", "source_lines": "x"}, "write line numbers"),
+        ("stages", {"stge": "ttgir"}, r"stge: .*stages takes capture, stage, .*Next: stages\(capture=…\)"),
+        ("passes", {"stage": "nope"}, r"Next: passes\(capture="),
+        ("why", {"grid": "x"}, "is no grid"),
+        ("why", {"tries": "many"}, r"tries: .*why takes"),
+        ("recompile", {}, r"Next: recompile\("),
+        ("diff", {}, "left: Field required"),
+    ],
+)
+def test_errors_name_the_next_call(call: Call, flash: str, name: str, arguments: dict[str, Any], told: str) -> None:
+    with pytest.raises(Refused, match=told):
+        call(name, **({"capture": flash} if name != "diff" else {}), **arguments)
+
+
+def test_an_unknown_capture_leads_to_the_list(call: Call) -> None:
+    with pytest.raises(Refused, match=r"Next: list\(\)"):
+        call("why", capture="ffff")
+
+
+@pytest.mark.triton
+@pytest.mark.newest
+def test_from_a_file_to_what_a_change_is_worth(call: Call, product: Capture) -> None:
+    """The captures are those that the command line and `irscope.diff` give."""
+    import irscope
+
+    (row,) = call("record", file=str(KERNELS), kernel="tile_product", signature=SIGNATURE)["captures"]
+    assert (row["id"], row["registers"]) == (product.id, product.resources.registers)
+    assert row["next"] == {"tool": "why", "arguments": {"capture": product.id}}
+    (wide,) = call("recompile", capture=row["id"], options={"num_warps": 8})["captures"]
+    (plain,) = call("recompile", capture=row["id"], plan="-ttgir:coalesce")["captures"]
+    store = CaptureStore()
+    assert store.load(wide["id"]).launch.option("num_warps") == 8
+    assert str(store.load(plain["id"]).plan) == "-ttgir:coalesce"
+    lines = every(call, "diff", "diff", left=row["id"], right=wide["id"], stage="ttgir")
+    found = irscope.diff(store.load(row["id"]), store.load(wide["id"]), stages=["ttgir"]).diff("ttgir")
+    assert found is not None
+    assert lines == found.unified().splitlines()
+    assert call("diff", left=row["id"], one_pass="coalesce")["counts"]["added"] > 0
+    (off,) = call("ablate", capture=row["id"], passes=["coalesce"])["variants"]
+    assert off["counts"]["registers"] == plain["registers"]
+    checked = call("check", capture=row["id"], max_regs=row["registers"] - 1, uses=["wgmma"])
+    assert [one["holds"] for one in checked["assertions"]] == [True, False, True]
+    with pytest.raises(Refused, match="takes 6"):
+        call("record", file=str(KERNELS), kernel="tile_product", signature="*fp16")
+
+
+def test_a_process_serves_over_its_standard_streams(flash: str) -> None:
+    from mcp import StdioServerParameters
+
+    kept = {name: os.environ[name] for name in ("IRSCOPE_HOME", "PATH")} | {"PYTHONPATH": str(ROOT)}
+    server = StdioServerParameters(command=sys.executable, args=["-m", "irscope", "mcp"], env=kept)
+    listed, shown, refused, _ = anyio.run(
+        _answers, server, [("list", {}), ("stages", {"capture": flash}), ("passes", {"capture": "kernel.py"})]
+    )
+    assert [row["id"] for row in _told(listed)["captures"]] == [flash]
+    assert _told(shown)["captures"][0]["kernel"] == load(FLASH).name
+    assert refused.is_error
+
+
+def test_without_the_package_the_extra_is_named() -> None:
+    code = "import sys; sys.modules['mcp'] = None; from irscope.__main__ import run; sys.exit(run(['mcp']))"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert answer.returncode == 1
+    assert "pip install 'irscope[mcp]'" in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+@pytest.mark.parametrize("size", [1, 100, 10_000])
+def test_no_answer_is_longer_than_8_kb(size: int) -> None:
+    """Whatever its parts are: one that had to be cut says so, and how to see it whole."""
+    text, rows = "é" * size, [{"text": "x" * size, "list": list(range(size))}] * 3
+    answers = [
+        Answer("t", {}, {"head": text}, "rows", rows, "irscope show ID --json", notes=[text]).text(),
+        Answer("t", {}, {"head": dict.fromkeys(map(str, range(size)), 1)}, "rows", [text], "irscope show ID").text(),
+        Answer("t", {}, {}, "rows", [[[[text]] * 9] * 9], "irscope show ID").text(),
+    ]
+    for answer in answers:
+        assert len(answer.encode()) <= MOST_BYTES
+        said = json.loads(answer).get("left_out", {})
+        assert ("whole" in said) == ("…" in answer)
+    assert ("left_out" in json.loads(answers[0])) == (size > 100)
+
+
+def test_a_call_is_written_without_what_is_not_given() -> None:
+    given = {"capture": "1a", "line": None, "ignore": [], "start": 3}
+    assert call_text("why", given) == 'why(capture="1a", start=3)'

@@ -1,0 +1,80 @@
+"""`irscope.table`, `findings`, `to_dict` and `recording_session`."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+import irscope
+from irscope.errors import UsageError
+from irscope.store.file import load
+from tests.cli.product import ROOT, Run
+
+LAYOUTS = ROOT / "tests" / "data" / "layouts"
+FLASH, MATMUL, AMD = (
+    LAYOUTS / f"{name}.irscope" for name in ("flash_attention-cuda-90", "matmul-cuda-80", "matmul-hip-gfx942")
+)
+STRIDED = ROOT / "tests" / "data" / "layouts" / "matrix_transpose-cuda-90.irscope"
+WITHOUT_TORCH = ROOT / "tests" / "record" / "scripts" / "without_torch.py"
+
+
+def test_a_result_is_what_its_command_prints(irscope_: Run) -> None:
+    capture = load(FLASH)
+    for result, words in (
+        (irscope.to_dict(capture), ("show", FLASH)),
+        (irscope.to_dict(irscope.diff(load(MATMUL), load(AMD))), ("diff", MATMUL, AMD, "--stage", "all")),
+    ):
+        (printed,) = json.loads(irscope_(*words, "--json")[1])
+        printed.pop("irscope_json")
+        assert json.loads(json.dumps(result)) == printed
+    printed = json.loads(irscope_("why", STRIDED, "--no-try", "--json")[1])[0]["findings"]
+    found = [irscope.to_dict(one) for one in irscope.findings(load(STRIDED))]
+    assert found
+    assert json.loads(json.dumps(found)) == printed
+    with pytest.raises(UsageError, match="list has no plain form"):
+        irscope.to_dict([capture])  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def irscope_(capsys: pytest.CaptureFixture[str]) -> Run:
+    from irscope.__main__ import run
+
+    def called(*arguments: object) -> tuple[int, str, str]:
+        code = run([str(one) for one in arguments])
+        answer = capsys.readouterr()
+        return code, answer.out, answer.err
+
+    return called
+
+
+def test_a_table_has_a_row_of_plain_values_for_each_capture() -> None:
+    captures = [load(path) for path in (MATMUL, AMD)]
+    first, second = irscope.table(captures)
+    assert list(first) == list(second)
+    assert json.loads(json.dumps([first, second])) == [first, second]
+    assert [row["id"] for row in (first, second)] == [one.id for one in captures]
+    assert first["registers"] == captures[0].resources.registers
+    assert first["constants.BLOCK_M"] == int(dict(captures[0].launch.constants)["BLOCK_M"])
+    assert first["options.num_warps"] == captures[0].launch.option("num_warps")
+    # They differ in what only one backend has.
+    assert (first["options.matrix_instr_nonkdim"], second["options.matrix_instr_nonkdim"]) == (None, 0)
+    assert first["findings"] == list(dict.fromkeys(one.code for one in irscope.findings(captures[0])))
+    assert irscope.table([]) == []
+
+
+@pytest.mark.triton
+@pytest.mark.newest
+def test_recordings_of_a_session_are_forks_of_one_process(tmp_path: Path, new_processes: None) -> None:
+    script = tmp_path / "script.py"
+    parents = tmp_path / "parents"
+    note = f"import os\nwith open({str(parents)!r}, 'a') as file: print(os.getppid(), file=file)\n"
+    script.write_text(note + WITHOUT_TORCH.read_text("utf-8"))
+    with irscope.recording_session():
+        one, other = (irscope.record(script, target="cuda:90", snapshots="none") for _ in range(2))
+    alone = irscope.record(script, target="cuda:90", snapshots="none")
+    first, second, third = map(int, parents.read_text().split())
+    assert first == second != third == os.getpid()
+    assert one.ptx == other.ptx == alone.ptx
