@@ -70,7 +70,7 @@ _SUMMARIES = {
     "collect": "Record scripts into a collection: a folder of captures with an index, which every command takes.",
     "record": "Record what the Python processes of a command launch, those that it starts and forks included.",
     "show": "Show a capture: its summary, a stage, or the IR around a pass. Runs anywhere.",
-    "ls": "List the recent captures, the newest first.",
+    "ls": "List the recent captures, or those of a collection, the newest first.",
     "import": "Make captures of what Triton printed or cached on another machine; needs no Triton.",
     "doctor": "Report what is installed (Triton, targets, GPU, tools), what is missing, and how to install it.",
     "passes": "List the passes: stage, number, name, MLIR argument and options, time, and what each changed.",

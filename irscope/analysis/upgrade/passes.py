@@ -28,12 +28,12 @@ _EARLY = ("ttir", "ttgir", "glir")
 _MOST_WHOLE_GRAFTS = 2
 """How many grafts within a stage are compiled to the end: each costs nearly a whole compile."""
 
-Judge = Callable[[Capture], Side | None]
+_Judge = Callable[[Capture], Side | None]
 """Whose fact came of a compile."""
 
 
 def guilty_pass(
-    before: Capture, after: Capture, begun: str, stage: str, by: Side, judge: Judge
+    before: Capture, after: Capture, begun: str, stage: str, by: Side, judge: _Judge
 ) -> Asking[Guilty | None]:
     """The pass of a stage to blame; both compile it from one artifact.
 
@@ -111,7 +111,7 @@ class _Within:
     stage: str
     asked: Question
     by: Side
-    judge: Judge
+    judge: _Judge
     ignore: frozenset[Ignored]
     whole: int = 0
     """Grafts that were compiled to the end."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from weakref import finalize
 
 from irscope.cli.output.talk import say
+from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
 from irscope.store.file import is_worse, load
 from irscope.store.recent import CaptureStore
@@ -99,11 +100,26 @@ def was_recorded_here(capture: Capture) -> bool:
 
 
 def update_stored(capture: Capture) -> None:
-    """Write a capture of the store again, of which more is known; if that fails, a message says so."""
+    """Write a capture of the store again, of which more is known; if that fails, a message says so.
+
+    A file from elsewhere may bear the id of a stored capture, and hold other artifacts: it is not stored in its place.
+    """
+    store = CaptureStore()
     try:
-        CaptureStore().update(capture)
+        if is_stored(capture, store):
+            store.update(capture)
     except OSError as error:
         tell_not_kept(error)
+
+
+def is_stored(capture: Capture, store: CaptureStore | None = None) -> bool:
+    """Whether the store holds this very capture: its id tells its source alone, so the artifacts are compared."""
+    store = store or CaptureStore()
+    try:
+        stored = {item.stage: item.data for item in store.load(str(store.path_of(capture))).artifacts}
+    except IrscopeError:
+        return False
+    return all(stored.get(item.stage, item.data) == item.data for item in capture.artifacts)
 
 
 def tell_not_kept(error: OSError) -> None:

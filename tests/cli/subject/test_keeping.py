@@ -166,3 +166,19 @@ def test_a_store_that_is_read_only(read_only: str, words: tuple[str, ...]) -> No
 def test_a_store_that_is_read_only_is_read(read_only: str) -> None:
     assert read_only[:8] in run_quietly(("ls",))[1]
     assert run_quietly(("passes", "last"))[0] == 0
+
+
+def test_a_file_with_the_id_of_a_stored_capture_and_other_artifacts_is_not_stored_in_its_place() -> None:
+    stored = load(SOFTMAX)
+    path = CaptureStore().add(stored)
+    other = stored.with_(
+        artifacts=tuple(replace(one, data="other") if one.stage == "ttgir" else one for one in stored.artifacts)
+    )
+    assert other.id == stored.id
+    before = path.read_bytes()
+    keeping.update_stored(other)
+    assert path.read_bytes() == before
+    # One of which more is known is.
+    more = stored.with_(notes=(*stored.notes, "a note"))
+    keeping.update_stored(more)
+    assert load(path).notes == more.notes

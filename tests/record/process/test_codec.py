@@ -19,14 +19,14 @@ from irscope.record.layouts.messages import Message, Question
 from irscope.record.process.child import MessageStream
 from irscope.record.process.codec import MessageError, MessageReader, MessageWriter, frame_of
 from irscope.record.process.events import EVENTS, Note, PassEnded, ScriptEnd, SourceRead
+from irscope.record.process.forks import fork_server
 from irscope.record.process.requests import RecordRequest
 from irscope.record.process.session import record_request
-from irscope.record.variants import messages as pool_messages
 from tests.record.telling_child import telling_child
 
 MESSAGES = tuple(
     dict.fromkeys(
-        (*DEVICE_EVENTS, *COMMANDS, *pool_messages.COMMANDS, *pool_messages.ANSWERS, Question, Message, RecordRequest)
+        (*DEVICE_EVENTS, *COMMANDS, *fork_server.COMMANDS, *fork_server.ANSWERS, Question, Message, RecordRequest)
     )
 )
 SAMPLES: dict[Any, Any] = {
