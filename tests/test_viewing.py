@@ -64,7 +64,8 @@ def test_the_python_api_without_triton(tmp_path: Path) -> None:
 def test_every_viewing_module_imports_without_posix(tmp_path: Path) -> None:
     paths = (path.relative_to(ROOT).with_suffix("") for path in sorted((ROOT / "irscope").rglob("*.py")))
     names = [".".join(path.parts).removesuffix(".__init__") for path in paths if path.name != "__main__"]
-    viewing = [name for name in names if not name.startswith("irscope.record")]
+    # Of the server's package, on this system, another module needs POSIX.
+    viewing = [name for name in names if not name.startswith(("irscope.record", "irscope.cli.mcp.server"))]
     assert len(viewing) > 100
     code = "import importlib, sys\nfor name in sys.argv[1:]: importlib.import_module(name)"
     env = environment(tmp_path, NO_POSIX)

@@ -8,6 +8,7 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Sequence
 from functools import cache
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,10 @@ def test_another(c):
 
 
 def run(folder: Path, *words: str) -> tuple[int, str]:
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "irscope.testing.plugin", *words]
+    # Installed, it is found by its entry point.
+    found = {one.name for one in entry_points(group="pytest11")}
+    plugin = () if "irscope" in found else ("-p", "irscope.testing.plugin")
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *plugin, *words]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=None)
     return done.returncode, done.stdout + done.stderr
 

@@ -37,7 +37,7 @@ FIGURES = (
 )
 
 
-@pytest.fixture(scope="module", params=["cuda:90", "hip:gfx942"])
+@pytest.fixture(scope="module", params=["cuda:90", pytest.param("hip:gfx942", marks=pytest.mark.exhaustive)])
 def captures(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Capture]:
     return recorded_accesses(tmp_path_factory, request.param)
 
