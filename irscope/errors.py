@@ -26,6 +26,10 @@ class IrscopeError(Exception):
     exit_code = 1
 
 
+DAMAGE = (IrscopeError, ValueError, KeyError, TypeError, IndexError)
+"""What studying a capture may raise whose file was damaged, or says anything."""
+
+
 class UsageError(IrscopeError):
     """The request itself is wrong: options that contradict each other, or name nothing."""
 

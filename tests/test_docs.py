@@ -108,7 +108,7 @@ def test_every_command_runs(
             # A signature has no launch, and without one there is nothing to count.
             words[words.index("last")] = str(launched)
         if words == ["ablate", "last"]:
-            # A third of the passes of ttgir, and no less is seen.
+            # Its default are the passes of ttgir, each a compile; those of ttir are fewer.
             words += ["--stage", "ttir"]
         if TRITON in words:
             # Another recording of an example, twice, would show no more.

@@ -13,7 +13,7 @@ from irscope.analysis.findings.silence import is_silenced
 from irscope.analysis.findings.studied import Studied
 from irscope.analysis.regressions import Value
 from irscope.analysis.source.operations import without_location
-from irscope.errors import IrscopeError
+from irscope.errors import DAMAGE
 from irscope.ir.locations.user import Place
 from irscope.memory.machine import ACCESSES
 from irscope.model.capture import Capture
@@ -116,7 +116,7 @@ class Subject:
         try:
             log = self.logged.log if self.has_loops_with_dots else None
             return findings_of(Studied(replace(self.complete, log=log, operations=())))
-        except (IrscopeError, ValueError, KeyError, TypeError, IndexError):
+        except DAMAGE:
             return ()
 
     def facts(self, read: Callable[[Subject], dict[str, Value]]) -> dict[str, Value]:

@@ -16,7 +16,7 @@ from irscope.analysis.findings.kinds.stages import stage_findings
 from irscope.analysis.findings.model import Finding
 from irscope.analysis.findings.quick import worst
 from irscope.analysis.findings.studied import Studied
-from irscope.errors import IrscopeError
+from irscope.errors import DAMAGE
 from irscope.model.capture import Capture
 
 __all__ = ["every_finding", "findings_of"]
@@ -48,5 +48,5 @@ def every_finding(studied: Studied) -> tuple[Finding, ...]:
     """As `findings_of`; none if the capture is damaged: what is in its file may say anything."""
     try:
         return findings_of(studied)
-    except (IrscopeError, ValueError, KeyError, TypeError, IndexError):
+    except DAMAGE:
         return ()

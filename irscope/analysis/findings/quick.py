@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from irscope.errors import IrscopeError
+from irscope.errors import DAMAGE
 from irscope.model.capture import Capture
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def quick_findings(capture: Capture) -> tuple[Finding, ...]:
         if _has_slow_dots(capture):
             found += [*loop_findings(studied, ()), *dot_findings(studied, ())]
         return worst(one for one in found if not is_silenced(one, capture))
-    except (IrscopeError, ValueError, KeyError, TypeError, IndexError):
+    except DAMAGE:
         # What is in a capture's file may say anything.
         return ()
 

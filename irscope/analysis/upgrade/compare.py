@@ -9,7 +9,7 @@ from irscope.analysis.findings.model import Finding
 from irscope.analysis.regressions import changed_facts, facts_of
 from irscope.analysis.upgrade.model import Row
 from irscope.analysis.upgrade.same import alike
-from irscope.errors import IrscopeError
+from irscope.errors import DAMAGE
 from irscope.ir.body.clean import Ignored
 from irscope.model.capture import Capture, stage_named
 
@@ -55,7 +55,7 @@ def _findings(before: Capture, after: Capture, other_widths: bool) -> tuple[tupl
     evaluates = not is_same and (other_widths or _layouts(ours) != _layouts(theirs))
     try:
         return findings_of(before, evaluates=evaluates), findings_of(after, evaluates=evaluates)
-    except (IrscopeError, ValueError, KeyError, TypeError, IndexError):
+    except DAMAGE:
         # What is in a capture's file may say anything.
         return (), ()
 

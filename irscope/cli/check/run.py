@@ -122,7 +122,7 @@ def _completed(compiles: Compiles, capture: Capture) -> Capture:
         say(f"{capture.name} came out otherwise when it was compiled again: nothing is said of its causes.")
         return capture
     full = replace(again, launch=capture.launch, sources=capture.sources, environment=capture.environment)
-    update_stored(full)
+    update_stored(capture, full)
     return with_sass(full)
 
 

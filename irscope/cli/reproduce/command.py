@@ -11,13 +11,12 @@ from irscope.cli import app, options
 from irscope.cli.output.destination import STANDARD_OUTPUT, emit, write_output
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of
+from irscope.cli.subject.keeping import is_stored
 from irscope.cli.subject.recording import recorded
 from irscope.cli.subject.stored import only_one
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
-from irscope.store.file import load
-from irscope.store.recent import CaptureStore
 
 _reproduction = options.in_panel("Reproduction")
 
@@ -50,7 +49,7 @@ def reproduce(
 
     capture = only_one(captures_of(subject, record_options), subject)
     made = render_reproduction(capture)
-    if check and not trust and not _is_stored_so(capture):
+    if check and not trust and not is_stored(capture):
         raise UsageError(
             f"{capture.name} ({capture.id[:8]}) is not among the captures that were recorded here, and --check runs "
             "its Python text: read the file that -o FILE writes, then give --trust too (docs/security.md)."
@@ -64,15 +63,6 @@ def reproduce(
     elif not check:
         emit(made.text, output, exact=True)
     return _check(capture, data, python, record_options.timeout_s) if check else 0
-
-
-def _is_stored_so(capture: Capture) -> bool:
-    """Whether the store has the capture with the same Python text, which its id does not tell."""
-    path = CaptureStore().path_of(capture)
-    if not path.is_file():
-        return False
-    stored = load(path)
-    return (stored.launch, stored.sources) == (capture.launch, capture.sources)
 
 
 def _check(capture: Capture, data: bytes, python: str, timeout_s: float) -> int:

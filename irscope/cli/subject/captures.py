@@ -85,7 +85,7 @@ def with_sass(capture: Capture) -> Capture:
         say("The recording left the SASS out, and no nvdisasm is here: pip install 'irscope[triton]' brings one.")
         return capture
     # Read often, made once.
-    update_stored(full)
+    update_stored(capture, full)
     return full
 
 

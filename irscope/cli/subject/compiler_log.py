@@ -29,5 +29,5 @@ def with_log(capture: Capture, *, run: Callable[[RecordRequest], Capture] = run_
     if log.differing:
         say(f"Compiled again for its log, {capture.name} came out otherwise: {', '.join(log.differing)}.")
     full = replace(capture, log=log)
-    update_stored(full)
+    update_stored(capture, full)
     return full

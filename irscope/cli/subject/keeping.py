@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _recorded: set[str] = set()
 _told: set[tuple[str, str]] = set()
+_FOUND_LATER = ("snapshots", "layouts", "operations", "log")
+"""Fields that a capture may lack, and get when something needs them."""
 
 
 class Keeping:
@@ -41,10 +43,17 @@ class Keeping:
         finalize(self, lease.close)
 
     def __call__(self, capture: Capture) -> Path | None:
-        """Store a capture, and return its file; one that was stored before keeps its place among the recent ones."""
+        """Store a capture, and return its file; one that was stored before keeps its place among the recent ones.
+
+        What is in the collection is stored already: a recording that is killed between the two goes on with `--resume`.
+        """
         _recorded.add(capture.id)
+        path = self._stored(capture)
         if self._collection is not None:
             self._collection.add(capture)
+        return path
+
+    def _stored(self, capture: Capture) -> Path | None:
         if self._store is None:
             return None
         path = self._store.path_of(capture)
@@ -99,27 +108,35 @@ def was_recorded_here(capture: Capture) -> bool:
     return capture.id in _recorded or CaptureStore().path_of(capture).is_file()
 
 
-def update_stored(capture: Capture) -> None:
+def update_stored(before: Capture, full: Capture) -> None:
     """Write a capture of the store again, of which more is known; if that fails, a message says so.
 
-    A file from elsewhere may bear the id of a stored capture, and hold other artifacts: it is not stored in its place.
+    A file from elsewhere may bear the id of a stored capture, and differ from it: it is not stored in its place.
+
+    Args:
+        before: the capture as it was read.
+        full: the same, with what was found out of it here.
     """
-    store = CaptureStore()
     try:
-        if is_stored(capture, store):
-            store.update(capture)
+        if is_stored(before):
+            CaptureStore().update(full)
     except OSError as error:
         tell_not_kept(error)
 
 
-def is_stored(capture: Capture, store: CaptureStore | None = None) -> bool:
-    """Whether the store holds this very capture: its id tells its source alone, so the artifacts are compared."""
-    store = store or CaptureStore()
+def is_stored(capture: Capture) -> bool:
+    """Whether the store holds all of a capture: its id tells neither its artifacts, nor its Python text."""
+    store = CaptureStore()
     try:
-        stored = {item.stage: item.data for item in store.load(str(store.path_of(capture))).artifacts}
+        stored = store.load(str(store.path_of(capture)))
     except IrscopeError:
         return False
-    return all(stored.get(item.stage, item.data) == item.data for item in capture.artifacts)
+    held = {item.stage: item.data for item in stored.artifacts}
+    return (
+        (stored.launch, stored.sources) == (capture.launch, capture.sources)
+        and all(held.get(item.stage) == item.data for item in capture.artifacts)
+        and all(getattr(capture, name) in ((), None, getattr(stored, name)) for name in _FOUND_LATER)
+    )
 
 
 def tell_not_kept(error: OSError) -> None:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import run_compile
-from irscope.cli.subject.keeping import is_stored, update_stored
+from irscope.cli.subject.keeping import update_stored
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
+from irscope.store.recent import CaptureStore
 
 if TYPE_CHECKING:
     from irscope.record.process.requests import RecordRequest
@@ -31,7 +32,7 @@ def with_operations(
     missing -= {row.stage for row in capture.operations}
     if not missing or "ttgir" not in capture.stages:
         return capture
-    if capture.environment.triton_version != triton_version() or not is_stored(capture):
+    if capture.environment.triton_version != triton_version() or not _is_stored(capture):
         return capture
     try:
         found = find_operations(capture, run, missing)
@@ -41,5 +42,13 @@ def with_operations(
         return capture
     for reason in dict.fromkeys(row.reason for row in found if row.reason):
         say(f"Which operation each instruction is from is not known: {reason}.")
-    update_stored(full)
+    update_stored(capture, full)
     return full
+
+
+def _is_stored(capture: Capture) -> bool:
+    """Whether the store holds this very TTGIR: a capture's id tells its source alone."""
+    try:
+        return CaptureStore().load(capture.id).text("ttgir") == capture.text("ttgir")
+    except IrscopeError:
+        return False

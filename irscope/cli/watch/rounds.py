@@ -12,7 +12,7 @@ from irscope.analysis.checks.subject import Subject
 from irscope.analysis.findings.model import Finding
 from irscope.analysis.regressions import FactChange, changed_facts
 from irscope.cli.subject.captures import failure_text
-from irscope.errors import IrscopeError
+from irscope.errors import DAMAGE
 from irscope.model.capture import Capture
 from irscope.store.baseline import variant_names
 from irscope.store.facts import CaptureFacts
@@ -106,14 +106,14 @@ class LastGood:
 def _facts(subject: Subject) -> dict[str, int | float | str | tuple[str, ...]]:
     try:
         return kept_facts(subject)
-    except (IrscopeError, ValueError, KeyError, TypeError, IndexError):
+    except DAMAGE:
         return {}
 
 
 def _findings(state: _Good) -> tuple[Finding, ...]:
     try:
         return state.subject.findings
-    except (IrscopeError, ValueError, KeyError, TypeError, IndexError):
+    except DAMAGE:
         return ()
 
 

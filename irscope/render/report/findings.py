@@ -12,7 +12,7 @@ from irscope.analysis.findings.silence import is_silenced
 from irscope.analysis.findings.studied import Studied
 from irscope.device.fit import excesses_of
 from irscope.device.occupancy import occupancy_of
-from irscope.errors import IrscopeError
+from irscope.errors import DAMAGE
 from irscope.ir.locations.user import line_text
 from irscope.memory.cost import Cost
 from irscope.memory.costs import costs_of
@@ -101,7 +101,7 @@ def costs_of_layouts(capture: Capture) -> list[Cost]:
     """The costs of layouts and accesses, the worst first; none if the capture's layouts are damaged."""
     try:
         return costs_of(capture)
-    except (IrscopeError, ValueError, KeyError, TypeError, IndexError):
+    except DAMAGE:
         # Layouts come from the capture's file, which may say anything.
         return []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from irscope.analysis.counters.operations import counted_launch
-from irscope.errors import IrscopeError
+from irscope.errors import DAMAGE
 from irscope.ir.logs.source_page import Counters
 from irscope.model.capture import Capture
 from irscope.render.text.profile import stall_text
@@ -20,7 +20,7 @@ def heat_of(capture: Capture) -> dict[str, Any] | None:
         return None
     try:
         counted = counted_launch(capture)
-    except (IrscopeError, ValueError, KeyError, TypeError, IndexError):
+    except DAMAGE:
         # It comes from the capture's file, which may say anything.
         return None
     parts: dict[tuple[str, int], list[Counters]] = {}

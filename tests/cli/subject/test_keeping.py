@@ -14,6 +14,7 @@ from textwrap import dedent
 import pytest
 
 from irscope.cli.subject import captures, keeping
+from irscope.model.capture import Artifact, SourceFile
 from irscope.store.file import load
 from irscope.store.recent import CaptureStore
 from tests.cli.product import ROOT
@@ -176,9 +177,13 @@ def test_a_file_with_the_id_of_a_stored_capture_and_other_artifacts_is_not_store
     )
     assert other.id == stored.id
     before = path.read_bytes()
-    keeping.update_stored(other)
-    assert path.read_bytes() == before
+    invented = stored.with_(artifacts=(*stored.artifacts, Artifact("amdgcn", "invented")))
+    elsewhere = stored.with_(sources=(SourceFile("other.py", "other"),))
+    for foreign in (other, invented, elsewhere):
+        more = foreign.with_(notes=(*foreign.notes, "a note"))
+        keeping.update_stored(foreign, more)
+        assert path.read_bytes() == before
     # One of which more is known is.
     more = stored.with_(notes=(*stored.notes, "a note"))
-    keeping.update_stored(more)
+    keeping.update_stored(stored, more)
     assert load(path).notes == more.notes
