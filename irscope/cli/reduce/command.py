@@ -1,0 +1,96 @@
+"""`irscope reduce`: shrinks the IR of a capture while one thing stays true of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+from irscope.cli import app, options
+from irscope.cli.output.destination import STANDARD_OUTPUT, emit, emit_json, write_output
+from irscope.cli.output.talk import echo, progress, say
+from irscope.cli.subject.recording import recorded
+from irscope.errors import UsageError
+from irscope.model.recording_options import RecordingOptions
+
+_kept = options.in_panel("What is kept true (one of; default: the capture's failure)")
+_search = options.in_panel("Search")
+_OUTPUT = options.in_panel("Output")
+
+
+@app.command(rich_help_panel="Compare")
+@recorded(without=("snapshots", "llvm", "timeout", "into"))
+def reduce(
+    subject: options.Subject = None,
+    *,
+    check: Annotated[
+        str | None,
+        _kept(
+            "--check",
+            metavar="CMD",
+            help="This shell command exits with 0; as of bisect. {capture} and $IRSCOPE_CAPTURE are the candidate's "
+            "file: irscope show {capture} --stage ptx | grep -q wgmma",
+        ),
+    ] = None,
+    finding: Annotated[
+        str | None, _kept("--finding", metavar="CODE", help="irscope why has this finding: IRS401, spills, …")
+    ] = None,
+    stage: Annotated[
+        str | None,
+        _search(
+            "--stage",
+            "-s",
+            metavar="source|ttir|ttgir",
+            help="Reduce this stage's IR. Default: the IR before the pass that fails, else the latest from which it "
+            "still does.",
+        ),
+    ] = None,
+    before: Annotated[
+        str | None, _search("--before", metavar="PASS[#N]", help="Reduce the IR as this pass finds it.")
+    ] = None,
+    limit: Annotated[
+        float, _search("--limit", metavar="SECONDS", min=0.1, help="Time limit of a candidate: longer is a hang.")
+    ] = 20.0,
+    fresh: Annotated[bool, _search("--fresh", help="Forget what an earlier call found out of candidates.")] = False,
+    output: options.Output = None,
+    markdown: Annotated[
+        Path | None, _OUTPUT("--markdown", metavar="FILE", help="Write a text for an issue: IR, commands, versions.")
+    ] = None,
+    as_json: options.AsJson = False,
+    record_options: RecordingOptions,
+) -> int:
+    """Make the smallest IR of which one thing is still true: a failure, a finding, or what a command checks.
+
+    Operations, regions, arguments, attributes and passes go as long as it stays so. Every candidate is verified by
+    MLIR, and compiled in a process of its own. With Ctrl-C what was found so far is written.
+    """
+    from irscope.cli.dump.stages import one_pass
+    from irscope.cli.reduce.kept import kept_check, kept_failure, kept_finding
+    from irscope.cli.reduce.origins import origins_of
+    from irscope.cli.reduce.run import Reduction
+    from irscope.cli.subject.variants import one_capture
+    from irscope.record.variants.pool import VariantPool
+    from irscope.render.text.reduction import reduced_file, reduction_json, reduction_markdown, reduction_text
+
+    given = [name for name, value in (("--check", check), ("--finding", finding)) if value is not None]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} are several things to keep true: give one.")
+    if stage is not None and before is not None:
+        raise UsageError("--stage and --before do not go together: a stage's IR, or the IR before a pass.")
+    capture, _ = one_capture(subject, replace(record_options, disassemble=False))
+    talk = echo if record_options.verbose else None
+    kept = kept_check(check, limit, talk) if check is not None else None
+    kept = kept or (kept_finding(capture, finding) if finding is not None else kept_failure(capture))
+    origins = origins_of(capture, stage, one_pass(capture, before) if before is not None else None)
+    with progress("reduce") as tell, VariantPool(jobs=record_options.jobs, timeout_s=limit) as pool:
+        made = Reduction(pool, capture, kept, tell or (lambda text: None), fresh).run(origins)
+    if markdown is not None:
+        write_output(markdown, reduction_markdown(made).encode("utf-8", "surrogateescape"))
+    if output is not None and not as_json:
+        write_output(output, reduced_file(made).encode("utf-8", "surrogateescape"))
+    if as_json:
+        emit_json(reduction_json(made), output)
+    elif output is None and markdown != STANDARD_OUTPUT:
+        emit(reduced_file(made), exact=True)
+    say(reduction_text(made))
+    return 0 if made.is_complete else 130

@@ -1,0 +1,188 @@
+"""Runs a reduction: finds a text of the capture on which it can begin, and searches with a pool of workers."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from irscope.analysis.reduce.case import Case
+from irscope.analysis.reduce.model import Reduced, Size
+from irscope.analysis.reduce.program import Program
+from irscope.analysis.reduce.search import Search
+from irscope.analysis.reduce.steps.all import STEPS
+from irscope.analysis.reduce.text import read_program, write_program
+from irscope.cli.reduce.kept import Kept, kept_failure, refuse_lost
+from irscope.cli.reduce.origins import Origin
+from irscope.errors import RecordingError
+from irscope.interruption import Interrupted
+from irscope.model.capture import Capture
+from irscope.model.recording_options import RecordingOptions
+from irscope.record.process.requests import RecordRequest
+from irscope.record.variants.candidates import Candidates
+from irscope.record.variants.pool import VariantPool
+from irscope.store.recent import default_folder
+
+__all__ = ["Reduction"]
+
+# The module says them.
+_LAID_OUT = ("num_warps", "num_ctas")
+_BACKENDS_OWN = ("arch", "backend_name", "warp_size", "extern_libs", "ir_override")
+
+
+@dataclass(slots=True)
+class Reduction:
+    """One reduction: of a capture, keeping one thing true."""
+
+    pool: VariantPool
+    capture: Capture
+    kept: Kept
+    told: Callable[[str], None]
+    """Gets what is going on, in a line."""
+    fresh: bool = False
+    """Whether the judgements of an earlier run are forgotten."""
+
+    def run(self, origins: Iterable[Origin]) -> Reduced:
+        """Reduce the first of some texts on which what is to be kept is so; raises RecordingError if it is on none.
+
+        A signal ends the search, and what was found by then is the result.
+        """
+        started = time.monotonic()
+        tried: list[str] = []
+        for origin in origins:
+            tried.append(origin.name)
+            self.told(f"compiling {origin.name}")
+            if (begun := self._begun(origin)) is not None:
+                return self._search(origin, *begun, started)
+        raise refuse_lost(self.capture, self.kept, tried)
+
+    def _begun(self, origin: Origin) -> tuple[Program, Case, Candidates, str] | None:
+        """The program of a text, and what is to be kept of it, if that is so when it is compiled again."""
+        plain = self._reprinted(origin.text, "plain")
+        generic = self._reprinted(origin.text, "generic")
+        if plain is None or generic is None:
+            return None
+        program = read_program(generic)
+        case = Case(write_program(program), origin.pipeline, self._options(plain))
+        capture = self.pool.compile_one(self._request(case, origin))
+        if self.kept.likeness is not None and not self.kept.holds(capture) and _is_close(self.capture, capture):
+            # Where passes ran together, the capture does not tell which failed.
+            self.kept = kept_failure(capture)
+        if not self.kept.holds(capture):
+            return None
+        return program, case, Candidates(self.pool, self.kept.holds, self._file()), plain
+
+    def _search(
+        self, origin: Origin, program: Program, case: Case, candidates: Candidates, plain: str, started: float
+    ) -> Reduced:
+        def first(cases: Iterable[Case]) -> int | None:
+            return candidates.first(self._request(one, origin) for one in cases)
+
+        def told(step: str, best: Case) -> None:
+            self.told(f"{search.program.count} operations, {len(best.pipeline.running)} passes  ({step})")
+
+        search = Search(program, case, first, STEPS, told)
+        before = Size(program.count, len(plain), len(case.pipeline.running))
+        is_complete = True
+        try:
+            search.run()
+        except (Interrupted, KeyboardInterrupt):
+            is_complete = False
+        return self._result(origin, search, candidates, before, started, is_complete)
+
+    def _result(
+        self, origin: Origin, search: Search, candidates: Candidates, before: Size, started: float, is_complete: bool
+    ) -> Reduced:
+        best = search.best
+        text = self._reprinted(best.text, "plain") or best.text
+        made = self.pool.compile_one(self._request(replace(best, text=text), origin))
+        if not self.kept.holds(made):
+            # The custom form leaves out what the generic one says.
+            text = best.text
+            made = self.pool.compile_one(self._request(best, origin))
+        environment = made.environment
+        return Reduced(
+            capture=self.capture,
+            kept=self.kept.text,
+            origin=origin.name,
+            into=origin.into,
+            before=before,
+            after=Size(search.program.count, len(text), len(best.pipeline.running)),
+            case=best,
+            text=text,
+            versions=(
+                ("irscope", environment.irscope_version),
+                ("triton", environment.triton_version),
+                *environment.tools,
+            ),
+            failure=made.failure,
+            passes=tuple(one for one in made.passes() if one.outcome != "skipped"),
+            taken=tuple((one.name, one.count) for one in search.taken.values()),
+            compiled=candidates.compiled,
+            repeated=candidates.repeated,
+            seconds=time.monotonic() - started,
+            is_complete=is_complete,
+        )
+
+    def _request(self, case: Case, origin: Origin) -> RecordRequest:
+        """The request that `irscope dump FILE --into STAGE` makes of a file with this text."""
+        asked = RecordingOptions(
+            plan=case.pipeline.plan,
+            snapshots="none",
+            disassemble=False,
+            layouts=self.kept.layouts,
+            targets=(str(self.capture.target),),
+            options=case.options,
+        )
+        return RecordRequest.of_options(
+            asked,
+            mode="text",
+            path=f"{self.capture.name}.mlir",
+            stage=origin.into,
+            resume_stage=origin.into,
+            text=case.text,
+            last_stage=self.kept.last_stage,
+        )
+
+    def _reprinted(self, text: str, form: Any) -> str | None:
+        asked = RecordingOptions(snapshots="none", layouts=False, targets=(str(self.capture.target),))
+        path = f"{self.capture.name}.mlir"
+        request = RecordRequest.of_options(asked, mode="text", path=path, stage="ttir", text=text, reprinted=form)
+        made = self.pool.compile_one(request)
+        return made.artifacts[0].text if made.artifacts and made.failure is None else None
+
+    def _options(self, text: str) -> tuple[tuple[str, Any], ...]:
+        launch = self.capture.launch
+        chosen = launch.set_options if launch.set_options is not None else launch.options
+        left_out = {*_BACKENDS_OWN, *(_LAID_OUT if "ttg.num-warps" in text else ())}
+        return tuple(
+            (name, value)
+            for name, value in chosen
+            if name not in left_out and isinstance(value, (bool, int, float, str))
+        )
+
+    def _file(self) -> Path:
+        """Where the judgements are kept: for the capture, what is kept, and the compiler as it is now."""
+        identity = repr((self.capture.id, self.kept.text, *self.pool.compiler))
+        folder = default_folder() / "reductions"
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / hashlib.sha256(identity.encode()).hexdigest()[:16]
+        if self.fresh:
+            file.unlink(missing_ok=True)
+        return file
+
+
+def _is_close(recorded: Capture, again: Capture) -> bool:
+    """Whether two failures differ at most in that one of them tells the pass."""
+    one, other = recorded.failure, again.failure
+    if one is None or other is None or one.kind != other.kind or one.stage != other.stage:
+        return False
+    if one.pass_label and other.pass_label:
+        return False
+    return kept_failure(recorded, replace(one, pass_label="")).holds(
+        replace(again, failure=replace(other, pass_label=""))
+    )
