@@ -11,6 +11,9 @@ from irscope.plan import PassPlan, PassRule
 
 __all__ = ["Case", "Pipeline"]
 
+_FEW = 3
+"""Passes that are named rather than those that are off: a pass that the failure keeps from running is not known."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
@@ -49,7 +52,7 @@ class Pipeline:
             gone = [label for label in of_stage if label not in self.kept]
             if not kept:
                 disabled.append(PassRule("*", stage))
-            elif len(gone) <= len(kept):
+            elif not gone or len(kept) > max(len(gone), _FEW):
                 disabled += map(PassRule.parse, gone)
             else:
                 only += map(PassRule.parse, kept)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from irscope.analysis.reduce.program import Op, Program, resolved
 from irscope.analysis.reduce.steps.step import Edit
 
-__all__ = ["Carried", "Optional"]
+__all__ = ["Carried", "Optional", "segments", "with_segments"]
 
 # array<i32: 1, 0, 0>
 _SEGMENTS = re.compile(r"array<i32: (?P<sizes>\d+(?:, \d+)*)>$")
@@ -101,22 +101,28 @@ class Optional:
         """(operation, group of operands), the last first."""
         found: list[Edit] = []
         for one in program.walk():
-            found += [(one.key, group) for group, size in enumerate(_segments(one)) if size]
+            found += [(one.key, group) for group, size in enumerate(segments(one)) if size]
         return found[::-1]
 
     def apply(self, program: Program, chosen: frozenset[Edit]) -> None:
         """Leave the chosen groups out."""
         for one in program.walk():
-            sizes = _segments(one)
+            sizes = segments(one)
             gone = [group for group in range(len(sizes)) if (one.key, group) in chosen]
             for group in reversed(gone):
                 start = sum(sizes[:group])
                 del one.operands[start : start + sizes[group]]
                 sizes[group] = 0
             if gone:
-                one.properties["operandSegmentSizes"] = f"array<i32: {', '.join(map(str, sizes))}>"
+                with_segments(one, sizes)
 
 
-def _segments(operation: Op) -> list[int]:
+def segments(operation: Op) -> list[int]:
+    """How many operands each group of an operation has; empty if there are no groups."""
     match = _SEGMENTS.match(operation.properties.get("operandSegmentSizes", ""))
     return [int(size) for size in match["sizes"].split(", ")] if match else []
+
+
+def with_segments(operation: Op, sizes: Sequence[int]) -> None:
+    """Set how many operands each group of an operation has."""
+    operation.properties["operandSegmentSizes"] = f"array<i32: {', '.join(map(str, sizes))}>"
