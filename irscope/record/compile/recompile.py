@@ -59,7 +59,8 @@ def _assumed(request: RecordRequest, target: Target) -> tuple[str, ...]:
     if request.stage not in ("ttir", "ttgir", "glir", "llir"):
         return ()
     given = ", ".join(f"{name}={value}" for name, value in request.options)
-    said = f"Compiled from the text of a {request.stage}, which does not tell the launch's options: "
+    what = f"of a {request.stage}" if not request.resume_stage else f"for the passes of {request.resume_stage}"
+    said = f"Compiled from a text {what}, which does not tell the launch's options: "
     return (f"{said}{f'{given} are given, ' if given else ''}what is not in the text is {target}'s default.",)
 
 

@@ -12,6 +12,7 @@ from irscope.model.capture import Capture
 from irscope.record.process.codec import frame_of
 from irscope.record.process.requests import RecordRequest
 from irscope.record.variants.pool import VariantPool
+from irscope.record.variants.store import lasts
 
 __all__ = ["Candidates"]
 
@@ -60,16 +61,16 @@ class Candidates:
                 place = places[index]
                 self.compiled += 1
                 judged[place] = self._judge(capture)
-                self._keep(digests[place], judged[place])
+                self._keep(digests[place], judged[place], lasts(capture.failure))
                 if judged[place]:
                     found.append(place)
                 if found and all(other in judged for other in places if other < min(found)):
                     break
         return min(found, default=None)
 
-    def _keep(self, digest: str, is_interesting: bool) -> None:
+    def _keep(self, digest: str, is_interesting: bool, lasts: bool) -> None:
         self.known[digest] = is_interesting
-        if self._file is not None:
+        if self._file is not None and lasts:
             with self._file.open("a", encoding="ascii") as file:
                 file.write(f"{digest} {int(is_interesting)}\n")
 

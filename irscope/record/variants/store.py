@@ -84,7 +84,7 @@ class Variants:
             capture = replace(
                 capture, sources=self._capture.sources, launch=replace(capture.launch, grid=self._capture.launch.grid)
             )
-            if _lasts(capture.failure):
+            if lasts(capture.failure):
                 self._save(capture, plans[missing[place]])
             yield missing[place], capture, False
 
@@ -98,7 +98,7 @@ class Variants:
             save(capture, self.path_of(plan))
 
 
-def _lasts(failure: Failure | None) -> bool:
+def lasts(failure: Failure | None) -> bool:
     """Whether the next try would end the same: not where time ran out, or the machine's memory."""
     return failure is None or (failure.kind in _LASTING_FAILURES and "SIGKILL" not in failure.message)
 

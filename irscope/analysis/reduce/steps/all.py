@@ -9,6 +9,7 @@ from irscope.analysis.reduce.steps.carried import Carried, Optional
 from irscope.analysis.reduce.steps.operations import Functions, Operations
 from irscope.analysis.reduce.steps.regions import Regions, Turns
 from irscope.analysis.reduce.steps.step import Step
+from irscope.analysis.reduce.steps.types import Elements, Extents, Layouts
 
 __all__ = ["STEPS"]
 
@@ -26,6 +27,9 @@ STEPS: tuple[Step, ...] = (
     Unused(),
     Merged(),
     Turns(),
+    Elements(),
+    Extents(),
+    Layouts(),
     Attributes(),
     Properties(),
     Operations("argument"),
