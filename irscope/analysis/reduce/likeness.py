@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from irscope.model.failure import Failure, FailureKind
 
-__all__ = ["Likeness", "likeness_of"]
+__all__ = ["Likeness", "likeness_of", "without_place"]
 
 # kernel.py:24:1: error: 'tt.load' op …   |  ptxas kernel.ptx, line 5; error   : Not a name …
 _BEFORE = re.compile(r"^.*?\b(?:error|fatal)\s*: ")
@@ -46,10 +46,14 @@ def likeness_of(failure: Failure) -> Likeness:
     return Likeness(failure.kind, where, said)
 
 
+def without_place(line: str) -> str:
+    """A line of a message without the place in a file that it begins with."""
+    return _BEFORE.sub("", line.strip())
+
+
 def plain_message(line: str) -> str:
     """A line of a message without what differs between programs that fail alike."""
-    line = _BEFORE.sub("", line.strip())
-    line = _PLACE.sub(lambda match: f"({match['file']}{match['rest']})", line)
+    line = _PLACE.sub(lambda match: f"({match['file']}{match['rest']})", without_place(line))
     for pattern, text in ((_PATH, "PATH"), (_NAME, "%"), (_NUMBER, "N")):
         line = pattern.sub(text, line)
     return " ".join(line.split())

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from irscope.cli import app, options
 from irscope.cli.output.destination import STANDARD_OUTPUT, emit, emit_json, write_output
-from irscope.cli.output.talk import echo, progress, say
+from irscope.cli.output.talk import progress, say
 from irscope.cli.subject.recording import recorded
 from irscope.errors import UsageError
 from irscope.model.recording_options import RecordingOptions
@@ -35,6 +35,27 @@ def reduce(
     finding: Annotated[
         str | None, _kept("--finding", metavar="CODE", help="irscope why has this finding: IRS401, spills, …")
     ] = None,
+    versus: Annotated[
+        list[str] | None,
+        _kept(
+            "--vs",
+            metavar="KEY=VALUE",
+            help="It differs from the same text compiled with plan='-coalesce -pipeline', num_warps=8, target=cuda:80 or "
+            "triton=PYTHON; repeatable.",
+        ),
+    ] = None,
+    differs: Annotated[
+        str,
+        _kept(
+            "--differs",
+            metavar="FIGURE",
+            help="--vs: what differs, where both compile: outcome (nothing: one must fail), ttir, ttgir, ptx, amdgcn, "
+            "instructions, registers, spills or shared.",
+        ),
+    ] = "outcome",
+    result: Annotated[
+        bool, _kept("--result", help="--vs: on one side it writes what the launch writes, on the other not (GPU, FILE).")
+    ] = False,
     stage: Annotated[
         str | None,
         _search(
@@ -49,8 +70,12 @@ def reduce(
         str | None, _search("--before", metavar="PASS[#N]", help="Reduce the IR as this pass finds it.")
     ] = None,
     limit: Annotated[
-        float, _search("--limit", metavar="SECONDS", min=0.1, help="Time limit of a candidate: longer is a hang.")
-    ] = 20.0,
+        float | None,
+        _search(
+            "--limit", metavar="SECONDS", min=0.1, help="Time limit of a candidate. Default: 20, of a hang 6.",
+            show_default=False,
+        ),
+    ] = None,
     fresh: Annotated[bool, _search("--fresh", help="Forget what an earlier call found out of candidates.")] = False,
     output: options.Output = None,
     markdown: Annotated[
@@ -65,25 +90,18 @@ def reduce(
     MLIR, and compiled in a process of its own. With Ctrl-C what was found so far is written.
     """
     from irscope.cli.dump.stages import one_pass
-    from irscope.cli.reduce.kept import kept_check, kept_failure, kept_finding
     from irscope.cli.reduce.origins import origins_of
-    from irscope.cli.reduce.run import Reduction
+    from irscope.cli.reduce.wanted import Wanted
     from irscope.cli.subject.variants import one_capture
-    from irscope.record.variants.pool import VariantPool
     from irscope.render.text.reduction import reduced_file, reduction_json, reduction_markdown, reduction_text
 
-    given = [name for name, value in (("--check", check), ("--finding", finding)) if value is not None]
-    if len(given) > 1:
-        raise UsageError(f"{' and '.join(given)} are several things to keep true: give one.")
     if stage is not None and before is not None:
         raise UsageError("--stage and --before do not go together: a stage's IR, or the IR before a pass.")
-    capture, _ = one_capture(subject, replace(record_options, disassemble=False))
-    talk = echo if record_options.verbose else None
-    kept = kept_check(check, limit, talk) if check is not None else None
-    kept = kept or (kept_finding(capture, finding) if finding is not None else kept_failure(capture))
+    wanted = Wanted(check, finding, tuple(versus or ()), differs, result, limit, fresh)
+    capture, number = one_capture(subject, replace(record_options, disassemble=False))
     origins = origins_of(capture, stage, one_pass(capture, before) if before is not None else None)
-    with progress("reduce") as tell, VariantPool(jobs=record_options.jobs, timeout_s=limit) as pool:
-        made = Reduction(pool, capture, kept, tell or (lambda text: None), fresh).run(origins)
+    with progress("reduce") as tell:
+        made = wanted.reduced(subject, record_options, capture, number, origins, tell or (lambda text: None))
     if markdown is not None:
         write_output(markdown, reduction_markdown(made).encode("utf-8", "surrogateescape"))
     if output is not None and not as_json:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from irscope.analysis.reduce.program import Program
 from irscope.analysis.reduce.search import Search
 from irscope.analysis.reduce.steps.all import STEPS
 from irscope.analysis.reduce.text import read_program, write_program
-from irscope.cli.reduce.kept import Kept, kept_failure, refuse_lost
+from irscope.cli.reduce.kept import Kept, KeptOf, refuse_lost
 from irscope.cli.reduce.origins import Origin
 from irscope.errors import RecordingError
 from irscope.interruption import Interrupted
@@ -40,7 +39,10 @@ class Reduction:
 
     pool: VariantPool
     capture: Capture
-    kept: Kept
+    kept_of: KeptOf
+    """What is to be kept, as the first compile of a text shows it."""
+    what: str
+    """The same in words."""
     told: Callable[[str], None]
     """Gets what is going on, in a line."""
     fresh: bool = False
@@ -58,9 +60,9 @@ class Reduction:
             self.told(f"compiling {origin.name}")
             if (begun := self._begun(origin)) is not None:
                 return self._search(origin, *begun, started)
-        raise refuse_lost(self.capture, self.kept, tried)
+        raise refuse_lost(self.capture, self.what, tried)
 
-    def _begun(self, origin: Origin) -> tuple[Program, Case, Candidates, str] | None:
+    def _begun(self, origin: Origin) -> tuple[Kept, Program, Case, Candidates, str] | None:
         """The program of a text, and what is to be kept of it, if that is so when it is compiled again."""
         plain = self._reprinted(origin.text, "plain")
         generic = self._reprinted(origin.text, "generic")
@@ -68,19 +70,25 @@ class Reduction:
             return None
         program = read_program(generic)
         case = Case(write_program(program), origin.pipeline, self._options(plain))
-        capture = self.pool.compile_one(self._request(case, origin))
-        if self.kept.likeness is not None and not self.kept.holds(capture) and _is_close(self.capture, capture):
-            # Where passes ran together, the capture does not tell which failed.
-            self.kept = kept_failure(capture)
-        if not self.kept.holds(capture):
+        request = self._request(case, origin)
+        kept = self.kept_of(request, self.pool.compile_one(request))
+        if kept is None:
             return None
-        return program, case, Candidates(self.pool, self.kept.holds, self._file()), plain
+        candidates = Candidates(self.pool, kept.holds, self._file(kept) if kept.lasts else None)
+        return kept, program, case, candidates, plain
 
     def _search(
-        self, origin: Origin, program: Program, case: Case, candidates: Candidates, plain: str, started: float
+        self,
+        origin: Origin,
+        kept: Kept,
+        program: Program,
+        case: Case,
+        candidates: Candidates,
+        plain: str,
+        started: float,
     ) -> Reduced:
         def first(cases: Iterable[Case]) -> int | None:
-            return candidates.first(self._request(one, origin) for one in cases)
+            return candidates.first(self._request(one, origin, kept) for one in cases)
 
         def told(step: str, best: Case) -> None:
             self.told(f"{search.program.count} operations, {len(best.pipeline.running)} passes  ({step})")
@@ -92,22 +100,30 @@ class Reduction:
             search.run()
         except (Interrupted, KeyboardInterrupt):
             is_complete = False
-        return self._result(origin, search, candidates, before, started, is_complete)
+        return self._result(origin, kept, search, candidates, before, started, is_complete)
 
     def _result(
-        self, origin: Origin, search: Search, candidates: Candidates, before: Size, started: float, is_complete: bool
+        self,
+        origin: Origin,
+        kept: Kept,
+        search: Search,
+        candidates: Candidates,
+        before: Size,
+        started: float,
+        is_complete: bool,
     ) -> Reduced:
         best = search.best
         text = self._reprinted(best.text, "plain") or best.text
-        made = self.pool.compile_one(self._request(replace(best, text=text), origin))
-        if not self.kept.holds(made):
+        request = self._request(replace(best, text=text), origin, kept)
+        made = self.pool.compile_one(request)
+        if text != best.text and not kept.holds(request, made):
             # The custom form leaves out what the generic one says.
             text = best.text
-            made = self.pool.compile_one(self._request(best, origin))
+            made = self.pool.compile_one(self._request(best, origin, kept))
         environment = made.environment
         return Reduced(
             capture=self.capture,
-            kept=self.kept.text,
+            kept=kept.text,
             origin=origin.name,
             into=origin.into,
             before=before,
@@ -128,13 +144,13 @@ class Reduction:
             is_complete=is_complete,
         )
 
-    def _request(self, case: Case, origin: Origin) -> RecordRequest:
+    def _request(self, case: Case, origin: Origin, kept: Kept | None = None) -> RecordRequest:
         """The request that `irscope dump FILE --into STAGE` makes of a file with this text."""
         asked = RecordingOptions(
             plan=case.pipeline.plan,
             snapshots="none",
             disassemble=False,
-            layouts=self.kept.layouts,
+            layouts=kept is None or kept.layouts,
             targets=(str(self.capture.target),),
             options=case.options,
         )
@@ -145,7 +161,7 @@ class Reduction:
             stage=origin.into,
             resume_stage=origin.into,
             text=case.text,
-            last_stage=self.kept.last_stage,
+            last_stage=kept.last_stage if kept is not None else "",
         )
 
     def _reprinted(self, text: str, form: Any) -> str | None:
@@ -165,24 +181,12 @@ class Reduction:
             if name not in left_out and isinstance(value, (bool, int, float, str))
         )
 
-    def _file(self) -> Path:
+    def _file(self, kept: Kept) -> Path:
         """Where the judgements are kept: for the capture, what is kept, and the compiler as it is now."""
-        identity = repr((self.capture.id, self.kept.text, *self.pool.compiler))
+        identity = repr((self.capture.id, kept.text, *self.pool.compiler))
         folder = default_folder() / "reductions"
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / hashlib.sha256(identity.encode()).hexdigest()[:16]
         if self.fresh:
             file.unlink(missing_ok=True)
         return file
-
-
-def _is_close(recorded: Capture, again: Capture) -> bool:
-    """Whether two failures differ at most in that one of them tells the pass."""
-    one, other = recorded.failure, again.failure
-    if one is None or other is None or one.kind != other.kind or one.stage != other.stage:
-        return False
-    if one.pass_label and other.pass_label:
-        return False
-    return kept_failure(recorded, replace(one, pass_label="")).holds(
-        replace(again, failure=replace(other, pass_label=""))
-    )

@@ -20,8 +20,8 @@ __all__ = ["Candidates"]
 class Candidates:
     """Judges requests by their captures, and keeps the judgements by a digest of the request."""
 
-    def __init__(self, pool: VariantPool, judge: Callable[[Capture], bool], kept: Path | None = None) -> None:
-        """`judge`: whether a capture is interesting. `kept`: the file of the judgements of an earlier run; it grows."""
+    def __init__(self, pool: VariantPool, judge: Callable[[RecordRequest, Capture], bool], kept: Path | None = None) -> None:
+        """`judge`: whether what a request was compiled to is interesting. `kept`: the file of the judgements of an earlier run; it grows."""
         self._pool = pool
         self._judge = judge
         self._file = kept
@@ -40,6 +40,7 @@ class Candidates:
         digests: dict[int, str] = {}
         judged: dict[int, bool] = {}
         places: list[int] = []
+        compiled: list[RecordRequest] = []
 
         def missing() -> Iterator[RecordRequest]:
             for place, request in enumerate(requests):
@@ -52,6 +53,7 @@ class Candidates:
                         return
                     continue
                 places.append(place)
+                compiled.append(request)
                 yield request
                 if found:
                     return
@@ -60,7 +62,7 @@ class Candidates:
             for index, capture in captures:
                 place = places[index]
                 self.compiled += 1
-                judged[place] = self._judge(capture)
+                judged[place] = self._judge(compiled[index], capture)
                 self._keep(digests[place], judged[place], lasts(capture.failure))
                 if judged[place]:
                     found.append(place)
