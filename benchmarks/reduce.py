@@ -1,9 +1,9 @@
 """How small `irscope reduce` makes failures, and what that takes: `python -m benchmarks.reduce [PYTHON…]`.
 
-Each interpreter is one with another Triton; the default is this one. The failures of each are found anew: three kernels,
-for two targets, with each pass off in turn, and with something planted in their IR that the compiler cannot take. Of
-those that fail alike one is kept, that of the largest kernel. Every result is compiled once more, by the command that
-stands in it, and must fail as the capture does.
+Each interpreter is one with another Triton; the default is this one. The failures of each are found anew: three
+kernels, for two targets, with each pass off in turn that may be needed, and with something planted in their IR that the
+compiler cannot take. Of those that fail alike one is kept, that of the largest kernel. Every result is compiled once
+more, by the command that stands in it, and must fail as the capture does.
 """
 
 from __future__ import annotations
@@ -107,7 +107,10 @@ def _failed(pool: VariantPool, capture: Capture, target: str) -> Iterator[tuple[
     base = pool.compile_one(request)
     plans = [PassPlan.parse(f"-{name}") for name in dict.fromkeys(one.name for one in base.passes()) if name in NEEDED]
     rows = [(f"{capture.name} {plan}", replace(request, plan=plan)) for plan in plans]
-    rows += [(f"{capture.name} with {name}", replace(request, text=_planted(request.text, text))) for name, text in PLANTED.items()]
+    rows += [
+        (f"{capture.name} with {name}", replace(request, text=_planted(request.text, text)))
+        for name, text in PLANTED.items()
+    ]
     if not base.has_compiled:
         rows = [(capture.name, request)]
     for place, failed in pool.compile(request for _, request in rows):
@@ -187,7 +190,8 @@ def main(interpreters: Iterable[str | None]) -> None:
             print(f"| {version} | {_text(row)} |", flush=True)
     done = [row.made for row in rows if row.made is not None]
     print(
-        f"{len(rows)} failures, {len(done)} reduced, {sum(row.runs_again for row in rows)} fail again by their command; medians: "
+        f"{len(rows)} failures, {len(done)} reduced, {sum(row.runs_again for row in rows)} fail again by their command"
+        "; medians: "
         f"{statistics.median(one.after.operations for one in done):g} operations, "
         f"{statistics.median(one.after.characters / one.before.characters for one in done):.1%} of the text, "
         f"{statistics.median(row.seconds for row in rows):.0f} s, "

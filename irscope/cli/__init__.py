@@ -103,8 +103,8 @@ _SUMMARIES = {
 
 
 _ROOMS = (
-    "ablate", "bisect", "check", "diff", "dump", "graph", "layout", "ls", "mcp", "passes", "reduce", "reproduce", "sweep",
-    "upgrade", "variants", "watch", "why",
+    "ablate", "bisect", "check", "diff", "dump", "graph", "layout", "ls", "mcp", "passes", "reduce", "reproduce",
+    "sweep", "upgrade", "variants", "watch", "why",
 )  # fmt: skip
 _MODULES = {"import": "import_", **{name: f"{name}.command" for name in _ROOMS}}
 COMMANDS = {

@@ -104,7 +104,7 @@ class RecordingOptions:
         None,
         Flag(
             ("--into",),
-            "An IR file: the stage whose passes run on it. Default: the stage after the one that the file's suffix names.",
+            "An IR file: the stage whose passes run on it. Default: the one after that of its suffix.",
             "STAGE",
         ),
     )

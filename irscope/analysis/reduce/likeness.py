@@ -1,4 +1,4 @@
-"""When two failures are the same one: the pass and the message, with numbers, names of values and places apart."""
+"""When two failures are the same one: the pass and the message, apart from numbers, types, names and places."""
 
 from __future__ import annotations
 
@@ -15,6 +15,12 @@ _BEFORE = re.compile(r"^.*?\b(?:error|fatal)\s*: ")
 _PLACE = re.compile(r"\((?P<file>[\w.+-]+):\d+(?P<rest>[^()]*)\)$")
 # "/tmp/x.ttgir"   /tmp/tmpab12.ptx
 _PATH = re.compile(r"""(?:/[\w.+-]+){2,}""")
+# failed to legalize operation 'cf.br' that was explicitly marked illegal: "cf.br"(%0)[^bb1] : (i32) -> ()
+_OPERATION = re.compile(r': (?:%[^"=]* = )?"[\w.]+"\(.*$')
+# tensor<64x32xf16, #blocked>   !ttg.memdesc<…>   #ttg.blocked<{…}>; the innermost of what is nested
+_TYPE = re.compile(r"(?P<name>[\w.]+)<(?:[^<>]|->)*>")
+# @triton.language.standard.zeros__Tc32
+_SYMBOL = re.compile(r"@[\w.$-]+")
 # %acc_12#1  |  #blocked3  |  !type2  |  ^bb4
 _NAME = re.compile(r"[%^][\w$.-]+(?:#\d+)?|(?<!\w)[#!][A-Za-z_]\w*\b(?![.<])")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
@@ -28,7 +34,7 @@ class Likeness:
     where: str
     """The pass without its number, or the stage; empty if that is not known."""
     said: str
-    """The first line of the message, without numbers, names and places."""
+    """The first line of the message, without what `plain_message` leaves out."""
 
     def __str__(self) -> str:
         return ": ".join(filter(None, [self.where or self.kind, self.said]))
@@ -52,8 +58,12 @@ def without_place(line: str) -> str:
 
 
 def plain_message(line: str) -> str:
-    """A line of a message without what differs between programs that fail alike."""
+    """A line of a message without what differs between programs that fail alike: numbers, names, places, and what the
+    brackets of types hold."""
     line = _PLACE.sub(lambda match: f"({match['file']}{match['rest']})", without_place(line))
-    for pattern, text in ((_PATH, "PATH"), (_NAME, "%"), (_NUMBER, "N")):
+    line = _OPERATION.sub("", line)
+    while (shorter := _TYPE.sub(r"\g<name>", line)) != line:
+        line = shorter
+    for pattern, text in ((_PATH, "PATH"), (_SYMBOL, "@"), (_NAME, "%"), (_NUMBER, "N")):
         line = pattern.sub(text, line)
     return " ".join(line.split())

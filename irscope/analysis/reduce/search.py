@@ -1,34 +1,21 @@
-"""The search for the smallest case: steps are tried in halves, big ones first, until none makes it smaller.
-
-Delta debugging: of the places that a step may shrink, all are tried at once, then halves, quarters, and so on down to
-each alone. What is accepted is the first in that order that is still interesting, so that the result does not depend on
-how many are tried at a time.
-"""
+"""The search for the smallest case: steps are tried one after another, until none makes it smaller."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from irscope.analysis.reduce.case import Case
+from irscope.analysis.reduce.halving import halved
 from irscope.analysis.reduce.program import Program
 from irscope.analysis.reduce.steps.step import Edit, Step
 from irscope.analysis.reduce.text import write_program
 
-__all__ = ["First", "Search", "Taken"]
+__all__ = ["First", "Search"]
 
 First = Callable[[Iterable[Case]], int | None]
 """The place of the first of some cases that is interesting; None if none is."""
 _MOST_ROUNDS = 12
-
-
-@dataclass(slots=True)
-class Taken:
-    """What one step made of a case, in all rounds."""
-
-    name: str
-    count: int = 0
-    """Places that were shrunk."""
 
 
 @dataclass(slots=True)
@@ -41,8 +28,8 @@ class Search:
     steps: Sequence[Step]
     told: Callable[[str, Case], None] = lambda step, case: None
     """Called when a smaller case was found."""
-    taken: dict[str, Taken] = field(default_factory=dict[str, Taken])
-    """By the name of the step, in the order in which they first helped."""
+    taken: dict[str, int] = field(default_factory=dict[str, int])
+    """How many places each step shrank, in the order in which they first helped."""
 
     def run(self) -> None:
         """Make it as small as the steps can."""
@@ -84,31 +71,13 @@ class Search:
         name: str,
         edits: Sequence[Edit],
         shrunk: Callable[[frozenset[Edit]], Case],
-        taken: Callable[[frozenset[Edit]], None] = lambda chosen: None,
+        made: Callable[[frozenset[Edit]], None] = lambda chosen: None,
     ) -> None:
-        left = [*edits]
-        size = len(left)
-        while size:
-            done = 0
-            while done < len(left):
-                chunks = [frozenset(left[start : start + size]) for start in range(done, len(left), size)]
-                cases: list[Case] = []
+        def taken(chosen: frozenset[Edit], case: Case) -> None:
+            if case != self.best:
+                self.best = case
+                made(chosen)
+                self.taken[name] = self.taken.get(name, 0) + len(chosen)
+                self.told(name, case)
 
-                def lazily(chunks: list[frozenset[Edit]] = chunks, cases: list[Case] = cases) -> Iterator[Case]:
-                    for chosen in chunks:
-                        cases.append(shrunk(chosen))
-                        yield cases[-1]
-
-                found = self.first(lazily())
-                if found is None:
-                    break
-                if cases[found] != self.best:
-                    self.best = cases[found]
-                    taken(chunks[found])
-                    row = self.taken.setdefault(name, Taken(name))
-                    row.count += len(chunks[found])
-                    self.told(name, self.best)
-                # Those before it were tried; what follows is tried on what is left.
-                done += found * size
-                left = [one for one in left if one not in chunks[found]]
-            size = 0 if size == 1 else (min(size, len(left)) + 1) // 2
+        halved(edits, shrunk, self.first, taken)

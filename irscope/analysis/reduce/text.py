@@ -34,9 +34,7 @@ class _Reader:
         self.argument_attributes: dict[int, dict[str, str]] = {}
         self.next = 1
         operations = [self._operation(one, {}) for one in module.operations]
-        self.program = Program(
-            operations, self.types, dict(module.aliases), self.argument_attributes, self.next
-        )
+        self.program = Program(operations, self.types, dict(module.aliases), self.argument_attributes, self.next)
 
     def _number(self) -> int:
         self.next += 1
@@ -129,7 +127,9 @@ class _Writer:
         body = "\n".join(self.lines)
         aliases = self.program.aliases
         used = reachable(ALIAS.findall(body), aliases)
-        head = [f"{name} = {text}" for name, text in aliases.items() if name in used and not _LOCATION_ALIAS.match(name)]
+        head = [
+            f"{name} = {text}" for name, text in aliases.items() if name in used and not _LOCATION_ALIAS.match(name)
+        ]
         tail = [f"{name} = {text}" for name, text in aliases.items() if name in used and _LOCATION_ALIAS.match(name)]
         return "\n".join([*head, body, *tail]) + "\n"
 

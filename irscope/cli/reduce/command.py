@@ -40,8 +40,8 @@ def reduce(
         _kept(
             "--vs",
             metavar="KEY=VALUE",
-            help="It differs from the same text compiled with plan='-coalesce -pipeline', num_warps=8, target=cuda:80 or "
-            "triton=PYTHON; repeatable.",
+            help="It differs from the same text compiled with plan='-coalesce -pipeline', num_warps=8, "
+            "target=cuda:80 or triton=PYTHON; repeatable.",
         ),
     ] = None,
     differs: Annotated[
@@ -54,7 +54,8 @@ def reduce(
         ),
     ] = "outcome",
     result: Annotated[
-        bool, _kept("--result", help="--vs: on one side it writes what the launch writes, on the other not (GPU, FILE).")
+        bool,
+        _kept("--result", help="--vs: on one side it writes what the launch writes, on the other not (GPU, FILE)."),
     ] = False,
     stage: Annotated[
         str | None,
@@ -72,7 +73,10 @@ def reduce(
     limit: Annotated[
         float | None,
         _search(
-            "--limit", metavar="SECONDS", min=0.1, help="Time limit of a candidate. Default: 20, of a hang 6.",
+            "--limit",
+            metavar="SECONDS",
+            min=0.1,
+            help="Time limit of a candidate. Default: 20, of a hang 6.",
             show_default=False,
         ),
     ] = None,

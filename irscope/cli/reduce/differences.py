@@ -18,7 +18,6 @@ from irscope.model.capture import Capture, Target
 from irscope.plan import PassPlan
 from irscope.record.process.requests import RecordRequest
 from irscope.record.variants.measure import Session
-from irscope.record.variants.pool import VariantPool
 
 __all__ = ["Compile", "changed", "differing_figures", "kept_difference", "other_interpreter"]
 
@@ -61,7 +60,9 @@ def kept_difference(
     `figure`: what must differ. `session`: if the launch's result must. Raises UsageError for another figure.
     """
     if figure not in differing_figures:
-        raise UsageError(f"--differs {figure!r}: write {', '.join(differing_figures)}.{did_you_mean(figure, differing_figures)}")
+        raise UsageError(
+            f"--differs {figure!r}: write {', '.join(differing_figures)}.{did_you_mean(figure, differing_figures)}"
+        )
     text = " ".join(versus)
 
     def of(request: RecordRequest, capture: Capture) -> Kept | None:

@@ -70,9 +70,7 @@ def _artifacts(capture: Capture) -> Iterator[Origin]:
 
 
 def _stages_from(capture: Capture, first: str) -> tuple[str, ...]:
-    return tuple(
-        dict.fromkeys(one.stage for one in capture.passes() if stage_rank(one.stage) >= stage_rank(first))
-    )
+    return tuple(dict.fromkeys(one.stage for one in capture.passes() if stage_rank(one.stage) >= stage_rank(first)))
 
 
 def _where(capture: Capture) -> str:

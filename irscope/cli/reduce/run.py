@@ -17,7 +17,6 @@ from irscope.analysis.reduce.steps.all import STEPS
 from irscope.analysis.reduce.text import read_program, write_program
 from irscope.cli.reduce.kept import Kept, KeptOf, refuse_lost
 from irscope.cli.reduce.origins import Origin
-from irscope.errors import RecordingError
 from irscope.interruption import Interrupted
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
@@ -137,7 +136,7 @@ class Reduction:
             ),
             failure=made.failure,
             passes=tuple(one for one in made.passes() if one.outcome != "skipped"),
-            taken=tuple((one.name, one.count) for one in search.taken.values()),
+            taken=tuple(search.taken.items()),
             compiled=candidates.compiled,
             repeated=candidates.repeated,
             seconds=time.monotonic() - started,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 
+from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
 from irscope.record.process.codec import frame_of
 from irscope.record.process.requests import RecordRequest
@@ -17,11 +17,17 @@ from irscope.record.variants.store import lasts
 __all__ = ["Candidates"]
 
 
+Judge = Callable[[RecordRequest, Capture], bool]
+
+
 class Candidates:
     """Judges requests by their captures, and keeps the judgements by a digest of the request."""
 
-    def __init__(self, pool: VariantPool, judge: Callable[[RecordRequest, Capture], bool], kept: Path | None = None) -> None:
-        """`judge`: whether what a request was compiled to is interesting. `kept`: the file of the judgements of an earlier run; it grows."""
+    def __init__(self, pool: VariantPool, judge: Judge, kept: Path | None = None) -> None:
+        """`judge`: whether what a request was compiled to is interesting.
+
+        `kept`: the file of the judgements of an earlier run; it grows.
+        """
         self._pool = pool
         self._judge = judge
         self._file = kept
@@ -36,39 +42,55 @@ class Candidates:
 
         Several are compiled at a time; those behind one that is interesting are given up.
         """
-        found: list[int] = []
-        digests: dict[int, str] = {}
+        left = enumerate(requests)
+        known: list[int] = []
+        """The places of those that were judged interesting before; at most one."""
+        compiled: list[tuple[int, RecordRequest]] = []
         judged: dict[int, bool] = {}
-        places: list[int] = []
-        compiled: list[RecordRequest] = []
 
         def missing() -> Iterator[RecordRequest]:
-            for place, request in enumerate(requests):
-                digest = digests[place] = digest_of(request)
-                if digest in self.known:
-                    self.repeated += 1
-                    judged[place] = self.known[digest]
-                    if judged[place]:
-                        found.append(place)
+            for place, request in left:
+                if (before := self.known.get(digest_of(request))) is None:
+                    compiled.append((place, request))
+                    yield request
+                    if any(judged.values()):
                         return
-                    continue
-                places.append(place)
-                compiled.append(request)
-                yield request
-                if found:
-                    return
+                else:
+                    self.repeated += 1
+                    if before:
+                        known.append(place)
+                        return
 
-        with closing(self._pool.compile(missing())) as captures:  # type: ignore[type-var]
-            for index, capture in captures:
-                place = places[index]
-                self.compiled += 1
-                judged[place] = self._judge(compiled[index], capture)
-                self._keep(digests[place], judged[place], lasts(capture.failure))
-                if judged[place]:
-                    found.append(place)
-                if found and all(other in judged for other in places if other < min(found)):
-                    break
-        return min(found, default=None)
+        while not (known or any(judged.values())):
+            begun = len(compiled)
+            try:
+                with closing(self._pool.compile(missing())) as captures:
+                    for index, capture in captures:
+                        place, request = compiled[begun + index]
+                        judged[place] = self._judged(request, capture)
+                        interesting = [one for one, holds in judged.items() if holds]
+                        if interesting and all(one in judged for one, _ in compiled if one < min(interesting)):
+                            break
+            except IrscopeError:
+                # Which one is refused shows only alone.
+                for place, request in compiled[begun:]:
+                    if place not in judged:
+                        judged[place] = self._judged_alone(request)
+            if len(compiled) == begun:
+                break
+        return min([*known, *(place for place, holds in judged.items() if holds)], default=None)
+
+    def _judged_alone(self, request: RecordRequest) -> bool:
+        try:
+            return self._judged(request, self._pool.compile_one(request))
+        except IrscopeError:
+            return False
+
+    def _judged(self, request: RecordRequest, capture: Capture) -> bool:
+        self.compiled += 1
+        is_interesting = self._judge(request, capture)
+        self._keep(digest_of(request), is_interesting, lasts(capture.failure))
+        return is_interesting
 
     def _keep(self, digest: str, is_interesting: bool, lasts: bool) -> None:
         self.known[digest] = is_interesting

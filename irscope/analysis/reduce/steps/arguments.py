@@ -20,9 +20,7 @@ class Unused:
     def edits(self, program: Program) -> Sequence[Edit]:
         """The arguments, the last first."""
         used = program.uses()
-        return [
-            value for one in program.functions for value in one.regions[0][0].arguments[::-1] if value not in used
-        ]
+        return [value for one in program.functions for value in one.regions[0][0].arguments[::-1] if value not in used]
 
     def apply(self, program: Program, chosen: frozenset[Edit]) -> None:
         """Leave the chosen arguments out."""

@@ -133,9 +133,7 @@ class BlockArguments:
 
     def edits(self, program: Program) -> Sequence[Edit]:
         """The arguments of all blocks of functions but the first, the last first."""
-        return [
-            value for one in program.functions for block in one.regions[0][1:] for value in block.arguments
-        ][::-1]
+        return [value for one in program.functions for block in one.regions[0][1:] for value in block.arguments][::-1]
 
     def apply(self, program: Program, chosen: frozenset[Edit]) -> None:
         """Leave the chosen arguments out."""

@@ -92,9 +92,7 @@ class Functions:
     def apply(self, program: Program, chosen: frozenset[Edit]) -> None:
         """Leave the chosen functions out, and their calls."""
         names = {f"@{_bare(one.properties['sym_name'])}" for one in program.walk() if one.key in chosen}
-        calls = {
-            one.key for one in program.walk() if one.key in chosen or one.properties.get("callee", "") in names
-        }
+        calls = {one.key for one in program.walk() if one.key in chosen or one.properties.get("callee", "") in names}
         Operations("argument").apply(program, frozenset(calls))
 
 

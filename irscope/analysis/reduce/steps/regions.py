@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from irscope.analysis.reduce.program import Block, Op, Program, resolved
+from irscope.analysis.reduce.program import Op, Program, resolved
 from irscope.analysis.reduce.steps.replacements import constant
 from irscope.analysis.reduce.steps.step import Edit
 
@@ -86,8 +86,7 @@ class Turns:
         return [
             one.key
             for one in program.walk()
-            if one.name == "scf.for"
-            and [_constant(made.get(value)) for value in one.operands[:3]] != ["0", "1", "1"]
+            if one.name == "scf.for" and [_constant(made.get(value)) for value in one.operands[:3]] != ["0", "1", "1"]
         ]
 
     def apply(self, program: Program, chosen: frozenset[Edit]) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from irscope.analysis.reduce.program import Program
 
 __all__ = ["Edit", "Step"]
 
-Edit = Hashable
+Edit = int | str | tuple[int | str, ...]
 """One place that a step may shrink; it names operations and values by their numbers, which copies of a program keep."""
 
 

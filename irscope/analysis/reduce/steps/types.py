@@ -50,6 +50,11 @@ def _fold(program: Program) -> None:
     program.replace_uses(lambda value: resolved(table, value))
 
 
+def _pair(edit: Edit) -> tuple[str, str]:
+    one, other = edit if isinstance(edit, tuple) else (edit, edit)
+    return str(one), str(other)
+
+
 def _in_use(program: Program) -> list[str]:
     """The types of the values that there are."""
     values = [value for one in program.walk() for value in one.results]
@@ -79,8 +84,8 @@ class Extents:
     def apply(self, program: Program, chosen: frozenset[Edit]) -> None:
         """Give each chosen extent the least size that is chosen for it."""
         sizes: dict[str, str] = {}
-        for extent, size in sorted((edit for edit in chosen if isinstance(edit, tuple)), reverse=True):
-            sizes[str(extent)] = str(size)
+        for extent, size in sorted(map(_pair, chosen), key=lambda pair: int(pair[1]), reverse=True):
+            sizes[extent] = size
 
         def shorter(match: re.Match[str]) -> str:
             return match["head"] + "x".join(sizes.get(size, size) for size in match["sizes"].split("x"))
@@ -132,8 +137,7 @@ class Layouts:
     def apply(self, program: Program, chosen: frozenset[Edit]) -> None:
         """Replace the chosen layouts."""
         table: dict[str, str] = {}
-        for edit in sorted(edit for edit in chosen if isinstance(edit, tuple)):
-            one, other = map(str, edit)
+        for one, other in sorted(map(_pair, chosen)):
             if other not in table:
                 table.setdefault(one, other)
         _rewrite(program, lambda text: ALIAS.sub(lambda match: table.get(match[0], match[0]), text))
