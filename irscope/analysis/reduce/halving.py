@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
-__all__ = ["halved"]
+__all__ = ["First", "halved"]
 
 _Edit = TypeVar("_Edit")
 _Case = TypeVar("_Case")
+First = Callable[[Iterable[_Case]], "int | None"]
+"""The place of the first of some cases that is interesting; None if none is."""
 
 
 def halved(
     edits: Sequence[_Edit],
     shrunk: Callable[[frozenset[_Edit]], _Case],
-    first: Callable[[Iterable[_Case]], int | None],
+    first: First[_Case],
     taken: Callable[[frozenset[_Edit], _Case], None],
 ) -> None:
     """Make as many edits as can be: all at once, else halves, quarters, and so on down to each alone.

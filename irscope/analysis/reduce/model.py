@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from irscope.analysis.reduce.case import Case
+from irscope.analysis.reduce.python import PythonCase
 from irscope.model.capture import Capture, PassSnapshot
 from irscope.model.failure import Failure
+from irscope.plan import PassPlan
 
-__all__ = ["Reduced", "Size"]
+__all__ = ["Reduced", "ReducedPython", "Size"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +57,29 @@ class Reduced:
     seconds: float
     is_complete: bool = True
     """False if it was interrupted: what there is then may be smaller yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReducedPython:
+    """The smallest Python text of a kernel that was found."""
+
+    capture: Capture
+    kept: str
+    kernel: str
+    case: PythonCase
+    lines_before: int
+    """Without comments and blank lines."""
+    target: str
+    options: tuple[tuple[str, Any], ...]
+    plan: PassPlan
+    versions: tuple[tuple[str, str], ...]
+    failure: Failure | None
+    taken: tuple[tuple[str, int], ...]
+    compiled: int
+    seconds: float
+    is_complete: bool = True
+
+    @property
+    def lines(self) -> int:
+        """Without comments and blank lines."""
+        return sum(1 for line in self.case.text.splitlines() if line.strip())

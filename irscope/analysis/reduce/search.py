@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from irscope.analysis.reduce.case import Case
-from irscope.analysis.reduce.halving import halved
+from irscope.analysis.reduce.halving import First, halved
 from irscope.analysis.reduce.program import Program
 from irscope.analysis.reduce.steps.step import Edit, Step
 from irscope.analysis.reduce.text import write_program
 
-__all__ = ["First", "Search"]
+__all__ = ["Search"]
 
-First = Callable[[Iterable[Case]], int | None]
-"""The place of the first of some cases that is interesting; None if none is."""
 _MOST_ROUNDS = 12
 
 
@@ -24,7 +22,7 @@ class Search:
 
     program: Program
     best: Case
-    first: First
+    first: First[Case]
     steps: Sequence[Step]
     told: Callable[[str, Case], None] = lambda step, case: None
     """Called when a smaller case was found."""

@@ -9,6 +9,7 @@ from typing import Annotated
 from irscope.cli import app, options
 from irscope.cli.output.destination import STANDARD_OUTPUT, emit, emit_json, write_output
 from irscope.cli.output.talk import progress, say
+from irscope.cli.subject.keeping import is_stored
 from irscope.cli.subject.recording import recorded
 from irscope.errors import UsageError
 from irscope.model.recording_options import RecordingOptions
@@ -85,6 +86,17 @@ def reduce(
     markdown: Annotated[
         Path | None, _OUTPUT("--markdown", metavar="FILE", help="Write a text for an issue: IR, commands, versions.")
     ] = None,
+    python: Annotated[
+        Path | None,
+        _OUTPUT(
+            "--python",
+            metavar="FILE",
+            help="Also reduce the kernel's Python text, by the same rule, and write it here.",
+        ),
+    ] = None,
+    trust: Annotated[
+        bool, _OUTPUT("--trust", help="Let --python run the text of a capture that was not recorded here.")
+    ] = False,
     as_json: options.AsJson = False,
     record_options: RecordingOptions,
 ) -> int:
@@ -97,22 +109,36 @@ def reduce(
     from irscope.cli.reduce.origins import origins_of
     from irscope.cli.reduce.wanted import Wanted
     from irscope.cli.subject.variants import one_capture
-    from irscope.render.text.reduction import reduced_file, reduction_json, reduction_markdown, reduction_text
+    from irscope.render.text.reduction import (
+        python_file,
+        reduced_file,
+        reduction_json,
+        reduction_markdown,
+        reduction_text,
+    )  # fmt: skip
 
     if stage is not None and before is not None:
         raise UsageError("--stage and --before do not go together: a stage's IR, or the IR before a pass.")
-    wanted = Wanted(check, finding, tuple(versus or ()), differs, result, limit, fresh)
+    wanted = Wanted(check, finding, tuple(versus or ()), differs, result, limit, fresh, python is not None)
     capture, number = one_capture(subject, replace(record_options, disassemble=False))
+    if python is not None and not trust and not is_stored(capture):
+        raise UsageError(
+            f"{capture.name} ({capture.id[:8]}) is not among the captures that were recorded here, and --python runs its "
+            "Python text: look at what irscope reproduce writes of it, then give --trust too (docs/security.md)."
+        )
     origins = origins_of(capture, stage, one_pass(capture, before) if before is not None else None)
     with progress("reduce") as tell:
-        made = wanted.reduced(subject, record_options, capture, number, origins, tell or (lambda text: None))
+        made, text = wanted.reduced(subject, record_options, capture, number, origins, tell or (lambda text: None))
+    if python is not None and text is not None:
+        write_output(python, python_file(text).encode("utf-8", "surrogateescape"))
     if markdown is not None:
-        write_output(markdown, reduction_markdown(made).encode("utf-8", "surrogateescape"))
-    if output is not None and not as_json:
-        write_output(output, reduced_file(made).encode("utf-8", "surrogateescape"))
+        write_output(markdown, reduction_markdown(made, text).encode("utf-8", "surrogateescape"))
     if as_json:
-        emit_json(reduction_json(made), output)
-    elif output is None and markdown != STANDARD_OUTPUT:
+        emit_json(reduction_json(made, text), output)
+    elif output is not None and made is not None:
+        write_output(output, reduced_file(made).encode("utf-8", "surrogateescape"))
+    elif made is not None and STANDARD_OUTPUT not in (markdown, python):
         emit(reduced_file(made), exact=True)
-    say(reduction_text(made))
-    return 0 if made.is_complete else 130
+    for line in reduction_text(made, text):
+        say(line)
+    return 0 if all(one is None or one.is_complete for one in (made, text)) else 130

@@ -18,14 +18,14 @@ from irscope.analysis.reduce.text import read_program, write_program
 from irscope.cli.reduce.kept import Kept, KeptOf, refuse_lost
 from irscope.cli.reduce.origins import Origin
 from irscope.interruption import Interrupted
-from irscope.model.capture import Capture
+from irscope.model.capture import Capture, Launch
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.process.requests import RecordRequest
 from irscope.record.variants.candidates import Candidates
 from irscope.record.variants.pool import VariantPool
 from irscope.store.recent import default_folder
 
-__all__ = ["Reduction"]
+__all__ = ["Reduction", "chosen_options", "versions_of"]
 
 # The module says them.
 _LAID_OUT = ("num_warps", "num_ctas")
@@ -119,7 +119,6 @@ class Reduction:
             # The custom form leaves out what the generic one says.
             text = best.text
             made = self.pool.compile_one(self._request(best, origin, kept))
-        environment = made.environment
         return Reduced(
             capture=self.capture,
             kept=kept.text,
@@ -129,11 +128,7 @@ class Reduction:
             after=Size(search.program.count, len(text), len(best.pipeline.running)),
             case=best,
             text=text,
-            versions=(
-                ("irscope", environment.irscope_version),
-                ("triton", environment.triton_version),
-                *environment.tools,
-            ),
+            versions=versions_of(made),
             failure=made.failure,
             passes=tuple(one for one in made.passes() if one.outcome != "skipped"),
             taken=tuple(search.taken.items()),
@@ -171,14 +166,8 @@ class Reduction:
         return made.artifacts[0].text if made.artifacts and made.failure is None else None
 
     def _options(self, text: str) -> tuple[tuple[str, Any], ...]:
-        launch = self.capture.launch
-        chosen = launch.set_options if launch.set_options is not None else launch.options
-        left_out = {*_BACKENDS_OWN, *(_LAID_OUT if "ttg.num-warps" in text else ())}
-        return tuple(
-            (name, value)
-            for name, value in chosen
-            if name not in left_out and isinstance(value, (bool, int, float, str))
-        )
+        said = _LAID_OUT if "ttg.num-warps" in text else ()
+        return tuple(row for row in chosen_options(self.capture.launch) if row[0] not in said)
 
     def _file(self, kept: Kept) -> Path:
         """Where the judgements are kept: for the capture, what is kept, and the compiler as it is now."""
@@ -189,3 +178,20 @@ class Reduction:
         if self.fresh:
             file.unlink(missing_ok=True)
         return file
+
+
+def chosen_options(launch: Launch) -> tuple[tuple[str, Any], ...]:
+    """The options of a launch that a command line can give: those that its script set, if that is known."""
+    chosen = launch.set_options if launch.set_options is not None else launch.options
+    return tuple(
+        (name, value)
+        for name, value in chosen
+        if name not in _BACKENDS_OWN and isinstance(value, (bool, int, float, str))
+    )
+
+
+def versions_of(capture: Capture) -> tuple[tuple[str, str], ...]:
+    """(program, version) of what compiled a capture."""
+    environment = capture.environment
+    own = (("irscope", environment.irscope_version), ("triton", environment.triton_version))
+    return (*own, *environment.tools)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from irscope.analysis.reduce.model import Reduced
+from irscope.analysis.reduce.model import Reduced, ReducedPython
 from irscope.cli.output.talk import echo
 from irscope.cli.reduce.differences import kept_difference, other_interpreter
 from irscope.cli.reduce.kept import KeptOf, failing_alike, if_it_holds, kept_check, kept_failure, kept_finding
 from irscope.cli.reduce.origins import Origin
+from irscope.cli.reduce.python_text import PythonReduction
 from irscope.cli.reduce.run import Reduction
 from irscope.cli.subject.device import launch_on_gpu, why_no_gpu
 from irscope.errors import NoDevice, UsageError
@@ -34,6 +35,7 @@ class Wanted:
     result: bool = False
     limit_s: float | None = None
     fresh: bool = False
+    python: bool = False
 
     def __post_init__(self) -> None:
         """Raises UsageError for several things to keep, or options that belong to another one."""
@@ -50,10 +52,10 @@ class Wanted:
         record_options: RecordingOptions,
         capture: Capture,
         number: int,
-        origins: Iterable[Origin],
+        origins: Sequence[Origin],
         told: Callable[[str], None],
-    ) -> Reduced:
-        """Reduce launch `number` of a subject."""
+    ) -> tuple[Reduced | None, ReducedPython | None]:
+        """Reduce launch `number` of a subject: its IR, unless it has none, and if that is asked for its Python text."""
         hangs = capture.failure is not None and capture.failure.kind == "timeout"
         limit_s = self.limit_s or (_HANG_S if hangs else _LIMIT_S)
         with ExitStack() as stack:
@@ -62,7 +64,13 @@ class Wanted:
                 kept_of, what = self._difference(stack, pool, subject, record_options, capture, number, limit_s)
             else:
                 kept_of, what = self._alone(capture, limit_s, echo if record_options.verbose else None)
-            return Reduction(pool, capture, kept_of, what, told, self.fresh).run(origins)
+            ir = None
+            if origins or not self.python:
+                ir = Reduction(pool, capture, kept_of, what, told, self.fresh).run(origins)
+            text = None
+            if self.python and (ir is None or ir.is_complete):
+                text = PythonReduction(pool, capture, kept_of, what, told).run()
+            return ir, text
 
     def _alone(self, capture: Capture, limit_s: float, talk: Callable[[str], None] | None) -> tuple[KeptOf, str]:
         if self.check is None and self.finding is None:

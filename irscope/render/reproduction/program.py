@@ -21,7 +21,7 @@ from irscope.render.reproduction.values import (
     signature_dict,
 )
 
-__all__ = ["Reproduction", "render_reproduction"]
+__all__ = ["Reproduction", "pieces_text", "render_reproduction"]
 
 _FROM_IR = ("source", "ttir", "ttgir", "glir", "llir", "ptx", "amdgcn")
 _COLUMNS = 116
@@ -81,7 +81,7 @@ def _from_python(capture: Capture, needed: NeededSource) -> Reproduction:
         ("ATTRIBUTES", attributes_dict(launch)),
         ("OPTIONS", options_dict(capture)),
     ]
-    body = _pieces(needed)
+    body = pieces_text(needed)
     notes = [f"The capture does not hold {missing}." for missing in dict.fromkeys(needed.missing)]
     if "torch" in needed.other_modules:
         notes.append("It needs torch to compile: the kernel's own text uses it.")
@@ -192,7 +192,8 @@ def _variables(capture: Capture) -> str:
     return "".join([*lines, "\n"]) if lines else ""
 
 
-def _pieces(needed: NeededSource) -> str:
+def pieces_text(needed: NeededSource) -> str:
+    """The statements that a kernel needs, in their order, each with the place that it is from."""
     parts: list[str] = []
     previous = ""
     for piece in needed.pieces:
