@@ -101,7 +101,9 @@ class Optional:
         """(operation, group of operands), the last first."""
         found: list[Edit] = []
         for one in program.walk():
-            found += [(one.key, group) for group, size in enumerate(segments(one)) if size]
+            # What a branch passes on is not optional.
+            if not one.successors:
+                found += [(one.key, group) for group, size in enumerate(segments(one)) if size]
         return found[::-1]
 
     def apply(self, program: Program, chosen: frozenset[Edit]) -> None:
