@@ -57,6 +57,8 @@ class Reduced:
     seconds: float
     is_complete: bool = True
     """False if it was interrupted: what there is then may be smaller yet."""
+    is_steady: bool = True
+    """False if what is kept was not so when the result was compiled again, three times."""
 
 
 @dataclass(frozen=True, slots=True)

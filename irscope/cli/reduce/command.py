@@ -123,8 +123,8 @@ def reduce(
     capture, number = one_capture(subject, replace(record_options, disassemble=False))
     if python is not None and not trust and not is_stored(capture):
         raise UsageError(
-            f"{capture.name} ({capture.id[:8]}) is not among the captures that were recorded here, and --python runs its "
-            "Python text: look at what irscope reproduce writes of it, then give --trust too (docs/security.md)."
+            f"{capture.name} ({capture.id[:8]}) is not among the captures that were recorded here, and --python runs "
+            "its Python text: look at what irscope reproduce writes of it, then give --trust too (docs/security.md)."
         )
     origins = origins_of(capture, stage, one_pass(capture, before) if before is not None else None)
     with progress("reduce") as tell:
@@ -141,4 +141,6 @@ def reduce(
         emit(reduced_file(made), exact=True)
     for line in reduction_text(made, text):
         say(line)
-    return 0 if all(one is None or one.is_complete for one in (made, text)) else 130
+    if any(one is not None and not one.is_complete for one in (made, text)):
+        return 130
+    return 0 if made is None or made.is_steady else 1

@@ -32,6 +32,23 @@ _LAID_OUT = ("num_warps", "num_ctas")
 _BACKENDS_OWN = ("arch", "backend_name", "warp_size", "extern_libs", "ir_override")
 
 
+_TRIES = 3
+"""What a compiler says may depend on the addresses of its objects: where it says the same now and then, it is tried
+again."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A text on which what is to be kept is so."""
+
+    origin: Origin
+    kept: Kept
+    program: Program
+    case: Case
+    plain: str
+    """The text in MLIR's custom form, without locations."""
+
+
 @dataclass(slots=True)
 class Reduction:
     """One reduction: of a capture, keeping one thing true."""
@@ -58,75 +75,48 @@ class Reduction:
             tried.append(origin.name)
             self.told(f"compiling {origin.name}")
             if (begun := self._begun(origin)) is not None:
-                return self._search(origin, *begun, started)
+                return self._reduced(begun, started)
         raise refuse_lost(self.capture, self.what, tried)
 
-    def _begun(self, origin: Origin) -> tuple[Kept, Program, Case, Candidates, str] | None:
+    def _begun(self, origin: Origin) -> _Begun | None:
         """The program of a text, and what is to be kept of it, if that is so when it is compiled again."""
-        plain = self._reprinted(origin.text, "plain")
-        generic = self._reprinted(origin.text, "generic")
+        plain, generic = self._reprinted(origin.text, "plain"), self._reprinted(origin.text, "generic")
         if plain is None or generic is None:
             return None
         program = read_program(generic)
         case = Case(write_program(program), origin.pipeline, self._options(plain))
         request = self._request(case, origin)
-        kept = self.kept_of(request, self.pool.compile_one(request))
-        if kept is None:
-            return None
-        candidates = Candidates(self.pool, kept.holds, self._file(kept) if kept.lasts else None)
-        return kept, program, case, candidates, plain
+        for _ in range(_TRIES):
+            if (kept := self.kept_of(request, self.pool.compile_one(request))) is not None:
+                return _Begun(origin, kept, program, case, plain)
+        return None
 
-    def _search(
-        self,
-        origin: Origin,
-        kept: Kept,
-        program: Program,
-        case: Case,
-        candidates: Candidates,
-        plain: str,
-        started: float,
-    ) -> Reduced:
+    def _reduced(self, begun: _Begun, started: float) -> Reduced:
+        origin, kept = begun.origin, begun.kept
+        candidates = Candidates(self.pool, kept.holds, self._file(kept) if kept.lasts else None)
+
         def first(cases: Iterable[Case]) -> int | None:
             return candidates.first(self._request(one, origin, kept) for one in cases)
 
         def told(step: str, best: Case) -> None:
             self.told(f"{search.program.count} operations, {len(best.pipeline.running)} passes  ({step})")
 
-        search = Search(program, case, first, STEPS, told)
-        before = Size(program.count, len(plain), len(case.pipeline.running))
+        search = Search(begun.program, begun.case, first, STEPS, told)
+        before = Size(begun.program.count, len(begun.plain), len(begun.case.pipeline.running))
         is_complete = True
         try:
             search.run()
         except (Interrupted, KeyboardInterrupt):
             is_complete = False
-        return self._result(origin, kept, search, candidates, before, started, is_complete)
-
-    def _result(
-        self,
-        origin: Origin,
-        kept: Kept,
-        search: Search,
-        candidates: Candidates,
-        before: Size,
-        started: float,
-        is_complete: bool,
-    ) -> Reduced:
-        best = search.best
-        text = self._reprinted(best.text, "plain") or best.text
-        request = self._request(replace(best, text=text), origin, kept)
-        made = self.pool.compile_one(request)
-        if text != best.text and not kept.holds(request, made):
-            # The custom form leaves out what the generic one says.
-            text = best.text
-            made = self.pool.compile_one(self._request(best, origin, kept))
+        text, made, is_steady = self._compiled(search.best, begun)
         return Reduced(
             capture=self.capture,
             kept=kept.text,
             origin=origin.name,
             into=origin.into,
             before=before,
-            after=Size(search.program.count, len(text), len(best.pipeline.running)),
-            case=best,
+            after=Size(search.program.count, len(text), len(search.best.pipeline.running)),
+            case=search.best,
             text=text,
             versions=versions_of(made),
             failure=made.failure,
@@ -136,7 +126,22 @@ class Reduction:
             repeated=candidates.repeated,
             seconds=time.monotonic() - started,
             is_complete=is_complete,
+            is_steady=is_steady,
         )
+
+    def _compiled(self, best: Case, begun: _Begun) -> tuple[str, Capture, bool]:
+        """(the text of the best case, what it is compiled to, whether what is kept is true of that)."""
+        plain = self._reprinted(best.text, "plain")
+        # The custom form may leave out what the generic one says.
+        texts = [best.text] if plain is None else [plain, best.text]
+        tried: list[tuple[str, Capture]] = []
+        for text in [text for text in texts for _ in range(_TRIES)]:
+            request = self._request(replace(best, text=text), begun.origin, begun.kept)
+            made = self.pool.compile_one(request)
+            if begun.kept.holds(request, made):
+                return text, made, True
+            tried.append((text, made))
+        return *tried[0], False
 
     def _request(self, case: Case, origin: Origin, kept: Kept | None = None) -> RecordRequest:
         """The request that `irscope dump FILE --into STAGE` makes of a file with this text."""

@@ -105,6 +105,8 @@ def reduction_text(made: Reduced | None, python: ReducedPython | None = None) ->
             f"{made.compiled} candidates compiled, {made.repeated} known before, {made.seconds:.0f} s",
             *(f"run: {line}" for line in commands(made, "FILE")),
         ]
+        if not made.is_steady:
+            rows.append("when the result was compiled again, this was not so: it is true now and then.")
     if python is not None:
         rows += [
             f"kept of the Python text: {_one_line(python.kept)}",
@@ -185,6 +187,7 @@ def reduction_json(made: Reduced | None, python: ReducedPython | None = None) ->
         document["ir"] = {
             "origin": made.origin,
             "into": made.into,
+            "steady": made.is_steady,
             "before": _size(made.before),
             "after": _size(made.after),
             "text": made.text,
