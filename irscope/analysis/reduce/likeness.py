@@ -19,6 +19,8 @@ _PATH = re.compile(r"""(?:/[\w.+-]+){2,}""")
 _OPERATION = re.compile(r': (?:%[^"=]* = )?"[\w.]+"\(.*$')
 # tensor<64x32xf16, #blocked>   !ttg.memdesc<…>   #ttg.blocked<{…}>; the innermost of what is nested
 _TYPE = re.compile(r"(?P<name>[\w.]+)<(?:[^<>]|->)*>")
+# ('i32')   'tensor'   '!tt.ptr': of several types the compiler names one or another
+_QUOTED = re.compile(r"'(?:i\d+|b?f\d+\w*|index|tensor|vector|!\w+(?:\.\w+)*)'")
 # @triton.language.standard.zeros__Tc32
 _SYMBOL = re.compile(r"@[\w.$-]+")
 # %acc_12#1  |  #blocked3  |  !type2  |  ^bb4
@@ -64,6 +66,6 @@ def plain_message(line: str) -> str:
     line = _OPERATION.sub("", line)
     while (shorter := _TYPE.sub(r"\g<name>", line)) != line:
         line = shorter
-    for pattern, text in ((_PATH, "PATH"), (_SYMBOL, "@"), (_NAME, "%"), (_NUMBER, "N")):
+    for pattern, text in ((_QUOTED, "TYPE"), (_PATH, "PATH"), (_SYMBOL, "@"), (_NAME, "%"), (_NUMBER, "N")):
         line = pattern.sub(text, line)
     return " ".join(line.split())

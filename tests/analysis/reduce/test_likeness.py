@@ -14,8 +14,12 @@ SAME = (
         "Assertion `a == b' failed (FMA.cpp:31, Multiplier::multiply)",
     ),
     (
-        "error: failed to legalize operation 'cf.br' that was explicitly marked illegal: \"cf.br\"(%0)[^bb1] : (i32) -> ()",
-        "error: failed to legalize operation 'cf.br' that was explicitly marked illegal: \"cf.br\"()[^bb9] : () -> ()",
+        "error: failed to legalize 'cf.br' that was explicitly marked illegal: \"cf.br\"(%0)[^bb1] : (i32) -> ()",
+        "error: failed to legalize 'cf.br' that was explicitly marked illegal: \"cf.br\"()[^bb9] : () -> ()",
+    ),
+    (
+        "unresolved materialization from () to ('i32') that remained live",
+        "unresolved materialization from () to ('tensor<2x!tt.ptr<f32>, #blocked>') that remained live",
     ),
     (
         "type of operand 0 ('tensor<64x32xf16, #ttg.blocked<{order = [1, 0]}>>') is not that of @zeros__64",

@@ -1,4 +1,4 @@
-"""The search: what it ends with is minimal by brute force, does not hang on the number of jobs, and survives a signal."""
+"""The search: what it ends with is minimal, does not depend on the number of jobs, and survives a signal."""
 
 from __future__ import annotations
 
@@ -15,16 +15,14 @@ from irscope.analysis.reduce.search import Search
 from irscope.analysis.reduce.steps.all import STEPS
 from irscope.analysis.reduce.text import read_program, write_program
 from irscope.model.capture import PassSnapshot
-from irscope.plan import PassPlan
+from irscope.plan import PassPlan, PassRule
 from tests.analysis.reduce.programs import LOOP
 
+LABELS = "ttgir:coalesce#1 ttgir:canonicalizer#1 ttgir:pipeline#1 ttgir:canonicalizer#2 llir:to_llvmir#1 llir:cse#1"
 PASSES = tuple(
-    PassSnapshot(index, stage, name, occurrence, name)
-    for index, (stage, name, occurrence) in enumerate(
-        [("ttgir", "coalesce", 1), ("ttgir", "canonicalizer", 1), ("ttgir", "pipeline", 1), ("ttgir", "canonicalizer", 2),
-         ("llir", "to_llvmir", 1), ("llir", "cse", 1)]
-    )
-)  # fmt: skip
+    PassSnapshot(index, rule.stage or "", rule.name, rule.occurrence or 1, rule.name)
+    for index, rule in enumerate(map(PassRule.parse, LABELS.split()))
+)
 
 
 class Judge:
