@@ -18,7 +18,7 @@ _PATH = re.compile(r"""(?:/[\w.+-]+){2,}""")
 # failed to legalize operation 'cf.br' that was explicitly marked illegal: "cf.br"(%0)[^bb1] : (i32) -> ()
 _OPERATION = re.compile(r': (?:%[^"=]* = )?"[\w.]+"\(.*$')
 # tensor<64x32xf16, #blocked>   !ttg.memdesc<…>   #ttg.blocked<{…}>; the innermost of what is nested
-_TYPE = re.compile(r"(?P<name>[\w.]+)<(?:[^<>]|->)*>")
+_TYPE = re.compile(r"(?P<name>\b(?:tensor|vector|memref|memdesc|struct)|[!#]\w+(?:\.\w+)*)<(?:[^<>]|->)*>")
 # ('i32')   'tensor'   '!tt.ptr': of several types the compiler names one or another
 _QUOTED = re.compile(r"'(?:i\d+|b?f\d+\w*|index|tensor|vector|!\w+(?:\.\w+)*)'")
 # @triton.language.standard.zeros__Tc32

@@ -22,7 +22,7 @@ from irscope.store.recent import cannot_write, default_folder
 LIMIT_BYTES = 256 << 20
 """What all kept variants may take before those of the kernels ablated longest ago are dropped."""
 
-_LASTING_FAILURES = ("pass", "compile", "assembler", "fit", "abort")
+_LASTING_FAILURES = ("parse", "pass", "compile", "assembler", "fit", "abort")
 
 
 class Variants:
