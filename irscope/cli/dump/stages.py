@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from irscope.cli.output.destination import STANDARD_OUTPUT, colored, json_text, paint_text, width
+from irscope.cli.output.destination import STANDARD_OUTPUT, colored, json_text, paint_text, table_width
 from irscope.cli.output.talk import say
 from irscope.errors import IrscopeError, PlanError, StageNotFound, UsageError
 from irscope.model.capture import Artifact, Capture, PassSnapshot, StageKind, stage_named
@@ -73,7 +73,7 @@ def _binary_text(capture: Capture, artifact: Artifact) -> str:
     data = artifact.data if isinstance(artifact.data, bytes) else b""
     found = parse_elf(data).sections
     rows = [[item.name, item.type, item.size_bytes, item.offset, item.flag_letters] for item in found]
-    sections = table(["section", "type", "bytes", "offset", "flags"], rows, width=width())
+    sections = table(["section", "type", "bytes", "offset", "flags"], rows, width=table_width())
     hint = f"# {len(data)} bytes; -o FILE writes them"
     return "\n".join([sections.rstrip("\n"), "", _resources_text(capture).rstrip("\n"), hint])
 

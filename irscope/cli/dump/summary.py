@@ -9,7 +9,7 @@ from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 from irscope.cli.dump.stages import occupancy_text
-from irscope.cli.output.destination import colored, width
+from irscope.cli.output.destination import colored, table_width
 from irscope.model.assumption import Assumption, joined, notes_of
 from irscope.model.capture import Capture
 from irscope.model.telling import parts_of, telling_columns
@@ -106,7 +106,7 @@ def summary(captures: StoredCaptures, color: bool | None) -> str:
         rows = [[*row, _assumed(items)] for row, items in zip(rows, assumed, strict=True)]
     from irscope.render.text.tables import masked
 
-    text = table(columns, rows, width=width(), color=colored(color))
+    text = table(columns, rows, width=table_width(), color=colored(color))
     from irscope.render.text.graphs import graph_texts
 
     if graphs := graph_texts(of_graphs, detailed=len(captures) == 1):
