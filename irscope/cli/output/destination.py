@@ -113,12 +113,12 @@ def emit(text: str, output: Path | None = None, *, painted: bool = False, exact:
         write_output(output, text.encode("utf-8", "surrogateescape"))
         return
     from irscope.render.text.tables import visible
-    from irscope.render.text.terminal import harmless, page
+    from irscope.render.text.terminal import harmless, page, theme_of, themed
 
     if exact and not is_terminal():
         standard_output().write(text)
     else:
-        page(harmless(text) if painted else visible(text), standard_output())
+        page(themed(harmless(text), theme_of(os.environ)) if painted else visible(text), standard_output())
 
 
 def under_titles(captures: Sequence[Capture], text_of: Callable[[Capture], str]) -> str:

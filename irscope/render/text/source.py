@@ -16,14 +16,14 @@ from irscope.ir.locations.user import is_library
 from irscope.model.capture import Capture, stage_named
 from irscope.render.text.figures import short_name
 from irscope.render.text.tables import display_width, shorten, visible
-from irscope.render.text.terminal import highlight as highlight_stage
+from irscope.render.text.terminal import DIM, highlight, highlight_python
 
 Line = tuple[str, int]
 """A Python file and a 1-based line of it."""
 
 _NARROWEST = 28
 _KINDS = 3
-_BOLD, _DIM, _PLAIN = "\x1b[1m{}\x1b[22m", "\x1b[38;5;243m{}\x1b[39m", "{}"
+_BOLD = "\x1b[1m{}\x1b[22m"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def render_table(
     previous = ""
     for block, block_cells, block_kinds in zip(blocks, cells, kinds, strict=True):
         if block.file != previous or only is None:
-            lines.extend(["", _paint(_DIM, block.file, color)] if lines else [_paint(_DIM, block.file, color)])
+            lines.extend(["", _paint(DIM, block.file, color)] if lines else [_paint(DIM, block.file, color)])
             lines.append(
                 _paint(_BOLD, _join(head, widths) + "  " + "Python".ljust(python) + "  instructions", color).rstrip()
             )
@@ -110,8 +110,8 @@ def render_table(
         for row, numbers, text in zip(block.rows, block_cells, block_kinds, strict=True):
             source = shorten(visible(row.text.rstrip()).replace("\t", "    "), python)
             blanks = " " * (python - display_width(source))
-            painted = _python(source) if color else source
-            lines.append(f"{_join(numbers, widths)}  {painted}{blanks}  {_paint(_DIM, text, color)}".rstrip())
+            painted = highlight_python(source) if color else source
+            lines.append(f"{_join(numbers, widths)}  {painted}{blanks}  {_paint(DIM, text, color)}".rstrip())
     if only is None:
         lines.extend(_footer(found))
     return "".join(f"{line}\n" for line in lines)
@@ -208,24 +208,23 @@ def render_interleaved(
     previous = ""
     for block in source_blocks(capture, found, only):
         if block.file != previous or only is None:
-            lines.extend(["", _paint(_DIM, block.file, color)] if lines else [_paint(_DIM, block.file, color)])
+            lines.extend(["", _paint(DIM, block.file, color)] if lines else [_paint(DIM, block.file, color)])
         previous = block.file
         for row in block.rows:
             operations = own.get((block.file, row.line), [])
             count = next((item for item in row.counts if item.stage == stage), None)
             called = f"  → {count.called} in what it calls" if count and count.called and matching is None else ""
-            source = visible(row.text.rstrip())
-            lines.append(
-                f"{_paint(_BOLD, f'{row.line:5}', color)}  {_python(source) if color else source}{called}".rstrip()
-            )
+            python = row.text.rstrip()
+            python = highlight_python(python) if color else visible(python)
+            lines.append(f"{_paint(_BOLD, f'{row.line:5}', color)}  {python}{called}".rstrip())
             for number in operations:
                 text = strip_locations(shown[number - 1], kind).strip()
                 note = _note(found, the_map, number)
-                body = highlight_stage(text, kind) if color else visible(text)
-                lines.append(f"{number:13}  {body}{_paint(_DIM, note, color)}".rstrip())
+                body = highlight(text, kind) if color else visible(text)
+                lines.append(f"{number:13}  {body}{_paint(DIM, note, color)}".rstrip())
     nowhere = [line for line in the_map.operations.lines if not the_map.locations.chain_at(line)]
     if nowhere and only is None:
-        lines.extend(["", _paint(_DIM, "without a location", color)])
+        lines.extend(["", _paint(DIM, "without a location", color)])
         lines.extend(f"{number:13}  {visible(shown[number - 1].strip())}" for number in nowhere)
     return "".join(f"{line}\n" for line in lines)
 
@@ -256,16 +255,6 @@ def _note(found: SourceMap, stage: StageMap, line: int) -> str:
 
 def _paint(style: str, text: str, color: bool) -> str:
     return style.format(text) if color and text else text
-
-
-def _python(text: str) -> str:
-    """A line of Python in colours."""
-    # The types of pygments' lexers are not known to a checker.
-    from pygments import formatters, highlight, lexers  # pyright: ignore[reportUnknownVariableType]
-
-    modules: Any = (lexers, formatters)
-    lexer = modules[0].PythonLexer(stripnl=False, ensurenl=False)
-    return str(highlight(text, lexer, modules[1].Terminal256Formatter(style="default")))
 
 
 def counts_json(capture: Capture, found: SourceMap, only: Collection[Line] | None = None) -> dict[str, Any]:
