@@ -80,28 +80,13 @@ def _binary_text(capture: Capture, artifact: Artifact) -> str:
 
 def _resources_text(capture: Capture) -> str:
     """The resources of a capture, one per line, and the occupancy that they allow."""
+    from irscope.render.text.capture import occupancy_text
     from irscope.render.text.figures import resource_title
 
     known = asdict(capture.resources).items()
     rows = [f"{resource_title(name)}: {value}" for name, value in known if value is not None]
     occupancy = occupancy_text(capture)
     return "\n".join([*rows, *([f"occupancy: {occupancy}"] if occupancy else [])])
-
-
-def occupancy_text(capture: Capture) -> str:
-    """`50 % (32 of 64 warps per multiprocessor, limited by registers)`, or an empty string if it is not known."""
-    from irscope.device.fit import excesses_of
-    from irscope.device.occupancy import occupancy_of
-    from irscope.render.text.figures import percent
-
-    if excesses := excesses_of(capture):
-        return f"none (it does not fit: {'; '.join(map(str, excesses))})"
-    occupancy = occupancy_of(capture)
-    if occupancy is None:
-        return ""
-    threads = "waves" if capture.target.backend == "hip" else "warps"
-    held = f"{occupancy.warps_per_sm} of {occupancy.max_warps} {threads} per {occupancy.unit}"
-    return f"{percent(occupancy.fraction)} ({held}, limited by {' and '.join(occupancy.limited_by)})"
 
 
 def as_json(capture: Capture, wanted: Sequence[str] = ()) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
-from irscope.cli.dump.stages import occupancy_text
 from irscope.cli.output.destination import colored, table_width
 from irscope.model.assumption import Assumption, joined, notes_of
 from irscope.model.capture import Capture
@@ -55,6 +54,7 @@ def _worst(found: _Found, *, several: bool) -> str:
 
 def summary(captures: StoredCaptures, color: bool | None) -> str:
     """The worst findings, and a table of captures: kernel, target, what tells variants apart, options, resources."""
+    from irscope.render.text.capture import occupancy_text
     from irscope.render.text.figures import milliseconds
     from irscope.render.text.tables import table
 

@@ -11,7 +11,7 @@ from irscope.cli import options
 from irscope.cli.dump import stages
 from irscope.cli.dump.summary import summary
 from irscope.cli.grouped import grouped
-from irscope.cli.output.destination import STANDARD_OUTPUT, Destination, emit, emit_json, write_output
+from irscope.cli.output.destination import STANDARD_OUTPUT, Destination, emit, emit_json, table_width, write_output
 from irscope.cli.output.talk import say
 from irscope.errors import StageNotFound, UsageError
 from irscope.model.capture import Capture
@@ -64,8 +64,11 @@ with_view = grouped("view", View)
 """The decorator of a command that takes the View as its parameter `view`."""
 
 
-def show_captures(captures: StoredCaptures, view: View, to: Destination) -> int:
-    """Print or write the view of each capture; returns the exit code."""
+def show_captures(captures: StoredCaptures, view: View, to: Destination, *, has_page: bool = False) -> int:
+    """Print or write the view of each capture; returns the exit code.
+
+    `has_page`: the summary of one capture alone is a page.
+    """
     painted = to.is_colored
     if view.each is not None:
         stages.write_each(captures, view.each)
@@ -80,6 +83,13 @@ def show_captures(captures: StoredCaptures, view: View, to: Destination) -> int:
         stages.save_captures(captures, to.path)
     elif view.stages:
         return _show_stages(captures, view, to)
+    elif has_page and len(captures) == 1:
+        from irscope.analysis.findings.quick import quick_findings
+        from irscope.render.text.capture import render_capture
+
+        one = captures[0]
+        text = render_capture(one, quick_findings(one), width=table_width(to.path), color=painted)
+        emit(text, to.path, painted=painted)
     else:
         emit(summary(captures, painted), to.path, painted=painted)
     return 0
