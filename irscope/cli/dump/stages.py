@@ -40,17 +40,22 @@ def _shown_text(capture: Capture, text: str, kind: StageKind, loc: bool, lines: 
 
     if lines is not None:
         from irscope.ir.locations.filter import filter_lines
-        from irscope.ir.locations.stages import capture_locations, lines_selected
 
-        file = capture.launch.kernel.file
-        # A capture of an IR file has no path for its kernel: then every file counts.
-        selected = lines_selected(
-            capture_locations(capture, text, kind),
-            lambda path: path == file or not file.endswith(".py"),
-            parse_lines(lines),
-        )
-        text = filter_lines(text, kind, selected, without_locations=not loc)
+        text = filter_lines(text, kind, selected_lines(capture, text, kind, lines), without_locations=not loc)
     return text if loc else strip_locations(text, kind)
+
+
+def selected_lines(capture: Capture, text: str, kind: StageKind, lines: str) -> frozenset[int]:
+    """The lines of a text that come from lines of the kernel's file: `23-31,40`."""
+    from irscope.ir.locations.stages import capture_locations, lines_selected
+
+    file = capture.launch.kernel.file
+    # A capture of an IR file has no path for its kernel: then every file counts.
+    return lines_selected(
+        capture_locations(capture, text, kind),
+        lambda path: path == file or not file.endswith(".py"),
+        parse_lines(lines),
+    )
 
 
 def stage_text(

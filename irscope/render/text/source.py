@@ -14,14 +14,17 @@ from irscope.ir.locations.model import text_lines
 from irscope.ir.locations.strip import strip_locations
 from irscope.ir.locations.user import is_library
 from irscope.model.capture import Capture, stage_named
+from irscope.render.text.beside import TITLES, BesideColumns
 from irscope.render.text.figures import short_name
-from irscope.render.text.tables import display_width, shorten, visible
+from irscope.render.text.tables import display_width, shorten, visible, wrapped
 from irscope.render.text.terminal import DIM, highlight, highlight_python
 
 Line = tuple[str, int]
 """A Python file and a 1-based line of it."""
 
 _NARROWEST = 28
+_LEAST_ROOM = 24
+"""Columns for the instructions of a line."""
 _KINDS = 3
 _BOLD = "\x1b[1m{}\x1b[22m"
 
@@ -78,42 +81,59 @@ def render_table(
     found: SourceMap,
     *,
     only: Collection[Line] | None = None,
+    columns: BesideColumns | None = None,
     width: int | None = None,
     color: bool = False,
 ) -> str:
     """The table of counts: for each line of Python, the operations at each stage, live registers and instructions.
 
-    `12 (340)` is 12 of the line's own, and 340 with those of the functions that it calls.
+    `12 (340)` is 12 of the line's own, and 340 with those of the functions that it calls. `columns` stand behind the
+    counts, each of the instructions that are the line's own.
     """
     names = [stage.stage for stage in found.stages]
-    with_live = any(stage.operations.live for stage in found.stages)
-    head = ["line", *names, *(["live"] if with_live else [])]
+    with_live = columns is None and any(stage.operations.live for stage in found.stages)
+    beside = [column for column in columns.columns if column != "marks"] if columns is not None else []
+    marks = columns is not None and "marks" in columns.columns
+    own = _own_operations(found, found.stage(columns.found.stage), None) if columns is not None else {}
+    head = ["line", *names, *(["live"] if with_live else []), *(TITLES[column] for column in beside)]
     blocks = source_blocks(capture, found, only)
-    cells = [[_cells(row, names, with_live) for row in block.rows] for block in blocks]
-    widths = [
-        max(len(text) for text in column) for column in zip(head, *(row for rows in cells for row in rows), strict=True)
-    ]
-    kinds = [[kinds_text(row.counts) for row in block.rows] for block in blocks]
-    python = max((display_width(visible(row.text.rstrip())) for block in blocks for row in block.rows), default=0)
+    rows = [(block.file, row) for block in blocks for row in block.rows]
+    cells: list[list[str]] = []
+    last: list[str] = []
+    for file, row in rows:
+        together = columns.of_lines(own.get((file, row.line), ())) if columns is not None else {}
+        cells.append([*_cells(row, names, with_live), *(together[column] for column in beside)])
+        last.append(together["marks"] if marks else kinds_text(row.counts))
+    widths = [max(len(text) for text in column) for column in zip(head, *cells, strict=True)]
+    numbers = sum(widths) + 2 * len(widths)
+    sources = [visible(row.text.rstrip()).replace("\t", "    ") for _, row in rows]
+    python = max(map(display_width, sources), default=0)
+    below, room = False, max(map(display_width, last), default=0)
     if width is not None:
-        widest = max((len(text) for rows in kinds for text in rows), default=0)
-        python = min(python, max(width - sum(widths) - 2 * len(widths) - 2 - widest, _NARROWEST))
+        python = min(python, max(width - numbers - 2 - room, _NARROWEST))
+        # Behind the Python if there is room for some words, else below it.
+        below = room > 0 and width - numbers - python - 2 < min(room, _LEAST_ROOM)
+        python = max(width - numbers, _NARROWEST) if below else python
+        room = max(width - numbers - 2 - (0 if below else python), _LEAST_ROOM)
     lines: list[str] = []
-    previous = ""
-    for block, block_cells, block_kinds in zip(blocks, cells, kinds, strict=True):
-        if block.file != previous or only is None:
-            lines.extend(["", _paint(DIM, block.file, color)] if lines else [_paint(DIM, block.file, color)])
-            lines.append(
-                _paint(_BOLD, _join(head, widths) + "  " + "Python".ljust(python) + "  instructions", color).rstrip()
-            )
-        previous = block.file
-        for row, numbers, text in zip(block.rows, block_cells, block_kinds, strict=True):
-            source = shorten(visible(row.text.rstrip()).replace("\t", "    "), python)
-            blanks = " " * (python - display_width(source))
-            painted = highlight_python(source) if color else source
-            lines.append(f"{_join(numbers, widths)}  {painted}{blanks}  {_paint(DIM, text, color)}".rstrip())
+    previous = None
+    title = "marks" if marks else "instructions"
+    for (file, _), cells_text, source, text in zip(rows, cells, sources, last, strict=True):
+        if file != previous:
+            lines.extend(["", _paint(DIM, file, color)] if lines else [_paint(DIM, file, color)])
+            behind = "Python" if below else f"{'Python'.ljust(python)}  {title}"
+            lines.append(_paint(_BOLD, f"{_join(head, widths)}  {behind}", color).rstrip())
+        previous = file
+        source = shorten(source, python)
+        parts = [_paint(DIM, part, color) for part in wrapped(text, room)]
+        painted = (highlight_python(source) if color else source) + " " * (python - display_width(source))
+        lines.append(f"{_join(cells_text, widths)}  {painted}{'' if below else '  ' + parts[0]}".rstrip())
+        indent = " " * (numbers + (2 if below else python + 2))
+        lines.extend(f"{indent}{part}" for part in parts[0 if below else 1 :] if part)
     if only is None:
         lines.extend(_footer(found))
+    if columns is not None and (sentence := columns.sentence()):
+        lines.extend(["", sentence])
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -188,6 +208,7 @@ def render_interleaved(
     *,
     only: Collection[Line] | None = None,
     matching: Collection[int] | None = None,
+    columns: BesideColumns | None = None,
     color: bool = False,
 ) -> str:
     """Each line of Python, and under it what it wrote itself at one stage; calls stand after the operation.
@@ -198,17 +219,18 @@ def render_interleaved(
         stage: the stage.
         only: just these lines of Python.
         matching: just these operations, as indices.
+        columns: of the stage, before each operation.
         color: whether to colour.
     """
     the_map = found.stage(stage)
     kind = stage_named(stage).kind
     shown = text_lines(capture.text(stage))
     own = _own_operations(found, the_map, matching)
-    lines: list[str] = []
+    lines = [columns.sentence(), f"{'':13}  {columns.head}".rstrip(), ""] if columns is not None else list[str]()
     previous = ""
     for block in source_blocks(capture, found, only):
         if block.file != previous or only is None:
-            lines.extend(["", _paint(DIM, block.file, color)] if lines else [_paint(DIM, block.file, color)])
+            lines.extend(["", _paint(DIM, block.file, color)] if previous else [_paint(DIM, block.file, color)])
         previous = block.file
         for row in block.rows:
             operations = own.get((block.file, row.line), [])
@@ -221,7 +243,8 @@ def render_interleaved(
                 text = strip_locations(shown[number - 1], kind).strip()
                 note = _note(found, the_map, number)
                 body = highlight(text, kind) if color else visible(text)
-                lines.append(f"{number:13}  {body}{_paint(DIM, note, color)}".rstrip())
+                beside = f"  {columns.at(number)}" if columns is not None else ""
+                lines.append(f"{number:13}{beside}  {body}{_paint(DIM, note, color)}".rstrip())
     nowhere = [line for line in the_map.operations.lines if not the_map.locations.chain_at(line)]
     if nowhere and only is None:
         lines.extend(["", _paint(DIM, "without a location", color)])
