@@ -248,7 +248,9 @@ def _graphs_and_source(reference: Reference, irscope: Run, tmp_path: Path) -> No
     check(reference, irscope, "graph --cfg", "graph", FLASH, "--cfg", "--stage", "llir")
     check(reference, irscope, "graph --cfg", "graph", FLASH, "--stage", "ptx")
     check(reference, irscope, "source", "source", FLASH, "--stage", "ptx")
-    check(reference, irscope, "source", "source", MATMUL_AMD)
+    check(reference, irscope, "source", "source", MATMUL_AMD, "--beside", "all")
+    profiled = DATA / "counters" / "softmax_kernel.irscope"
+    check(reference, irscope, "dump", "show", profiled, "--stage", "sass", "--beside", "all")
     chains = tmp_path / "chains.irscope"
     save(stored("chains", "cuda:90"), chains)
     check(reference, irscope, "graph --cfg", "graph", chains, "--stage", "ptx")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, get_args
 
 from irscope.analysis.source.beside import Beside, BesideInstruction, BesideLines
@@ -14,7 +14,7 @@ from irscope.render.text.profile import counters_json, stall_text
 from irscope.render.text.tables import display_width, visible
 from irscope.render.text.terminal import highlight
 
-__all__ = ["COLUMNS", "TITLES", "BesideColumns", "Column", "beside_json", "lines_json", "render_beside"]
+__all__ = ["COLUMNS", "TITLES", "BesideColumns", "Column", "beside_json", "render_beside"]
 
 Column = Literal["registers", "marks", "stalls"]
 COLUMNS: tuple[Column, ...] = get_args(Column)
@@ -29,7 +29,7 @@ class BesideColumns:
     def __init__(self, found: Beside, columns: Sequence[Column]) -> None:
         self.found = found
         self._asked = tuple(columns)
-        self.columns = tuple(one for one in columns if one != "stalls" or found.stalled is not None)
+        self.columns: tuple[Column, ...] = tuple(one for one in columns if one != "stalls" or found.stalled is not None)
         self._most = found.peak.live or 0 if found.peak is not None else 0
         cells = {one.line: [self._cell(one, column) for column in self.columns] for one in found.instructions}
         self._widths = [
@@ -76,7 +76,7 @@ class BesideColumns:
             return ""
         return f"{percent(one.counters.stalled / self.found.stalled)} {stall_text(one.counters)}"
 
-    def of_lines(self, lines: Sequence[int]) -> dict[Column, str]:
+    def of_lines(self, lines: Iterable[int]) -> dict[Column, str]:
         """The columns of several instructions together, those of a line of Python; of stalls the share alone."""
         one = self.found.together(lines)
         spills = [f"spill ×{one.spills}"] if one.spills else []
@@ -121,12 +121,6 @@ def _lines(
         if only is None or number in only:
             shown = line.expandtabs(4)
             yield f"{columns.at(number)}  {highlight(shown, kind) if color else visible(shown)}"
-
-
-def lines_json(one: BesideLines) -> dict[str, Any]:
-    """As docs/json.md describes it."""
-    counters = one.counters and counters_json(one.counters)
-    return {"live": one.live, "spills": one.spills, "ticks": dict(one.ticks), "counters": counters}
 
 
 def beside_json(found: Beside) -> dict[str, Any]:

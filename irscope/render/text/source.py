@@ -14,7 +14,7 @@ from irscope.ir.locations.model import text_lines
 from irscope.ir.locations.strip import strip_locations
 from irscope.ir.locations.user import is_library
 from irscope.model.capture import Capture, stage_named
-from irscope.render.text.beside import TITLES, BesideColumns
+from irscope.render.text.beside import TITLES, BesideColumns, Column
 from irscope.render.text.figures import short_name
 from irscope.render.text.tables import display_width, shorten, visible, wrapped
 from irscope.render.text.terminal import DIM, highlight, highlight_python
@@ -23,8 +23,9 @@ Line = tuple[str, int]
 """A Python file and a 1-based line of it."""
 
 _NARROWEST = 28
-_LEAST_ROOM = 24
+_LEAST_ROOM = 20
 """Columns for the instructions of a line."""
+_GAP = "  "
 _KINDS = 3
 _BOLD = "\x1b[1m{}\x1b[22m"
 
@@ -90,51 +91,86 @@ def render_table(
     `12 (340)` is 12 of the line's own, and 340 with those of the functions that it calls. `columns` stand behind the
     counts, each of the instructions that are the line's own.
     """
-    names = [stage.stage for stage in found.stages]
-    with_live = columns is None and any(stage.operations.live for stage in found.stages)
-    beside = [column for column in columns.columns if column != "marks"] if columns is not None else []
-    marks = columns is not None and "marks" in columns.columns
-    own = _own_operations(found, found.stage(columns.found.stage), None) if columns is not None else {}
-    head = ["line", *names, *(["live"] if with_live else []), *(TITLES[column] for column in beside)]
-    blocks = source_blocks(capture, found, only)
-    rows = [(block.file, row) for block in blocks for row in block.rows]
-    cells: list[list[str]] = []
-    last: list[str] = []
-    for file, row in rows:
-        together = columns.of_lines(own.get((file, row.line), ())) if columns is not None else {}
-        cells.append([*_cells(row, names, with_live), *(together[column] for column in beside)])
-        last.append(together["marks"] if marks else kinds_text(row.counts))
-    widths = [max(len(text) for text in column) for column in zip(head, *cells, strict=True)]
-    numbers = sum(widths) + 2 * len(widths)
-    sources = [visible(row.text.rstrip()).replace("\t", "    ") for _, row in rows]
-    python = max(map(display_width, sources), default=0)
-    below, room = False, max(map(display_width, last), default=0)
-    if width is not None:
-        python = min(python, max(width - numbers - 2 - room, _NARROWEST))
-        # Behind the Python if there is room for some words, else below it.
-        below = room > 0 and width - numbers - python - 2 < min(room, _LEAST_ROOM)
-        python = max(width - numbers, _NARROWEST) if below else python
-        room = max(width - numbers - 2 - (0 if below else python), _LEAST_ROOM)
+    head, rows = _table_rows(found, source_blocks(capture, found, only), columns)
+    widths = [max(map(len, column)) for column in zip(head, *(row.numbers for row in rows), strict=True)]
+    room = _room(rows, sum(widths) + len(_GAP) * len(widths), width)
+    title = "marks" if columns is not None and "marks" in columns.columns else "instructions"
+    behind = "Python" if room.below else f"{'Python'.ljust(room.python)}{_GAP}{title}"
     lines: list[str] = []
-    previous = None
-    title = "marks" if marks else "instructions"
-    for (file, _), cells_text, source, text in zip(rows, cells, sources, last, strict=True):
-        if file != previous:
-            lines.extend(["", _paint(DIM, file, color)] if lines else [_paint(DIM, file, color)])
-            behind = "Python" if below else f"{'Python'.ljust(python)}  {title}"
-            lines.append(_paint(_BOLD, f"{_join(head, widths)}  {behind}", color).rstrip())
-        previous = file
-        source = shorten(source, python)
-        parts = [_paint(DIM, part, color) for part in wrapped(text, room)]
-        painted = (highlight_python(source) if color else source) + " " * (python - display_width(source))
-        lines.append(f"{_join(cells_text, widths)}  {painted}{'' if below else '  ' + parts[0]}".rstrip())
-        indent = " " * (numbers + (2 if below else python + 2))
-        lines.extend(f"{indent}{part}" for part in parts[0 if below else 1 :] if part)
+    previous: Block | None = None
+    for row in rows:
+        if previous is None or row.block.file != previous.file or (only is None and row.block is not previous):
+            lines.extend(["", _paint(DIM, row.block.file, color)] if lines else [_paint(DIM, row.block.file, color)])
+            lines.append(_paint(_BOLD, f"{_join(head, widths)}{_GAP}{behind}", color).rstrip())
+        previous = row.block
+        source = shorten(row.source, room.python)
+        painted = (highlight_python(source) if color else source) + " " * (room.python - display_width(source))
+        first, *more = [_paint(DIM, part, color) for part in wrapped(row.text, room.text)]
+        beside, below = ("", [first, *more]) if room.below else (_GAP + first, more)
+        lines.append(f"{_join(row.numbers, widths)}{_GAP}{painted}{beside}".rstrip())
+        lines.extend(" " * room.indent + part for part in below if part)
     if only is None:
         lines.extend(_footer(found))
     if columns is not None and (sentence := columns.sentence()):
         lines.extend(["", sentence])
     return "".join(f"{line}\n" for line in lines)
+
+
+@dataclass(frozen=True, slots=True)
+class _TableRow:
+    """The cells of a line of Python."""
+
+    block: Block
+    numbers: list[str]
+    source: str
+    text: str
+    """Its instructions, or its marks."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """How wide the columns behind the numbers are."""
+
+    python: int
+    text: int
+    below: bool
+    """Whether the instructions stand below the Python."""
+    indent: int
+    """Of what continues."""
+
+
+def _table_rows(
+    found: SourceMap, blocks: Sequence[Block], columns: BesideColumns | None
+) -> tuple[list[str], list[_TableRow]]:
+    """The titles of the numbers, and the rows."""
+    names = [stage.stage for stage in found.stages]
+    with_live = columns is None and any(stage.operations.live for stage in found.stages)
+    chosen = columns.columns if columns is not None else ()
+    beside = [column for column in chosen if column != "marks"]
+    own = _own_operations(found, found.stage(columns.found.stage), None) if columns is not None else {}
+    rows: list[_TableRow] = []
+    for block in blocks:
+        for row in block.rows:
+            lines = own.get((block.file, row.line), ())
+            cells: dict[Column, str] = columns.of_lines(lines) if columns is not None else {}
+            numbers = [*_cells(row, names, with_live), *(cells[column] for column in beside)]
+            source = visible(row.text.rstrip()).replace("\t", "    ")
+            rows.append(_TableRow(block, numbers, source, cells.get("marks", kinds_text(row.counts))))
+    return ["line", *names, *(["live"] if with_live else []), *(TITLES[column] for column in beside)], rows
+
+
+def _room(rows: Sequence[_TableRow], numbers: int, width: int | None) -> _Room:
+    python = max((display_width(row.source) for row in rows), default=0)
+    text = max((display_width(row.text) for row in rows), default=0)
+    gap = len(_GAP)
+    if width is None:
+        return _Room(python, text, False, numbers + python + gap)
+    python = min(python, max(width - numbers - gap - text, _NARROWEST))
+    left = width - numbers - python - gap
+    if text and left < min(text, _LEAST_ROOM):
+        left = max(width - numbers, _LEAST_ROOM)
+        return _Room(left, left - gap, True, numbers + gap)
+    return _Room(python, max(left, _LEAST_ROOM), False, numbers + python + gap)
 
 
 def _cells(row: _Row, names: Sequence[str], with_live: bool) -> list[str]:
@@ -151,7 +187,7 @@ def _count(count: StageCount) -> str:
 
 
 def _join(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
+    return _GAP.join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
 
 
 def kinds_text(counts: Sequence[StageCount], limit: int = _KINDS) -> str:

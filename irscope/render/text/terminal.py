@@ -102,9 +102,10 @@ def highlight_python(text: str) -> str:
 @lru_cache(1)
 def _python_lexer() -> Any:
     # The types of pygments' lexers are not known to a checker.
-    from pygments.lexers import PythonLexer  # pyright: ignore[reportUnknownVariableType]
+    from pygments import lexers
 
-    return PythonLexer(stripnl=False, ensurenl=False)
+    module: Any = lexers
+    return module.PythonLexer(stripnl=False, ensurenl=False)
 
 
 def theme_of(environ: Mapping[str, str]) -> Theme | None:

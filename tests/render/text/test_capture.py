@@ -39,7 +39,7 @@ def capture() -> Capture:
     )
     return Capture(
         launch,
-        Target("cuda", 90, 32),
+        Target("cuda", "90", 32),
         artifacts=(Artifact("source", "module {\n}\n"), Artifact("ttir", "module {\n}\n", 1500)),
         resources=Resources(registers=96, shared_bytes=0),
         environment=Environment(triton_version="3.9.0", command="irscope dump kernels.py", tools=(("ptxas", "13.1"),)),
@@ -84,7 +84,7 @@ def test_it_fits_and_cuts_nothing(capture: Capture, width: int) -> None:
         "spills a lot " * 9,
         "8 bytes",
         8,
-        (Cause("because " * 20, "", ""),),
+        (Cause("because " * 20, "ir", ""),),
         (),
     )
     failed = replace(capture, status="failed", failure=Failure("fit", "needs more than there is " * 9))
@@ -101,6 +101,6 @@ def test_show_prints_the_page_of_one_capture(
     one = save(capture, tmp_path / "one.irscope")
     assert run(["show", str(one)]) == 0
     assert capsys.readouterr() == (render_capture(load(one), ()), "")
-    two = save(replace(capture, target=Target("cuda", 80, 32)), tmp_path / "two.irscope")
+    two = save(replace(capture, target=Target("cuda", "80", 32)), tmp_path / "two.irscope")
     assert run(["show", str(one), str(two)]) == 0
     assert "occupancy" in capsys.readouterr().out.splitlines()[0]

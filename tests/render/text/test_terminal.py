@@ -61,7 +61,8 @@ def rgb(number: int) -> Rgb:
     """A colour of the 256 behind the first sixteen, which are whatever the terminal makes of them."""
     assert number >= 16
     if number >= 232:
-        return (8 + 10 * (number - 232),) * 3
+        level = 8 + 10 * (number - 232)
+        return level, level, level
     red, green, blue = (
         55 + 40 * step if step else 0 for step in ((number - 16) // 36, (number - 16) // 6 % 6, (number - 16) % 6)
     )
