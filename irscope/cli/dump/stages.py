@@ -45,7 +45,7 @@ def _shown_text(capture: Capture, text: str, kind: StageKind, loc: bool, lines: 
     return text if loc else strip_locations(text, kind)
 
 
-def selected_lines(capture: Capture, text: str, kind: StageKind, lines: str) -> frozenset[int]:
+def selected_lines(capture: Capture, text: str, kind: StageKind, lines: str) -> set[int]:
     """The lines of a text that come from lines of the kernel's file: `23-31,40`."""
     from irscope.ir.locations.stages import capture_locations, lines_selected
 

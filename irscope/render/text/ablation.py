@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from irscope.analysis.passes.ablation import COUNT_NAMES, Ablation, SortKey, Variant
 from irscope.render.text.figures import difference as signed
 from irscope.render.text.figures import percent
-from irscope.render.text.tables import WIDE, display_width, shorten, table
+from irscope.render.text.tables import WIDE, display_width, table
 
 _TITLES = {
     "instructions": "instructions",
@@ -20,7 +20,6 @@ _TITLES = {
     "occupancy": "occupancy",
     "convert_layouts": "converts",
 }
-_LONGEST = 300
 _TITLES_ON_AMD = {"registers": "VGPRs", "shared": "LDS B"}
 
 
@@ -49,10 +48,7 @@ def render_ablation(
     failures = [variant for variant in (ablation.baseline, *shown) if variant.message]
     if failures:
         parts.append(
-            "".join(
-                f"{variant.name or 'every pass on'}: {shorten(variant.message.splitlines()[0], _LONGEST)}\n"
-                for variant in failures
-            )
+            "".join(f"{variant.name or 'every pass on'}: {variant.message.splitlines()[0]}\n" for variant in failures)
         )
     if ablation.missing:
         parts.append(f"{ablation.missing} more were not compiled.\n")

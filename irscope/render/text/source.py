@@ -146,7 +146,7 @@ def _table_rows(
     names = [stage.stage for stage in found.stages]
     with_live = columns is None and any(stage.operations.live for stage in found.stages)
     chosen = columns.columns if columns is not None else ()
-    beside = [column for column in chosen if column != "marks"]
+    beside: list[Column] = [column for column in chosen if column != "marks"]
     own = _own_operations(found, found.stage(columns.found.stage), None) if columns is not None else {}
     rows: list[_TableRow] = []
     for block in blocks:

@@ -80,20 +80,24 @@ def table_rows(
     numeric = [_is_numeric([row[index] for row in cells]) for index in range(len(columns))]
     lines = [header, *cells]
     widths = [max(display_width(line[index]) for line in lines) for index in range(len(columns))]
-    bands = [range(len(columns))]
-    if width is not None and _total(widths) > width:
+    chosen = list(range(len(columns)))
+    if width is None or _total(widths) <= width:
+        bands = [chosen]
+    else:
+        # What is empty in every row needs no column.
+        chosen = [index for index in chosen if any(row[index] for row in cells)] or chosen[:1]
         least = [
-            natural if is_number else min(natural, max(_NARROWEST, *(_longest_word(line[index]) for line in lines)))
+            natural if is_number else min(natural, max(_NARROWEST, _widest_word([row[index] for row in lines], width)))
             for index, (natural, is_number) in enumerate(zip(widths, numeric, strict=True))
         ]
-        bands = _bands(least, width)
-        for band in bands:
-            _shrink(widths, least, band, width - (len(_INDENT) if band.start else 0))
+        bands = _bands(chosen, least, width)
+        for number, band in enumerate(bands):
+            _shrink(widths, least, band, width - (len(_INDENT) if number else 0))
     texts = [
         "".join(
-            f"{_INDENT if band.start else ''}{part}".rstrip() + "\n"
-            for band in bands
-            for part in _band(line, widths, numeric, band)
+            f"{_INDENT if number else ''}{part}".rstrip() + "\n"
+            for number, band in enumerate(bands)
+            for part in _band(line, widths, numeric, band, is_first=not number)
         )
         for line in lines
     ]
@@ -143,8 +147,11 @@ def _total(widths: Sequence[int]) -> int:
     return sum(widths) + len(_GAP) * (len(widths) - 1)
 
 
-def _longest_word(text: str) -> int:
-    return max(map(display_width, text.split()), default=0)
+def _widest_word(column: Sequence[str], width: int) -> int:
+    """The columns that the words of most cells need; those of more than half a line count if most cells have such."""
+    widest = [max(map(display_width, cell.split()), default=0) for cell in column]
+    usual = [word for word in widest if 2 * word <= width]
+    return max(usual if 2 * len(usual) >= len(widest) else widest)
 
 
 def wrapped(text: str, width: int) -> list[str]:
@@ -160,18 +167,18 @@ def wrapped(text: str, width: int) -> list[str]:
     return lines
 
 
-def _bands(least: Sequence[int], width: int) -> list[range]:
+def _bands(chosen: Sequence[int], least: Sequence[int], width: int) -> list[list[int]]:
     """The columns that stand beside each other, in order, so that each has the room that it needs at least."""
-    bands = [range(0, 0)]
-    for index in range(len(least)):
-        begins = bands[-1].start
-        if index > begins and _total(least[begins : index + 1]) + (len(_INDENT) if begins else 0) > width:
-            bands.append(range(index, index))
-        bands[-1] = range(bands[-1].start, index + 1)
+    bands: list[list[int]] = [[]]
+    for index in chosen:
+        room = width - (len(_INDENT) if len(bands) > 1 else 0)
+        if bands[-1] and _total([least[one] for one in (*bands[-1], index)]) > room:
+            bands.append([])
+        bands[-1].append(index)
     return bands
 
 
-def _shrink(widths: list[int], least: Sequence[int], band: range, width: int) -> None:
+def _shrink(widths: list[int], least: Sequence[int], band: Sequence[int], width: int) -> None:
     """Narrow the widest columns of a band, a character at a time, until it fits or none can give way."""
     while _total([widths[index] for index in band]) > width:
         wider = [index for index in band if widths[index] > least[index]]
@@ -180,13 +187,24 @@ def _shrink(widths: list[int], least: Sequence[int], band: range, width: int) ->
         widths[max(wider, key=lambda index: widths[index])] -= 1
 
 
-def _band(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool], band: range) -> Iterator[str]:
-    """The lines of some columns of a row; of the first columns at least one, of others none where all are empty."""
+def _band(
+    cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool], band: Sequence[int], *, is_first: bool
+) -> Iterator[str]:
+    """The lines of some columns of a row: of the first columns at least one, of others none where all are empty.
+
+    A cell with a word that is wider than its column stands below them.
+    """
     columns = [wrapped(cells[index], widths[index]) if cells[index] else [] for index in band]
-    for number in range(max(map(len, columns), default=0) or (not band.start)):
+    below: list[str] = []
+    for place, index in enumerate(band):
+        if any(display_width(line) > widths[index] for line in columns[place]):
+            columns[place] = []
+            below += wrapped(cells[index], _total([widths[one] for one in band]))
+    for number in range(max(map(len, columns), default=0) or is_first):
         parts: list[str] = []
         for index, lines in zip(band, columns, strict=True):
             text = lines[number] if number < len(lines) else ""
             blanks = " " * (widths[index] - display_width(text))
             parts.append(blanks + text if numeric[index] else text + blanks)
         yield _GAP.join(parts)
+    yield from (f"{_INDENT if is_first else ''}{line}" for line in below)

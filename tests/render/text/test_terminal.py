@@ -226,6 +226,18 @@ def test_a_table_fits_its_width() -> None:
     ]
 
 
+def test_one_long_word_does_not_make_every_row_taller() -> None:
+    path = "/a/folder/that/lies/deep/in/another/folder/file"
+    rows = [["ok", "ptxas", path, ""], ["ok", "torch", "2.13", ""], ["note", "GPU", "there is none here", ""]]
+    assert table(["", "what", "found", "remedy"], rows, width=50).splitlines() == [
+        "      what   found",
+        "ok    ptxas",
+        f"    {path}",
+        "ok    torch  2.13",
+        "note  GPU    there is none here",
+    ]
+
+
 _WORDS = st.text(alphabet="abcXYZ_09.:#=/", min_size=1, max_size=70)
 _CELLS = st.lists(_WORDS, max_size=12).map(" ".join) | st.integers() | st.none()
 
