@@ -130,6 +130,7 @@ def as_json(capture: Capture, wanted: Sequence[str] = ()) -> dict[str, Any]:
         ],
         "passes": len(list(capture.passes())),
         "findings": _findings_json(capture),
+        "warp_specialization": _partitions_json(capture),
     }
 
 
@@ -141,6 +142,16 @@ def _findings_json(capture: Capture) -> list[dict[str, Any]]:
     from irscope.render.text.findings import findings_json
 
     return findings_json(found)
+
+
+def _partitions_json(capture: Capture) -> list[dict[str, Any]]:
+    from irscope.analysis.flow.partitions import read_partitions
+
+    if not (found := read_partitions(capture.texts.get("ttgir", ""))):
+        return []
+    from irscope.render.text.partitions import partitions_json
+
+    return partitions_json(found)
 
 
 def is_folder(output: Path) -> bool:

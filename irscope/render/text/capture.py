@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from irscope.analysis.findings.model import Finding
+from irscope.analysis.flow.partitions import read_partitions
 from irscope.analysis.resources.metrics import resource_rows
 from irscope.device.fit import excesses_of
 from irscope.device.occupancy import occupancy_of
@@ -15,6 +16,15 @@ from irscope.model.telling import parts_of
 from irscope.render.text.figures import milliseconds, percent, resource_title, resource_value
 from irscope.render.text.findings import render_findings
 from irscope.render.text.graphs import graph_texts
+from irscope.render.text.partitions import (
+    BARRIERS,
+    BUFFERS,
+    PARTITIONS,
+    barrier_rows,
+    buffer_rows,
+    partition_rows,
+    waits_in_vain,
+)
 from irscope.render.text.tables import masked, table, visible, wrapped
 
 __all__ = ["occupancy_text", "render_capture"]
@@ -40,6 +50,7 @@ def render_capture(
         page.rows("Options", _options(capture)),
         page.rows("Resources", _resources(capture)),
         page.rows("Stages", _stages(capture), ["stage", "ms", "size"]),
+        *_warps(page, capture),
         page.lines("Graphs", graph_texts([(capture.id, capture)], detailed=True).splitlines()),
         page.lines("Notes", dict.fromkeys((*capture.launch.assumption_notes, *capture.notes))),
         page.rows("Environment", _environment(capture)),
@@ -73,7 +84,8 @@ class _Page:
     def lines(self, title: str, texts: Iterable[str]) -> str:
         """A section of sentences, each wrapped; empty without any."""
         shown = [line for text in texts for line in self._wrapped(visible(text))]
-        return self.title(title) + "".join(f"  {line}".rstrip() + "\n" for line in shown) if shown else ""
+        head = self.title(title) if title else ""
+        return head + "".join(f"  {line}".rstrip() + "\n" for line in shown) if shown else ""
 
     def _wrapped(self, text: str) -> Iterator[str]:
         """The lines of a text, those behind the first further in."""
@@ -142,6 +154,15 @@ def _stages(capture: Capture) -> Iterator[tuple[str, str, str]]:
         ran = [one for one in capture.passes() if one.outcome == "ran"]
         passes = f"{len(ran)} passes ran, {sum(one.changed is True for one in ran)} changed the IR" if ran else ""
         yield "all", milliseconds(capture.compile_us), passes
+
+
+def _warps(page: _Page, capture: Capture) -> Iterator[str]:
+    """The sections of a warp-specialised kernel."""
+    if found := read_partitions(capture.texts.get("ttgir", "")):
+        yield page.rows("Warp specialisation", partition_rows(found), PARTITIONS)
+        yield page.rows("Buffers between partitions", buffer_rows(found), BUFFERS)
+        yield page.rows("Barriers", barrier_rows(found), BARRIERS)
+        yield page.lines("", waits_in_vain(found))
 
 
 def _environment(capture: Capture) -> Iterator[tuple[str, str]]:
