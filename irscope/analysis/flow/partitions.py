@@ -139,7 +139,8 @@ class _Reader:
             for partition, region in zip(partitions, self._specialize.regions, strict=True)
             for operation in _walk(region)
         }
-        uses: dict[int, list[RingUse]] = {}
+        # By the line of the allocation; each use once, in the order of the text.
+        uses: dict[int, dict[RingUse, None]] = {}
         roots: dict[int, Operation] = {}
         kernel = self._module.kernel
         for operation in kernel.walk() if kernel is not None else ():
@@ -155,14 +156,12 @@ class _Reader:
                 action = self._action(operation, root, buffers)
                 phase = self._phase(operation) if action == "waits" else ""
                 use = RingUse(names.get(operation.first_line, ""), action, operation.name, operation.first_line, phase)
-                if use not in uses.setdefault(root.first_line, []):
-                    uses[root.first_line].append(use)
+                uses.setdefault(root.first_line, {})[use] = None
         rings = [self._ring(root, tuple(uses[line])) for line, root in sorted(roots.items())]
         barriers = tuple(ring for ring in rings if _is_barrier(roots[ring.line]))
-        buffers = tuple(
-            ring for ring in rings if ring not in barriers and len({one.partition for one in ring.uses} - {""}) > 1
-        )
-        return WarpSpecialization(self._specialize.first_line, partitions, buffers, barriers)
+        shared = (ring for ring in rings if not _is_barrier(roots[ring.line]))
+        between = tuple(ring for ring in shared if len({one.partition for one in ring.uses} - {""}) > 1)
+        return WarpSpecialization(self._specialize.first_line, partitions, between, barriers)
 
     def _partitions(self) -> Iterator[Partition]:
         text = f"{self._specialize.text} {self._specialize.closing}"

@@ -56,7 +56,7 @@ def summary(captures: StoredCaptures, color: bool | None) -> str:
     """The worst findings, and a table of captures: kernel, target, what tells variants apart, options, resources."""
     from irscope.render.text.capture import occupancy_text
     from irscope.render.text.figures import milliseconds
-    from irscope.render.text.tables import table
+    from irscope.render.text.tables import table, wrapped
 
     variants: list[tuple[tuple[str, str], dict[str, str]]] = []
     # As --launch counts them.
@@ -114,8 +114,9 @@ def summary(captures: StoredCaptures, color: bool | None) -> str:
     notes = notes_of(joined(chain.from_iterable(assumed)))
     text += "".join(f"\n{masked(note)}" for note in notes) + ("\n" if notes else "")
     text = _worst(found, several=len(captures) > 1) + text
-    hint = "irscope show ID --stage ttgir (or any other) prints one; irscope passes ID its passes"
-    return f"{text}\n{hint}; irscope why ID what is slow.\n"
+    hint = "irscope show ID --stage ttgir (or any other) prints one; irscope passes ID its passes; "
+    hint += "irscope why ID what is slow."
+    return "\n".join([text, *wrapped(hint, table_width() or len(hint))]) + "\n"
 
 
 def _assumed(items: Sequence[Assumption]) -> str:
