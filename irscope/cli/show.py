@@ -41,11 +41,11 @@ def show(
                 file.put(with_sass(file.load()), None)
     code = show_captures(chosen, view, to, has_page=True)
     has_summary = view.is_summary and not to.as_json
+    if has_summary and to.path is None and len(chosen) == 1:
+        # The failure and the notes are on its page.
+        return code
     for file in chosen.files:
         capture = file.outline().head
-        if has_summary and len(chosen) == 1:
-            # They are on its page.
-            return code
         if capture.status == "failed":
             say(failure_text(capture))
         summed_up = capture.launch.assumption_notes if has_summary else ()

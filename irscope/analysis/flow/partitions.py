@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal
 
 from irscope.ir.mlir.model import MlirModule, Operation, Region, Value
@@ -21,6 +22,8 @@ _SPECIALIZE = "ttg.warp_specialize"
 _DEFAULT = "default"
 _ALLOCATIONS = ("ttg.local_alloc", "ttng.tmem_alloc")
 _UNUSED = ("ttng.init_barrier", "ttng.inval_barrier", "ttg.local_dealloc", "ttng.tmem_dealloc", _SPECIALIZE)
+# They name buffers only to keep their order.
+_OF_BARRIERS = ("ttng.wait_barrier", "ttng.barrier_expect", "ttng.arrive_barrier")
 # Which of an operation's buffers it writes: their places among its buffers.
 _WRITES: Mapping[str, tuple[int, ...]] = {
     "ttg.local_store": (0,),
@@ -31,7 +34,6 @@ _WRITES: Mapping[str, tuple[int, ...]] = {
     "ttng.tmem_copy": (1,),
     "ttng.tc_gen5_mma": (2,),
     "ttng.tc_gen5_mma_scaled": (2,),
-    "ttng.warp_group_dot": (),
 }
 # !ttg.memdesc<3x128x64xf16, #shared, #smem, mutable>
 _MEMDESC = re.compile(r"!ttg\.memdesc<(?P<shape>(?:\d{1,9}x){1,8})(?P<element>[^,>]{1,60})")
@@ -43,10 +45,14 @@ _DEFAULT_WARPS = re.compile(r'"ttg\.num-warps" = (?P<warps>\d{1,4})\b')
 _ARRAY = r"\b{} = array<i32: (?P<items>[-\d, ]{{1,200}})>"
 _REGISTERS = re.compile(_ARRAY.format("(?:requestedRegisters|actualRegisters)"))
 _FIRST_WARPS = re.compile(_ARRAY.format("warpGroupStartIds"))
+# ttng.init_barrier %b, 1 : !ttg.memdesc<1xi64, #shared, #smem, mutable>
+_ARRIVALS = re.compile(r", (?P<count>\d{1,9}) :")
 # %c1_i32 = arith.constant 1 : i32
 _CONSTANT = re.compile(r"= arith\.constant (?P<value>-?\d{1,19}|true|false)\b")
 _MOST_STEPS = 64
 """Operations that a value is followed through."""
+_MOST_READ = 16
+"""Warp specialisations of a text."""
 
 Action = Literal["waits", "expects", "arrives", "reads", "writes"]
 
@@ -115,13 +121,13 @@ def read_partitions(text: str) -> tuple[WarpSpecialization, ...]:
     module = parse_mlir(text)
     found = _DEFAULT_WARPS.search(text)
     warps = int(found["warps"]) if found is not None else None
-    lines = text.split("\n")
-    return tuple(_Reader(module, lines, one, warps).read() for one in module.walk() if one.name == _SPECIALIZE)
+    specialized = (one for one in module.walk() if one.name == _SPECIALIZE)
+    return tuple(_Reader(module, one, warps).read() for one in islice(specialized, _MOST_READ))
 
 
 class _Reader:
-    def __init__(self, module: MlirModule, lines: list[str], specialize: Operation, warps: int | None) -> None:
-        self._module, self._lines, self._specialize, self._default_warps = module, lines, specialize, warps
+    def __init__(self, module: MlirModule, specialize: Operation, warps: int | None) -> None:
+        self._module, self._specialize, self._default_warps = module, specialize, warps
         self._outer = {
             argument.number: operand
             for region in specialize.regions
@@ -130,7 +136,15 @@ class _Reader:
             for argument, operand in zip(block.arguments, specialize.operands, strict=True)
         }
         self._carried = {argument.number: first for operation in module.walk() for argument, first in operation.carried}
-        self._arrivals: dict[int, str] = {}
+        self._arrivals = dict(self._initialised())
+        """Line of the allocation of barriers -> the arrivals that complete a phase."""
+
+    def _initialised(self) -> Iterator[tuple[int, str]]:
+        for operation in self._module.walk():
+            if operation.name == "ttng.init_barrier" and operation.operands:
+                root, count = self._root(operation.operands[0]), _ARRIVALS.search(operation.text)
+                if root is not None:
+                    yield root.first_line, count["count"] if count is not None else "?"
 
     def read(self) -> WarpSpecialization:
         partitions = tuple(self._partitions())
@@ -144,22 +158,21 @@ class _Reader:
         roots: dict[int, Operation] = {}
         kernel = self._module.kernel
         for operation in kernel.walk() if kernel is not None else ():
-            found = [(place, root) for place, one in enumerate(operation.operands) if (root := self._root(one))]
-            if operation.name == "ttng.init_barrier" and found:
-                count = re.search(r", (\d{1,9}) :", operation.text)
-                self._arrivals[found[0][1].first_line] = count[1] if count is not None else "?"
-            if operation.name in _UNUSED or operation.name.startswith("ttg.memdesc_"):
+            if operation.name in _UNUSED or not _is_telling(operation.name):
                 continue
-            buffers = [root for _, root in found if not _is_barrier(root)]
-            for _, root in found:
+            found = [root for one in operation.operands if (root := self._root(one)) is not None]
+            buffers = [root for root in found if not self._is_barrier(root)]
+            for root in found:
+                if operation.name in _OF_BARRIERS and root in buffers:
+                    continue
                 roots[root.first_line] = root
                 action = self._action(operation, root, buffers)
                 phase = self._phase(operation) if action == "waits" else ""
                 use = RingUse(names.get(operation.first_line, ""), action, operation.name, operation.first_line, phase)
                 uses.setdefault(root.first_line, {})[use] = None
         rings = [self._ring(root, tuple(uses[line])) for line, root in sorted(roots.items())]
-        barriers = tuple(ring for ring in rings if _is_barrier(roots[ring.line]))
-        shared = (ring for ring in rings if not _is_barrier(roots[ring.line]))
+        barriers = tuple(ring for ring in rings if ring.line in self._arrivals)
+        shared = (ring for ring in rings if ring.line not in self._arrivals)
         between = tuple(ring for ring in shared if len({one.partition for one in ring.uses} - {""}) > 1)
         return WarpSpecialization(self._specialize.first_line, partitions, between, barriers)
 
@@ -196,7 +209,7 @@ class _Reader:
         return None
 
     def _action(self, operation: Operation, root: Operation, buffers: list[Operation]) -> Action:
-        if _is_barrier(root):
+        if self._is_barrier(root):
             waits: dict[str, Action] = {"ttng.wait_barrier": "waits", "ttng.barrier_expect": "expects"}
             return waits.get(operation.name, "arrives")
         written = _WRITES.get(operation.name, ())
@@ -225,16 +238,12 @@ class _Reader:
         shape = match["shape"].rstrip("x").split("x") if match is not None else []
         value = root.results[0].name if root.results else ""
         # A ring of one slot may have no axis of slots.
-        slots = int(shape[0]) if len(shape) > (1 if _is_barrier(root) else 2) else 1
+        slots = int(shape[0]) if len(shape) > (1 if self._is_barrier(root) else 2) else 1
         what = "x".join([*shape[1 if len(shape) > 2 else 0 :], match["element"]]) if match is not None else ""
-        if _is_barrier(root):
-            what = self._arrivals.get(root.first_line, "?")
-        return Ring(value, root.first_line, slots, what, uses)
+        return Ring(value, root.first_line, slots, self._arrivals.get(root.first_line, what), uses)
 
-
-def _is_barrier(allocation: Operation) -> bool:
-    match = _MEMDESC.search(allocation.types.rpartition("->")[2])
-    return match is not None and match["element"] == "i64"
+    def _is_barrier(self, allocation: Operation) -> bool:
+        return allocation.first_line in self._arrivals
 
 
 def _is_telling(name: str) -> bool:
