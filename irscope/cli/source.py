@@ -16,7 +16,7 @@ from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 
 if TYPE_CHECKING:
-    from irscope.render.text.beside import Column
+    from irscope.render.capture.beside import Column
 
 _source = options.in_panel("Output")
 _Pattern = re.Pattern[str] | None

@@ -85,7 +85,7 @@ def _binary_text(capture: Capture, artifact: Artifact) -> str:
 
 def _resources_text(capture: Capture) -> str:
     """The resources of a capture, one per line, and the occupancy that they allow."""
-    from irscope.render.text.capture import occupancy_text
+    from irscope.render.capture.page import occupancy_text
     from irscope.render.text.figures import resource_title
 
     known = asdict(capture.resources).items()
@@ -149,7 +149,7 @@ def _partitions_json(capture: Capture) -> list[dict[str, Any]]:
 
     if not (found := read_partitions(capture.texts.get("ttgir", ""))):
         return []
-    from irscope.render.text.partitions import partitions_json
+    from irscope.render.capture.partitions import partitions_json
 
     return partitions_json(found)
 

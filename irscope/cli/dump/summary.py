@@ -54,7 +54,7 @@ def _worst(found: _Found, *, several: bool) -> str:
 
 def summary(captures: StoredCaptures, color: bool | None) -> str:
     """The worst findings, and a table of captures: kernel, target, what tells variants apart, options, resources."""
-    from irscope.render.text.capture import occupancy_text
+    from irscope.render.capture.page import occupancy_text
     from irscope.render.text.figures import milliseconds
     from irscope.render.text.tables import table, wrapped
 

@@ -89,7 +89,7 @@ def show_captures(captures: StoredCaptures, view: View, to: Destination, *, has_
         return _show_stages(captures, view, to)
     elif has_page and len(captures) == 1:
         from irscope.analysis.findings.quick import quick_findings
-        from irscope.render.text.capture import render_capture
+        from irscope.render.capture.page import render_capture
 
         one = captures[0]
         text = render_capture(one, quick_findings(one), width=table_width(to.path), color=painted)

@@ -14,7 +14,7 @@ from irscope.ir.locations.model import text_lines
 from irscope.ir.locations.strip import strip_locations
 from irscope.ir.locations.user import is_library
 from irscope.model.capture import Capture, stage_named
-from irscope.render.text.beside import TITLES, BesideColumns, Column
+from irscope.render.capture.beside import TITLES, BesideColumns, Column
 from irscope.render.text.figures import short_name
 from irscope.render.text.tables import display_width, shorten, visible, wrapped
 from irscope.render.text.terminal import DIM, highlight, highlight_python

@@ -13,10 +13,7 @@ from irscope.device.occupancy import occupancy_of
 from irscope.model.capture import Capture
 from irscope.model.launch_record import Argument
 from irscope.model.telling import parts_of
-from irscope.render.text.figures import milliseconds, percent, resource_title, resource_value
-from irscope.render.text.findings import render_findings
-from irscope.render.text.graphs import graph_texts
-from irscope.render.text.partitions import (
+from irscope.render.capture.partitions import (
     BARRIERS,
     BUFFERS,
     PARTITIONS,
@@ -25,6 +22,9 @@ from irscope.render.text.partitions import (
     partition_rows,
     waits_in_vain,
 )
+from irscope.render.text.figures import milliseconds, percent, resource_title, resource_value
+from irscope.render.text.findings import render_findings
+from irscope.render.text.graphs import graph_texts
 from irscope.render.text.tables import masked, table, visible, wrapped
 
 __all__ = ["occupancy_text", "render_capture"]
