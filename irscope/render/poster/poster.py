@@ -1,0 +1,141 @@
+"""The poster of a kernel: one SVG of 1280×720."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from irscope.memory.cost import Cost
+from irscope.model.capture import Capture
+from irscope.render.layout.geometry import CHARACTER
+from irscope.render.layout.labels import Rect
+from irscope.render.poster.accesses import draw_accesses, rows_of
+from irscope.render.poster.canvas import HEIGHT, LEAST, WIDTH, Canvas
+from irscope.render.poster.facts import WORST, Facts, facts_of
+from irscope.render.poster.loop import draw_loop, title_of
+from irscope.render.poster.panels import draw_conversions, draw_findings, draw_limits, draw_mix
+from irscope.render.poster.pictures import draw_buffers, draw_registers, draw_tile
+from irscope.render.text.figures import short_name
+from irscope.render.theme import theme_named
+
+__all__ = ["poster_svg"]
+
+_MARGIN = 24.0
+_GAP = 12.0
+_MAIN = 872.0
+"""The width of the loop's panel."""
+_TOP = 72.0
+_BELOW = 484.0
+"""Where the lower panels begin."""
+
+
+def poster_svg(capture: Capture, theme: str = "light", costs: Sequence[Cost] | None = None) -> str:
+    """The poster of a capture as one SVG, 1280×720 pixels; what is not known is said where it would stand.
+
+    Args:
+        capture: with its layouts, as far as they are known.
+        theme: `light`, `dark` or `print`.
+        costs: those of `costs_of`, if they are known.
+
+    Raises UsageError for a theme that is none.
+    """
+    look = theme_named(theme)
+    facts = facts_of(capture, costs)
+    canvas = Canvas(look)
+    _head(canvas, capture)
+    has_accesses = _main(canvas, facts)
+    has_accesses = _side(canvas, facts, has_accesses)
+    _lower(canvas, facts, has_accesses)
+    return canvas.svg(f"{capture.name} on {capture.target}")
+
+
+def _head(canvas: Canvas, capture: Capture) -> None:
+    launch = capture.launch
+    kernel = launch.kernel
+    used = canvas.text(_MARGIN, 40, capture.name, size=24, bold=True, room=640)
+    place = f"{short_name(kernel.file)}:{kernel.line}" if kernel.file else ""
+    canvas.text(_MARGIN + used + 14, 40, place, look="m", size=13, room=260)
+    right = f"{capture.target} · Triton {capture.environment.triton_version or 'version not known'}"
+    canvas.text(WIDTH - _MARGIN, 40, right, size=14, anchor="end", room=330)
+    options = [f"{name}={launch.option(name)}" for name in ("num_warps", "num_stages", "num_ctas")]
+    constants = [f"{name}={text}" for name, text in launch.constants if not name.startswith("stride")]
+    grid = f"grid {'×'.join(map(str, launch.grid))}" if launch.grid else "grid not known"
+    parts = [grid, *options, *([f"plan {capture.plan}"] if str(capture.plan) else []), *constants]
+    canvas.text(_MARGIN, 60, _fitting(parts, 1060), look="m", room=1060)
+    canvas.text(WIDTH - _MARGIN, 60, f"irscope {capture.id[:8]}", look="m", size=LEAST, anchor="end")
+
+
+def _fitting(parts: Sequence[str], room: float) -> str:
+    """As many parts as there is room for, and how many are left out."""
+    for count in range(len(parts), 0, -1):
+        rest = [f"{len(parts) - count} more"] if count < len(parts) else []
+        text = " · ".join([*parts[:count], *rest])
+        if len(text) * 12 * CHARACTER <= room:
+            return text
+    return parts[0]
+
+
+def _main(canvas: Canvas, facts: Facts) -> bool:
+    """Draw the loop and memory; returns whether the accesses to global memory are there."""
+    area = Rect(_MARGIN, _TOP, _MAIN, _BELOW - _GAP - _TOP)
+    flight = facts.flight
+    if flight is None or not flight.steps:
+        room = canvas.panel(area, "The kernel over time", "no loop is drawn: " + _why_no_loop(facts))
+        y = room.top
+    else:
+        room = canvas.panel(area, *title_of(flight))
+        y = draw_loop(canvas, room, flight) + 12
+    memories = [one for one in facts.allocations if one.buffers]
+    for memory in memories:
+        left = room.bottom - y
+        if left >= 70:
+            # Buffers in slots are in the picture of the loop already.
+            height = min(left, 24 + 22 * len(memory.buffers))
+            y = draw_buffers(canvas, Rect(room.left, y, room.width, height), memory) + 12
+    left = room.bottom - y
+    if rows_of(room.width, left - 24) < min(len(facts.accesses), 2) or not facts.accesses:
+        return False
+    canvas.text(room.left, y + 12, "Global memory", size=13, bold=True)
+    draw_accesses(canvas, Rect(room.left, y + 20, room.width, left - 20), facts.accesses)
+    return True
+
+
+def _why_no_loop(facts: Facts) -> str:
+    if "ttgir" not in facts.capture.stages:
+        return "the capture holds no TTGIR"
+    return "its warps are specialised, several run at once"
+
+
+def _side(canvas: Canvas, facts: Facts, has_accesses: bool) -> bool:
+    """Draw the limits and the worst findings, and global memory where these leave room; returns whether that is there."""
+    side = Rect(_MARGIN + _MAIN + _GAP, _TOP, WIDTH - 2 * _MARGIN - _MAIN - _GAP, 206)
+    draw_limits(canvas, canvas.panel(side, "Limits and occupancy"), facts)
+    top = side.bottom + _GAP
+    below = Rect(side.left, top, side.width, _BELOW - _GAP - top)
+    failure = facts.capture.failure
+    told = f"The compile {failure.verdict}: {failure.headline}" if failure is not None else ""
+    found = [one for one in facts.findings if failure is None or one.code != "IRS503"]
+    if not found and not told and facts.accesses and not has_accesses:
+        upper = Rect(below.left, top, below.width, 60)
+        draw_findings(canvas, canvas.panel(upper, "Worst findings", "none"), found, told)
+        rest = Rect(below.left, upper.bottom + _GAP, below.width, below.height - 60 - _GAP)
+        draw_accesses(canvas, canvas.panel(rest, "Global memory"), facts.accesses)
+        return True
+    count = f"{len(found)} in all" if len(found) > WORST else ""
+    draw_findings(canvas, canvas.panel(below, "Worst findings", count), found, told)
+    return has_accesses
+
+
+def _lower(canvas: Canvas, facts: Facts, has_accesses: bool) -> None:
+    widths = (264.0, 300.0, 266.0, WIDTH - 2 * _MARGIN - 264 - 300 - 266 - 3 * _GAP)
+    lefts = [_MARGIN + sum(widths[:number]) + number * _GAP for number in range(4)]
+    areas = [Rect(left, _BELOW, width, HEIGHT - 20 - _BELOW) for left, width in zip(lefts, widths, strict=True)]
+    draw_tile(canvas, canvas.panel(areas[0], "The dot's tile" if facts.of_dot else "The largest tile"), facts.tile)
+    count = f"{len(facts.conversions)} in the TTGIR" if facts.conversions else ""
+    room = canvas.panel(areas[1], "Layout conversions", count)
+    end = draw_conversions(canvas, room, facts.conversions)
+    if not has_accesses and rows_of(room.width, room.bottom - end - 26):
+        canvas.text(room.left, end + 18, "Global memory", size=14, bold=True)
+        draw_accesses(canvas, Rect(room.left, end + 26, room.width, room.bottom - end - 26), facts.accesses)
+    draw_mix(canvas, canvas.panel(areas[2], "Instructions", facts.assembly), facts)
+    stage = facts.registers.stage if facts.registers is not None else ""
+    draw_registers(canvas, canvas.panel(areas[3], "Live registers", stage), facts.registers, facts)
