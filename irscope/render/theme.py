@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 from irscope.errors import UsageError, did_you_mean
 
-__all__ = ["MONOSPACE", "SANS", "THEMES", "Theme", "ThemeName", "theme_named", "themed"]
+__all__ = ["MONOSPACE", "SANS", "THEMES", "Theme", "sized", "theme_named", "themed"]
 
-ThemeName = Literal["light", "dark", "print"]
-THEMES: tuple[ThemeName, ...] = get_args(ThemeName)
+_ThemeName = Literal["light", "dark", "print"]
+THEMES: tuple[_ThemeName, ...] = get_args(_ThemeName)
 
 MONOSPACE = 'ui-monospace,"DejaVu Sans Mono",Menlo,Consolas,monospace'
 """For what is written in code: generic in the end, so that it works where none of these is installed."""
 SANS = 'system-ui,"DejaVu Sans",sans-serif'
 
+# <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1280 720" width="1280" height="720"
+_SIZE = re.compile(r'width="(?P<width>[\d.]{1,12})" height="(?P<height>[\d.]{1,12})"')
 _DARK = "@media(prefers-color-scheme:dark){"
 
 
@@ -23,7 +26,7 @@ _DARK = "@media(prefers-color-scheme:dark){"
 class Theme:
     """The colours of one look. Text on its grounds has a contrast of at least 4.5 to 1."""
 
-    name: ThemeName
+    name: _ThemeName
     page: str
     panel: str
     """The ground of a panel."""
@@ -72,6 +75,14 @@ def themed(svg: str, name: str | None) -> str:
         inner = compact[start + len(_DARK) : end] if is_dark else ""
         compact = f"{compact[:start]}{inner}{compact[end + 1 :]}"
     return compact
+
+
+def sized(svg: str, width: int | None) -> str:
+    """A picture as wide as asked for, in pixels: all of it grows alike, texts too. None leaves it as it is."""
+    if width is None or (found := _SIZE.search(svg)) is None:
+        return svg
+    height = float(found["height"]) * width / float(found["width"])
+    return f'{svg[: found.start()]}width="{width}" height="{height:.0f}"{svg[found.end() :]}'
 
 
 def _closing(text: str, start: int) -> int:

@@ -45,6 +45,7 @@ _KINDS: dict[str, StepKind] = {
 }
 _COPIES = ("ttng.async_tma_copy_global_to_local", "ttng.async_tma_gather", "amdg.async_tdm_copy_global_to_local")
 _SAME_MEMORY = ("ttg.memdesc_", "ttng.tmem_subslice")
+_SAME_DATA = ("amdg.in_thread_transpose", "arith.truncf", "arith.extf", "tt.trans", "tt.reshape")
 _SAME_CONDITION = ("tt.splat", "tt.broadcast", "tt.expand_dims", "ttg.convert_layout")
 # ttg.async_wait %a, %b {num = 2 : i32}      ttng.warp_group_dot_wait %acc {pendings = 1 : i32}
 _LEFT = re.compile(r"\b(?:num|pendings) = (\d{1,6}) : i32")
@@ -110,6 +111,8 @@ class _Buffer:
         self.made = made
         self.place = place
         kind = next(iter(read_types(made.types)[-1:]), None)
+        self.is_ring = False
+        """Whether it has slots, or is made anew in each turn: its tiles tell the turns apart."""
         self.element = kind.element if kind is not None else ""
         self.shape = kind.shape if kind is not None else ()
         self.slots = 1
@@ -141,12 +144,14 @@ class _Follower(Runner):
         self.turns: int | None = None
         self.is_done = self.is_nested = self.is_ended = False
         self.buffers: list[_Buffer] = []
+        self.numbers: dict[int, int] = {}
+        """id of an allocation -> its buffer."""
         self.views: dict[int, tuple[int, int]] = {}
         """Key of a value -> (buffer, slot) that it is a view of."""
         self.tiles: dict[int, int] = {}
         """Key of a value -> the tile that it was read from."""
         self.loads: dict[int, int] = {}
-        """Key of a value -> the load that it is the data of, as a step, as long as nothing used it."""
+        """Key of a value -> the load that it is the data of, as a step."""
         self.tokens: dict[int, int] = {}
         """Key of a token -> the copy, or the number of the group, that it is of."""
         self.open_copies: list[int] = []
@@ -175,11 +180,18 @@ class _Follower(Runner):
             return self._lose(operation)
         if kind is not None:
             return self._step(operation, kind)
-        if name.startswith("arith.") and operation.results and kinds_of_results(operation)[0].shape:
-            return self._lose(operation)
-        if name in self.rules and any(one.shape for one in kinds_of_results(operation)):
+        if name in _SAME_DATA and operation.operands:
+            return self._pass_on(operation)
+        if operation.results and not operation.regions and any(one.shape for one in kinds_of_results(operation)):
             return self._lose(operation)
         return super()._run(operation, place)
+
+    def _pass_on(self, operation: Operation) -> None:
+        """What was made of the data of a load alone is still its data."""
+        load = self.loads.get(self._key(operation.operands[0]))
+        key = self._result_key(operation)
+        if load is not None:
+            self.loads[key] = load
 
     def _key(self, value: Value) -> int:
         held = self._held.get(value)
@@ -192,7 +204,7 @@ class _Follower(Runner):
     def _use(self, operation: Operation) -> None:
         """What an operation reads of loads has to be there."""
         for value in operation.operands:
-            load = self.loads.pop(self._key(value), None)
+            load = self.loads.get(self._key(value))
             if load is not None:
                 self._land([load], len(self.steps))
 
@@ -202,12 +214,16 @@ class _Follower(Runner):
                 self.steps[one] = replace(self.steps[one], until=at)
 
     def _alloc(self, operation: Operation) -> None:
-        key = self._result_key(operation)
-        self.buffers.append(_Buffer(operation, self.place_at(operation.first_line)))
-        self.views[key] = (len(self.buffers) - 1, 0)
-        if operation.operands and operation.name == "ttg.local_alloc":
-            self._step(operation, "write", at=self.views[key])
-            self.views[self._key(operation.results[0])] = self.views[key]
+        number = self.numbers.get(id(operation))
+        if number is None:
+            number = self.numbers[id(operation)] = len(self.buffers)
+            self.buffers.append(_Buffer(operation, self.place_at(operation.first_line)))
+            self.buffers[-1].is_ring = id(operation) in self.inside
+        if operation.operands and operation.name == "ttg.local_alloc" and not self.is_ended:
+            self._step(operation, "write", at=(number, 0))
+        else:
+            self._lose(operation)
+        self.views[self._key(operation.results[0])] = (number, 0)
 
     def _index(self, operation: Operation) -> None:
         source = self.views.get(self._key(operation.operands[0]))
@@ -216,7 +232,7 @@ class _Follower(Runner):
         if source is None or index is None:
             return
         buffer = self.buffers[source[0]]
-        buffer.slots = max(buffer.slots, buffer.shape[0] if buffer.shape else 1)
+        buffer.slots, buffer.is_ring = buffer.shape[0] if buffer.shape else 1, True
         self.views[key] = (source[0], index)
 
     def _same(self, operation: Operation) -> None:
@@ -246,11 +262,14 @@ class _Follower(Runner):
         tokens = [self.tokens[key] for key in map(self._key, operation.operands) if key in self.tokens]
         is_off = self._is_off(operation)
         number = len(self.steps)
+        loads = [self.loads[key] for key in map(self._key, operation.operands) if key in self.loads]
         key = self._result_key(operation)
         target = at or (used[0] if used else None)
         tile = None
         if kind in ("copy", "write") and target is not None and not is_off:
             tile = self._write(target, number, lands=kind == "write")
+            for one in loads:
+                self.steps[one] = replace(self.steps[one], tile=tile)
         elif (used or tiles) and kind != "wait" and not is_off:
             # What is multiplied are the tiles of this turn: the newest.
             tile = max([*tiles, *(one for one in map(self._read_at(number), used) if one is not None)], default=None)
@@ -352,8 +371,7 @@ class _Follower(Runner):
             if at is None:
                 return None
             buffer.stays[at] = replace(buffer.stays[at], read=(*buffer.stays[at].read, number))
-            # A buffer with one tile for all turns says nothing of the turn.
-            return at if buffer.slots > 1 or len(buffer.stays) > 1 else None
+            return at if buffer.is_ring else None
 
         return read
 

@@ -8,7 +8,7 @@ from typing import Literal
 __all__ = ["BEFORE", "InFlight", "Ring", "Stay", "Step", "StepKind"]
 
 StepKind = Literal["copy", "load", "write", "read", "wait", "dot", "reduce", "convert", "tensor", "store", "atomic"]
-"""`copy` begins one into shared memory, `load` one into registers; `tensor` moves between registers and tensor memory."""
+"""`copy` begins one into shared memory, `load` one into registers; `tensor` moves to and from tensor memory."""
 
 BEFORE = -1
 """The turn of what runs before the loop."""

@@ -40,9 +40,9 @@ def _narrow(canvas: Canvas, area: Rect, y: float, row: Cost) -> float:
     where = _where(row)
     canvas.text(area.left, y + 12, _what(row), size=LEAST, room=area.width - len(where) * 7 - 6)
     canvas.text(area.right, y + 12, where, look="m", size=LEAST, anchor="end", room=area.width)
-    units, look = _units(row), "warn" if row.excess else "m"
-    canvas.text(area.left, y + 26, f"{_width(row)}{': ' if _width(row) and units else ''}{units}", look=look, size=LEAST,
-                room=area.width)  # fmt: skip
+    width = _width(row).replace(" bits a lane", "-bit")
+    text = ", ".join(filter(None, (width, _units(row).replace(", the least", ", least").replace("× the", "×"))))
+    canvas.text(area.left, y + 26, text, look="warn" if row.excess else "m", size=LEAST, room=area.width)
     return _NARROW
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from html import escape
 from typing import Literal
 
+from irscope.render.layout.colors import shades
 from irscope.render.layout.geometry import CHARACTER
 from irscope.render.layout.labels import Rect
-from irscope.render.layout.colors import shades
 from irscope.render.text.tables import display_width, shorten, visible
 from irscope.render.theme import MONOSPACE, SANS, Theme
 
@@ -113,7 +113,8 @@ def _style(theme: Theme) -> str:
         f".m{{fill:{theme.muted}}}.a{{fill:{theme.accent}}}.bad{{fill:{theme.bad}}}.warn{{fill:{theme.warn}}}"
         f".on{{fill:{theme.panel}}}.soft{{fill:{theme.line}}}.bar{{fill:{theme.accent}}}"
         f".line{{stroke:{theme.line};fill:none}}.axis{{stroke:{theme.muted};fill:none}}"
-        f".edge{{stroke:{theme.text};fill:none;stroke-width:1.5}}.off{{fill:none;stroke:{theme.muted};stroke-dasharray:3 2}}"
+        f".edge{{stroke:{theme.text};fill:none;stroke-width:1.5}}"
+        f".off{{fill:none;stroke:{theme.muted};stroke-dasharray:3 2}}"
         f".limit{{stroke:{theme.bad};fill:none;stroke-width:1.5;stroke-dasharray:5 3}}"
         f".curve{{fill:{theme.accent};fill-opacity:.28;stroke:{theme.accent};stroke-width:1.2}}"
         f".cell{{stroke:{theme.panel};stroke-width:1}}.wayground{{fill:{theme.panel}}}.wayline{{stroke:{theme.muted}}}"

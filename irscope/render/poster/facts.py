@@ -12,9 +12,13 @@ from irscope.analysis.findings.studied import Studied
 from irscope.analysis.in_flight.find import in_flight
 from irscope.analysis.in_flight.model import InFlight
 from irscope.analysis.resources.metrics import instruction_families
+from irscope.analysis.roofline.model import Roofline
+from irscope.analysis.roofline.roofline import roofline_of
 from irscope.analysis.source.operations import Operations, read_stage_operations
 from irscope.device.occupancy import Occupancy, occupancy_of
-from irscope.errors import DAMAGE
+from irscope.device.peaks import peaks_of_target
+from irscope.errors import DAMAGE, UsageError
+from irscope.ir.body.aliases import Ignored
 from irscope.ir.body.live import live_values
 from irscope.ir.body.reader import read_body
 from irscope.layout.described import DescribedLayout
@@ -23,8 +27,9 @@ from irscope.memory.cost import Cost
 from irscope.memory.costs import costs_of
 from irscope.model.capture import Capture, stage_named
 
-__all__ = ["Facts", "Registers", "facts_of"]
+__all__ = ["WORST", "Facts", "Registers", "facts_of", "roofline_of_assumed"]
 
+_ALL = frozenset[Ignored]()
 WORST = 3
 """Findings on a poster."""
 
@@ -90,6 +95,17 @@ def facts_of(capture: Capture, costs: Sequence[Cost] | None = None) -> Facts:
     )
 
 
+def roofline_of_assumed(capture: Capture) -> Roofline | None:
+    """The roofline of a launch on the first part of its target; None if that cannot be told."""
+    peaks = next(iter(peaks_of_target(capture.target)), None)
+    if peaks is None or capture.launch.record is None or capture.failure is not None:
+        return None
+    try:
+        return roofline_of(capture, peaks)
+    except (UsageError, *DAMAGE):
+        return None
+
+
 def _costs(capture: Capture) -> Sequence[Cost]:
     try:
         return costs_of(capture)
@@ -120,7 +136,7 @@ def _registers(capture: Capture) -> Registers | None:
 def _counted(text: str, stage: str, found: Operations) -> tuple[int, ...]:
     """The live registers of assembly that does not state them."""
     try:
-        counts = live_values(read_body(text, stage_named(stage).kind, frozenset())).counts
+        counts = live_values(read_body(text, stage_named(stage).kind, _ALL)).counts
     except DAMAGE:
         return ()
     return tuple(counts[line - 1] for line in found.lines if line <= len(counts))

@@ -1,9 +1,8 @@
-"""The loop of a poster: which copies, waits and dots run in each turn, and the slots of shared memory over that time."""
+"""The loop of a poster: which copies, waits and dots run in each turn, and the slots of shared memory meanwhile."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from irscope.analysis.in_flight.model import BEFORE, InFlight, Ring, Stay, Step
@@ -14,11 +13,13 @@ from irscope.render.text.figures import short_name
 
 __all__ = ["draw_loop"]
 
-_LABELS = 128.0
+_LABELS = 140.0
 """Pixels for the names of the lanes."""
-_ROW = 20.0
+_ROW, _LEAST_ROW = 22.0, 15.0
+"""Pixels of a lane, and of a slot; at least."""
 _GAP = 3.0
-_MOST_LANES = 8
+_MOST_LANES = 9
+_NOTHING_AHEAD = "the loop: nothing is begun ahead of its turn"
 # %a_126      %acc_23#0
 _NUMBERED = re.compile(r"(?<=\w)_\d+$|#\d+$")
 _ORDER = ("load", "copy", "write", "read", "wait", "dot", "reduce", "convert", "tensor", "store", "atomic")
@@ -42,40 +43,43 @@ class _Lane:
 def draw_loop(canvas: Canvas, area: Rect, flight: InFlight) -> float:
     """Draw a loop; returns how far down it goes."""
     lanes, of_step = _lanes(flight)
+    rings = [ring for ring in flight.rings if _is_drawn(ring)]
     scale = scale_of(flight, of_step, area.left + _LABELS, area.width - _LABELS)
-    y = _columns(canvas, area, flight, scale)
-    top = y
+    y = top = _columns(canvas, area, flight, scale)
+    rows = len(lanes) + sum(ring.slots for ring in rings)
+    fixed = _GAP * len(lanes) + 18 + 8 * len(rings) + 22
+    row = min(max((area.bottom - y - fixed) / max(rows, 1), _LEAST_ROW), _ROW)
     for number, lane in enumerate(lanes):
-        used = canvas.text(area.left, y + 14, lane.name, look="t", room=_LABELS - 34)
-        canvas.text(area.left + used + 5, y + 14, lane.line, look="m", size=LEAST, room=_LABELS - used - 9)
-        canvas.rect(Rect(area.left + _LABELS, y, scale.right - area.left - _LABELS, _ROW), "band")
+        used = canvas.text(area.left, y + row / 2 + 4, lane.name, size=LEAST, room=_LABELS - 34)
+        canvas.text(area.left + used + 5, y + row / 2 + 4, lane.line, look="m", size=LEAST, room=_LABELS - used - 9)
+        canvas.rect(Rect(area.left + _LABELS, y, scale.right - area.left - _LABELS, row), "band")
         for step, own in enumerate(of_step):
             if own == number:
-                _cell(canvas, flight, scale, step, y)
-        y += _ROW + _GAP
+                _cell(canvas, flight, scale, step, Rect(0, y, scale.cell, row))
+        y += row + _GAP
     if any(one.kind == "copy" for one in flight.steps):
         y = _count(canvas, area, flight, scale, y)
-    rings = [ring for ring in flight.rings if ring.slots > 1 and any(stay.read for stay in ring.stays)]
-    y += 4
     left_out = 0
     for ring in rings:
-        needed = ring.slots * (_ROW - 2) + 6
-        if y + needed > area.bottom:
+        if y + ring.slots * row + 22 > area.bottom + 6:
             left_out += 1
             continue
-        y = _ring(canvas, area, flight, scale, ring, y) + 6
-    _turn_lines(canvas, scale, top, y - 6)
-    if rings:
-        y = _legend(canvas, area, y, left_out)
-    return y
+        y = _ring(canvas, area, flight, scale, ring, Rect(area.left, y + 4, _LABELS, row)) + 4
+    _turn_lines(canvas, scale, top, y - 4)
+    return _legend(canvas, area, flight, y, left_out) if rings else y
+
+
+def _is_drawn(ring: Ring) -> bool:
+    return len(ring.stays) > 1 and any(stay.read for stay in ring.stays)
 
 
 def _lanes(flight: InFlight) -> tuple[list[_Lane], list[int]]:
     """The lanes, and for each step its lane, or -1 where there is none for it."""
     keys = _keys(flight)
     rows = list(zip(flight.steps, keys, strict=True))
-    wanted = {key for step, key in rows if step.turn != BEFORE or step.kind in ("copy", "store")} or set(keys)
-    order = sorted(dict.fromkeys(key for key in keys if key in wanted), key=lambda key: _ORDER.index(key[0]))[:_MOST_LANES]
+    # What runs before the loop alone has its place in the code, not in a picture of turns.
+    wanted = {key for step, key in rows if step.turn != BEFORE or not flight.line} - {("wait", "")}
+    order = sorted(dict.fromkeys(key for key in keys if key in wanted), key=_rank)[:_MOST_LANES]
     lanes: list[_Lane] = []
     for kind, name in order:
         places = {one.place for one, key in rows if key == (kind, name)}
@@ -91,7 +95,15 @@ def _keys(flight: InFlight) -> list[tuple[str, str]]:
     for step in flight.steps:
         if step.until is not None and step.kind in ("copy", "dot"):
             awaited[flight.steps[step.until].line] = step.kind
-    return [("wait", f"for {awaited.get(one.line, 'others')}") if one.kind == "wait" else _key(one) for one in flight.steps]
+    return [
+        ("wait", f"for {awaited[one.line]}" if one.line in awaited else "") if one.kind == "wait" else _key(one)
+        for one in flight.steps
+    ]
+
+
+def _rank(key: tuple[str, str]) -> float:
+    # The wait for a dot stands below it.
+    return _ORDER.index("dot") + 0.5 if key == ("wait", "for dot") else _ORDER.index(key[0])
 
 
 def _key(step: Step) -> tuple[str, str]:
@@ -115,13 +127,14 @@ def _columns(canvas: Canvas, area: Rect, flight: InFlight, scale: Scale) -> floa
         if right - left > 100:
             canvas.text((left + right) / 2, y + 11, name, size=LEAST, anchor="middle", room=right - left)
         else:
-            canvas.text(left + 1, y + 11, name, size=LEAST, room=90)
+            at_end = left + 90 > area.right
+            canvas.text(right if at_end else left + 1, y + 11, name, size=LEAST, anchor="end" if at_end else "start")
     for column in scale.columns:
         name = _turn_name(flight, column)
         canvas.text(column.left + column.width / 2, y + 33, name, look="m", size=LEAST, anchor="middle",
                     room=column.width - 2)  # fmt: skip
     if scale.gap is not None:
-        left, first, last = scale.gap
+        left = scale.gap
         canvas.text(left + 13, y + 33, "⋯", look="m", size=LEAST, anchor="middle")
     return y + 40
 
@@ -133,8 +146,6 @@ def _turn_name(flight: InFlight, column: Column) -> str:
         return "before" if column.width > 48 else ""
     if flight.turns is not None and column.turn >= flight.turns:
         return "behind" if column.width > 48 else ""
-    if flight.turns is None and column.turn > max(step.turn for step in flight.steps) - 1:
-        return "behind" if column.width > 48 else ""
     return f"turn {column.turn}" if column.width > 50 else str(column.turn)
 
 
@@ -143,29 +154,34 @@ def _phases(flight: InFlight) -> dict[int, str]:
     turns = sorted({step.turn for step in flight.steps})
     if not flight.line:
         return dict.fromkeys(turns, "the whole kernel, in its order")
-    behind = flight.turns if flight.turns is not None else max(turns, default=0)
-    begun = [step for step in flight.steps if step.kind in ("copy", "load")]
+    begun = [step for step in flight.steps if step.kind in ("copy", "load") and step.turn != BEFORE]
+    ahead = {_key(step) for step in flight.steps if step.turn == BEFORE} & {_key(step) for step in begun}
+    before, inside, behind = (
+        ("prologue", "steady state", "epilogue") if ahead else ("before it", _NOTHING_AHEAD, "behind it")
+    )
     found: dict[int, str] = {}
     for turn in turns:
         own = [step for step in begun if step.turn == turn]
-        empties = turn >= behind or (bool(own) and all(step.is_off for step in own))
-        found[turn] = "prologue" if turn == BEFORE else "epilogue" if empties else "steady state"
+        empties = (flight.turns is not None and turn >= flight.turns) or (bool(own) and all(one.is_off for one in own))
+        found[turn] = before if turn == BEFORE else behind if empties else inside
     return found
 
 
-def _cell(canvas: Canvas, flight: InFlight, scale: Scale, number: int, y: float) -> None:
+def _cell(canvas: Canvas, flight: InFlight, scale: Scale, number: int, row: Rect) -> None:
     step = flight.steps[number]
     left = scale.left(number)
     if left is None:
         return
     tip = f"{step.operation} {step.value} {short_name(step.place)}".strip()
-    box = Rect(left + 0.5, y + 1, scale.cell - 1, _ROW - 2)
+    box = Rect(left + 0.5, row.top + 1, row.width - 1, row.height - 2)
     if step.is_off:
         canvas.rect(box, "off", radius=3, tip=f"{tip}: masked off")
         return
     if step.until is not None and step.until > number and step.kind in ("dot", "load"):
         right = scale.near(step.until)
-        canvas.rect(Rect(box.right, y + _ROW / 2 - 2, max(right - box.right, 0), 4), "soft", tip=f"{tip}: in flight")
+        canvas.rect(
+            Rect(box.right, row.top + row.height / 2 - 2, max(right - box.right, 0), 4), "soft", tip=f"{tip}: in flight"
+        )
     look = f"f{step.tile % TILES}" if step.tile is not None else "soft"
     canvas.rect(box, f"{look} cell", radius=3, tip=tip)
     if step.tile is not None:
@@ -189,21 +205,23 @@ def _count(canvas: Canvas, area: Rect, flight: InFlight, scale: Scale, y: float)
     return y + 18
 
 
-def _ring(canvas: Canvas, area: Rect, flight: InFlight, scale: Scale, ring: Ring, y: float) -> float:
-    row = _ROW - 2
-    name = _NUMBERED.sub("", ring.value)
+def _ring(canvas: Canvas, area: Rect, flight: InFlight, scale: Scale, ring: Ring, first: Rect) -> float:
+    """The slots of a ring below one another; returns where they end. `first`: the room of the first one's name."""
+    row = first.height
     for slot in range(ring.slots):
-        top = y + slot * row
+        top = first.top + slot * row
+        middle = top + row / 2 + 3
         if not slot:
-            canvas.text(area.left, top + 13, name, look="t", room=42)
-        canvas.text(area.left + _LABELS - 8, top + 13, f"slot {slot}", look="m", size=LEAST, anchor="end", room=60)
-        canvas.rect(Rect(area.left + _LABELS, top, scale.right - area.left - _LABELS, row - 2), "band")
+            canvas.text(first.left, middle, _NUMBERED.sub("", ring.value), size=LEAST, room=first.width - 56)
+        if slot == 1:
+            canvas.text(first.left, middle, ring.type, look="m", size=LEAST, room=first.width - 56)
+        name = f"slot {slot}" if ring.slots > 1 else ring.type
+        canvas.text(first.right - 8, middle, name, look="m", size=LEAST, anchor="end", room=first.width - 40)
+        canvas.rect(Rect(first.right, top, scale.right - first.right, row - 2), "band")
         own = [stay for stay in ring.stays if stay.slot == slot]
         for stay, following in zip(own, [*own[1:], None], strict=True):
             _stay(canvas, flight, scale, stay, following, top, row - 2)
-    if ring.slots > 1:
-        canvas.text(area.left, y + row + 13, ring.type, look="m", size=LEAST, room=_LABELS - 48)
-    return y + ring.slots * row
+    return first.top + ring.slots * row
 
 
 def _stay(
@@ -241,9 +259,14 @@ def _turn_lines(canvas: Canvas, scale: Scale, top: float, bottom: float) -> None
         canvas.path(f"M{column.left:.1f} {top:.1f}V{bottom:.1f}", "line")
 
 
-def _legend(canvas: Canvas, area: Rect, y: float, left_out: int) -> float:
+def _legend(canvas: Canvas, area: Rect, flight: InFlight, y: float, left_out: int) -> float:
     x = area.left + _LABELS
-    for look, name in (("way", "on its way into the slot"), ("f0", "there"), ("edge", "read"), ("off", "masked off")):
+    looks = [("f0", "tile 0 in its slot"), ("edge", "read")]
+    if any(step.kind == "copy" for step in flight.steps):
+        looks.insert(0, ("way", "on its way into the slot"))
+    if any(step.is_off for step in flight.steps):
+        looks.append(("off", "masked off"))
+    for look, name in looks:
         box = Rect(x, y + 3, 16, 11)
         if look == "edge":
             canvas.path(f"M{x:.1f} {y + 12:.1f}h16", "edge")
@@ -260,7 +283,7 @@ def title_of(flight: InFlight) -> tuple[str, str]:
     if not flight.line:
         return "The kernel from load to store", _program(flight)
     place = short_name(flight.place)
-    turns = f"{flight.turns} turns in {_program(flight)}" if flight.turns is not None else "as in a long run of turns"
+    turns = f"turns {_times(flight.turns)} in {_program(flight)}" if flight.turns is not None else "turns not known"
     if flight.turns is None and flight.launch_turns is not None:
         turns = f"as if it turned often: this launch turns it {_times(flight.launch_turns)}"
     nested = "in the first turn of the loop around it" if flight.is_nested else ""
@@ -269,14 +292,8 @@ def title_of(flight: InFlight) -> tuple[str, str]:
 
 
 def _times(turns: int) -> str:
-    return {0: "not at all", 1: "once", 2: "twice"}.get(turns, f"{turns} times")
+    return {0: "never", 1: "once", 2: "twice"}.get(turns, f"{turns} times")
 
 
 def _program(flight: InFlight) -> str:
     return f"program {','.join(map(str, flight.program))}" if flight.program is not None else "any program"
-
-
-def lanes_left_out(flight: InFlight) -> Sequence[str]:
-    """The names of what runs in the loop and has no lane."""
-    _, of_step = _lanes(flight)
-    return sorted({step.kind for step, lane in zip(flight.steps, of_step, strict=True) if lane < 0 and step.turn >= 0})

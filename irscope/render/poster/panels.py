@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from irscope.analysis.findings.model import Finding
+from irscope.analysis.roofline.model import Roofline
 from irscope.device.limits import CUDA_LIMITS, HIP_LIMITS
 from irscope.device.occupancy import REGISTERS, SHARED, TENSOR_MEMORY, WARPS
 from irscope.ir.locations.user import line_text
@@ -14,8 +15,9 @@ from irscope.render.layout.labels import Rect
 from irscope.render.poster.canvas import LEAST, Canvas, wrapped
 from irscope.render.poster.facts import WORST, Facts
 from irscope.render.text.figures import percent
+from irscope.render.text.roofline import duration_text, floor_line
 
-__all__ = ["draw_conversions", "draw_findings", "draw_limits", "draw_mix"]
+__all__ = ["draw_conversions", "draw_findings", "draw_limits", "draw_mix", "draw_roofline"]
 
 _MOST_CAUSES = 4
 _MOST_BLOCKS = 32
@@ -32,7 +34,8 @@ def draw_limits(canvas: Canvas, area: Rect, facts: Facts) -> None:
         return
     wide = canvas.text(area.left, area.top + 30, percent(found.fraction), size=30, bold=True)
     x = area.left + max(wide, 96) + 12
-    told = f"{found.warps_per_sm} of {found.max_warps} warps of an {found.unit}, limited by {' and '.join(found.limited_by)}"
+    causes = " and ".join(found.limited_by)
+    told = f"{found.warps_per_sm} of {found.max_warps} warps per {found.unit}, limited by {causes}"
     for number, line in enumerate(wrapped(told, area.right - x, LEAST, 3)):
         canvas.text(x, area.top + 10 + 14 * number, line, size=LEAST)
     y = area.top + 54
@@ -59,8 +62,8 @@ def _taken(capture: Capture, cause: str) -> str:
     limits = (CUDA_LIMITS if capture.target.backend == "cuda" else HIP_LIMITS).get(capture.target.arch)
     if cause == REGISTERS:
         accumulators = f" + {resources.accumulator_registers}" if resources.accumulator_registers else ""
-        spilled = f", {resources.spilled_bytes} bytes spilled" if resources.spilled_bytes else ""
-        return f"registers: {resources.registers}{accumulators} a thread{spilled}"
+        spilled = f", {resources.spilled_bytes} bytes spilled" if resources.spilled_bytes else " a thread"
+        return f"registers: {resources.registers}{accumulators}{spilled}"
     if cause == SHARED:
         limit = f" of {limits.shared_bytes_per_block:,}" if limits is not None else ""
         return f"shared: {resources.shared_bytes or 0:,}{limit} bytes"
@@ -83,11 +86,13 @@ def draw_findings(canvas: Canvas, area: Rect, findings: Sequence[Finding], failu
     if not shown and not failure:
         _say(canvas, area, "Nothing was found that is known to cost time.")
         return
-    height = (area.bottom - y) / WORST
+    height = min((area.bottom - y) / max(len(shown), 1), 60.0)
     for finding in shown:
         look = "bad" if finding.kind.rank < _BAD_BELOW else "warn"
-        canvas.rect(Rect(area.left, y + 1, 4, height - 8), look, radius=2)
-        used = canvas.text(area.left + 12, y + 12, f"{finding.code} {finding.kind.name}", look=look, room=area.width - 100)
+        canvas.rect(Rect(area.left, y + 1, 4, 42), look, radius=2)
+        used = canvas.text(
+            area.left + 12, y + 12, f"{finding.code} {finding.kind.name}", look=look, room=area.width - 100
+        )
         place = line_text(finding.place)
         if place:
             canvas.text(area.right, y + 12, _line_of(place), look="m", size=LEAST, anchor="end",
@@ -109,7 +114,7 @@ def draw_conversions(canvas: Canvas, area: Rect, rows: Sequence[Cost]) -> float:
     for row in rows[:most]:
         size, moves = row.figures.get("bytes"), row.figures.get("moves", "")
         text = f"{size:,} bytes" if isinstance(size, int) else "bytes not known"
-        how = "stay where they are" if moves == "nothing" else f"across {moves}"
+        how = "moved nowhere" if moves == "nothing" else f"across {moves}"
         where = f"{'loop · ' if row.loops else ''}{_line_of(row.place)}"
         used = canvas.text(area.left, y + 12, f"{text} {how}", size=LEAST, room=area.width - len(where) * 7 - 6)
         canvas.text(area.right, y + 12, where, look="m", size=LEAST, anchor="end", room=area.width - used - 6)
@@ -121,6 +126,24 @@ def draw_conversions(canvas: Canvas, area: Rect, rows: Sequence[Cost]) -> float:
     return y
 
 
+def draw_roofline(canvas: Canvas, area: Rect, roofline: Roofline) -> None:
+    """Draw the least time that the memory and each unit need for the launch."""
+    y = area.top
+    for line in wrapped(floor_line(roofline), area.width, LEAST, 2):
+        canvas.text(area.left, y + 11, line, size=LEAST)
+        y += 14
+    times = {name: span for name, span in roofline.times_s.items() if span[1] > 0}
+    longest = max((span[0] for span in times.values()), default=0.0)
+    y += 5
+    for name, span in sorted(times.items(), key=lambda row: -row[1][0])[: int((area.bottom - y) // 17)]:
+        room = area.width - 106 - 66
+        wide = room * span[0] / longest if longest else 0.0
+        canvas.text(area.left, y + 11, name, size=LEAST, room=100)
+        canvas.rect(Rect(area.left + 106, y + 2, wide, 10), "bar", radius=2)
+        canvas.text(area.left + 112 + wide, y + 11, duration_text(span[0]), look="m", size=LEAST, room=60)
+        y += 17
+
+
 def draw_mix(canvas: Canvas, area: Rect, facts: Facts) -> None:
     """Draw how many instructions there are of each family that matters."""
     if not facts.families:
@@ -130,11 +153,11 @@ def draw_mix(canvas: Canvas, area: Rect, facts: Facts) -> None:
     chosen = sorted(facts.families.items(), key=lambda row: -row[1])[:most]
     rows = [(name, count) for name, count in facts.families.items() if (name, count) in chosen]
     longest = max(count for _, count in rows)
-    left = area.left + 104
-    room = area.width - 104 - 44
+    left = area.left + 114
+    room = area.width - 114 - 44
     for number, (name, count) in enumerate(rows):
         y = area.top + 18 * number
-        canvas.text(left - 8, y + 12, name, size=LEAST, anchor="end", room=96)
+        canvas.text(left - 8, y + 12, name, size=LEAST, anchor="end", room=106)
         wide = room * count / longest
         canvas.rect(Rect(left, y + 3, wide, 11), "bar", radius=2)
         canvas.text(left + wide + 6, y + 12, f"{count}", look="m", size=LEAST)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from irscope.layout.described import DescribedLayout
 from irscope.layout.thread_map import ThreadMap
@@ -51,13 +52,17 @@ def draw_tile(canvas: Canvas, area: Rect, tile: DescribedLayout | None) -> None:
     labelled: set[int] = set()
     parts = sorted(_parts(threads, rows, columns), key=lambda part: -part[3] * part[4])
     for warp, row, column, high, wide in parts:
-        box = Rect(left + column * across / columns, top + row * down / rows, wide * across / columns, high * down / rows)
+        box = Rect(
+            left + column * across / columns, top + row * down / rows, wide * across / columns, high * down / rows
+        )
         canvas.rect(box, f"f{warp % TILES}", tip=f"{word} {warp}")
         name = f"w{warp}"
         if warp not in labelled and box.width >= len(name) * 7 + 2 and box.height >= 12:
             labelled.add(warp)
             middle = box.left + box.width / 2
-            canvas.text(middle, box.top + box.height / 2 + 4, name, look=f"x{warp % TILES}", size=LEAST, anchor="middle")
+            canvas.text(
+                middle, box.top + box.height / 2 + 4, name, look=f"x{warp % TILES}", size=LEAST, anchor="middle"
+            )
     canvas.path(f"M{left:.1f} {top:.1f}h{across:.1f}v{down:.1f}h-{across:.1f}z", "axis")
 
 
@@ -129,7 +134,7 @@ def _thinned(values: Sequence[int], most: int) -> list[int]:
     if len(values) <= most:
         return list(values)
     edges = [number * len(values) // most for number in range(most + 1)]
-    return [max(values[first:last]) for first, last in zip(edges, edges[1:], strict=False) if last > first]
+    return [max(values[first:last]) for first, last in pairwise(edges) if last > first]
 
 
 def _ticks(canvas: Canvas, area: Rect, found: Registers) -> None:

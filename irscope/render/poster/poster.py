@@ -10,9 +10,9 @@ from irscope.render.layout.geometry import CHARACTER
 from irscope.render.layout.labels import Rect
 from irscope.render.poster.accesses import draw_accesses, rows_of
 from irscope.render.poster.canvas import HEIGHT, LEAST, WIDTH, Canvas
-from irscope.render.poster.facts import WORST, Facts, facts_of
+from irscope.render.poster.facts import WORST, Facts, facts_of, roofline_of_assumed
 from irscope.render.poster.loop import draw_loop, title_of
-from irscope.render.poster.panels import draw_conversions, draw_findings, draw_limits, draw_mix
+from irscope.render.poster.panels import draw_conversions, draw_findings, draw_limits, draw_mix, draw_roofline
 from irscope.render.poster.pictures import draw_buffers, draw_registers, draw_tile
 from irscope.render.text.figures import short_name
 from irscope.render.theme import theme_named
@@ -43,7 +43,7 @@ def poster_svg(capture: Capture, theme: str = "light", costs: Sequence[Cost] | N
     canvas = Canvas(look)
     _head(canvas, capture)
     has_accesses = _main(canvas, facts)
-    has_accesses = _side(canvas, facts, has_accesses)
+    _side(canvas, facts)
     _lower(canvas, facts, has_accesses)
     return canvas.svg(f"{capture.name} on {capture.target}")
 
@@ -92,11 +92,18 @@ def _main(canvas: Canvas, facts: Facts) -> bool:
             height = min(left, 24 + 22 * len(memory.buffers))
             y = draw_buffers(canvas, Rect(room.left, y, room.width, height), memory) + 12
     left = room.bottom - y
-    if rows_of(room.width, left - 24) < min(len(facts.accesses), 2) or not facts.accesses:
+    wanted = len(facts.accesses)
+    if min(rows_of(room.width, left - 24), wanted) <= min(_rows_below(facts), wanted - 1):
         return False
     canvas.text(room.left, y + 12, "Global memory", size=13, bold=True)
     draw_accesses(canvas, Rect(room.left, y + 20, room.width, left - 20), facts.accesses)
     return True
+
+
+def _rows_below(facts: Facts) -> int:
+    """The accesses for which there is room below the conversions."""
+    used = min(len(facts.conversions), 4) * 32 + (26 if facts.conversions else 0)
+    return rows_of(300, HEIGHT - 20 - _BELOW - 46 - used)
 
 
 def _why_no_loop(facts: Facts) -> str:
@@ -105,8 +112,8 @@ def _why_no_loop(facts: Facts) -> str:
     return "its warps are specialised, several run at once"
 
 
-def _side(canvas: Canvas, facts: Facts, has_accesses: bool) -> bool:
-    """Draw the limits and the worst findings, and global memory where these leave room; returns whether that is there."""
+def _side(canvas: Canvas, facts: Facts) -> None:
+    """Draw the limits and the worst findings, and the roofline where there are few."""
     side = Rect(_MARGIN + _MAIN + _GAP, _TOP, WIDTH - 2 * _MARGIN - _MAIN - _GAP, 206)
     draw_limits(canvas, canvas.panel(side, "Limits and occupancy"), facts)
     top = side.bottom + _GAP
@@ -114,15 +121,18 @@ def _side(canvas: Canvas, facts: Facts, has_accesses: bool) -> bool:
     failure = facts.capture.failure
     told = f"The compile {failure.verdict}: {failure.headline}" if failure is not None else ""
     found = [one for one in facts.findings if failure is None or one.code != "IRS503"]
-    if not found and not told and facts.accesses and not has_accesses:
-        upper = Rect(below.left, top, below.width, 60)
-        draw_findings(canvas, canvas.panel(upper, "Worst findings", "none"), found, told)
-        rest = Rect(below.left, upper.bottom + _GAP, below.width, below.height - 60 - _GAP)
-        draw_accesses(canvas, canvas.panel(rest, "Global memory"), facts.accesses)
-        return True
+    roofline = roofline_of_assumed(facts.capture) if not told and len(found) < 2 else None
+    if roofline is not None and roofline.floor_s is not None:
+        upper = Rect(below.left, top, below.width, 96 if found else 44)
+        room = canvas.panel(upper, "Worst findings", "" if found else "none")
+        if found:
+            draw_findings(canvas, Rect(room.left, room.top, room.width, 160), found, "")
+        rest = Rect(below.left, upper.bottom + _GAP, below.width, below.bottom - upper.bottom - _GAP)
+        part = roofline.peaks.name if roofline.peaks is not None else ""
+        draw_roofline(canvas, canvas.panel(rest, "Roofline", part), roofline)
+        return
     count = f"{len(found)} in all" if len(found) > WORST else ""
     draw_findings(canvas, canvas.panel(below, "Worst findings", count), found, told)
-    return has_accesses
 
 
 def _lower(canvas: Canvas, facts: Facts, has_accesses: bool) -> None:
@@ -130,9 +140,13 @@ def _lower(canvas: Canvas, facts: Facts, has_accesses: bool) -> None:
     lefts = [_MARGIN + sum(widths[:number]) + number * _GAP for number in range(4)]
     areas = [Rect(left, _BELOW, width, HEIGHT - 20 - _BELOW) for left, width in zip(lefts, widths, strict=True)]
     draw_tile(canvas, canvas.panel(areas[0], "The dot's tile" if facts.of_dot else "The largest tile"), facts.tile)
-    count = f"{len(facts.conversions)} in the TTGIR" if facts.conversions else ""
-    room = canvas.panel(areas[1], "Layout conversions", count)
-    end = draw_conversions(canvas, room, facts.conversions)
+    if not facts.conversions and facts.accesses and not has_accesses:
+        draw_accesses(canvas, canvas.panel(areas[1], "Global memory", "no layout conversion"), facts.accesses)
+        has_accesses, room, end = True, areas[1], areas[1].bottom
+    else:
+        count = f"{len(facts.conversions)} in the TTGIR" if facts.conversions else ""
+        room = canvas.panel(areas[1], "Layout conversions", count)
+        end = draw_conversions(canvas, room, facts.conversions)
     if not has_accesses and rows_of(room.width, room.bottom - end - 26):
         canvas.text(room.left, end + 18, "Global memory", size=14, bold=True)
         draw_accesses(canvas, Rect(room.left, end + 26, room.width, room.bottom - end - 26), facts.accesses)

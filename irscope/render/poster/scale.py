@@ -9,9 +9,9 @@ from irscope.analysis.in_flight.model import BEFORE, InFlight, Step
 
 __all__ = ["Column", "Scale", "scale_of"]
 
-_CELL = 19.0
+_CELL = 15.5
 """Pixels of a step, at least."""
-_WIDEST, _WIDEST_ALONE = 34.0, 90.0
+_WIDEST, _WIDEST_ALONE = 34.0, 118.0
 """At most; in a kernel without a loop."""
 _GAP = 26.0
 """Pixels for turns that are left out."""
@@ -36,8 +36,8 @@ class Scale:
 
     columns: tuple[Column, ...]
     cell: float
-    gap: tuple[float, int, int] | None
-    """(left edge, first turn, last turn) of the turns that are left out; or None."""
+    gap: float | None
+    """The left edge of the room for turns that are left out; None if there are none."""
     right: float
 
     def left(self, step: int) -> float | None:
@@ -76,24 +76,25 @@ def scale_of(flight: InFlight, lanes: Sequence[int], left: float, room: float) -
     x = left
     for at, turn in enumerate(chosen):
         if at and cut and turn > chosen[at - 1] + 1 and chosen[at - 1] >= 0:
-            gap = (x, chosen[at - 1] + 1, turn - 1)
+            gap = x
             x += _GAP
         width = _width(places[turn]) * cell
         columns.append(Column(turn, x, width, places[turn]))
         x += width
     if cut and gap is None:
-        gap, x = (x, chosen[-1] + 1, max(turns)), x + _GAP
+        gap, x = x, x + _GAP
     return Scale(tuple(columns), cell, gap, x)
 
 
 def _places(steps: Sequence[Step], numbers: Sequence[int], lanes: Sequence[int]) -> dict[int, int]:
     found: dict[int, int] = {}
-    place, taken = -1, set[int]()
+    place = -1
+    taken: set[int] = set()
     kind = ""
     for number in numbers:
         step = steps[number]
         if place < 0 or step.kind != kind or kind not in _SHARED or lanes[number] in taken:
-            place, taken, kind = place + 1, set(), step.kind
+            place, taken, kind = place + 1, set[int](), step.kind
         taken.add(lanes[number])
         found[number] = place
     return found
