@@ -19,7 +19,7 @@ __all__ = ["as_json", "in_flight"]
 
 _MOST_LOOPS = 4
 _FEW_TURNS = 4
-"""A loop with copies that turns less often is followed as if it turned more: its pipeline never fills."""
+"""A loop that fills shared memory and turns less often is followed as if it turned more: its pipeline never fills."""
 _LOOPS = ("scf.for", "scf.while")
 
 
@@ -42,7 +42,7 @@ def in_flight(capture: Capture) -> InFlight | None:
         best = max(range(len(found)), key=lambda number: (_turns(found[number]), -number))
         chosen = found[best]
         few = loops and chosen.turns is not None and chosen.turns < _FEW_TURNS
-        if few and (not chosen.turns or any(one.kind == "copy" for one in chosen.steps)):
+        if few and (not chosen.turns or any(one.kind in ("copy", "write") for one in chosen.steps)):
             chosen = replace(follow(module, loops[0], None, place_at), launch_turns=found[0].turns)
     except DAMAGE:
         # The IR comes from the capture's file, which may say anything.

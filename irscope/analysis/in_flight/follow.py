@@ -113,6 +113,8 @@ class _Buffer:
         kind = next(iter(read_types(made.types)[-1:]), None)
         self.is_ring = False
         """Whether it has slots, or is made anew in each turn: its tiles tell the turns apart."""
+        self.is_indexed = False
+        """Whether its first dimension is that of the slots."""
         self.element = kind.element if kind is not None else ""
         self.shape = kind.shape if kind is not None else ()
         self.slots = 1
@@ -187,11 +189,12 @@ class _Follower(Runner):
         return super()._run(operation, place)
 
     def _pass_on(self, operation: Operation) -> None:
-        """What was made of the data of a load alone is still its data."""
-        load = self.loads.get(self._key(operation.operands[0]))
+        """What was made of one load or tile alone is still its data."""
+        source = self._key(operation.operands[0])
         key = self._result_key(operation)
-        if load is not None:
-            self.loads[key] = load
+        for known in (self.loads, self.tiles):
+            if source in known:
+                known[key] = known[source]
 
     def _key(self, value: Value) -> int:
         held = self._held.get(value)
@@ -232,7 +235,7 @@ class _Follower(Runner):
         if source is None or index is None:
             return
         buffer = self.buffers[source[0]]
-        buffer.slots, buffer.is_ring = buffer.shape[0] if buffer.shape else 1, True
+        buffer.slots, buffer.is_ring, buffer.is_indexed = buffer.shape[0] if buffer.shape else 1, True, True
         self.views[key] = (source[0], index)
 
     def _same(self, operation: Operation) -> None:
@@ -268,12 +271,13 @@ class _Follower(Runner):
         tile = None
         if kind in ("copy", "write") and target is not None and not is_off:
             tile = self._write(target, number, lands=kind == "write")
+            tile = tile if self.buffers[target[0]].is_ring else None
             for one in loads:
                 self.steps[one] = replace(self.steps[one], tile=tile)
         elif (used or tiles) and kind != "wait" and not is_off:
             # What is multiplied are the tiles of this turn: the newest.
             tile = max([*tiles, *(one for one in map(self._read_at(number), used) if one is not None)], default=None)
-            if kind == "read" and tile is not None:
+            if kind in ("read", "convert") and tile is not None:
                 self.tiles[key] = tile
         shown = target if target is not None and kind in ("copy", "write", "read") else None
         value = self._name(operation, shown)
@@ -345,13 +349,14 @@ class _Follower(Runner):
         self.steps[number] = replace(self.steps[number], tile=max(tiles, default=None))
         for one in steps:
             step = self.steps[one]
-            if step.kind == "copy" and step.buffer is not None and step.tile is not None:
-                self._landed(step.buffer, step.tile, number)
+            if step.kind == "copy" and step.buffer is not None:
+                self._landed(step.buffer, one, number)
 
-    def _landed(self, buffer: int, tile: int, number: int) -> None:
+    def _landed(self, buffer: int, copy: int, number: int) -> None:
         stays = self.buffers[buffer].stays
-        if tile < len(stays) and stays[tile].landed is None:
-            stays[tile] = replace(stays[tile], landed=number)
+        for at, stay in enumerate(stays):
+            if stay.written == copy and stay.landed is None:
+                stays[at] = replace(stay, landed=number)
 
     def _hand_on(self, operation: Operation) -> None:
         """The results of a wait are its operands, behind it."""
@@ -452,7 +457,7 @@ class _Follower(Runner):
             if buffer.element == "i64" or not buffer.stays or buffer.made.name != "ttg.local_alloc":
                 continue
             numbers[number] = len(found)
-            shape = buffer.shape[1:] if buffer.slots > 1 else buffer.shape
+            shape = buffer.shape[1:] if buffer.is_indexed else buffer.shape
             found.append(
                 Ring(
                     buffer.made.results[0].name, "×".join([*map(str, shape), buffer.element]), buffer.slots,

@@ -27,7 +27,9 @@ class Looks:
     theme: Annotated[
         str | None,
         _picture(
-            "--theme", metavar="light|dark|print", help="Of a picture. Default: as the reader's system; a PNG is light."
+            "--theme",
+            metavar="light|dark|print",
+            help="Of a picture. Default: the reader's; a PNG or a poster is light.",
         ),
     ] = None
     width: Annotated[
@@ -48,7 +50,7 @@ def is_folder(output: Path | None) -> bool:
 
 
 def write_picture(svg: str, form: str, output: Path | None, looks: Looks) -> None:
-    """Write a picture to a file, or the source of an SVG to standard output; raises UsageError for a PNG on a terminal."""
+    """Write a picture to a file or to standard output; raises UsageError for a PNG on a terminal."""
     from irscope.render.theme import sized, themed
 
     drawn = sized(themed(svg, looks.theme), looks.width)

@@ -87,7 +87,7 @@ def run_programs(module: MlirModule, arguments: Mapping[Value, Held], vectors: V
 
 
 def predicate_of(operation: Operation) -> Value | None:
-    """The operand that says whether a dot of tensor memory is done; None of other operations, and if it is not found."""
+    """The operand that says whether a dot of tensor memory is done; None of other operations, or if there is none."""
     if operation.name not in _PREDICATE_AT:
         return None
     names = [name.strip() for name in _IN_BRACKETS.sub("", operation.text).split(",")]

@@ -17,7 +17,7 @@ _WIDE_FROM = 500.0
 
 def rows_of(width: float, height: float) -> int:
     """How many accesses a room has space for."""
-    return int(height // (_WIDE if width >= _WIDE_FROM else _NARROW))
+    return max(int(height // (_WIDE if width >= _WIDE_FROM else _NARROW)), 0)
 
 
 def draw_accesses(canvas: Canvas, area: Rect, rows: Sequence[Cost]) -> None:
@@ -30,10 +30,14 @@ def draw_accesses(canvas: Canvas, area: Rect, rows: Sequence[Cost]) -> None:
     if len(rows) > most:
         most = max(rows_of(area.width, area.height - 14), 1)
     y = area.top
-    for row in rows[:most]:
+    for row in sorted(rows, key=_is_idle)[:most]:
         y += _wide(canvas, area, y, row) if area.width >= _WIDE_FROM else _narrow(canvas, area, y, row)
     if len(rows) > most and y + 13 <= area.bottom + 2:
         canvas.text(area.left, y + 11, f"and {len(rows) - most} more", look="m", size=LEAST)
+
+
+def _is_idle(row: Cost) -> bool:
+    return row.access is not None and not row.access.launch.executions[1]
 
 
 def _narrow(canvas: Canvas, area: Rect, y: float, row: Cost) -> float:

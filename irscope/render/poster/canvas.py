@@ -18,8 +18,9 @@ LEAST = 11.0
 """The size of the smallest text."""
 TILES = 8
 """Colours of tiles: the next one has the first again."""
-_BOLD = 1.06
-"""The width of bold text of the proportional font, in that of monospace, at most."""
+_BOLD = {" ": 0.36, **dict.fromkeys("ijlrtf.,:;'()[]|!I-", 0.48), **dict.fromkeys("mwMW%@", 1.04)}
+_BOLD_OTHERS, _BOLD_WIDE = 0.68, 0.76
+"""The widths of bold letters of the proportional font, in its size, at most; those of capitals."""
 
 
 class Canvas:
@@ -42,7 +43,7 @@ class Canvas:
         bold: bool = False,
     ) -> float:
         """Write a line, cut to its room; returns its width. `look`: the classes of its colour."""
-        letter = size * CHARACTER * (_BOLD if bold else 1.0)
+        letter = size * (_bold_width(text) if bold else CHARACTER)
         shown = visible(text) if room is None else shorten(visible(text), max(int(room / letter), 1))
         if not shown:
             return 0.0
@@ -79,6 +80,12 @@ class Canvas:
             f'role="img"><title>{_escaped(visible(title))}</title><style>{_style(self.theme)}</style>{_DEFINED}'
             f'<rect class="page" width="{WIDTH}" height="{HEIGHT}"/>{"".join(self.parts)}</svg>\n'
         )
+
+
+def _bold_width(text: str) -> float:
+    """The width of a letter of a bold text on average, in its size."""
+    widths = [_BOLD.get(one, _BOLD_WIDE if one.isupper() else _BOLD_OTHERS) for one in text]
+    return max(sum(widths) / max(len(widths), 1), 0.3)
 
 
 def wrapped(text: str, room: float, size: float, lines: int) -> list[str]:

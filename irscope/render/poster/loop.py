@@ -18,8 +18,8 @@ _LABELS = 140.0
 _ROW, _LEAST_ROW = 22.0, 15.0
 """Pixels of a lane, and of a slot; at least."""
 _GAP = 3.0
-_MOST_LANES = 9
-_NOTHING_AHEAD = "the loop: nothing is begun ahead of its turn"
+_MOST_LANES = 11
+_NOTHING_AHEAD = "the loop: nothing is begun ahead"
 # %a_126      %acc_23#0
 _NUMBERED = re.compile(r"(?<=\w)_\d+$|#\d+$")
 _ORDER = ("load", "copy", "write", "read", "wait", "dot", "reduce", "convert", "tensor", "store", "atomic")
@@ -124,6 +124,7 @@ def _columns(canvas: Canvas, area: Rect, flight: InFlight, scale: Scale) -> floa
             continue
         left, right = columns[0].left, columns[-1].left + columns[-1].width
         canvas.path(f"M{left + 1:.1f} {y + 19:.1f}V{y + 15:.1f}H{right - 1:.1f}V{y + 19:.1f}", "axis")
+        name = name if len(name) * LEAST * 0.61 < max(right - left, 90) else name.partition(":")[0]
         if right - left > 100:
             canvas.text((left + right) / 2, y + 11, name, size=LEAST, anchor="middle", room=right - left)
         else:
@@ -283,16 +284,16 @@ def title_of(flight: InFlight) -> tuple[str, str]:
     if not flight.line:
         return "The kernel from load to store", _program(flight)
     place = short_name(flight.place)
-    turns = f"turns {_times(flight.turns)} in {_program(flight)}" if flight.turns is not None else "turns not known"
+    turns = f"{_times(flight.turns)} in {_program(flight)}" if flight.turns is not None else "turns not known"
     if flight.turns is None and flight.launch_turns is not None:
-        turns = f"as if it turned often: this launch turns it {_times(flight.launch_turns)}"
+        turns = f"as if it turned often: in this launch it {_times(flight.launch_turns)}"
     nested = "in the first turn of the loop around it" if flight.is_nested else ""
     several = f"1 of {flight.loops} loops" if flight.loops > 1 else ""
     return "The loop, turn by turn", " · ".join(filter(None, (place, turns, several, nested, flight.note)))
 
 
 def _times(turns: int) -> str:
-    return {0: "never", 1: "once", 2: "twice"}.get(turns, f"{turns} times")
+    return {0: "never turns", 1: "turns once", 2: "turns twice"}.get(turns, f"turns {turns} times")
 
 
 def _program(flight: InFlight) -> str:

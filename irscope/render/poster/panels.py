@@ -36,8 +36,8 @@ def draw_limits(canvas: Canvas, area: Rect, facts: Facts) -> None:
     x = area.left + max(wide, 96) + 12
     causes = " and ".join(found.limited_by)
     told = f"{found.warps_per_sm} of {found.max_warps} warps per {found.unit}, limited by {causes}"
-    for number, line in enumerate(wrapped(told, area.right - x, LEAST, 3)):
-        canvas.text(x, area.top + 10 + 14 * number, line, size=LEAST)
+    for number, line in enumerate(wrapped(told, area.right - x, LEAST, 4)):
+        canvas.text(x, area.top + 6 + 14 * number, line, size=LEAST)
     y = area.top + 54
     for cause, allowed in sorted(found.limits, key=lambda row: row[1])[:_MOST_CAUSES]:
         look = "bad" if cause in found.limited_by else "bar"
@@ -79,9 +79,9 @@ def draw_findings(canvas: Canvas, area: Rect, findings: Sequence[Finding], failu
     """Draw the worst findings, each with its code, its place and what it says."""
     y = area.top
     if failure:
-        for line in wrapped(failure, area.width, LEAST, 2):
+        for line in wrapped(failure, area.width, LEAST, 5):
             canvas.text(area.left, y + 11, line, look="bad", size=LEAST)
-            y += 15
+            y += 14
     shown = findings[:WORST]
     if not shown and not failure:
         _say(canvas, area, "Nothing was found that is known to cost time.")
@@ -103,10 +103,14 @@ def draw_findings(canvas: Canvas, area: Rect, findings: Sequence[Finding], failu
         y += height
 
 
-def draw_conversions(canvas: Canvas, area: Rect, rows: Sequence[Cost]) -> float:
-    """Draw the conversions of layouts, those that cost most first; returns how far down it goes."""
+def draw_conversions(canvas: Canvas, area: Rect, rows: Sequence[Cost], *, known: bool) -> float:
+    """Draw the conversions of layouts, those that cost most first; returns how far down it goes.
+
+    `known`: whether the capture holds what they are read from.
+    """
     if not rows:
-        canvas.text(area.left, area.top + 12, "The TTGIR has none.", look="m", room=area.width)
+        text = "The TTGIR has none." if known else "Not known: the capture holds no TTGIR."
+        canvas.text(area.left, area.top + 12, text, look="m", room=area.width)
         return area.top + 20
     y = area.top
     most = max(int((area.height + 4) // 32), 1)
@@ -114,7 +118,7 @@ def draw_conversions(canvas: Canvas, area: Rect, rows: Sequence[Cost]) -> float:
     for row in rows[:most]:
         size, moves = row.figures.get("bytes"), row.figures.get("moves", "")
         text = f"{size:,} bytes" if isinstance(size, int) else "bytes not known"
-        how = "moved nowhere" if moves == "nothing" else f"across {moves}"
+        how = "not moved" if moves == "nothing" else f"across {moves}"
         where = f"{'loop · ' if row.loops else ''}{_line_of(row.place)}"
         used = canvas.text(area.left, y + 12, f"{text} {how}", size=LEAST, room=area.width - len(where) * 7 - 6)
         canvas.text(area.right, y + 12, where, look="m", size=LEAST, anchor="end", room=area.width - used - 6)

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
 from irscope.layout.described import DescribedLayout
 from irscope.layout.thread_map import ThreadMap
 from irscope.memory.allocation import Allocation
+from irscope.model.capture import Capture
+from irscope.render.layout.figure import unit_of
 from irscope.render.layout.labels import Rect
-from irscope.render.layout.plane import sizes_of
+from irscope.render.layout.plane import sizes_of, unit_worth_showing
 from irscope.render.poster.canvas import LEAST, TILES, Canvas, wrapped
 from irscope.render.poster.facts import Facts, Registers
 from irscope.render.text.memory import headline, owner_text, place_text, size_text
 
-__all__ = ["draw_buffers", "draw_registers", "draw_tile"]
+__all__ = ["draw_buffers", "draw_registers", "draw_source", "draw_tile"]
 
 _MOST_ELEMENTS = 1 << 17
+_MOST_PARTS = 40
+"""Parts of a tile that can be told apart."""
+_SOURCE_LINE = 15
+_LEAST_SOURCE = 4
+"""Lines of Python that are worth a place."""
 _TICKS = (
     ("spill", ("ld.local", "st.local", "scratch"), "bad"),
     ("matrix", ("wgmma", "mma", "tcgen05", "mfma", "wmma"), "f2"),
@@ -35,10 +42,18 @@ def draw_tile(canvas: Canvas, area: Rect, tile: DescribedLayout | None) -> None:
     named = " · ".join(dict.fromkeys((tile.name, tile.encoding.title, tile.shape_text)))
     canvas.text(area.left, area.top + 10, named, look="m", size=LEAST, room=area.width)
     rows, columns = sizes_of(threads.shape)
+    parts = list(_parts(threads, rows, columns, columns))
+    note = ""
+    if len(parts) > _MOST_PARTS or not parts:
+        plane = unit_worth_showing(unit_of(tile))
+        parts = list(_parts(threads, plane.rows, plane.columns, columns))
+        rows, columns, note = plane.rows, plane.columns, plane.note.partition(", ")[0]
     word = "wave" if tile.target.backend == "hip" else "warp"
     each = f"{threads.registers} elements a thread · {threads.warps} {word}{'s' * (threads.warps > 1)}"
     canvas.text(area.left, area.bottom - 2, each, look="m", size=LEAST, room=area.width)
-    top, room = area.top + 34, area.height - 54
+    if note:
+        canvas.text(area.left, area.bottom - 17, note, look="m", size=LEAST, room=area.width)
+    top, room = area.top + 34, area.height - (69 if note else 54)
     scale = min((area.width - 34) / columns, room / rows)
     if rows == 1:
         across, down = (area.width - 34), min(room, 34.0)
@@ -50,8 +65,7 @@ def draw_tile(canvas: Canvas, area: Rect, tile: DescribedLayout | None) -> None:
     canvas.text(left + across / 2, top - 6, f"{columns}", look="m", size=LEAST, anchor="middle")
     canvas.text(left - 6, top + down / 2 + 4, f"{rows}", look="m", size=LEAST, anchor="end")
     labelled: set[int] = set()
-    parts = sorted(_parts(threads, rows, columns), key=lambda part: -part[3] * part[4])
-    for warp, row, column, high, wide in parts:
+    for warp, row, column, high, wide in sorted(parts, key=lambda part: -part[3] * part[4]):
         box = Rect(
             left + column * across / columns, top + row * down / rows, wide * across / columns, high * down / rows
         )
@@ -66,8 +80,11 @@ def draw_tile(canvas: Canvas, area: Rect, tile: DescribedLayout | None) -> None:
     canvas.path(f"M{left:.1f} {top:.1f}h{across:.1f}v{down:.1f}h-{across:.1f}z", "axis")
 
 
-def _parts(threads: ThreadMap, rows: int, columns: int) -> Iterator[tuple[int, int, int, int, int]]:
-    """(warp, row, column, rows, columns) of rectangles that one warp holds, of the last two dimensions."""
+def _parts(threads: ThreadMap, rows: int, columns: int, across: int) -> Iterator[tuple[int, int, int, int, int]]:
+    """(warp, row, column, rows, columns) of rectangles that one warp holds, in the last two dimensions.
+
+    `across`: the columns of the whole tile, of which the first `columns` are looked at.
+    """
     if rows * columns > _MOST_ELEMENTS:
         return
     places = threads.first_owners
@@ -77,7 +94,7 @@ def _parts(threads: ThreadMap, rows: int, columns: int) -> Iterator[tuple[int, i
     def warp_of(element: int) -> int:
         return (place >> shift) & (warps - 1) if (place := places[element]) >= 0 else -1
 
-    lines = [[warp_of(row * columns + column) for column in range(columns)] for row in range(rows)]
+    lines = [[warp_of(row * across + column) for column in range(columns)] for row in range(rows)]
     row = 0
     while row < rows:
         below = row + 1
@@ -148,6 +165,24 @@ def _ticks(canvas: Canvas, area: Rect, found: Registers) -> None:
             canvas.rect(Rect(area.left + index, area.top, 1.5, 8), look)
         canvas.rect(Rect(x, area.top + 14, 9, 9), look)
         x += 14 + canvas.text(x + 14, area.top + 23, f"{name} {len(at)}", look="m", size=LEAST) + 14
+
+
+def draw_source(canvas: Canvas, area: Rect, capture: Capture, wanted: Collection[str]) -> None:
+    """Draw the kernel's Python: all of it where there is room, else the lines that are wanted, `file:line`."""
+    kernel = capture.launch.kernel
+    first = kernel.first_line or kernel.line
+    lines = list(enumerate(kernel.source.rstrip().split("\n") if kernel.source else [], first))
+    room = int((area.height - 22) // _SOURCE_LINE)
+    shown = [(number, line) for number, line in lines if number >= kernel.line]
+    if len(shown) > room:
+        shown = [(number, line) for number, line in shown if f"{kernel.file}:{number}" in wanted][:room]
+    if len(shown) < _LEAST_SOURCE:
+        return
+    canvas.text(area.left, area.top + 12, "Python", size=13, bold=True)
+    for at, (number, line) in enumerate(shown):
+        y = area.top + 30 + at * _SOURCE_LINE
+        canvas.text(area.left + 30, y, f"{number}", look="m", size=LEAST, anchor="end")
+        canvas.text(area.left + 42, y, line.expandtabs(4).replace(" ", "\u00a0"), size=LEAST, room=area.width - 42)
 
 
 def draw_buffers(canvas: Canvas, area: Rect, allocation: Allocation) -> float:

@@ -13,7 +13,7 @@ from irscope.render.poster.canvas import HEIGHT, LEAST, WIDTH, Canvas
 from irscope.render.poster.facts import WORST, Facts, facts_of, roofline_of_assumed
 from irscope.render.poster.loop import draw_loop, title_of
 from irscope.render.poster.panels import draw_conversions, draw_findings, draw_limits, draw_mix, draw_roofline
-from irscope.render.poster.pictures import draw_buffers, draw_registers, draw_tile
+from irscope.render.poster.pictures import draw_buffers, draw_registers, draw_source, draw_tile
 from irscope.render.text.figures import short_name
 from irscope.render.theme import theme_named
 
@@ -93,11 +93,14 @@ def _main(canvas: Canvas, facts: Facts) -> bool:
             y = draw_buffers(canvas, Rect(room.left, y, room.width, height), memory) + 12
     left = room.bottom - y
     wanted = len(facts.accesses)
-    if min(rows_of(room.width, left - 24), wanted) <= min(_rows_below(facts), wanted - 1):
-        return False
-    canvas.text(room.left, y + 12, "Global memory", size=13, bold=True)
-    draw_accesses(canvas, Rect(room.left, y + 20, room.width, left - 20), facts.accesses)
-    return True
+    has_accesses = min(rows_of(room.width, left - 24), wanted) > min(_rows_below(facts), wanted - 1)
+    if has_accesses and wanted:
+        canvas.text(room.left, y + 12, "Global memory", size=13, bold=True)
+        draw_accesses(canvas, Rect(room.left, y + 20, room.width, left - 20), facts.accesses)
+        y += 32 + 22 * wanted
+    drawn = {step.place for step in flight.steps} if flight is not None else set[str]()
+    draw_source(canvas, Rect(room.left, y, room.width, room.bottom - y), facts.capture, drawn)
+    return has_accesses
 
 
 def _rows_below(facts: Facts) -> int:
@@ -141,12 +144,12 @@ def _lower(canvas: Canvas, facts: Facts, has_accesses: bool) -> None:
     areas = [Rect(left, _BELOW, width, HEIGHT - 20 - _BELOW) for left, width in zip(lefts, widths, strict=True)]
     draw_tile(canvas, canvas.panel(areas[0], "The dot's tile" if facts.of_dot else "The largest tile"), facts.tile)
     if not facts.conversions and facts.accesses and not has_accesses:
-        draw_accesses(canvas, canvas.panel(areas[1], "Global memory", "no layout conversion"), facts.accesses)
+        draw_accesses(canvas, canvas.panel(areas[1], "Global memory", "no conversion"), facts.accesses)
         has_accesses, room, end = True, areas[1], areas[1].bottom
     else:
-        count = f"{len(facts.conversions)} in the TTGIR" if facts.conversions else ""
+        count = f"{len(facts.conversions)} in all" if facts.conversions else ""
         room = canvas.panel(areas[1], "Layout conversions", count)
-        end = draw_conversions(canvas, room, facts.conversions)
+        end = draw_conversions(canvas, room, facts.conversions, known="ttgir" in facts.capture.stages)
     if not has_accesses and rows_of(room.width, room.bottom - end - 26):
         canvas.text(room.left, end + 18, "Global memory", size=14, bold=True)
         draw_accesses(canvas, Rect(room.left, end + 26, room.width, room.bottom - end - 26), facts.accesses)

@@ -11,7 +11,7 @@ __all__ = ["Column", "Scale", "scale_of"]
 
 _CELL = 15.5
 """Pixels of a step, at least."""
-_WIDEST, _WIDEST_ALONE = 34.0, 118.0
+_WIDEST, _WIDEST_ALONE = 48.0, 118.0
 """At most; in a kernel without a loop."""
 _GAP = 26.0
 """Pixels for turns that are left out."""
