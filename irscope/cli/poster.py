@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from irscope.cli import app, options
 from irscope.cli.grouped import grouped
+from irscope.cli.output.destination import emit_json
 from irscope.cli.output.pictures import Looks, is_folder, write_picture, write_pictures
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of, tell_failures
@@ -28,16 +29,22 @@ def poster(
         str | None,
         _output("--format", "-f", metavar="|".join(_FORMATS), help="Default: as -o's suffix says, else svg."),
     ] = None,
+    as_json: options.AsJson = False,
     *,
     looks: Looks,
     record_options: RecordingOptions,
 ) -> int:
     """Draw a kernel at a glance: its loop turn by turn, shared memory, registers, limits and worst findings.
 
-    One picture of 1280×720 for each launch: -o FILE.svg or .png takes the first, -o DIR/ each.
+    One picture of 1280×720 for each launch: -o FILE.svg or .png takes the first, -o DIR/ each. --json prints what other
+    commands do not have: the steps of each turn, and the registers that are live at each instruction.
     """
     from irscope.cli.dump.stages import file_names
 
+    if as_json:
+        captures = captures_of(subject, record_options)
+        emit_json([_as_json(capture) for capture in captures], output)
+        return tell_failures(captures)
     suffix = output.suffix.removeprefix(".").lower() if output is not None and not is_folder(output) else ""
     form = form or (suffix if suffix in _FORMATS else "svg")
     if form not in _FORMATS:
@@ -54,6 +61,20 @@ def poster(
             say(f"{len(captures)} launches: this is the first. --launch N takes another, -o DIR/ draws each.")
         write_picture(_drawn(captures[0], looks), form, output, looks)
     return tell_failures(captures)
+
+
+def _as_json(capture: Capture) -> dict[str, Any]:
+    from irscope.analysis.in_flight.find import as_json, in_flight
+    from irscope.render.poster.facts import live_registers
+
+    flight, live = in_flight(capture), live_registers(capture)
+    return {
+        "id": capture.id,
+        "kernel": capture.name,
+        "target": str(capture.target),
+        "loop": flight and as_json(flight),
+        "registers": live and {"stage": live.stage, "live": live.live},
+    }
 
 
 def _drawn(capture: Capture, looks: Looks) -> str:

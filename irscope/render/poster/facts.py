@@ -27,7 +27,7 @@ from irscope.memory.cost import Cost
 from irscope.memory.costs import costs_of
 from irscope.model.capture import Capture, stage_named
 
-__all__ = ["WORST", "Facts", "Registers", "facts_of", "roofline_of_assumed"]
+__all__ = ["WORST", "Facts", "Registers", "facts_of", "live_registers", "roofline_of_assumed"]
 
 _ALL = frozenset[Ignored]()
 WORST = 3
@@ -89,7 +89,7 @@ def facts_of(capture: Capture, costs: Sequence[Cost] | None = None) -> Facts:
         occupancy_of(capture),
         instruction_families(capture),
         next((stage for stage in ("sass", "amdgcn", "ptx") if stage in capture.stages), ""),
-        _registers(capture),
+        live_registers(capture),
         tile,
         of_dot,
     )
@@ -121,7 +121,8 @@ def _allocations(capture: Capture) -> tuple[Allocation, ...]:
         return ()
 
 
-def _registers(capture: Capture) -> Registers | None:
+def live_registers(capture: Capture) -> Registers | None:
+    """The live registers of the machine code that a capture holds; None if it holds none."""
     for stage in ("sass", "amdgcn"):
         if stage not in capture.stages:
             continue
