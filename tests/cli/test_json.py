@@ -147,6 +147,8 @@ def _passes_and_their_graphs(reference: Reference, irscope: Run, tmp_path: Path)
         log.write_bytes(lzma.decompress((DATA / "diff" / f"matmul.cuda{arch}.4warps.dump.xz").read_bytes()))
         assert irscope("import", log, "-o", tmp_path / f"{arch}.irscope")[0] == 0
     check(reference, irscope, "graph --loops", "graph", tmp_path / "90.irscope", "--loops")
+    check(reference, irscope, "poster", "poster", MATMUL)
+    check(reference, irscope, "poster", "poster", MATMUL_AMD)
     check(reference, irscope, "diff", "diff", made, made)
     check(reference, irscope, "diff", "diff", tmp_path / "80.irscope", tmp_path / "90.irscope")
 

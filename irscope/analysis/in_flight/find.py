@@ -26,6 +26,7 @@ _LOOPS = ("scf.for", "scf.while")
 def in_flight(capture: Capture) -> InFlight | None:
     """The loop with dots that turns most often; without dots, the one that accesses memory; else the whole kernel.
 
+    Of the launch the first or the last program is followed, whichever turns it more often.
     None if the capture holds no TTGIR, or one whose warps are specialised: there several loops run at once.
     """
     text = capture.texts.get("ttgir", "")
@@ -38,12 +39,16 @@ def in_flight(capture: Capture) -> InFlight | None:
         file = own[0].file if own else capture.launch.kernel.file
         place_at: Callable[[int], str] = lambda line: line_text(place_of(locations.chain_at(line), file))  # noqa: E731
         loops = _candidates(module)
-        found = [follow(module, loop, capture.launch, place_at) for loop in loops[:_MOST_LOOPS] or [None]]
-        best = max(range(len(found)), key=lambda number: (_turns(found[number]), -number))
-        chosen = found[best]
+        found = [
+            follow(module, loop, capture.launch, place_at, is_first=is_first)
+            for is_first in (False, True)
+            for loop in loops[:_MOST_LOOPS] or [None]
+        ]
+        chosen = max(found, key=_turns)
         few = loops and chosen.turns is not None and chosen.turns < _FEW_TURNS
         if few and (not chosen.turns or any(one.kind in ("copy", "write") for one in chosen.steps)):
-            chosen = replace(follow(module, loops[0], None, place_at), launch_turns=found[0].turns)
+            in_launch = max(one.turns or 0 for one in found if one.line == loops[0].first_line)
+            chosen = replace(follow(module, loops[0], None, place_at), launch_turns=in_launch)
     except DAMAGE:
         # The IR comes from the capture's file, which may say anything.
         return None

@@ -65,9 +65,14 @@ def kind_of_step(operation: Operation) -> StepKind | None:
 
 
 def follow(
-    module: MlirModule, loop: Operation | None, launch: Launch | None, place_at: Callable[[int], str]
+    module: MlirModule,
+    loop: Operation | None,
+    launch: Launch | None,
+    place_at: Callable[[int], str],
+    *,
+    is_first: bool = False,
 ) -> InFlight:
-    """Follow the last program of a launch through a loop, or through the whole kernel.
+    """Follow the last program of a launch, or the first, through a loop, or through the whole kernel.
 
     Args:
         module: a TTGIR module with a kernel.
@@ -78,8 +83,10 @@ def follow(
     kernel = module.kernel
     assert kernel is not None
     grid = launch.grid if launch is not None else None
-    last = (grid[0] - 1, grid[1] - 1, grid[2] - 1) if grid is not None and min(grid) > 0 else None
-    programs = Programs(last, (1, 1, 1), grid) if last is not None else Programs()
+    program = None
+    if grid is not None and min(grid) > 0:
+        program = (0, 0, 0) if is_first else (grid[0] - 1, grid[1] - 1, grid[2] - 1)
+    programs = Programs(program, (1, 1, 1), grid) if program is not None else Programs()
     held = read_arguments(kernel, launch).held if launch is not None else {}
     follower = _Follower(module, held, programs, loop, place_at)
     run_kernel(follower, module)
@@ -90,7 +97,7 @@ def follow(
         place_at(line) if line else "",
         follower.turns,
         follower.turns,
-        last,
+        program,
         0 if loop is None else 1,
         follower.is_nested,
         tuple(follower.steps),

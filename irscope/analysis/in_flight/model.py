@@ -81,7 +81,7 @@ class InFlight:
     turns: int | None
     """How often it turns; None if that is not known, or if it is followed as if it turned often."""
     launch_turns: int | None
-    """How often it turns in the launch; None if that is not known."""
+    """How often it turns in the first or the last program of the launch; None if that is not known."""
     program: tuple[int, int, int] | None
     """Which program; None if any of them does the same as far as it is known."""
     loops: int

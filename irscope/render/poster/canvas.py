@@ -6,20 +6,21 @@ from html import escape
 from typing import Literal
 
 from irscope.render.layout.colors import shades
-from irscope.render.layout.geometry import CHARACTER
 from irscope.render.layout.labels import Rect
 from irscope.render.text.tables import display_width, shorten, visible
 from irscope.render.theme import MONOSPACE, SANS, Theme
 
-__all__ = ["HEIGHT", "LEAST", "WIDTH", "Canvas", "wrapped"]
+__all__ = ["HEIGHT", "LEAST", "WIDTH", "Canvas", "width_of", "wrapped"]
 
 WIDTH, HEIGHT = 1280, 720
 LEAST = 11.0
 """The size of the smallest text."""
 TILES = 8
 """Colours of tiles: the next one has the first again."""
+_LETTER = 0.603
+"""The width of a letter of the monospaced font, in its size."""
 _BOLD = {" ": 0.36, **dict.fromkeys("ijlrtf.,:;'()[]|!I-", 0.48), **dict.fromkeys("mwMW%@", 1.04)}
-_BOLD_OTHERS, _BOLD_WIDE = 0.68, 0.76
+_BOLD_OTHERS, _BOLD_WIDE = 0.69, 0.77
 """The widths of bold letters of the proportional font, in its size, at most; those of capitals."""
 
 
@@ -43,15 +44,16 @@ class Canvas:
         bold: bool = False,
     ) -> float:
         """Write a line, cut to its room; returns its width. `look`: the classes of its colour."""
-        letter = size * (_bold_width(text) if bold else CHARACTER)
-        shown = visible(text) if room is None else shorten(visible(text), max(int(room / letter), 1))
+        shown = visible(text)
+        if room is not None and width_of(shown, size, bold=bold) > room:
+            shown = shorten(shown, max(int(room / (width_of(shown, size, bold=bold) / display_width(shown))), 1))
         if not shown:
             return 0.0
         place = f'x="{_n(x)}" y="{_n(y)}" font-size="{_n(size)}"'
         turned = f' text-anchor="{anchor}"' if anchor != "start" else ""
         kind = f"{look} b" if bold else look
         self.parts.append(f'<text class="{kind}" {place}{turned}>{_escaped(shown)}</text>')
-        return display_width(shown) * letter
+        return width_of(shown, size, bold=bold)
 
     def rect(self, area: Rect, look: str, *, radius: float = 0.0, tip: str = "") -> None:
         """Draw a rectangle."""
@@ -82,15 +84,16 @@ class Canvas:
         )
 
 
-def _bold_width(text: str) -> float:
-    """The width of a letter of a bold text on average, in its size."""
-    widths = [_BOLD.get(one, _BOLD_WIDE if one.isupper() else _BOLD_OTHERS) for one in text]
-    return max(sum(widths) / max(len(widths), 1), 0.3)
+def width_of(text: str, size: float, *, bold: bool = False) -> float:
+    """The pixels that a line takes at most, estimated by its letters: no font is read."""
+    if not bold:
+        return display_width(text) * size * _LETTER
+    return size * sum(_BOLD.get(one, _BOLD_WIDE if one.isupper() else _BOLD_OTHERS) for one in text)
 
 
 def wrapped(text: str, room: float, size: float, lines: int) -> list[str]:
     """A text in at most so many lines of a room; the last is cut."""
-    columns = max(int(room / (size * CHARACTER)), 8)
+    columns = max(int(room / (size * _LETTER)), 8)
     found: list[str] = []
     words = visible(text).split(" ")
     while words and len(found) < lines:

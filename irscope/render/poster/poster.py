@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 from irscope.memory.cost import Cost
 from irscope.model.capture import Capture
-from irscope.render.layout.geometry import CHARACTER
 from irscope.render.layout.labels import Rect
 from irscope.render.poster.accesses import draw_accesses, rows_of
-from irscope.render.poster.canvas import HEIGHT, LEAST, WIDTH, Canvas
+from irscope.render.poster.canvas import HEIGHT, LEAST, WIDTH, Canvas, width_of
 from irscope.render.poster.facts import WORST, Facts, facts_of, roofline_of_assumed
 from irscope.render.poster.loop import draw_loop, title_of
 from irscope.render.poster.panels import draw_conversions, draw_findings, draw_limits, draw_mix, draw_roofline
@@ -69,7 +68,7 @@ def _fitting(parts: Sequence[str], room: float) -> str:
     for count in range(len(parts), 0, -1):
         rest = [f"{len(parts) - count} more"] if count < len(parts) else []
         text = " · ".join([*parts[:count], *rest])
-        if len(text) * 12 * CHARACTER <= room:
+        if width_of(text, 12) <= room:
             return text
     return parts[0]
 
