@@ -172,7 +172,7 @@ def draw_source(canvas: Canvas, area: Rect, capture: Capture, wanted: Collection
     kernel = capture.launch.kernel
     first = kernel.first_line or kernel.line
     lines = list(enumerate(kernel.source.rstrip().split("\n") if kernel.source else [], first))
-    room = int((area.height - 22) // _SOURCE_LINE)
+    room = max(int((area.height - 22) // _SOURCE_LINE), 0)
     shown = [(number, line) for number, line in lines if number >= kernel.line]
     if len(shown) > room:
         shown = [(number, line) for number, line in shown if f"{kernel.file}:{number}" in wanted][:room]

@@ -164,8 +164,9 @@ def test_a_name_that_is_markup_is_text() -> None:
 
 
 def test_a_theme_takes_the_place_of_the_readers() -> None:
-    style = '<svg viewBox=\'0 0 4 2\' width="4" height="2"><style>.a{fill:red}@media(prefers-color-scheme:dark){.a{fill:blue}.b{x:y}}.c{}</style>'
-    assert themed(style, "light") == style.replace("@media(prefers-color-scheme:dark){.a{fill:blue}.b{x:y}}", "")
+    dark = "@media(prefers-color-scheme:dark){.a{fill:blue}.b{x:y}}"
+    style = f'<svg width="4" height="2"><style>.a{{fill:red}}{dark}.c{{}}</style>'
+    assert themed(style, "light") == style.replace(dark, "")
     assert "{fill:red}.a{fill:blue}.b{x:y}.c{}" in themed(style, "dark")
     assert themed(style, None) == style
     assert 'width="12" height="6"' in sized(style, 12)
