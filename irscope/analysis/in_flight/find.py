@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
-from irscope.analysis.in_flight.follow import DOTS, follow, kind_of_step
+from irscope.analysis.in_flight.follow import follow
+from irscope.analysis.in_flight.kinds import DOTS, kind_of_step
 from irscope.analysis.in_flight.model import InFlight
 from irscope.errors import DAMAGE
 from irscope.ir.locations.stages import read_locations

@@ -10,58 +10,29 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from irscope.analysis.in_flight.model import BEFORE, InFlight, Ring, Stay, Step, StepKind
+from irscope.analysis.in_flight.buffers import Buffer
+from irscope.analysis.in_flight.kinds import DOTS, kind_of_step
+from irscope.analysis.in_flight.model import BEFORE, InFlight, Ring, Step, StepKind
 from irscope.ir.mlir.model import MlirModule, Operation, Value
-from irscope.ir.mlir.types import read_types
 from irscope.memory.addresses.arguments import read_arguments
 from irscope.memory.addresses.evaluate import Runner, run_kernel
 from irscope.memory.addresses.held import Held, Opaque, Place, Programs
 from irscope.memory.addresses.kinds import kinds_of_results
 from irscope.memory.addresses.numbers import Number, Source, add, atom, constant, multiply
-from irscope.memory.machine import ACCESSES
 from irscope.memory.programs.runner import predicate_of
 from irscope.model.capture import Launch
 
-__all__ = ["DOTS", "follow", "kind_of_step"]
+__all__ = ["follow"]
 
-DOTS = ("tt.dot", "ttng.warp_group_dot", "ttng.tc_gen5_mma")
 _MOST_TURNS = 512
 """Turns that are followed one by one."""
 _UNKNOWN_TURNS = 6
 """Turns that are followed where their number is not known."""
-_KINDS: dict[str, StepKind] = {
-    "ttg.local_load": "read",
-    "ttg.local_store": "write",
-    "tt.reduce": "reduce",
-    "tt.scan": "reduce",
-    "ttg.convert_layout": "convert",
-    "ttng.tmem_load": "tensor",
-    "ttng.tmem_store": "tensor",
-    "ttg.async_wait": "wait",
-    "amdg.async_wait": "wait",
-    "ttng.wait_barrier": "wait",
-    "ttng.warp_group_dot_wait": "wait",
-    "ttng.async_tma_store_wait": "wait",
-}
-_COPIES = ("ttng.async_tma_copy_global_to_local", "ttng.async_tma_gather", "amdg.async_tdm_copy_global_to_local")
 _SAME_MEMORY = ("ttg.memdesc_", "ttng.tmem_subslice")
 _SAME_DATA = ("amdg.in_thread_transpose", "arith.truncf", "arith.extf", "tt.trans", "tt.reshape")
 _SAME_CONDITION = ("tt.splat", "tt.broadcast", "tt.expand_dims", "ttg.convert_layout")
 # ttg.async_wait %a, %b {num = 2 : i32}      ttng.warp_group_dot_wait %acc {pendings = 1 : i32}
 _LEFT = re.compile(r"\b(?:num|pendings) = (\d{1,6}) : i32")
-
-
-def kind_of_step(operation: Operation) -> StepKind | None:
-    """What an operation is as a step; None if it is none."""
-    name = operation.name
-    if name in _KINDS:
-        return _KINDS[name]
-    if name.startswith(DOTS):
-        return "dot"
-    action = ACCESSES.get(name)
-    if name in _COPIES or action == "copy":
-        return "copy"
-    return action
 
 
 def follow(
@@ -111,27 +82,6 @@ def _title(loop: Operation) -> str:
     return loop.text.partition("scf.")[2].partition(" iter_args")[0].partition(" {")[0].partition(" : ")[0].strip()
 
 
-class _Buffer:
-    """A buffer in shared memory, and the tiles in its slots."""
-
-    def __init__(self, made: Operation, place: str) -> None:
-        self.made = made
-        self.place = place
-        kind = next(iter(read_types(made.types)[-1:]), None)
-        self.is_ring = False
-        """Whether it has slots, or is made anew in each turn: its tiles tell the turns apart."""
-        self.is_indexed = False
-        """Whether its first dimension is that of the slots."""
-        self.element = kind.element if kind is not None else ""
-        self.shape = kind.shape if kind is not None else ()
-        self.slots = 1
-        self.stays: list[Stay] = []
-
-    def stay(self, slot: int) -> int | None:
-        """The last tile that was written to a slot, as an index."""
-        return next((at for at in range(len(self.stays) - 1, -1, -1) if self.stays[at].slot == slot), None)
-
-
 class _Follower(Runner):
     most_work = 200_000
 
@@ -152,7 +102,7 @@ class _Follower(Runner):
         self.turn = BEFORE
         self.turns: int | None = None
         self.is_done = self.is_nested = self.is_ended = False
-        self.buffers: list[_Buffer] = []
+        self.buffers: list[Buffer] = []
         self.numbers: dict[int, int] = {}
         """id of an allocation -> its buffer."""
         self.views: dict[int, tuple[int, int]] = {}
@@ -227,7 +177,7 @@ class _Follower(Runner):
         number = self.numbers.get(id(operation))
         if number is None:
             number = self.numbers[id(operation)] = len(self.buffers)
-            self.buffers.append(_Buffer(operation, self.place_at(operation.first_line)))
+            self.buffers.append(Buffer(operation, self.place_at(operation.first_line)))
             self.buffers[-1].is_ring = id(operation) in self.inside
         if operation.operands and operation.name == "ttg.local_alloc" and not self.is_ended:
             self._step(operation, "write", at=(number, 0))
@@ -241,8 +191,7 @@ class _Follower(Runner):
         key = self._result_key(operation)
         if source is None or index is None:
             return
-        buffer = self.buffers[source[0]]
-        buffer.slots, buffer.is_ring, buffer.is_indexed = buffer.shape[0] if buffer.shape else 1, True, True
+        self.buffers[source[0]].index()
         self.views[key] = (source[0], index)
 
     def _same(self, operation: Operation) -> None:
@@ -266,7 +215,7 @@ class _Follower(Runner):
 
     def _step(self, operation: Operation, kind: StepKind, at: tuple[int, int] | None = None) -> None:
         used = [self.views[key] for key in map(self._key, operation.operands) if key in self.views]
-        barriers = [one for one in used if self._is_barrier(one)]
+        barriers = [one for one in used if self.buffers[one[0]].is_barrier]
         used = [one for one in used if one not in barriers]
         tiles = [self.tiles[key] for key in map(self._key, operation.operands) if key in self.tiles]
         tokens = [self.tokens[key] for key in map(self._key, operation.operands) if key in self.tokens]
@@ -277,13 +226,18 @@ class _Follower(Runner):
         target = at or (used[0] if used else None)
         tile = None
         if kind in ("copy", "write") and target is not None and not is_off:
-            tile = self._write(target, number, lands=kind == "write")
-            tile = tile if self.buffers[target[0]].is_ring else None
+            tile = self.buffers[target[0]].write(target[1], number, lands=kind == "write")
             for one in loads:
                 self.steps[one] = replace(self.steps[one], tile=tile)
         elif (used or tiles) and kind != "wait" and not is_off:
             # What is multiplied are the tiles of this turn: the newest.
-            tile = max([*tiles, *(one for one in map(self._read_at(number), used) if one is not None)], default=None)
+            tile = max(
+                [
+                    *tiles,
+                    *(one for buffer, slot in used if (one := self.buffers[buffer].read(slot, number)) is not None),
+                ],
+                default=None,
+            )
             if kind in ("read", "convert") and tile is not None:
                 self.tiles[key] = tile
         shown = target if target is not None and kind in ("copy", "write", "read") else None
@@ -357,38 +311,12 @@ class _Follower(Runner):
         for one in steps:
             step = self.steps[one]
             if step.kind == "copy" and step.buffer is not None:
-                self._landed(step.buffer, one, number)
-
-    def _landed(self, buffer: int, copy: int, number: int) -> None:
-        stays = self.buffers[buffer].stays
-        for at, stay in enumerate(stays):
-            if stay.written == copy and stay.landed is None:
-                stays[at] = replace(stay, landed=number)
+                self.buffers[step.buffer].land(one, number)
 
     def _hand_on(self, operation: Operation) -> None:
         """The results of a wait are its operands, behind it."""
         for result, operand in zip(operation.results, operation.operands, strict=False):
             self._held[result] = self.value(operand)
-
-    def _write(self, target: tuple[int, int], number: int, *, lands: bool) -> int:
-        buffer = self.buffers[target[0]]
-        tile = len(buffer.stays)
-        buffer.stays.append(Stay(target[1], tile, number, number if lands else None, (), None))
-        return tile
-
-    def _read_at(self, number: int) -> Callable[[tuple[int, int]], int | None]:
-        def read(target: tuple[int, int]) -> int | None:
-            buffer = self.buffers[target[0]]
-            at = buffer.stay(target[1])
-            if at is None:
-                return None
-            buffer.stays[at] = replace(buffer.stays[at], read=(*buffer.stays[at].read, number))
-            return at if buffer.is_ring else None
-
-        return read
-
-    def _is_barrier(self, view: tuple[int, int]) -> bool:
-        return self.buffers[view[0]].element == "i64"
 
     def _name(self, operation: Operation, shown: tuple[int, int] | None) -> str:
         if shown is not None:
@@ -457,30 +385,12 @@ class _Follower(Runner):
         return carried
 
     def rings(self) -> tuple[Ring, ...]:
-        """The buffers with several slots, or that the loop itself writes, without barriers."""
-        found: list[Ring] = []
-        numbers: dict[int, int] = {}
-        for number, buffer in enumerate(self.buffers):
-            if buffer.element == "i64" or not buffer.stays or buffer.made.name != "ttg.local_alloc":
-                continue
-            numbers[number] = len(found)
-            shape = buffer.shape[1:] if buffer.is_indexed else buffer.shape
-            found.append(
-                Ring(
-                    buffer.made.results[0].name, "×".join([*map(str, shape), buffer.element]), buffer.slots,
-                    buffer.made.first_line, buffer.place, tuple(map(self._freed, buffer.stays)),
-                )
-            )  # fmt: skip
+        """The buffers in shared memory that steps write, without barriers; steps then tell theirs among these."""
+        kept = [number for number, one in enumerate(self.buffers) if one.stays and one.is_shared]
         for at, step in enumerate(self.steps):
-            ring = numbers.get(step.buffer) if step.buffer is not None else None
+            ring = kept.index(step.buffer) if step.buffer in kept else None
             self.steps[at] = replace(step, buffer=ring, slot=step.slot if ring is not None else None)
-        return tuple(found)
-
-    def _freed(self, stay: Stay) -> Stay:
-        ends = [self.steps[one].until for one in stay.read]
-        if not ends or None in ends:
-            return stay
-        return replace(stay, free=max(one for one in ends if one is not None))
+        return tuple(self.buffers[number].ring(self.steps) for number in kept)
 
 
 def _turns(bounds: tuple[int | None, int | None, int | None]) -> int | None:

@@ -16,7 +16,9 @@ from irscope.__main__ import run
 from irscope.layout.described import DescribedLayout
 from irscope.model.capture import Capture, Kernel, Resources
 from irscope.render.layout.colors import luminance
-from irscope.render.poster.canvas import LEAST
+from irscope.render.layout.labels import Rect
+from irscope.render.poster.canvas import LEAST, Canvas
+from irscope.render.poster.pictures import draw_source
 from irscope.render.poster.poster import poster_svg
 from irscope.render.theme import THEMES, sized, theme_named, themed
 from irscope.store.file import load, save
@@ -152,6 +154,15 @@ def test_what_is_not_known_is_said() -> None:
         "no machine code",
     ):
         assert said in lines
+
+
+def test_where_there_is_no_room_no_python_is_drawn() -> None:
+    capture = transpose()
+    places = {f"{capture.launch.kernel.file}:{line}" for line in range(100)}
+    for height, is_drawn in ((-40, False), (60, False), (120, True)):
+        canvas = Canvas(theme_named("light"))
+        draw_source(canvas, Rect(0, 0, 800, height), capture, places)
+        assert bool(canvas.parts) == is_drawn
 
 
 def test_a_name_that_is_markup_is_text() -> None:
