@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from irscope.cli import app, options
+from irscope.cli.grouped import grouped
 from irscope.cli.layout.arguments import LayoutCommand
-from irscope.cli.output.destination import colored, emit, emit_json, emit_page, table_width, width, write_output
+from irscope.cli.output.destination import colored, emit, emit_json, emit_page, table_width, width
+from irscope.cli.output.pictures import Looks, is_folder, write_picture, write_pictures
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of
 from irscope.cli.subject.recording import recorded
@@ -31,6 +33,7 @@ _FORMATS = ("terminal", "svg", "png", "html", "json")
 
 @app.command(rich_help_panel="Inspect", cls=LayoutCommand)
 @recorded(without=("num_stages", "enable_only", "plan", "snapshots", "llvm"))
+@grouped("looks", Looks)
 def layout(
     subject: Annotated[
         str | None,
@@ -134,6 +137,7 @@ def layout(
     as_json: options.AsJson = False,
     color: options.Color = None,
     *,
+    looks: Looks,
     record_options: RecordingOptions,
 ) -> int:
     """Show which thread holds which element, where it lies in shared memory, and what that costs.
@@ -167,7 +171,7 @@ def layout(
         else:
             capture = _one(captures_of(subject, record_options), subject)
             if memory:
-                return show_memory(capture, form, output, paint, subject, record_options)
+                return show_memory(capture, form, output, looks, paint, subject, record_options)
             found = layouts_of_capture(capture, after)
         chosen = choose_layouts(found, names=names, value=value, operation=operation, line=line)
     if memory:
@@ -179,7 +183,7 @@ def layout(
     picked = bool(names or value or operation or line is not None or as_text)
     if not picked and form in ("terminal", "json"):
         return _show_table(found, form, output, paint, callers)
-    return _show_pictures(chosen, form, color_by, compare is not None, output, paint)
+    return _show_pictures(chosen, form, color_by, compare is not None, output, looks, paint)
 
 
 def _format(form: str | None, output: Path | None, as_json: bool) -> str:
@@ -187,7 +191,7 @@ def _format(form: str | None, output: Path | None, as_json: bool) -> str:
         return "json"
     if form is None:
         suffix = output.suffix.removeprefix(".") if output is not None else ""
-        return suffix if suffix in _FORMATS else "terminal"
+        return "svg" if is_folder(output) else suffix if suffix in _FORMATS else "terminal"
     if form not in _FORMATS:
         raise UsageError(f"--format {form!r}: write {', '.join(_FORMATS)}.{did_you_mean(form, _FORMATS)}")
     return form
@@ -236,6 +240,7 @@ def _show_pictures(
     color_by: str | None,
     compared: bool,
     output: Path | None,
+    looks: Looks,
     paint: bool,
 ) -> int:
     from irscope.cli.layout.conflict_counts import compilers_ways
@@ -268,17 +273,17 @@ def _show_pictures(
         return 0
     from irscope.render.layout.svg import render_svg
 
-    svg = render_svg(figures, beside=compared)
-    if form == "svg":
-        emit_page(svg, output)
-        return 0
-    from irscope.render.layout.png import render_png
-
-    if output is None:
-        raise UsageError("a PNG is written to a file: -o picture.png.")
-    write_output(output, render_png(svg))
-    say(f"wrote {output}")
+    if output is not None and is_folder(output) and not compared:
+        write_pictures(((_file_name(one), render_svg([one])) for one in figures), form, output, looks)
+    else:
+        write_picture(render_svg(figures, beside=compared), form, output, looks)
     return 0
+
+
+def _file_name(figure: Figure) -> str:
+    """`mma-128x64`, of a title such as `#mma · mma v3 · 128×64 f32 f16`."""
+    parts = figure.title.split(" · ")
+    return f"{parts[0]}-{parts[-1].split(' ')[0]}" if len(parts) > 1 else figure.title
 
 
 def _figures(
