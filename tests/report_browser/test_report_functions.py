@@ -17,6 +17,7 @@ from irscope.analysis.diff.texts import TextDiff, diff_texts
 from irscope.ir.body.counts import operation_counts
 from irscope.ir.body.reader import read_body
 from irscope.model.capture import Capture, StageKind, stage_named
+from irscope.render.report.numbers import with_steps
 from tests.analysis.diff.test_reorder import BLOCK, LLVM, PTX, moved, shuffled
 from tests.analysis.mutations import changeable, changed
 from tests.ir.mlir.test_reader import LOOP, SCOPES
@@ -165,3 +166,12 @@ def test_the_page_s_graphs_do_not_change_with_names() -> None:
         ]
         assert shapes[0][1]
         assert shapes[0] == shapes[1] == shapes[2]
+
+
+def test_numbers_are_read_back() -> None:
+    texts = [text for one, other, _ in cases() for text in (one, other)] + ["\r%5 = x\u2028%6 %5\n%rd3 %rd1"]
+    pairs = [(text, stepped) for text in dict.fromkeys(texts) if (stepped := with_steps(text)) is not None]
+    assert sum(text != stepped for text, stepped in pairs) > 20
+    assert called("withNumbers", [[stepped.split("\n")] for _, stepped in pairs]) == [
+        text.split("\n") for text, _ in pairs
+    ]

@@ -1,5 +1,6 @@
 // What the tests call and compare with the analysis: built into ../tested.mjs, so that they need no packages.
 export { valueIn } from "./code/values";
+export { withNumbers } from "./data/numbers";
 export { wordMarks } from "./data/marks";
 export { graphOf } from "./graph/model";
 export { countsOf } from "./structure/counts";

@@ -4,8 +4,8 @@ import type { Cost } from "./memory";
 export type Kind = "mlir" | "llvm" | "ptx" | "sass" | "amdgcn" | "binary" | "python" | "text";
 /** (offset, length) of a blob in its chunk. */
 export type Place = [number, number];
-/** A text's (chunk, offset, length, base). */
-export type TextRow = [number, number, number, number];
+/** A text's (chunk, offset, length, length of the steps, base, whether its numbers are steps). */
+export type TextRow = [number, number, number, number, number, number];
 export type Pair = [string, unknown];
 
 export interface Index {
