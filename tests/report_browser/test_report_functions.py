@@ -20,7 +20,7 @@ from irscope.model.capture import Capture, StageKind, stage_named
 from irscope.render.report.numbers import with_steps
 from tests.analysis.diff.test_reorder import BLOCK, LLVM, PTX, moved, shuffled
 from tests.analysis.mutations import changeable, changed
-from tests.ir.mlir.test_reader import LOOP, SCOPES
+from tests.ir.mlir.test_reader import SCOPES
 from tests.ir.renaming import WAYS, renamed
 from tests.report_browser.captures import hostile, softmax
 
@@ -150,22 +150,6 @@ def test_the_page_finds_values_by_their_scopes() -> None:
             definitions = [body.numbers[definer]] if definer >= 0 else []
             expected.append({"name": body.names[value], "definitions": definitions, "uses": uses})
     assert called("valueIn", rows) == expected
-
-
-def test_the_page_s_graphs_do_not_change_with_names() -> None:
-    texts = [softmax().text("ttgir"), LOOP]
-    rows = [[text.split("\n"), "mlir", True] for one in texts for text in (one, *(renamed(one, way) for way in WAYS))]
-    graphs = called("graphOf", rows)
-    for at in range(0, len(graphs), 3):
-        shapes = [
-            (
-                [(node["line"], node["group"], node["style"]) for node in graph["nodes"]],
-                [(edge["from"], edge["to"]) for edge in graph["edges"]],
-            )
-            for graph in graphs[at : at + 3]
-        ]
-        assert shapes[0][1]
-        assert shapes[0] == shapes[1] == shapes[2]
 
 
 def test_numbers_are_read_back() -> None:

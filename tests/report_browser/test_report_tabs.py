@@ -11,6 +11,7 @@ import pytest
 from irscope.analysis.diff.texts import diff_texts
 from irscope.device.occupancy import occupancy_of
 from irscope.model.compiler_log import CompilerLog, PassLog
+from irscope.render.dot.write import has_dot
 from irscope.render.text.figures import percent
 from tests.render.report.test_heat import heated
 from tests.report_browser.captures import HOSTILE, failed, hostile, softmax, without_a_pass
@@ -195,15 +196,23 @@ def test_a_layout_is_opened_from_a_type(open_report: Open) -> None:
     assert "tab=layouts" in fragment(page)
 
 
-def test_the_graph_goes_from_node_to_line(open_report: Open) -> None:
+@pytest.mark.parametrize("dot", [True, False], ids=["dot", "page"])
+def test_the_graph_goes_from_node_to_line(open_report: Open, monkeypatch: pytest.MonkeyPatch, dot: bool) -> None:
+    if dot and not has_dot():
+        pytest.skip("dot is not installed")
+    monkeypatch.setattr("irscope.render.report.payload.has_dot", lambda: dot)
     page = open_report([softmax()], "tab=graph&of=ttgir")
     page.wait_for_selector(".graph .node", timeout=20_000)
+    assert page.locator("script#graphs").count() == int(not dot)
     assert page.locator(".graph .edge").count() > 5
+    # Layouts have their colours, and the legend names them.
+    assert page.locator(".graph .node [fill='#96d0f1']").count() >= 1
+    assert "#blocked" in page.text_content(".graph")
     page.keyboard.press("j")
     page.wait_for_selector(".graph .node.chosen")
-    assert page.locator(".graph-tab .lit-strong").count() == 1
+    assert page.locator(".graph-tab .lit-strong").count() >= 1
     page.keyboard.press("+")
-    assert "node=1" in fragment(page)
+    assert "node=n" in fragment(page)
 
 
 def test_two_are_compared(open_report: Open) -> None:

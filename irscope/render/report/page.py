@@ -49,8 +49,12 @@ def render_report(captures: Sequence[Capture], *, title: str = "") -> str:
     title = title or ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
     loader, style = _asset("loader.js").decode(), _asset("viewer.css").decode() + _picture_style()
     nonce = base64.b64encode(hashlib.sha256(style.encode()).digest()[:18]).decode()
-    scripts = " ".join(f"'{digest}'" for digest in json.loads(_asset("digests.json")).values())
-    policy = "; ".join([*_POLICY, f"script-src {scripts} 'wasm-unsafe-eval'", f"style-src 'nonce-{nonce}'"])
+    allowed = json.loads(_asset("digests.json"))
+    if not payload.places_graphs:
+        del allowed["graphs.js"]
+    scripts = " ".join(f"'{digest}'" for digest in allowed.values())
+    wasm = " 'wasm-unsafe-eval'" if payload.places_graphs else ""
+    policy = "; ".join([*_POLICY, f"script-src {scripts}{wasm}", f"style-src 'nonce-{nonce}'"])
     parts = [
         "<!DOCTYPE html>",
         '<html lang="en">',
@@ -69,7 +73,7 @@ def render_report(captures: Sequence[Capture], *, title: str = "") -> str:
         _data("index", pack(payload.index)),
         *(_data(f"chunk{number}", chunk.to_bytes()) for number, chunk in enumerate(payload.chunks)),
         _data("viewer", _asset("viewer.js.deflate")),
-        _data("graphs", _asset("graphs.js.deflate")),
+        *([_data("graphs", _asset("graphs.js.deflate"))] if payload.places_graphs else []),
         f"<script>{loader}</script>",
         "</body>",
         "</html>",

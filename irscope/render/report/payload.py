@@ -9,8 +9,10 @@ from irscope import __version__
 from irscope.model.capture import Capture
 from irscope.model.compiler_log import CompilerLog, PassLog
 from irscope.model.telling import Row, parts_of, telling_texts
+from irscope.render.dot.write import has_dot
 from irscope.render.report.facts import facts_of
 from irscope.render.report.findings import costs_of_layouts
+from irscope.render.report.graphs import packed_graphs
 from irscope.render.report.layouts import packed_layouts
 from irscope.render.report.lives import NO_LIVES, packed_lives
 from irscope.render.report.locations import stage_locations
@@ -19,7 +21,7 @@ from irscope.render.report.texts import Blobs, TextTable
 
 _PAYLOAD_VERSION = 1
 _MOST_EVALUATED = 8
-"""In a report of more captures, what is found by evaluating addresses is left to `irscope why`."""
+"""In a report of more captures, evaluating addresses is left to `irscope why`, and placing graphs to the page."""
 _MOST_STUDIED = 64
 """In a report of more captures, the operations of each are neither followed through the passes nor costed."""
 _NOT_STUDIED = (
@@ -42,6 +44,8 @@ class Payload:
         """One per capture."""
         self._evaluates = len(captures) <= _MOST_EVALUATED
         self._studies = len(captures) <= _MOST_STUDIED
+        self.places_graphs = False
+        """Whether the page has to place a graph."""
         self._kernel = ""
         self._twins: dict[tuple[str, str], int] = {}
         told: list[Row] = []
@@ -87,6 +91,13 @@ class Payload:
                 row["heat"] = blobs.add(heat)
         lives = packed_lives(capture, lambda text: self.texts.add(text, number, blobs)) if self._studies else NO_LIVES
         row["lives"] = blobs.add(lives)
+        graphs, unplaced = packed_graphs(
+            capture,
+            lambda text, place: self._text(text, number, blobs, place, []),
+            placed=self._evaluates and has_dot(),
+        )
+        row["graphs"] = blobs.add(graphs)
+        self.places_graphs = self.places_graphs or unplaced
         if not self._studies:
             row["notes"].append(_NOT_STUDIED)
         # One capture's texts after another's: memory holds those of one, and those that later ones are compared with.

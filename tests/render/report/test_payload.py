@@ -209,7 +209,7 @@ def test_a_line_inserted_above_leaves_the_steps_of_those_below() -> None:
     assert short is not None
     assert long is not None
     assert short.split("\n")[3:] == long.split("\n")[5:]
-    assert with_steps("'%-5d'") is None
+    assert with_steps('f"%-5 d"') is None
 
 
 @given(LINES, LINES)

@@ -2,6 +2,5 @@
 export { valueIn } from "./code/values";
 export { withNumbers } from "./data/numbers";
 export { wordMarks } from "./data/marks";
-export { graphOf } from "./graph/model";
 export { countsOf } from "./structure/counts";
 export { diffTexts } from "./structure/structural";

@@ -53,6 +53,18 @@ export interface Capture {
   memory: Place;
   heat?: Place;
   lives: Place;
+  graphs: Place;
+}
+
+/** A graph of `irscope graph`. */
+export interface Graph {
+  /** A stage, or `loops`. */
+  of: string;
+  /** The number of its picture's text: SVG, or where nothing placed it yet DOT. */
+  text: number;
+  dot: boolean;
+  /** Of each node (first line, last line) again and again. */
+  lines: Record<string, number[]>;
 }
 
 /** A capture as the index has it. */

@@ -5,6 +5,7 @@ import {
   hasDiff,
   type CaptureRow,
   type Capture,
+  type Graph,
   type Heat,
   type Index,
   type Kind,
@@ -106,6 +107,10 @@ export class Payload {
 
   layouts(capture: number): Layouts {
     return this.blob(capture, this.captures[capture]!.layouts);
+  }
+
+  graphs(capture: number): Graph[] {
+    return this.blob(capture, this.captures[capture]!.graphs);
   }
 
   memory(capture: number): Memory {
