@@ -9,9 +9,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
+from types import MappingProxyType
+from urllib.parse import urlencode
 
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
@@ -31,14 +33,17 @@ _POLICY = (
 )
 _NO_SCRIPT = "The passes, stages and graphs of this report need JavaScript, which runs from this file alone."
 _DATA_TYPE = "application/octet-stream"
+_FIRST: Mapping[str, object] = MappingProxyType({})
+"""The view of a page that is not opened at any: the overview of the first capture."""
 
 
-def render_report(captures: Sequence[Capture], *, title: str = "") -> str:
+def render_report(captures: Sequence[Capture], *, title: str = "", view: Mapping[str, object] = _FIRST) -> str:
     """One page of HTML that shows the captures; what is in them is data, never markup or script.
 
     Args:
         captures: one or more; failed ones too.
         title: of the page; by default the kernels' names.
+        view: what is shown first, as the page's fragment has it: `{"tab": "passes", "pass": 3}`.
 
     Raises UsageError if there is no capture.
     """
@@ -55,9 +60,10 @@ def render_report(captures: Sequence[Capture], *, title: str = "") -> str:
     scripts = " ".join(f"'{digest}'" for digest in allowed.values())
     wasm = " 'wasm-unsafe-eval'" if payload.places_graphs else ""
     policy = "; ".join([*_POLICY, f"script-src {scripts}{wasm}", f"style-src 'nonce-{nonce}'"])
+    opened = f' data-opened="{escape(urlencode(view))}"' if view else ""
     parts = [
         "<!DOCTYPE html>",
-        '<html lang="en">',
+        f'<html lang="en"{opened}>',
         "<head>",
         '<meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">',

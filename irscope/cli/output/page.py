@@ -1,0 +1,30 @@
+"""Writes the report's page, opened at the view of a command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from irscope.cli.output.destination import emit_page
+from irscope.model.capture import Capture
+
+__all__ = ["emit_report", "is_page"]
+
+
+def is_page(path: Path | None) -> bool:
+    """Whether a file's name asks for a page."""
+    return path is not None and path.suffix.lower() in (".html", ".htm")
+
+
+def emit_report(captures: Iterable[Capture], view: Mapping[str, object], output: Path | None) -> None:
+    """Write the report of some captures, each once, to a file or to standard output.
+
+    Args:
+        captures: what it shows.
+        view: what is shown first, as the page's fragment has it: `{"tab": "compare", "a": 1, "b": 2}`.
+        output: the file; None for standard output.
+    """
+    from irscope.render.report.page import render_report
+
+    each = {capture.id: capture for capture in captures}
+    emit_page(render_report(tuple(each.values()), view=view), output)
