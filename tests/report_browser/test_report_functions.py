@@ -17,6 +17,7 @@ from irscope.analysis.diff.texts import TextDiff, diff_texts
 from irscope.ir.body.counts import operation_counts
 from irscope.ir.body.reader import read_body
 from irscope.model.capture import Capture, StageKind, stage_named
+from irscope.render.layout.colors import fills
 from irscope.render.report.numbers import with_steps
 from tests.analysis.diff.test_reorder import BLOCK, LLVM, PTX, moved, shuffled
 from tests.analysis.mutations import changeable, changed
@@ -159,3 +160,11 @@ def test_numbers_are_read_back() -> None:
     assert called("withNumbers", [[stepped.split("\n")] for _, stepped in pairs]) == [
         text.split("\n") for text, _ in pairs
     ]
+
+
+def test_layouts_have_the_colours_of_the_command_line() -> None:
+    rows = [(value, count, dark) for count in (1, 4, 16, 17, 32) for dark in (False, True) for value in range(count)]
+    for row, found in zip(rows, called("fillOf", [list(row) for row in rows]), strict=True):
+        value, count, dark = row
+        # Halves are rounded in two ways.
+        assert all(abs(a - b) <= 1 for a, b in zip(found, fills(count, dark)[value], strict=True)), row

@@ -192,7 +192,7 @@ def test_a_layout_is_opened_from_a_type(open_report: Open) -> None:
     page.locator(".pane-info button", has_text="layout").click()
     page.wait_for_selector(".layouts canvas")
     page.hover(".layouts canvas", position={"x": 60, "y": 60})
-    assert "warp" in page.inner_text(".tip")
+    until(page, "document.querySelector('.details').textContent.includes('warp')")
     assert "tab=layouts" in fragment(page)
 
 

@@ -18,6 +18,7 @@ from urllib.parse import urlencode
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
 from irscope.render.pages.assets import read_asset
+from irscope.render.report.layouts import Between
 from irscope.render.report.payload import Payload
 from irscope.render.report.summary import summary_html
 from irscope.render.report.texts import pack
@@ -35,21 +36,29 @@ _NO_SCRIPT = "The passes, stages and graphs of this report need JavaScript, whic
 _DATA_TYPE = "application/octet-stream"
 _FIRST: Mapping[str, object] = MappingProxyType({})
 """The view of a page that is not opened at any: the overview of the first capture."""
+_NO_PAIRS: Mapping[tuple[int, int], Between] = MappingProxyType({})
 
 
-def render_report(captures: Sequence[Capture], *, title: str = "", view: Mapping[str, object] = _FIRST) -> str:
+def render_report(
+    captures: Sequence[Capture],
+    *,
+    title: str = "",
+    view: Mapping[str, object] = _FIRST,
+    between: Mapping[tuple[int, int], Between] = _NO_PAIRS,
+) -> str:
     """One page of HTML that shows the captures; what is in them is data, never markup or script.
 
     Args:
         captures: one or more; failed ones too.
         title: of the page; by default the kernels' names.
         view: what is shown first, as the page's fragment has it: `{"tab": "passes", "pass": 3}`.
+        between: what is known of pairs of layouts of the first capture, by their numbers.
 
     Raises UsageError if there is no capture.
     """
     if not captures:
         raise UsageError("a report needs at least one capture: name a file, an id that 'irscope ls' lists, or 'last'.")
-    payload = Payload(captures)
+    payload = Payload(captures, between)
     names = list(dict.fromkeys(row["kernel"] for row in payload.index["captures"]))
     title = title or ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
     loader, style = _asset("loader.js").decode(), _asset("viewer.css").decode() + _picture_style()

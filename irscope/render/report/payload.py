@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from irscope import __version__
@@ -13,13 +14,14 @@ from irscope.render.dot.write import has_dot
 from irscope.render.report.facts import facts_of
 from irscope.render.report.findings import costs_of_layouts
 from irscope.render.report.graphs import packed_graphs
-from irscope.render.report.layouts import packed_layouts
+from irscope.render.report.layouts import Between, packed_layouts
 from irscope.render.report.lives import NO_LIVES, packed_lives
 from irscope.render.report.locations import stage_locations
 from irscope.render.report.memory import packed_memory
 from irscope.render.report.texts import Blobs, TextTable
 
 _PAYLOAD_VERSION = 1
+_NO_PAIRS: Mapping[tuple[int, int], Between] = MappingProxyType({})
 _MOST_EVALUATED = 8
 """In a report of more captures, evaluating addresses is left to `irscope why`, and placing graphs to the page."""
 _MOST_STUDIED = 64
@@ -38,7 +40,8 @@ def _telling_parts(capture: Capture) -> dict[str, str]:
 class Payload:
     """The data of a report."""
 
-    def __init__(self, captures: Sequence[Capture]) -> None:
+    def __init__(self, captures: Sequence[Capture], between: Mapping[tuple[int, int], Between] = _NO_PAIRS) -> None:
+        """Pack captures; `between`: what is known of pairs of layouts of the first one."""
         self.texts = TextTable()
         self.chunks: list[Blobs] = []
         """One per capture."""
@@ -51,7 +54,7 @@ class Payload:
         told: list[Row] = []
         rows: list[dict[str, Any]] = []
         for number, capture in enumerate(captures):
-            rows.append(self._capture(capture, number))
+            rows.append(self._capture(capture, number, between if number == 0 else _NO_PAIRS))
             told.append((capture.name, _telling_parts(capture)))
         for row, text in zip(rows, telling_texts(told), strict=True):
             row["differsIn"] = text
@@ -62,7 +65,7 @@ class Payload:
             "texts": self.texts.rows,
         }
 
-    def _capture(self, capture: Capture, number: int) -> dict[str, Any]:
+    def _capture(self, capture: Capture, number: int, between: Mapping[tuple[int, int], Between]) -> dict[str, Any]:
         blobs = Blobs()
         self.chunks.append(blobs)
         self._kernel = capture.name
@@ -82,7 +85,7 @@ class Payload:
             row["kernelSource"] = self._text(capture.launch.kernel.source, number, blobs, "kernel", [])
         row["passes"] = blobs.add(row["passes"])
         row["locations"] = blobs.add(stage_locations(capture))
-        row["layouts"] = blobs.add(packed_layouts(capture, costs))
+        row["layouts"] = blobs.add(packed_layouts(capture, costs, between))
         row["memory"] = blobs.add(packed_memory(capture, costs))
         if self._studies and capture.profile is not None:
             from irscope.render.report.heat import heat_of

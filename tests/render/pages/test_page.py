@@ -28,7 +28,7 @@ def test_the_pages_have_the_colours_of_the_report() -> None:
 
 def test_every_colour_that_a_page_uses_is_in_the_theme() -> None:
     known = {name for name, _ in COLOR_OF.findall(read_asset("theme.css"))}
-    for name in ("compare.css", "ablation.css", "layout.css", "layout.js", "ablation.js"):
+    for name in ("compare.css", "ablation.css", "ablation.js"):
         text = read_asset(name)
         assert set(re.findall(r"var\((--[\w-]+)\)|style\(\"(--[\w-]+)\"\)", text)) <= {
             pair for one in known for pair in ((one, ""), ("", one))

@@ -2,5 +2,6 @@
 export { valueIn } from "./code/values";
 export { withNumbers } from "./data/numbers";
 export { wordMarks } from "./data/marks";
+export { fillOf } from "./layout/colors";
 export { countsOf } from "./structure/counts";
 export { diffTexts } from "./structure/structural";

@@ -185,6 +185,15 @@ export interface Heat {
 export interface Layouts {
   rows: LayoutRow[];
   conversions: Cost[];
+  /** Of two layouts that were asked for, by the numbers of both (0-based). */
+  between?: Record<string, Between>;
+}
+
+/** What moves between two layouts, or how one accesses the other. */
+export interface Between {
+  facts: string[];
+  /** The elements that the first lanes of warp 0 access together. */
+  request: number[];
 }
 
 export interface LayoutRow {
