@@ -229,6 +229,61 @@ def test_two_are_compared(open_report: Open) -> None:
     page.wait_for_selector(".compare .card")
 
 
+def test_compare_opens_on_what_is_chosen_and_another_capture_keeps_the_pass(open_report: Open) -> None:
+    one = softmax()
+    third = one.with_(launch=replace(one.launch, options=(*one.launch.options, ("maxnreg", 64))))
+    page = open_report([one, softmax(8), third], "c=3&tab=passes&pass=4")
+    label = page.inner_text(".pass-head h1")
+    page.keyboard.press("[")
+    assert "c=2" in fragment(page)
+    assert page.inner_text(".pass-head h1") == label
+    assert page.is_visible("header .picker")
+
+    # Tabs by the arrow keys.
+    page.focus("#tab-passes")
+    page.keyboard.press("End")
+    page.wait_for_selector(".compare .card")
+    assert page.evaluate("document.activeElement.id") == "tab-compare"
+    assert [page.input_value(f"select[aria-label={side}]") for side in ("before", "after")] == ["0", "1"]
+    assert not page.is_visible("header .picker")
+    told = page.title()
+    assert "num_warps=4" in told
+    assert "num_warps=8" in told
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("]")
+    assert page.input_value("select[aria-label=after]") == "2"
+
+
+def test_a_pane_is_taken_whole_and_a_diff_copied(open_report: Open) -> None:
+    capture = softmax()
+    page = open_report([capture], "tab=stages&panes=ptx")
+    page.wait_for_selector(".cm-line")
+    page.evaluate("navigator.clipboard.writeText = text => { window.copied = text; return Promise.resolve(); }")
+    page.click(".cm-content")
+    page.keyboard.press("Control+a")
+    page.keyboard.press("Control+c")
+    # Every line of the text that is not a location, and nothing else of the page.
+    copied = page.evaluate("window.copied").split("\n")
+    assert len(copied) > 100
+    assert set(copied) <= set(capture.text("ptx").split("\n"))
+
+    page.keyboard.press("Control+f")
+    page.keyboard.type("mov.b32")
+    hits = page.evaluate("window.copied.split('mov.b32').length - 1")
+    until(page, f"document.querySelector('.cm-search .hits')?.textContent.includes('{hits} hits')")
+
+    number = next(index for index, item in enumerate(capture.snapshots) if "Coalesce" in item.name and item.changed)
+    page.evaluate(f"location.hash = 'tab=passes&pass={number + 1}'")
+    page.wait_for_selector(".diff .cm-line")
+    page.click(".pass-head .copy:text-is('diff')")
+    diff = page.evaluate("window.copied").split("\n")
+    signs = [line[:1] for line in diff]
+    assert signs.count("+") == page.locator(".cm-line.row-added, .cm-line.row-moved").count() or "+" in signs
+    before = {line.strip() for line in (capture.text_before(capture.snapshots[number]) or "").split("\n")}
+    assert any(line[1:].strip() in before for line in diff if line.startswith("-"))
+
+
 def test_what_is_found_while_the_reader_reads_leaves_the_buttons_in_place(open_report: Open) -> None:
     one = softmax()
     renumbered = tuple(

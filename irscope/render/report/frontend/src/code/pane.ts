@@ -12,7 +12,9 @@ import {
   type ViewUpdate,
 } from "@codemirror/view";
 import { search, searchKeymap } from "@codemirror/search";
+import { copy } from "../copy";
 import type { Kind } from "../data/model";
+import { hitCount } from "./hits";
 import { wordsOf } from "./words";
 
 export interface Mark {
@@ -65,6 +67,8 @@ export class Pane {
     this.view = new EditorView({ parent, state: this.state() });
     const dom = this.view.contentDOM;
     dom.addEventListener("mousemove", (event) => this.at(event, listeners.hover));
+    for (const name of ["mousedown", "blur"])
+      dom.addEventListener(name, () => this.view.dom.classList.remove("all-taken"));
     dom.addEventListener("mouseleave", () => listeners.leave?.());
     dom.addEventListener("click", (event) => this.at(event, listeners.click));
   }
@@ -129,6 +133,18 @@ export class Pane {
     listener(line.number, position - line.from, event);
   }
 
+  /** Takes the whole text, of which the editor draws but a part; until something else is pointed at. */
+  private takeAll(): boolean {
+    this.view.dom.classList.add("all-taken");
+    return true;
+  }
+
+  private copyAll(): boolean {
+    if (!this.view.dom.classList.contains("all-taken")) return false;
+    void copy(this.view.state.doc.toString());
+    return true;
+  }
+
   private gutters(): Extension[] {
     return (this.look.gutters ?? [String]).map((_, index) =>
       gutterOf((row) => (this.look.gutters?.[index] ?? String)(row)),
@@ -149,6 +165,11 @@ export class Pane {
         })),
         highlightSpecialChars(),
         search({ top: true }),
+        hitCount,
+        keymap.of([
+          { key: "Mod-a", run: () => this.takeAll() },
+          { key: "Mod-c", run: () => this.copyAll() },
+        ]),
         keymap.of(searchKeymap),
         this.columns.of(this.gutters()),
         painter(() => this.look),
