@@ -6,7 +6,9 @@ import re
 from typing import Annotated, Any
 
 from irscope.cli import app, options
+from irscope.cli.dump.stages import parse_lines
 from irscope.cli.output.destination import Destination, under_titles, with_destination
+from irscope.cli.output.page import emit_report, is_page
 from irscope.cli.subject.captures import captures_of, tell_failures
 from irscope.cli.subject.recording import recorded
 from irscope.errors import UsageError
@@ -42,6 +44,13 @@ def source(
     """
     pattern = _pattern_of(around)
     captures = captures_of(subject, record_options)
+    if is_page(to.path) and not to.as_json:
+        if pattern is not None:
+            raise UsageError("--around does not go with a page: search in its panes instead, with Ctrl F.")
+        panes = {} if stage is None else {"panes": f"py0,{stage}"}
+        at = {} if lines is None else {"at": f"py0:{min(parse_lines(lines))}"}
+        emit_report(captures, {"tab": "stages", **panes, **at}, to.path)
+        return tell_failures(captures)
     to.emit(
         lambda: [_json(capture, stage, pattern, lines) for capture in captures],
         lambda width, color: under_titles(captures, lambda one: _text(one, stage, pattern, lines, width, color)),
@@ -83,8 +92,6 @@ def _only(
     capture: Capture, found: Any, stage: str | None, pattern: _Pattern, lines: str | None
 ) -> set[tuple[str, int]] | None:
     """The lines of Python to show; None for all of them."""
-    from irscope.cli.dump.stages import parse_lines
-
     only: set[tuple[str, int]] | None = None
     if lines is not None:
         wanted = parse_lines(lines)
