@@ -1,8 +1,8 @@
 """Stepping through the passes of large IR in the report: `python -m benchmarks.stepping [CAPTURE.irscope…]`.
 
-The browser slows its processor down four times by itself (`Emulation.setCPUThrottlingRate`). A step is the key `j`, from
-the press until what it shows is painted; who reads pauses between two, who looks for a pass does not. With no capture it
-records a matmul whose largest text has more than 15,000 lines. Times are those of the main thread's processor: other
+The browser slows its processor down four times by itself (`Emulation.setCPUThrottlingRate`). A step is the key `j`,
+from the press until what it shows is painted; who reads pauses between two, who looks for a pass does not. With no
+capture it records a matmul whose largest text has 12,000 lines. Times are those of the main thread's processor: other
 work on the machine counts less.
 """
 

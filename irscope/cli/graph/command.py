@@ -66,7 +66,7 @@ def _view(wanted: GraphOptions) -> dict[str, object]:
     if wanted.pipeline:
         return {"tab": "passes"}
     stage = "loops" if wanted.loops else wanted.stage or ("llir" if wanted.cfg else None)
-    return {"tab": "graph"} | ({"of": stage} if stage else {})
+    return {"tab": "graph", "of": stage} if stage else {"tab": "graph"}
 
 
 def _format(record_options: str | None, output: Path | None, several: bool) -> str:

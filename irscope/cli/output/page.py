@@ -11,6 +11,7 @@ from irscope.model.capture import Capture
 
 if TYPE_CHECKING:
     from irscope.render.report.layouts import Between
+    from irscope.render.report.results.model import Results
 
 __all__ = ["emit_report", "is_page"]
 
@@ -26,6 +27,7 @@ def emit_report(
     output: Path | None,
     *,
     between: Mapping[tuple[int, int], Between] | None = None,
+    results: Results | None = None,
 ) -> None:
     """Write the report of some captures, each once, to a file or to standard output.
 
@@ -34,8 +36,9 @@ def emit_report(
         view: what is shown first, as the page's fragment has it: `{"tab": "compare", "a": 1, "b": 2}`.
         output: the file; None for standard output.
         between: what is known of pairs of layouts of the first capture, by their numbers.
+        results: those of many compiles, a view of its own.
     """
     from irscope.render.report.page import render_report
 
     each = {capture.id: capture for capture in captures}
-    emit_page(render_report(tuple(each.values()), view=view, between=between or {}), output)
+    emit_page(render_report(tuple(each.values()), view=view, between=between or {}, results=results), output)

@@ -17,9 +17,10 @@ from urllib.parse import urlencode
 
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
-from irscope.render.pages.assets import read_asset
+from irscope.render.assets import read_asset
 from irscope.render.report.layouts import Between
 from irscope.render.report.payload import Payload
+from irscope.render.report.results.model import Results
 from irscope.render.report.summary import summary_html
 from irscope.render.report.texts import pack
 
@@ -45,6 +46,7 @@ def render_report(
     title: str = "",
     view: Mapping[str, object] = _FIRST,
     between: Mapping[tuple[int, int], Between] = _NO_PAIRS,
+    results: Results | None = None,
 ) -> str:
     """One page of HTML that shows the captures; what is in them is data, never markup or script.
 
@@ -53,12 +55,13 @@ def render_report(
         title: of the page; by default the kernels' names.
         view: what is shown first, as the page's fragment has it: `{"tab": "passes", "pass": 3}`.
         between: what is known of pairs of layouts of the first capture, by their numbers.
+        results: those of many compiles, a view of its own; None for none.
 
     Raises UsageError if there is no capture.
     """
     if not captures:
         raise UsageError("a report needs at least one capture: name a file, an id that 'irscope ls' lists, or 'last'.")
-    payload = Payload(captures, between)
+    payload = Payload(captures, between, results)
     names = list(dict.fromkeys(row["kernel"] for row in payload.index["captures"]))
     title = title or ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
     loader, style = _asset("loader.js").decode(), _asset("viewer.css").decode() + _picture_style()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from types import MappingProxyType
 from typing import Any
 
@@ -18,6 +19,7 @@ from irscope.render.report.layouts import Between, packed_layouts
 from irscope.render.report.lives import NO_LIVES, packed_lives
 from irscope.render.report.locations import stage_locations
 from irscope.render.report.memory import packed_memory
+from irscope.render.report.results.model import Results
 from irscope.render.report.texts import Blobs, TextTable
 
 _PAYLOAD_VERSION = 1
@@ -40,8 +42,19 @@ def _telling_parts(capture: Capture) -> dict[str, str]:
 class Payload:
     """The data of a report."""
 
-    def __init__(self, captures: Sequence[Capture], between: Mapping[tuple[int, int], Between] = _NO_PAIRS) -> None:
-        """Pack captures; `between`: what is known of pairs of layouts of the first one."""
+    def __init__(
+        self,
+        captures: Sequence[Capture],
+        between: Mapping[tuple[int, int], Between] = _NO_PAIRS,
+        results: Results | None = None,
+    ) -> None:
+        """Pack captures.
+
+        Args:
+            captures: what the report is of.
+            between: what is known of pairs of layouts of the first one.
+            results: a view of its own; None for none.
+        """
         self.texts = TextTable()
         self.chunks: list[Blobs] = []
         """One per capture."""
@@ -64,6 +77,8 @@ class Payload:
             "captures": rows,
             "texts": self.texts.rows,
         }
+        if results is not None:
+            self.index["results"] = asdict(results)
 
     def _capture(self, capture: Capture, number: int, between: Mapping[tuple[int, int], Between]) -> dict[str, Any]:
         blobs = Blobs()

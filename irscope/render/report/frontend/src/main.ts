@@ -12,6 +12,7 @@ import { LayoutsTab } from "./tabs/layouts";
 import { MemoryTab } from "./tabs/memory";
 import { OverviewTab } from "./tabs/overview";
 import { PassesTab } from "./tabs/passes";
+import { ResultsTab } from "./tabs/results";
 import { StagesTab } from "./tabs/stages";
 import { themeButton, toggleTheme } from "./theme";
 
@@ -25,6 +26,8 @@ const makers: [string, string, (app: App) => Tab][] = [
   ["graph", "Graph", (app) => new GraphTab(app)],
   ["compare", "Compare", (app) => new CompareTab(app)],
 ];
+const { results } = app.data.index;
+if (results) makers.unshift(["results", "Results", (app) => new ResultsTab(app, results)]);
 const tabs = new Map<string, Tab>();
 const links = new Map<string, HTMLElement>();
 const stage = h("main", { id: "view" });
@@ -37,7 +40,7 @@ function open(name: string): void {
 }
 
 function tabNamed(name: string): Tab {
-  const [key, , make] = makers.find(([key]) => key === name) ?? makers[0]!;
+  const [key, , make] = makers.find(([key]) => key === name) ?? makers.find(([key]) => key === "overview")!;
   let tab = tabs.get(key);
   if (!tab) tabs.set(key, (tab = make(app)));
   return tab;

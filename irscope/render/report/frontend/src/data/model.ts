@@ -1,5 +1,6 @@
 // The data of a report, as irscope/render/report/payload.py writes it.
 import type { Cost } from "./memory";
+import type { Results } from "./results";
 
 export type Kind = "mlir" | "llvm" | "ptx" | "sass" | "amdgcn" | "binary" | "python" | "text";
 /** (offset, length) of a blob in its chunk. */
@@ -13,6 +14,7 @@ export interface Index {
   irscope: string;
   captures: CaptureRow[];
   texts: TextRow[];
+  results?: Results;
 }
 
 export interface Capture {
