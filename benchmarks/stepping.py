@@ -52,15 +52,16 @@ def measure(browser: Any, page: Path, capture: Capture) -> None:
     passes = list(capture.passes())
     changed = [number for number, item in enumerate(passes) if item.changed]
     sizes = [max((text or "").count("\n") for text in _texts(capture, number)) for number in changed[1:]]
-    for name, pause_ms in ((f"after {PAUSE_MS} ms", PAUSE_MS), ("at once", 0)):
+    for name, pause_ms, slower in ((f"after {PAUSE_MS} ms", PAUSE_MS, 1), (f"after {PAUSE_MS} ms", PAUSE_MS, SLOWER),
+                                   ("at once", 0, SLOWER)):  # fmt: skip
         tab = Tab(browser, f"{page.as_uri()}#tab=passes&hide=1&pass={changed[0] + 1}")
         tab.page.wait_for_selector(".item")
         session = tab.page.context.new_cdp_session(tab.page)
-        session.send("Emulation.setCPUThrottlingRate", {"rate": SLOWER})
+        session.send("Emulation.setCPUThrottlingRate", {"rate": slower})
         found = steps(tab, len(changed) - 1, pause_ms)
         tab.page.close()
         large = [row for row, lines in zip(found, sizes, strict=True) if lines >= LEAST_LINES]
-        print(f"{page.stem}: stepping {name}, slowed down {SLOWER} times: {_spread(found)}")
+        print(f"{page.stem}: stepping {name}, slowed down {slower} times: {_spread(found)}")
         print(f"{page.stem}: of these to texts of {LEAST_LINES} to {max(sizes)} lines: {_spread(large or found)}")
 
 
