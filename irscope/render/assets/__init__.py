@@ -6,5 +6,5 @@ from importlib.resources import files
 
 
 def read_asset(name: str) -> str:
-    """The text of one asset, such as `compare.css`."""
+    """The text of one asset, such as `memory.css`."""
     return (files(__name__) / name).read_text("utf-8")
