@@ -42,17 +42,19 @@ def on_files(files: Files, config: Any) -> Files:
 
 def _append_pictures(files: Files, config: Any, folder: Path) -> None:
     for page in CHECKED:
-        source = page.relative_to(DOCS)
         for name in pictures_of(page):
-            address = source.parent / "pictures" / name
-            files.append(File.generated(config, str(address), content=(folder / name).read_text("utf-8")))
+            if (path := folder / name).exists():
+                address = page.relative_to(DOCS).parent / "pictures" / name
+                files.append(File.generated(config, str(address), content=path.read_text("utf-8")))
 
 
-def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+def on_page_markdown(markdown: str, page: Any, files: Files, **_: Any) -> str:
     """Show the pictures below their commands, and a graph of Mermaid as a picture."""
     source = Path(page.file.src_uri)
     if DOCS / source in CHECKED:
-        markdown = with_pictures(markdown, "pictures/")
+        folder = source.parent / "pictures"
+        drawn = [name for name in pictures_of(DOCS / source) if files.get_file_from_path(str(folder / name))]
+        markdown = with_pictures(markdown, "pictures/", drawn)
     return _MERMAID.sub(lambda match: f'<div class="drawing">{drawing(match[1])}</div>', markdown)
 
 

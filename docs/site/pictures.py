@@ -9,7 +9,7 @@ import os
 import re
 import shlex
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import graphviz
@@ -21,7 +21,7 @@ from .pages import ROOT, block_commands, shown
 __all__ = ["DRAWN", "draw", "drawing", "pictures_of", "printed_by", "with_pictures", "workplace"]
 
 DRAWN = "IRSCOPE_SITE_PICTURES"
-"""The variable that names a folder where the pages' commands have run already."""
+"""The variable that names a folder where commands of pages have run: no others run, and their pictures are shown."""
 
 #   plan["<b>plan</b><br/>Which passes run"]
 _ROOM = re.compile(r'^\s*(\w+)\["<b>(.*?)</b><br/>(.*?)"\]$')
@@ -77,12 +77,12 @@ def _written(command: str) -> str:
     return name if name.endswith(".svg") else ""
 
 
-def with_pictures(text: str, folder: str) -> str:
-    """A page with each picture below the block of commands that writes it."""
+def with_pictures(text: str, folder: str, drawn: Collection[str]) -> str:
+    """A page with each picture that was drawn below the block of commands that writes it."""
 
     def shown(match: re.Match[str]) -> str:
         commands = [one.command for one in block_commands("sh", match[1])]
-        pictures = [f"![{command}]({folder}{name})" for command in commands if (name := _written(command))]
+        pictures = [f"![{command}]({folder}{name})" for command in commands if (name := _written(command)) in drawn]
         return "\n\n".join([match[0], *pictures])
 
     return re.sub(r"^```sh\n(.*?)^```$", shown, text, flags=re.MULTILINE | re.DOTALL)
