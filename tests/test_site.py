@@ -129,7 +129,7 @@ def test_pictures_stand_below_their_commands() -> None:
 def test_the_guide_has_every_command_and_option() -> None:
     guide = commands_page()
     assert re.findall(r"^### (\S+)$", guide, re.MULTILINE) == [*COMMANDS]
-    assert "`--disable-pass`" in guide.partition("### dump")[2].partition("### ")[0]
+    assert "<code>--disable-pass</code>" in guide.partition("### dump")[2].partition("### ")[0]
     # Each has an example of a page that runs in a test.
     assert [name for name in COMMANDS if f"\nirscope {name} " not in guide.partition(f"### {name}")[2]] == []
 

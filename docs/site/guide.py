@@ -81,14 +81,10 @@ def _section(name: str, command: Any, examples: list[str]) -> str:
 def _row(parameter: Any) -> str:
     names = [] if parameter.param_type_name == "argument" else [*parameter.opts, *parameter.secondary_opts]
     metavar = "" if getattr(parameter, "is_flag", False) else parameter.metavar or ""
-    left = " ".join([*(f"`{name}`" for name in names), *([f"`{_escaped(metavar)}`"] if metavar else [])])
+    left = " ".join(f"<code>{_cell(word)}</code>" for word in (*names, metavar) if word)
     return f"| {left} | {_cell(getattr(parameter, 'help', '') or '')} |"
 
 
-def _escaped(text: str) -> str:
-    return text.replace("|", "\\|")
-
-
 def _cell(text: str) -> str:
-    joined = " ".join(text.split())
-    return re.sub(r"([*_|])", r"\\\1", joined).replace("<", "&lt;")
+    """Text as it is, in a cell of a table."""
+    return re.sub(r"[^\w\s.,:;()/'\"-]|_", lambda match: f"&#{ord(match[0])};", " ".join(text.split()))
