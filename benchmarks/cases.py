@@ -1,7 +1,7 @@
 """What the case studies' changes are worth on a GPU, for docs/cases/index.md: `python -m benchmarks cases`.
 
-Each script of docs/cases is checked, and timed before and after in turns. Where IRSCOPE_OTHER_TRITONS names interpreters with
-another Triton, separated by colons, the kernels of the upgrade are timed under each too.
+Each script of docs/cases is checked, and timed before and after in turns. Where IRSCOPE_OTHER_TRITONS names
+interpreters with another Triton, separated by colons, the kernels of the upgrade are timed under each too.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ import pytest
 from docs.site.guide import commands_page
 from docs.site.notebooks import NOTEBOOKS, notebook
 from docs.site.outside import outside_references
-from docs.site.pages import CHECKED, DOCS, ROOT, differences, shown
-from docs.site.pictures import DRAWN, pictures_of, printed_by, with_pictures, workplace
+from docs.site.pages import CHECKED, DOCS, ROOT, differences, pictures_of, shown
+from docs.site.pictures import DRAWN, printed_by, with_pictures, workplace
 from irscope.cli import COMMANDS
 from tests.once import made_once
 

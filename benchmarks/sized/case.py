@@ -1,4 +1,4 @@
-"""Check a case study of docs/cases on the GPU, time it before and after, and print the figures as JSON: `case.py NAME`."""
+"""Check a case study of docs/cases on the GPU, and print its times before and after as JSON: `case.py NAME`."""
 
 import json
 import sys

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from .pages import DOCS
+from .pages import DOCS, block_commands, written
 
 __all__ = ["NOTEBOOKS", "notebook"]
 
@@ -28,7 +28,7 @@ def notebook(page: Path) -> str:
     for match in _BLOCK.finditer(text):
         cells += _prose(text[at : match.start()])
         at = match.end()
-        cells.append(_cell(match[1], match[2]))
+        cells += _cells(match[1], match[2])
     cells += _prose(text[at:])
     cells[0], cells[1] = cells[1], cells[0]
     for number, cell in enumerate(cells):
@@ -43,14 +43,15 @@ def _prose(text: str) -> list[dict[str, Any]]:
     return [{"cell_type": "markdown", "metadata": {}, "source": prose.splitlines(keepends=True)}] if prose else []
 
 
-def _cell(language: str, text: str) -> dict[str, Any]:
-    if language == "sh":
-        lines = text.replace("\\\n", " ").splitlines()
-        pictures = re.findall(r"-o (\S+\.svg)", text)
-        shows = ["from IPython.display import SVG, display", *(f'display(SVG("{one}"))' for one in pictures)]
-        return _code("\n".join([*(f"!{' '.join(line.split())}" for line in lines), *(shows if pictures else ())]))
-    command, _, printed = text.replace("\\\n", " ").partition("\n")
-    return _code(f"!{command.removeprefix('$ ')}", printed)
+def _cells(language: str, text: str) -> list[dict[str, Any]]:
+    """A block of commands as a cell, with what they print, and the pictures that they write in a cell after it."""
+    # Not `!`, which gives a command a terminal: it would show its progress.
+    commands = [" ".join(one.command.split()) for one in block_commands(language, text)]
+    printed = text.partition("\n")[2] if language == "console" else ""
+    pictures = [name for command in commands if (name := written(command))]
+    shows = ["from IPython.display import SVG, display", *(f'display(SVG("{name}"))' for name in pictures)]
+    cells = [_code("\n".join(["%%bash", *commands]), printed)]
+    return [*cells, _code("\n".join(shows))] if pictures else cells
 
 
 def _code(source: str, printed: str = "") -> dict[str, Any]:

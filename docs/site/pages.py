@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["CHECKED", "DOCS", "ROOT", "Shown", "block_commands", "blocks", "differences", "shown"]
+__all__ = [
+    "CHECKED",
+    "DOCS",
+    "ROOT",
+    "Shown",
+    "block_commands",
+    "blocks",
+    "differences",
+    "pictures_of",
+    "shown",
+    "written",
+]
 
 DOCS = Path(__file__).parents[1]
 ROOT = DOCS.parent
@@ -53,6 +65,18 @@ def shown(page: Path) -> list[Shown]:
         if language in languages
         for command in block_commands(language, text)
     ]
+
+
+def written(command: str) -> str:
+    """The name of the SVG that a command writes, or nothing."""
+    words = shlex.split(command)
+    name = words[words.index("-o") + 1] if "-o" in words[:-1] else ""
+    return name if name.endswith(".svg") else ""
+
+
+def pictures_of(page: Path) -> list[str]:
+    """The names of the SVGs that a page's commands write, in the working folder."""
+    return [name for one in shown(page) if (name := written(one.command))]
 
 
 def differences(expected: tuple[str, ...], printed: str) -> str:

@@ -16,9 +16,9 @@ import graphviz
 
 from irscope.__main__ import run
 
-from .pages import ROOT, block_commands, shown
+from .pages import ROOT, block_commands, pictures_of, shown, written
 
-__all__ = ["DRAWN", "draw", "drawing", "pictures_of", "printed_by", "with_pictures", "workplace"]
+__all__ = ["DRAWN", "draw", "drawing", "printed_by", "with_pictures", "workplace"]
 
 DRAWN = "IRSCOPE_SITE_PICTURES"
 """The variable that names a folder where commands of pages have run: no others run, and their pictures are shown."""
@@ -45,18 +45,13 @@ def workplace(folder: Path) -> Iterator[None]:
         os.environ.update(before)
 
 
-def pictures_of(page: Path) -> list[str]:
-    """The names of the SVGs that a page's commands write, in the working folder."""
-    return [name for one in shown(page) if (name := _written(one.command))]
-
-
 def draw(page: Path) -> None:
     """Run the commands of a page that write SVGs, and those that record what these show, in the working folder.
 
     Raises RuntimeError if one fails.
     """
     for one in shown(page) if pictures_of(page) else ():
-        if _written(one.command) or shlex.split(one.command)[1] in ("collect", "dump"):
+        if written(one.command) or shlex.split(one.command)[1] in ("collect", "dump"):
             code, _, said = printed_by(one.command)
             if code:
                 raise RuntimeError(f"{one.command}: exit code {code}\n{said}")
@@ -70,19 +65,12 @@ def printed_by(command: str) -> tuple[int, str, str]:
     return code, printed.getvalue(), said.getvalue()
 
 
-def _written(command: str) -> str:
-    """The name of the SVG that a command writes, or nothing."""
-    words = shlex.split(command)
-    name = words[words.index("-o") + 1] if "-o" in words[:-1] else ""
-    return name if name.endswith(".svg") else ""
-
-
 def with_pictures(text: str, folder: str, drawn: Collection[str]) -> str:
     """A page with each picture that was drawn below the block of commands that writes it."""
 
     def shown(match: re.Match[str]) -> str:
         commands = [one.command for one in block_commands("sh", match[1])]
-        pictures = [f"![{command}]({folder}{name})" for command in commands if (name := _written(command)) in drawn]
+        pictures = [f"![{command}]({folder}{name})" for command in commands if (name := written(command)) in drawn]
         return "\n\n".join([match[0], *pictures])
 
     return re.sub(r"^```sh\n(.*?)^```$", shown, text, flags=re.MULTILINE | re.DOTALL)
