@@ -27,7 +27,8 @@ OTHER = os.environ.get("IRSCOPE_OTHER_TRITONS", "").partition(":")[0]
 """An interpreter with Triton 3.6.0, named as for `python -m benchmarks upgrade`."""
 
 
-SAMPLE = [one for one in CHECKED if one.stem in ("first-hour", "coming-from", "narrow-loads", "recompile-storm")]
+SAMPLE = [one for one in CHECKED if one.stem in ("first-hour", "coming-from", "narrow-loads")]
+"""Those whose commands run in CI; `make exhaustive` runs all."""
 
 
 def run_pages(folder: Path, some: Sequence[Path] = SAMPLE) -> None:
@@ -134,6 +135,19 @@ def test_the_guide_has_every_command_and_option() -> None:
     assert "<code>--disable-pass</code>" in guide.partition("### dump")[2].partition("### ")[0]
     # Each has an example of a page that runs in a test.
     assert [name for name in COMMANDS if f"\nirscope {name} " not in guide.partition(f"### {name}")[2]] == []
+
+
+def test_commands_in_the_prose_have_the_options_that_they_show() -> None:
+    sections = dict(re.findall(r"^### (\S+)$(.*?)(?=^##|\Z)", commands_page(), re.MULTILINE | re.DOTALL))
+    options = {name: {*re.findall(r"<code>(--?[a-z-]+)</code>", text)} | {"--help"} for name, text in sections.items()}
+    of_any = {one for names in options.values() for one in names}
+    unknown: list[str] = []
+    for page in (*CHECKED, DOCS / "examples.md", DOCS / "index.md"):
+        prose = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+        for code in re.findall(r"`((?:irscope |--)[^`]+)`", prose):
+            known = options.get(code.split()[1], of_any) if code.startswith("irscope ") else of_any
+            unknown += [f"{code}: {one}" for one in re.findall(r"(?<!\S)--?[a-z][a-z-]*", code) if one not in known]
+    assert unknown == []
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
