@@ -163,7 +163,15 @@ def _from_ir(capture: Capture, stage: str, reason: str) -> Reproduction:
 def _file(capture: Capture, notes: list[str], imports: list[str], body: str, code: str) -> str:
     target = capture.target
     plan, switches = _plan(capture)
-    standard = {"import argparse", "import os", "import shutil", "import sys", "import tempfile"}
+    standard = {
+        "import argparse",
+        "import base64",
+        "import os",
+        "import shutil",
+        "import sys",
+        "import tempfile",
+        "import zlib",
+    }
     standard |= {"import types"} if plan else set()
     lines = [*imports, "import triton", "from triton.backends.compiler import GPUTarget"]
     lines += ["from triton.compiler.compiler import make_backend"] if plan else []
