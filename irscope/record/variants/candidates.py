@@ -17,13 +17,13 @@ from irscope.record.variants.store import lasts
 __all__ = ["Candidates"]
 
 
-Judge = Callable[[RecordRequest, Capture], bool]
+_Judge = Callable[[RecordRequest, Capture], bool]
 
 
 class Candidates:
     """Judges requests by their captures, and keeps the judgements by a digest of the request."""
 
-    def __init__(self, pool: VariantPool, judge: Judge, kept: Path | None = None) -> None:
+    def __init__(self, pool: VariantPool, judge: _Judge, kept: Path | None = None) -> None:
         """`judge`: whether what a request was compiled to is interesting.
 
         `kept`: the file of the judgements of an earlier run; it grows.
@@ -50,7 +50,7 @@ class Candidates:
 
         def missing() -> Iterator[RecordRequest]:
             for place, request in left:
-                if (before := self.known.get(digest_of(request))) is None:
+                if (before := self.known.get(_digest_of(request))) is None:
                     compiled.append((place, request))
                     yield request
                     if any(judged.values()):
@@ -89,7 +89,7 @@ class Candidates:
     def _judged(self, request: RecordRequest, capture: Capture) -> bool:
         self.compiled += 1
         is_interesting = self._judge(request, capture)
-        self._keep(digest_of(request), is_interesting, lasts(capture.failure))
+        self._keep(_digest_of(request), is_interesting, lasts(capture.failure))
         return is_interesting
 
     def _keep(self, digest: str, is_interesting: bool, lasts: bool) -> None:
@@ -99,7 +99,7 @@ class Candidates:
                 file.write(f"{digest} {int(is_interesting)}\n")
 
 
-def digest_of(request: RecordRequest) -> str:
+def _digest_of(request: RecordRequest) -> str:
     """A digest of a request: equal for those that compile alike."""
     return hashlib.sha256(frame_of(request)).hexdigest()[:32]
 

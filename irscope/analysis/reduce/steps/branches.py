@@ -86,10 +86,10 @@ class Branches:
             one.name = one.name.replace("cond_br", "br")
             one.properties, one.attributes = {}, {}
         for function in program.functions:
-            tidy(program, function)
+            _tidy(program, function)
 
 
-def tidy(program: Program, function: Op) -> None:
+def _tidy(program: Program, function: Op) -> None:
     """Leave out blocks of a function that are not reached, and join those that follow one another."""
     region = function.regions[0]
     by_key = {block.key: block for block in region}

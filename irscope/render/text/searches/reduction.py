@@ -74,7 +74,7 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def python_command(made: ReducedPython, file: str) -> str:
+def _python_command(made: ReducedPython, file: str) -> str:
     """The command line of irscope that compiles the reduced Python text."""
     words = ["irscope dump", f"{file}::{made.kernel}", f"--signature {shlex.quote(made.case.signature)}"]
     words += [f"--constexpr {shlex.quote(f'{name}={value}')}" for name, value in made.case.constants]
@@ -89,7 +89,7 @@ def _switches(plan: PassPlan, options: tuple[tuple[str, Any], ...]) -> list[str]
 
 def python_file(made: ReducedPython) -> str:
     """The reduced Python text, with its command as a comment before it."""
-    head = [f"RUN: {python_command(made, '%s')}", "", f"{made.target}, {_versions(made.versions)}"]
+    head = [f"RUN: {_python_command(made, '%s')}", "", f"{made.target}, {_versions(made.versions)}"]
     head += [f"What is kept: {_one_line(made.kept)}"]
     return "\n".join([*(f"# {line}".rstrip() for line in head), made.case.text])
 
@@ -112,7 +112,7 @@ def reduction_text(made: Reduced | None, python: ReducedPython | None = None) ->
             f"kept of the Python text: {_one_line(python.kept)}",
             f"{python.lines_before} → {python.lines} lines; gone: {_steps(python.taken)}",
             f"{python.compiled} candidates compiled, {python.seconds:.0f} s",
-            f"run: {python_command(python, 'FILE')}",
+            f"run: {_python_command(python, 'FILE')}",
         ]
     if any(one is not None and not one.is_complete for one in (made, python)):
         rows.append("interrupted: this is the smallest so far; the same command goes on from here.")
@@ -147,7 +147,7 @@ def reduction_markdown(made: Reduced | None, python: ReducedPython | None = None
             "",
             _fenced(python.case.text.strip(), "python"),
             "",
-            _fenced(python_command(python, "reduced.py"), "sh"),
+            _fenced(_python_command(python, "reduced.py"), "sh"),
             "",
         ]
     if one.failure is not None:
@@ -205,7 +205,7 @@ def reduction_json(made: Reduced | None, python: ReducedPython | None = None) ->
             "text": python.case.text,
             "signature": python.case.signature,
             "constexprs": dict(python.case.constants),
-            "command": python_command(python, "%s"),
+            "command": _python_command(python, "%s"),
             **_work(python),
         }
     return document
