@@ -252,7 +252,7 @@ def _addresses() -> dict[str, int]:
 
 @cache
 def _function(symbol: str, result: Any, *arguments: Any, releases_lock: bool) -> Callable[..., Any] | None:
-    """A function of the compiler, or None if this libtriton lacks it; whether a call releases the interpreter's lock."""
+    """A function of the compiler, or None if this libtriton lacks it; a call may release the interpreter's lock."""
     address = _addresses().get(symbol)
     kind = ctypes.CFUNCTYPE if releases_lock else ctypes.PYFUNCTYPE
     return None if address is None else kind(result, *arguments)(address)
