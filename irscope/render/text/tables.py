@@ -1,10 +1,10 @@
-"""Plain tables: aligned columns, no frames, and a column too wide is shortened."""
+"""Plain tables: aligned columns, no frames, a column too wide is shortened, and what does not fit is set in blocks."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 # -1,234.5      3.2 %      1.8×      +12      –
 _NUMBER = re.compile(r"[+\-−]?[\d][\d,_.]*(?:e[+-]?\d+)?(?: ?(?:%|×|x|[kMG]?i?B|[nµm]?s))?$")
@@ -47,7 +47,12 @@ def _picture(character: str) -> str:
 
 
 def table(
-    columns: Sequence[str], rows: Sequence[Sequence[object]], *, width: int | None = None, color: bool = False
+    columns: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    *,
+    width: int | None = None,
+    color: bool = False,
+    whole: Collection[str] = (),
 ) -> str:
     """A table as text.
 
@@ -57,8 +62,11 @@ def table(
         width: the characters that a line may take; None for any number. The widest columns of text are shortened,
             with `…`, but never columns of numbers.
         color: whether the header is bold.
+        whole: the columns that are never shortened: what one reads there is typed again.
 
     Returns lines that end in a line feed, without blanks at their ends. A column of numbers alone is set to the right.
+    Where the columns do not fit, each row is a block of lines: its first cell, and below it the others with their
+    columns' names.
     """
     cells = [[_cell(row[index]) if index < len(row) else "" for index in range(len(columns))] for row in rows]
     header = [_cell(column) for column in columns]
@@ -66,11 +74,31 @@ def table(
     lines = [header, *cells] if any(header) else cells
     widths = [max((display_width(line[index]) for line in lines), default=0) for index in range(len(columns))]
     if width is not None:
-        _shrink(widths, numeric, width - len(_GAP) * (len(columns) - 1))
+        room = width - len(_GAP) * (len(columns) - 1)
+        _shrink(widths, [one or name in whole for one, name in zip(numeric, columns, strict=True)], room)
+        if sum(widths) > room and any(header):
+            return "".join(line for row in cells for line in _block(header, row, width, color))
     result = [_line(line, widths, numeric) for line in lines]
     if color and any(header):
         result[0] = _HEADER.format(result[0])
     return "".join(f"{line}\n" for line in result)
+
+
+def _block(header: Sequence[str], row: Sequence[str], width: int, color: bool) -> Iterator[str]:
+    """The lines of a row that does not fit into one."""
+    if row[0]:
+        yield f"{_HEADER.format(row[0]) if color else row[0]}\n"
+    line = ""
+    for name, cell in zip(header[1:], row[1:], strict=True):
+        if not cell:
+            continue
+        item = f"{_GAP}{name} {cell}".rstrip()
+        if line and display_width(line + item) > width:
+            yield f"{line}\n"
+            line = ""
+        line += item
+    if line:
+        yield f"{line}\n"
 
 
 def display_width(text: str) -> int:
@@ -108,10 +136,10 @@ def _is_numeric(column: Sequence[str]) -> bool:
     return bool(filled) and all(_NUMBER.match(cell) for cell in filled)
 
 
-def _shrink(widths: list[int], numeric: Sequence[bool], room: int) -> None:
-    """Narrow the widest columns of text, a character at a time, until the sum fits or nothing can give way."""
+def _shrink(widths: list[int], fixed: Sequence[bool], room: int) -> None:
+    """Narrow the widest columns, a character at a time, until the sum fits or none that is not fixed can give way."""
     while sum(widths) > room:
-        texts = [index for index, width in enumerate(widths) if not numeric[index] and width > _NARROWEST]
+        texts = [index for index, width in enumerate(widths) if not fixed[index] and width > _NARROWEST]
         if not texts:
             return
         widths[max(texts, key=lambda index: widths[index])] -= 1
