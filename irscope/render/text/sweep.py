@@ -41,7 +41,7 @@ def _parts(summary: Summary, width: int | None, color: bool) -> Iterator[str]:
             ]
             for one in summary.best
         ]
-        yield table(columns, cells, width=width, color=color, whole=("kernel", "constants", "with"))
+        yield table(columns, cells, width=width, color=color)
         yield "Nothing was run: the figures are the compiler's. irscope bench times them on a GPU.\n"
     if summary.failures:
         columns = ["failure", "target", "with", "failed", "of", "kernels", "message"]
@@ -49,7 +49,7 @@ def _parts(summary: Summary, width: int | None, color: bool) -> Iterator[str]:
             [one.failure, one.target, one.vs or "–", one.count, one.of, " ".join(one.kernels), one.message]
             for one in summary.failures
         ]
-        yield table(columns, cells, width=width, color=color, whole=("with",))
+        yield table(columns, cells, width=width, color=color)
     if summary.findings:
         columns = ["finding", "name", "compiles"]
         cells = [[code, KINDS[code].name if code in KINDS else "", count] for code, count in summary.findings]

@@ -195,6 +195,7 @@ def test_golden_ir_of_several_variants(irscope: Run, tmp_path: Path) -> None:
     assert [irscope("check", one, *words[2:])[0] for one in (TILE, MASKED)].count(0) == 1
 
 
+@pytest.mark.newest
 @pytest.mark.triton
 def test_a_kernel_that_is_compiled_for_it(irscope: Run, product: Capture, tmp_path: Path) -> None:
     """The small matmul has three buffers; compiled with one stage its loop waits, with a maximum it spills."""
