@@ -122,12 +122,14 @@ class _Choice:
 
     def has(self, finding: Finding) -> bool:
         """Whether a finding is one of them."""
-        from irscope.analysis.lives.operations import is_named
+        if self.operation is not None:
+            from irscope.analysis.lives.operations import is_named
 
+            if not is_named(finding.operation, self.operation):
+                return False
         return (
             finding.code not in self.ignored
             and (self.line is None or any(line == self.line for _, line in finding.place))
-            and (self.operation is None or is_named(finding.operation, self.operation))
             and (self.value is None or "%" + self.value.removeprefix("%") in finding.values)
         )
 
