@@ -160,6 +160,7 @@ def _answer(capture: Capture, number: int, asked: _Asked) -> tuple[Sequence[Find
         timer.require_gpu(capture)
     may_compile = asked.tries if asked.tries is not None else was_recorded_here(capture)
     if may_compile:
+        compiles.keep_for(capture)
         capture = with_layouts(capture)
     studied = Studied(asked.launched(capture))
     found = findings_of(studied)

@@ -209,13 +209,18 @@ def shared_compiles(wanted: Sequence[Changes], most: int) -> dict[Changes, list[
     options = [one for one in wanted if any(part.kind == "option" for part in one)]
     shares = len(options) < len(wanted) and (most > 1 or wanted[0] not in options)
     alone = options[: most - 1] if shares else options[:most]
-    together: dict[str, Change] = {}
+    together: dict[tuple[str, bool], Change] = {}
     tried: list[Changes] = []
     for one in wanted if shares else ():
-        if one not in options and all(together.get(part.name, part) == part for part in one):
-            together |= {part.name: part for part in one}
+        if one not in options and all(together.get(_subject(part), part) == part for part in one):
+            together |= {_subject(part): part for part in one}
             tried.append(one)
     return {one: [one] for one in alone} | ({tuple(together.values()): tried} if tried else {})
+
+
+def _subject(change: Change) -> tuple[str, bool]:
+    """What a change is of: two of one subject contradict each other; products and remainders are two."""
+    return change.name, change.kind == "contiguous"
 
 
 def is_mended(finding: Finding) -> bool:

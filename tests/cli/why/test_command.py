@@ -11,6 +11,7 @@ from irscope.analysis.findings.stated import read_grid, read_sizes, with_launch
 from irscope.errors import UsageError
 from irscope.model.capture import Capture, Kernel, Launch
 from irscope.record.compile import compiler_log
+from irscope.record.variants import pool
 from irscope.target import Target
 from tests.analysis.findings.cases import PLANTED, marked_lines
 from tests.cli.product import Run
@@ -33,6 +34,9 @@ def test_a_finding_its_filters_and_what_was_tried(irscope: Run, monkeypatch: pyt
     assert suggestion["outcome"] == "helps"
     assert suggestion["effects"][0] == "16 bits a lane → 128 bits a lane"
 
+    # What was compiled is not compiled again.
+    monkeypatch.setattr(pool, "VariantPool", None)
+    assert irscope("why", "last", "--json")[:2] == (0, out)
     # From here on nothing is compiled.
     monkeypatch.setattr(compiler_log, "find_log", None)
 
