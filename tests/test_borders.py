@@ -81,15 +81,16 @@ def imports_of(module: str) -> Iterator[str]:
                 yield name.removeprefix("irscope").removeprefix(".")
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if room_of(name) not in ANYWHERE])
-def test_arrows_point_one_way(module: str) -> None:
-    room = room_of(module)
-    allowed = {"", room, *ROOMS[room].split()}
-    if room.startswith("record"):
-        allowed |= {*ROOMS["record"].split()}
-    wrong = sorted(name for name in imports_of(module) if room_of(name) not in allowed)
-    if module != "record.__main__":
-        assert not wrong, f"{module} imports {', '.join(wrong)}, against the arrows"
+def test_arrows_point_one_way() -> None:
+    wrong: list[str] = []
+    for module in MODULES.keys() - {"record.__main__"}:
+        if (room := room_of(module)) in ANYWHERE:
+            continue
+        allowed = {"", room, *ROOMS[room].split()}
+        if room.startswith("record"):
+            allowed |= {*ROOMS["record"].split()}
+        wrong += [f"{module} imports {name}" for name in imports_of(module) if room_of(name) not in allowed]
+    assert not wrong, "against the arrows:\n" + "\n".join(sorted(wrong))
 
 
 def test_every_room_is_in_the_drawing() -> None:
@@ -138,11 +139,10 @@ def uses_of_triton(module: str) -> Iterator[str]:
         yield from (f"line {node.lineno}: {name}" for name in names if TRITON_MODULE.match(name))
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if room_of(name) != "record.triton"])
-def test_triton_is_behind_one_door(module: str) -> None:
+def test_triton_is_behind_one_door() -> None:
     """Only `record/triton` imports Triton: lazy imports, look-ups by name and attributes of the package counted."""
-    uses = list(uses_of_triton(module))
-    assert not uses, f"{module} reaches into Triton: {', '.join(uses)}"
+    outside = [module for module in MODULES if room_of(module) != "record.triton"]
+    assert [f"{module}, {use}" for module in outside for use in uses_of_triton(module)] == []
 
 
 @pytest.mark.parametrize("module", ["api", "autotuner", "driver", "launch_checks", "libraries", "gluon_kernels"])
@@ -203,16 +203,17 @@ WHOLE = {"cli", "examples", "flows", "gpu", "hostile", "report_browser", ""}
 """Folders of tests that look at more than one module: commands as a user types them, whole recordings, pages, files."""
 
 
-@pytest.mark.parametrize("path", sorted(TESTS.rglob("test_*.py")), ids=lambda path: str(path.relative_to(TESTS)))
-def test_a_test_bears_the_name_and_place_of_its_module(path: Path) -> None:
+def test_a_test_bears_the_name_and_place_of_its_module() -> None:
     """`test_stages_forms.py` in `ir/locations` is of `irscope.ir.locations.stages`, as `test_stages.py` is."""
-    # Scripts of tests/record run with that folder on their path: a folder `triton` there would be taken for Triton.
-    room = ".".join(part.rstrip("_") for part in path.relative_to(TESTS).parts[:-1])
-    if room in WHOLE:
-        return
-    words = path.stem.removeprefix("test_").split("_")
-    names = {".".join((room, "_".join(words[:count]))) for count in range(1, len(words) + 1)}
-    assert names & MODULES.keys(), f"no module of {room} is named {path.stem.removeprefix('test_')}"
+    nameless: list[str] = []
+    for path in TESTS.rglob("test_*.py"):
+        # Scripts of tests/record run with that folder on their path: a folder `triton` there would be taken for Triton.
+        room = ".".join(part.rstrip("_") for part in path.relative_to(TESTS).parts[:-1])
+        words = path.stem.removeprefix("test_").split("_")
+        names = {".".join((room, "_".join(words[:count]))) for count in range(1, len(words) + 1)}
+        if room not in WHOLE and not names & MODULES.keys():
+            nameless.append(f"no module of {room} is named {path.stem.removeprefix('test_')}")
+    assert nameless == []
 
 
 def names_of(statement: ast.stmt) -> Iterator[str]:

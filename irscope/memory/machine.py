@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
@@ -12,8 +12,8 @@ from irscope.ir.locations.stages import Chain, read_locations
 from irscope.ir.mlir.model import Operation
 from irscope.model.capture import Capture
 
-_Places = tuple[tuple[str, int, int], ...]
-_Origin = TypeVar("_Origin", int, _Places)
+Places = tuple[tuple[str, int, int], ...]
+_Origin = TypeVar("_Origin", int, Places)
 Action = Literal[
     "global load", "global store", "async copy", "shared load", "shared store", "matrix load", "matrix store",
     "shuffle", "barrier", "bulk copy", "atomic",
@@ -126,16 +126,25 @@ def read_machine(capture: Capture) -> Machine:
     own = next((row.by_line for row in capture.operations if row.stage == stage and row.runs), ())
     if own:
         return Machine(_counted(texts[stage], stage, own), stage, by_operation=True)
-    locations = read_locations(texts[stage], "ptx" if stage == "ptx" else "amdgcn", llir=texts.get("llir"))
-    keys = [_places_of(chain) for chain in locations.chains]
-    found = _counted(texts[stage], stage, [keys[index] if index >= 0 else () for index in locations.by_line])
-    operations = read_locations(texts.get("ttgir", ""), "mlir")
-    places = [_places_of(chain) for chain in operations.chains]
-    at = {line: places[index] for line, index in enumerate(operations.by_line, 1) if index >= 0}
+    origins, at = places_by_line(texts, stage)
+    found = _counted(texts[stage], stage, origins)
     return Machine({line: found[place] for line, place in at.items() if place in found}, stage)
 
 
-def _places_of(chain: Chain) -> _Places:
+def places_by_line(texts: Mapping[str, str], stage: str) -> tuple[list[Places], dict[int, Places]]:
+    """(the place in Python of every line of the PTX or AMDGCN, line of the TTGIR, 1-based → its place).
+
+    A place is that of each frame: file, line, column; of a line of assembly without one it is empty.
+    """
+    locations = read_locations(texts[stage], "ptx" if stage == "ptx" else "amdgcn", llir=texts.get("llir"))
+    keys = [_places_of(chain) for chain in locations.chains]
+    operations = read_locations(texts.get("ttgir", ""), "mlir")
+    places = [_places_of(chain) for chain in operations.chains]
+    at = {line: places[index] for line, index in enumerate(operations.by_line, 1) if index >= 0}
+    return [keys[index] if index >= 0 else () for index in locations.by_line], at
+
+
+def _places_of(chain: Chain) -> Places:
     """A chain's places, without the names that only some texts have."""
     return tuple((frame.file, frame.line, frame.column) for frame in chain)
 

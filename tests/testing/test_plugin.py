@@ -144,6 +144,7 @@ def test_golden_and_its_update(tmp_path: Path) -> None:
     assert "arith.subi" in kernel(TILE).golden(path, "ttgir").text
 
 
+@pytest.mark.newest
 @pytest.mark.triton
 def test_a_kernel_that_is_recorded_for_it() -> None:
     words: dict[str, Any] = {"kernel": "tile_product", "signature": SIGNATURE[1], "target": "cuda:90"}

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from irscope.analysis.findings.kinds.dots import may_be_refused
 from irscope.analysis.findings.kinds.loops import unexplained_loads
+from irscope.analysis.findings.kinds.precision import may_round
 from irscope.analysis.findings.kinds.shared import may_go_through_memory
 from irscope.analysis.findings.model import Finding
 from irscope.analysis.findings.studied import Studied
@@ -78,12 +79,13 @@ def needs_operations(studied: Studied) -> bool:
     """Whether what was found may be otherwise if each instruction's own operation is known.
 
     Where it is not, the operations of one place in Python share their instructions. That says too little where several
-    of them access memory there in different ways, and of conversions, which are seen by their own instructions only.
+    of them access memory there in different ways, of dots, and of conversions, which are seen by their own
+    instructions only.
     """
     machine = studied.machine
     if machine.by_operation or not machine.text_stage:
         return False
-    if may_go_through_memory(studied):
+    if may_go_through_memory(studied) or may_round(studied):
         return True
     own: dict[tuple[Chain, bool], dict[str, int]] = {}
     for operation, _ in studied.operations.values():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from functools import cached_property
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from irscope.layout.described import DescribedLayout
     from irscope.memory.addresses.narrow import Limits
     from irscope.memory.cost import Cost
-    from irscope.memory.machine import Machine
+    from irscope.memory.machine import Machine, Places
 
 __all__ = ["Studied"]
 
@@ -190,15 +191,34 @@ class Studied:
     @cached_property
     def _instructions(self) -> dict[int, list[str]]:
         stage = self.machine.text_stage
-        rows = next((row.by_line for row in self.capture.operations if row.stage == stage), ())
+        rows = next((row.by_line for row in self.capture.operations if row.stage == stage), None)
+        if rows is None:
+            return self._instructions_by_place(stage) if stage else {}
         found: dict[int, list[str]] = {}
-        for text, line in zip(self.capture.texts.get(stage, "").split("\n"), rows, strict=False):
+        for text, line in zip(self.capture.texts[stage].split("\n"), rows, strict=False):
             if line:
                 found.setdefault(line, []).append(text)
         return found
 
+    def _instructions_by_place(self, stage: str) -> dict[int, list[str]]:
+        """Those at an operation's place in Python, of the operations that are the only ones of their name there."""
+        from irscope.memory.machine import places_by_line
+
+        texts = self.capture.texts
+        origins, at = places_by_line(texts, stage)
+        lines: dict[Places, list[str]] = {}
+        for text, place in zip(texts[stage].split("\n"), origins, strict=False):
+            if place:
+                lines.setdefault(place, []).append(text)
+        places = {line: (one.name, at[line]) for line, (one, _) in self.operations.items() if at.get(line) in lines}
+        named = Counter(places.values())
+        return {line: lines[own[1]] for line, own in places.items() if named[own] == 1}
+
     def instructions_of(self, line: int) -> list[str]:
-        """The lines of PTX or AMDGCN that an operation of the TTGIR became; none if they are not known."""
+        """The lines of PTX or AMDGCN that an operation of the TTGIR became; none if they are not known.
+
+        If `machine.by_operation` is false they are those of its place in Python, others' too that have another name.
+        """
         return self._instructions.get(line, [])
 
     def dot_as_written(self, use: OperationUse) -> tuple[str, int]:

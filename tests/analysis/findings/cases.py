@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from irscope.analysis.findings.needs import needs_operations
+from irscope.analysis.findings.studied import Studied
 from irscope.model.capture import Capture
 from irscope.model.launch_record import Argument, LaunchRecord
 from irscope.model.recording_options import RecordingOptions
@@ -184,7 +186,10 @@ Run = Callable[[RecordRequest], Capture]
 def compiled(
     variant: Variant, target: str, logged: bool, disassembled: bool = False, run: Run = one_capture
 ) -> Capture:
-    """A variant as `why` studies it: with its layouts, operations and, if asked for, log and SASS; `run` compiles."""
+    """A variant as `why` studies it: with its layouts, the operations if they matter, and, if asked for, log and SASS.
+
+    `run` compiles.
+    """
     if logged:
         capture = compiled(variant, target, False, disassembled, run)
         return replace(capture, log=find_log(capture, run)) if "ttgir" in capture.stages else capture
@@ -200,7 +205,9 @@ def compiled(
         capture = replace(capture, launch=replace(capture.launch, grid=variant.grid, record=_record(capture, variant)))
     if capture.failure is not None and "ttgir" not in capture.stages:
         return capture
-    return replace(capture, operations=find_operations(capture, run, stages=("ptx", "amdgcn")))
+    if needs_operations(Studied(capture)):
+        return replace(capture, operations=find_operations(capture, run, stages=("ptx", "amdgcn")))
+    return capture
 
 
 def _record(capture: Capture, variant: Variant) -> LaunchRecord:

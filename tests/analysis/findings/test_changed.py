@@ -100,6 +100,7 @@ def rows(x, y, stride, BLOCK: tl.constexpr):
 """
 
 
+@pytest.mark.newest
 @pytest.mark.triton
 def test_a_hint_does_what_multiple_of_does_in_the_kernel(tmp_path: Path) -> None:
     texts: list[list[str]] = []

@@ -11,7 +11,7 @@ import pytest
 
 from irscope.analysis.findings.find import findings_of
 from irscope.analysis.findings.model import KINDS, Change, Suggestion
-from irscope.analysis.findings.needs import log_needs
+from irscope.analysis.findings.needs import log_needs, needs_operations
 from irscope.analysis.findings.quick import quick_findings
 from irscope.analysis.findings.stated import read_grid, read_sizes, with_launch
 from irscope.analysis.findings.studied import Studied
@@ -78,7 +78,8 @@ def test_the_kernel_of_a_section_gives_its_code(code: str, tmp_path: Path) -> No
     sizes = read_sizes(value for flag, value in given if flag == "--size")
     if grid := next((value for flag, value in given if flag == "--grid"), ""):
         capture = with_launch(capture, sizes, read_grid(grid))
-    capture = replace(capture, operations=find_operations(capture, stages=("ptx",)))
+    if needs_operations(Studied(capture)):
+        capture = replace(capture, operations=find_operations(capture, stages=("ptx",)))
     found = findings_of(capture)
     if code not in {one.code for one in found} and log_needs(Studied(capture), found):
         found = findings_of(replace(capture, log=find_log(capture)))

@@ -177,6 +177,7 @@ def test_golden_ir(irscope: Run, tmp_path: Path) -> None:
     assert (code, "one capture" in err) == (2, True)
 
 
+@pytest.mark.newest
 @pytest.mark.triton
 def test_a_kernel_that_is_compiled_for_it(irscope: Run, product: Capture, tmp_path: Path) -> None:
     """The small matmul has three buffers; compiled with one stage its loop waits, with a maximum it spills."""

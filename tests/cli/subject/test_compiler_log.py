@@ -15,7 +15,7 @@ from irscope.store.file import save
 from irscope.store.recent import CaptureStore
 from tests.record.reasons import KERNELS
 
-pytestmark = pytest.mark.triton
+pytestmark = [pytest.mark.triton, pytest.mark.newest]
 
 DUMP = ["dump", f"{KERNELS}::narrow", "--signature", "*fp16:16, *fp16:16, i32:16, i32", "--constexpr", "BLOCK=1024"]
 

@@ -69,6 +69,7 @@ def test_they_are_found_once_and_kept(
     assert "operations on one line have the same" not in capsys.readouterr().out
 
 
+@pytest.mark.newest
 def test_a_report_looks_for_them_only_if_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert run([*DUMP, "--target", "cuda:90"]) == 0
     found = operations.find_operations

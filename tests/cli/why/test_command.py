@@ -16,7 +16,7 @@ from irscope.target import Target
 from tests.analysis.findings.cases import PLANTED, marked_lines
 from tests.cli.product import Run
 
-pytestmark = pytest.mark.triton
+pytestmark = [pytest.mark.triton, pytest.mark.newest]
 ROW = (
     f"{PLANTED}::row", "--signature", "*fp16:16, *fp16:16, i32", "--constexpr", "BLOCK=1024", "--target", "cuda:90",
 )  # fmt: skip

@@ -61,7 +61,14 @@ def _live() -> int:
 
 
 @pytest.mark.parametrize(
-    "place", ["store", pytest.param("temporary folder", marks=pytest.mark.exhaustive), "store that cannot be written"]
+    "place",
+    [
+        "store",
+        *(
+            pytest.param(place, marks=pytest.mark.exhaustive)
+            for place in ("temporary folder", "store that cannot be written")
+        ),
+    ],
 )
 def test_memory_is_flat(place: str, tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if place.endswith("written"):

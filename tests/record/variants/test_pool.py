@@ -74,6 +74,7 @@ def test_the_same_capture_as_from_a_process_of_its_own(
     assert ours.environment != Environment()
 
 
+@pytest.mark.newest
 def test_many_at_a_time_keep_their_places(pool: VariantPool, axpy: Capture) -> None:
     labels = [f"ttgir:{snapshot.name}#{snapshot.occurrence}" for snapshot in axpy.passes() if snapshot.stage == "ttgir"]
     requests = planned(axpy, *(f"-{label}" for label in labels[:12]))

@@ -63,13 +63,14 @@ def _finding(studied: Studied, operation: Operation, stage: str, count: int) -> 
 def _swaps_of(studied: Studied, line: int) -> tuple[str, int]:
     """(stage, how many) of the compare-and-swaps of an operation: by its own instructions, or its place in SASS."""
     stage = studied.machine.text_stage
-    own = studied.instructions_of(line)
+    place = studied.place_at(line)
+    swaps = (studied.place_at(at) for at, (one, _) in studied.operations.items() if one.name == _SWAP)
+    is_alone = bool(place) and place not in swaps
+    own = studied.instructions_of(line) if is_alone or studied.machine.by_operation else ()
     if count := sum(_LOOPED[stage].search(text) is not None for text in own):
         return stage, count
     # ptxas makes loops of atomics that PTX has. Its SASS has lines, and no columns.
-    place = studied.place_at(line)
-    swaps = (studied.place_at(at) for at, (one, _) in studied.operations.items() if one.name == _SWAP)
-    return "sass", 0 if not place or place in swaps else _swaps_in_sass(studied.capture, place)
+    return "sass", _swaps_in_sass(studied.capture, place) if is_alone else 0
 
 
 def _swaps_in_sass(capture: Capture, place: Place) -> int:

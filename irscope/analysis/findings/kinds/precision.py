@@ -8,12 +8,22 @@ from collections.abc import Iterator
 from irscope.analysis.findings.model import Cause, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
 
-__all__ = ["precision_findings"]
+__all__ = ["may_round", "precision_findings"]
 
 _DOTS = ("tt.dot", "ttng.warp_group_dot", "ttng.tc_gen5_mma")
 # mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32    tcgen05.mma.cta_group::1.kind::tf32    v_mfma_f32_32x32x4_xf32
 _ROUNDED = re.compile(r"(?:\bw?g?mma\.|\btcgen05\.mma\.)[\w.:]{0,80}\btf32\b|\bv_s?mfmac?_\w{1,40}_xf32\b")
 _ASKED = "inputPrecision = tf32 "
+
+
+def may_round(studied: Studied) -> bool:
+    """Whether a dot is a finding if its instructions are known: others of its place are dots too."""
+    assembly = studied.capture.texts.get(studied.machine.text_stage, "")
+    return (
+        _ASKED in studied.capture.texts.get("ttir", "")
+        and _ROUNDED.search(assembly) is not None
+        and any(use.name in _DOTS and not studied.instructions_of(use.line) for use in studied.uses.operations)
+    )
 
 
 def precision_findings(studied: Studied) -> Iterator[Finding]:

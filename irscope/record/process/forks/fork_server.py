@@ -13,12 +13,13 @@ import contextlib
 import gc
 import importlib
 import os
-import runpy
 import socket
 import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.machinery import PathFinder, SourceFileLoader
+from types import ModuleType
 
 from irscope.errors import IrscopeError, RecordingError
 from irscope.record.process.child import end_group
@@ -174,7 +175,23 @@ def _run(command: Fork, stdin: int, output: int, channel: int) -> None:
     with contextlib.suppress(OSError):
         os.chdir(command.folder)
     sys.argv[1:] = [str(channel)]
-    runpy.run_module(command.module, run_name="__main__", alter_sys=True)
+    _run_as_main(command.module)
+
+
+def _run_as_main(name: str) -> None:
+    """As `python -m` does; `runpy` would ask the finders of what this is a fork of, and pytest's gives no code."""
+    if hasattr(importlib.import_module(name), "__path__"):
+        name += ".__main__"
+    package = sys.modules[name.rpartition(".")[0]]
+    spec = PathFinder.find_spec(name, package.__path__)
+    assert spec is not None
+    assert isinstance(spec.loader, SourceFileLoader)
+    code = spec.loader.get_code(name)
+    assert code is not None
+    main = sys.modules["__main__"] = ModuleType("__main__")
+    vars(main).update(__spec__=spec, __package__=spec.parent, __file__=spec.origin, __loader__=spec.loader)
+    sys.argv[0] = str(spec.origin)
+    exec(code, vars(main))
 
 
 if __name__ == "__main__":

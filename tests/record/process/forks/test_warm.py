@@ -54,6 +54,7 @@ def both(source: Path, **options: object) -> tuple[Recording, Recording]:
         return forked, record_request(request)
 
 
+@pytest.mark.newest
 def test_the_captures_are_the_same() -> None:
     forked, new = both(
         NO_TORCH,
