@@ -63,7 +63,7 @@ class Compiles:
 
     def _kept_captures(self) -> KeptCaptures | None:
         if self._kept is None and self._capture is not None:
-            from irscope.record.triton.installed import installed_identity
+            from irscope.record.variants.installed import installed_identity
             from irscope.record.variants.kept import KeptCaptures
 
             if identity := installed_identity():
