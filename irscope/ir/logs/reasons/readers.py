@@ -13,6 +13,8 @@ from irscope.ir.logs.reasons.decisions import (
     Decision,
     LoadPipelining,
     LoggedOperation,
+    Partition,
+    PartitionMerge,
     PlacedBuffer,
     PtxasAdvice,
     Refusal,
@@ -101,6 +103,26 @@ _REFUSALS: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ),
     ("triton-loop-pipeline", re.compile("Not pipelining TMA load because (.*)()"), "TMA load not pipelined"),
 )
+
+# Partition@0x55b40d181ba0 {
+#   id=1
+#   size=15
+#   cost=64
+#   flags=STORE|TMEM
+# }
+_PARTITION = (
+    r"Partition@0x[\da-f]{1,16} \{\n  id=(None|\d{1,9})\n  size=(\d{1,9})\n  cost=(\d{1,15})\n"
+    r"  flags=([A-Z|]{1,99})\n\}\n?"
+)
+_PARTITIONS = re.compile(_PARTITION)
+# apply heuristic "load_local_alloc"
+# tt.descriptor_load -> ttg.local_alloc
+_RULE = re.compile(
+    r'^apply heuristic "(?P<rule>\w{1,80})"\n(?P<first>[^\n]{1,200}?) -> (?P<second>[^\n]{1,200})$', re.M
+)
+# merge "load" ----, and two partitions
+_MERGE = re.compile(rf'^merge "(?P<rule>\w{{1,80}})" ----\n{_PARTITION}{_PARTITION}', re.M)
+_FINAL = "final partitions:\n"
 
 
 def read_decisions(log: PassLog) -> tuple[Decision, ...]:
@@ -253,6 +275,33 @@ def _refusals(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision]:
                 yield Refusal(log.stage, log.index, entry.line, operation, part, reason)
 
 
+def _partitions(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision]:
+    for entry in entries:
+
+        def line_at(offset: int, entry: LogEntry = entry) -> int:
+            return entry.line + entry.text.count("\n", 0, offset)
+
+        for one in _RULE.finditer(entry.text):
+            yield PartitionMerge(
+                log.stage, log.index, line_at(one.start()), None, one["rule"], one["first"], one["second"]
+            )
+        for one in _MERGE.finditer(entry.text):
+            sides = (f"{one[at + 3]} ({one[at + 1]} operations)" for at in (2, 6))
+            yield PartitionMerge(log.stage, log.index, line_at(one.start()), None, one["rule"], *sides)
+        at = entry.text.find(_FINAL)
+        while at >= 0 and (one := _PARTITIONS.match(entry.text, at + len(_FINAL))):
+            # One follows the other.
+            while one is not None:
+                number = None if one[1] == "None" else int(one[1])
+                flags = tuple(flag for flag in one[4].split("|") if flag != "NONE")
+                yield Partition(
+                    log.stage, log.index, line_at(one.start()), None, number, int(one[2]), int(one[3]), flags
+                )
+                at = one.end()
+                one = _PARTITIONS.match(entry.text, at)
+            at = entry.text.find(_FINAL, at)
+
+
 _READERS: tuple[_Reader, ...] = (
     _thread_widths,
     _loads,
@@ -262,6 +311,7 @@ _READERS: tuple[_Reader, ...] = (
     _remarks,
     _advice,
     _refusals,
+    _partitions,
 )
 
 
