@@ -163,7 +163,7 @@ def not_so(capture: Capture, changes: Sequence[Change]) -> str:
     """Which change of an argument does not hold in the launch itself, so that it must not run so; empty if all do."""
     for one in changes:
         row = _recorded(capture, one.name)
-        if one.kind in ("option", "layout"):
+        if one.kind in ("option", "layout", "snapshot"):
             continue
         if one.kind == "factor":
             return f"it is {one.was} in this launch, not {one.value}"

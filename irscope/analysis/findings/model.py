@@ -71,10 +71,10 @@ class Cause:
 class Change:
     """A change of a compile that can be tried without the script."""
 
-    kind: Literal["divisible", "constant", "option", "hint", "contiguous", "factor", "layout"]
+    kind: Literal["divisible", "constant", "option", "hint", "contiguous", "factor", "layout", "snapshot"]
     """`hint`: `tl.multiple_of` on what is multiplied by an argument. `contiguous`: that and `tl.max_contiguous` on the
     remainders of a division by it. `factor`: another number in place of a constant, in products and comparisons.
-    `layout`: in a kernel that names its layouts."""
+    `layout`: in a kernel that names its layouts. `snapshot`: in the IR after the pass that chose them."""
     name: str
     """The argument, without `%`; the option; the constant's name, or the number itself; or the layout."""
     value: int | str
@@ -91,7 +91,7 @@ class Change:
             return f"tl.max_contiguous(tl.multiple_of(… % {self.name}, {self.value}), {self.value})"
         if self.kind == "factor" and self.name == str(self.was):
             return f"{self.value} in place of {self.was}"
-        if self.kind == "layout":
+        if self.kind in ("layout", "snapshot"):
             pairs = zip(_NUMBERS.findall(self.name), _NUMBERS.findall(str(self.value)), strict=False)
             return ", ".join(f"{name} {was} → {now}" for (name, was), (_, now) in pairs if was != now)
         return f"{self.name} = {self.value}" if self.kind in ("constant", "factor") else f"{self.name}={self.value}"

@@ -180,6 +180,10 @@ class Studied:
 
         return layout_of_access(operation, self._layouts, self.aliases)
 
+    def described(self, encoding: str, shape: tuple[int, ...]) -> DescribedLayout | None:
+        """A layout that some value of the TTGIR has, for a shape."""
+        return self._layouts.get((encoding, shape))
+
     def chain_at(self, line: int) -> Chain:
         """Where an operation of the TTGIR comes from."""
         return self.uses.locations.chain_at(line)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from irscope.analysis.findings.model import Cause, Finding
+from irscope.analysis.findings.relayout import one_layout
 from irscope.analysis.findings.studied import Studied
 from irscope.memory.cost import Cost
 
@@ -130,6 +131,7 @@ def _conversion(studied: Studied, cost: Cost, life: tuple[OperationLife, str] | 
         f"{size} bytes through shared memory and barriers, {often}; {studied.traffic.told(cost.loops)}",
         cost.excess,
         causes,
+        [*one_layout(studied, next(use for use in studied.uses.operations if use.line == cost.line))],
     )
 
 

@@ -1,4 +1,4 @@
-"""Kernels whose accesses are narrow because of a constant, or for want of a hint: `# here` stands on their lines."""
+"""Kernels narrow because of a constant or for want of a hint, or with one layout too many; `# here` is on the line."""
 
 import triton
 import triton.language as tl
@@ -82,3 +82,21 @@ def called_stride(x, y, stride, HINT: tl.constexpr, BLOCK: tl.constexpr):
     columns = tl.arange(0, BLOCK)
     values = tl.load(x + _begin_of(tl.program_id(0), stride, HINT) + columns)  # here: IRS101
     tl.store(y + tl.program_id(0) * BLOCK + columns, values)
+
+
+@triton.jit
+def unpadded(x, y, n, BLOCK: tl.constexpr):
+    """Rows that are masked, and so read one by one whatever their layout, to rows that begin anywhere."""
+    columns = tl.arange(0, BLOCK)
+    values = tl.load(x + tl.program_id(0) * BLOCK + columns, mask=columns < n)
+    tl.store(y + tl.program_id(0) * n + columns, values, mask=columns < n)  # here: IRS401
+
+
+@triton.jit
+def weighted_rows(x, weights, y, n, stride, BLOCK: tl.constexpr):
+    """Weights that are read once, and rows that begin anywhere."""
+    columns = tl.arange(0, BLOCK)
+    factor = tl.load(weights + columns)
+    for row in range(n):
+        values = tl.load(x + row * stride + columns)
+        tl.store(y + row * stride + columns, values * factor)  # here: IRS401
