@@ -93,36 +93,41 @@ import triton.language as tl
 
 
 @triton.jit
-def rows(x, y, stride, BLOCK: tl.constexpr):
+def rows(x, y, stride, n, BLOCK: tl.constexpr):
     columns = tl.arange(0, BLOCK)
-    values = tl.load(x + PRODUCT + columns)
+    values = tl.load(x + PRODUCT + columns) + tl.load(x + REMAINDER)
     tl.store(y + tl.program_id(0) * BLOCK + columns, values)
 """
 
 
 @pytest.mark.newest
 @pytest.mark.triton
-def test_a_hint_does_what_multiple_of_does_in_the_kernel(tmp_path: Path) -> None:
+def test_hints_do_what_they_do_in_the_kernel(tmp_path: Path) -> None:
     texts: list[list[str]] = []
-    for name, product in (("plain", "PRODUCT"), ("hinted", "tl.multiple_of(PRODUCT, 8)")):
+    product, remainder = "tl.program_id(0) * stride", "(tl.program_id(0) * BLOCK + columns) % n"
+    hints = (Change("hint", "stride", 8), Change("contiguous", "n", 8))
+    for name, of_product, of_remainder in (
+        ("plain", product, remainder),
+        ("hinted", f"tl.multiple_of({product}, 8)", f"tl.max_contiguous(tl.multiple_of({remainder}, 8), 8)"),
+    ):
         (file := tmp_path / f"{name}.py").write_text(
-            KERNEL.replace("PRODUCT", product.replace("PRODUCT", "tl.program_id(0) * stride"))
+            KERNEL.replace("PRODUCT", of_product).replace("REMAINDER", of_remainder)
         )
         capture = irscope.record(
             file,
             kernel="rows",
-            signature="*fp16:16, *fp16:16, i32",
+            signature="*fp16:16, *fp16:16, i32, i32",
             constexprs={"BLOCK": 1024},
             target="cuda:90",
             snapshots="none",
         )
         if name == "plain":
             assert "ld.global.v4" not in capture.text("ptx")
-            text = with_changes(capture.text("source"), ("%x", "%y", "%stride"), (Change("hint", "stride", 8),))
+            text = with_changes(capture.text("source"), ("%x", "%y", "%stride", "%n"), hints)
             assert text is not None
             asked = RecordingOptions(snapshots="none", disassemble=False, layouts=False)
             capture = compiled(replace(request_from_capture(capture, asked), text=text))
-        assert "ld.global.v4" in capture.text("ptx")
+        assert capture.text("ptx").count("ld.global.v4") == 2
         texts.append(clean(capture.text("ptx"), "ptx", frozenset({"locations"}))[0])
     assert texts[0] == texts[1]
 

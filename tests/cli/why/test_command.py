@@ -57,6 +57,19 @@ def test_a_finding_its_filters_and_what_was_tried(irscope: Run, monkeypatch: pyt
     assert irscope("why", "last", "--no-try", "--op", "tt.store")[1] == "Nothing was found.\n"
 
 
+@pytest.mark.newest
+def test_another_layout_is_tried_in_the_ir_after_the_pass_that_chose_it(irscope: Run) -> None:
+    kernel = f"{PLANTED.parent / 'families' / 'constants.py'}::unpadded"
+    how = ("--signature", "*fp32:16, *fp32:16, i32", "--constexpr", "BLOCK=1024", "--target", "cuda:90")
+    code, out, err = irscope("why", kernel, *how, "--op", "convert_layout", "--json")
+    assert code == 0, err
+    ((found,),) = (one["findings"] for one in json.loads(out))
+    (suggestion,) = found["suggestions"]
+    assert (found["code"], suggestion["outcome"]) == ("IRS401", "helps")
+    assert suggestion["changes"] == ["sizePerThread [4] → [1]"]
+    assert suggestion["effects"][0] == "2 stores to shared memory → 0 stores to shared memory"
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
