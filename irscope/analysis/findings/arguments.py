@@ -136,7 +136,7 @@ def factor_cause(studied: Studied, line: int, value: int, divisor: int) -> tuple
     name = str(value) if is_literal or not named else (written or named)[0]
     what = name if name == str(value) else f"{name}, {value},"
     other = _said_of(studied, others[0]) if others else "a value"
-    verb = "multiplies" if operation.name == "arith.muli" else "is compared with"
+    verb = "multiplies" if operation.name == "arith.muli" else "ends a mask: it is compared with"
     where = f" ({basename(place[0][0])}:{place[0][1]})" if place else ""
     return name, studied.in_ir(f"{what} {verb} {other}{where}, and {divisor} does not divide it", line)
 

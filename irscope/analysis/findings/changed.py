@@ -44,7 +44,7 @@ def _hinted(attributes: str, divisor: int | str, match: re.Match[str]) -> str:
 
 
 def _with_factor(lines: list[str], module: MlirModule, change: Change) -> bool:
-    """Put another constant into the products and comparisons that have one; whether a product has it."""
+    """Put another constant into the products and comparisons that have one; whether any has."""
     found = [(one, index) for value, one, index in factor_sites(module) if value == change.was]
     for number, (one, index) in enumerate(found):
         line = lines[one.first_line - 1]
@@ -58,7 +58,7 @@ def _with_factor(lines: list[str], module: MlirModule, change: Change) -> bool:
         lines[one.first_line - 1] = (
             f"    {fresh} = arith.constant {value} : {kind['type']}\n{head} = {old.sub(fresh, rest)}"
         )
-    return any(one.name == "arith.muli" for one, _ in found)
+    return bool(found)
 
 
 def with_changes(source: str, names: Iterable[str], changes: Iterable[Change]) -> str | None:

@@ -171,7 +171,7 @@ class _Reader:
         return self._by_factors() or self._by_mask()
 
     def _by_factors(self) -> tuple[int, list[Cause], list[Suggestion]] | None:
-        """Constants that something is multiplied by, and with them arguments."""
+        """Constants that something is multiplied by, or compared with, and with them arguments."""
         run = self._possible // self._bits
         factors = self._studied.limits.factors(run)
         wide = self._reach(self._loose, factors=factors) if factors else 0
@@ -180,10 +180,10 @@ class _Reader:
         own = [one for one in factors if self._reach(self._loose, factors=[*{*factors} - {one}]) < wide]
         names = [_plain(name) for name in self._needed((), wide, factors=own)]
         module = self._studied.uses.module
-        lines = {
-            value: one.first_line for value, one, _ in reversed([*factor_sites(module)]) if one.name == "arith.muli"
-        }
-        if not own or any(value not in lines for value, _ in own):
+        # What is multiplied by a constant says more than what is compared with it.
+        sites = sorted(factor_sites(module), key=lambda site: site[1].name != "arith.muli")
+        lines = {value: one.first_line for value, one, _ in reversed(sites)}
+        if not own:
             return None
         causes = [factor_cause(self._studied, lines[value], value, run) for value, _ in own]
         others = [(name, value, new) for (name, _), (value, new) in zip(causes, own, strict=True)]
