@@ -8,6 +8,7 @@ from os.path import basename
 
 from irscope.analysis.findings.model import Cause, Change, Suggestion
 from irscope.analysis.findings.studied import Studied
+from irscope.analysis.source.lines import python_line
 from irscope.ir.locations.user import Place
 from irscope.ir.mlir.model import Value
 from irscope.ir.mlir.sites import SAME, constant_of
@@ -124,12 +125,19 @@ def _at(places: Place) -> str:
 
 
 def factor_cause(studied: Studied, line: int, value: int, divisor: int) -> tuple[str, Cause]:
-    """(name of a constant, that a product or comparison on a line of the TTGIR has it, which is no multiple)."""
+    """The name of a constant, or the number itself, and that it keeps an access narrow.
+
+    Args:
+        studied: the capture.
+        line: that of a product or comparison with it, in the TTGIR.
+        value: the constant.
+        divisor: what does not divide it.
+    """
     operation, _ = studied.operations[line]
     module = studied.uses.module
     others = [one for one in operation.operands if constant_of(module, one) != value]
     place = studied.place_at(line)
-    text = studied.python_line(place)
+    text = python_line(studied.capture, *place[0]) if place else ""
     named = [name for name, written in studied.capture.launch.constants if written == str(value)]
     written = [name for name in named if re.search(rf"\b{re.escape(name)}\b", text)]
     is_literal = re.search(rf"(?<![\w.]){value}(?![\w.])", text) is not None

@@ -51,7 +51,7 @@ def _with_factor(lines: list[str], module: MlirModule, change: Change) -> bool:
         kind = _OPERATED.search(line)
         old = re.compile(rf"{re.escape(one.operands[index].name)}(?![\w$.-])")
         head, sign, rest = line.partition(" = ")
-        if kind is None or not sign:
+        if kind is None or not sign or "\n" in line:
             return False
         value = f"dense<{change.value}>" if kind["tensor"] else str(change.value)
         fresh = f"%factor_{change.was}_{number}"

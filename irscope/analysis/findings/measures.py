@@ -182,7 +182,7 @@ def _through_shared(_: Finding, studied: Studied) -> _Measured | None:
     if not stage:
         return None
     stores = count_actions(studied.capture.text(stage), stage, "shared store", "matrix store")
-    return _Measured(stores, f"{stores} stores to shared memory")
+    return _Measured(stores, f"{stores} store{'s' * (stores != 1)} to shared memory")
 
 
 def _spilled(_: Finding, studied: Studied) -> _Measured | None:

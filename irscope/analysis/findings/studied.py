@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from irscope.analysis.findings.model import Cause, Evidence, Finding, Suggestion
 from irscope.analysis.findings.traffic import Traffic
-from irscope.analysis.source.lines import python_line
 from irscope.ir.locations.model import Chain
 from irscope.ir.locations.stages import TextLocations, read_locations
 from irscope.ir.locations.user import Place, place_of
@@ -133,10 +132,6 @@ class Studied:
         from irscope.memory.addresses.narrow import Limits
 
         return Limits(self.uses.module)
-
-    def python_line(self, place: Place) -> str:
-        """The line of Python at the innermost frame of a place; empty where its text is not known."""
-        return python_line(self.capture, *place[0]) if place else ""
 
     @cached_property
     def _source(self) -> tuple[MlirModule, TextLocations]:

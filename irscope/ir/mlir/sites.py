@@ -11,6 +11,8 @@ from irscope.ir.mlir.model import MlirModule, Operation, Value
 __all__ = ["SAME", "Sites", "constant_of", "factor_sites", "sites_of"]
 
 SAME = ("tt.splat", "tt.expand_dims", "tt.broadcast", "tt.reshape", "arith.extsi", "arith.extui", "arith.trunci")
+_DEEPEST = 24
+"""Calls within one another."""
 # %c100_i32 = arith.constant 100 : i32      %cst = arith.constant dense<100> : tensor<64x1xi32>
 _CONSTANT = re.compile(r"arith\.constant (?:dense<)?(-?\d{1,18})>? : (?:tensor<[\dx]+x)?i(?:32|64)\b")
 # tt.call @helper__i32_c100(%pid)      tt.func private @helper__i32_c100(
@@ -40,8 +42,8 @@ def sites_of(module: MlirModule, argument: Value) -> Sites:
     for one in operations:
         if one.name == "tt.call" and (match := _SYMBOL.search(one.text)) is not None:
             calls.setdefault(match[1], []).append(one)
-    held, known = {argument}, 0
-    while known < len(held):
+    held = {argument}
+    for _ in range(_DEEPEST):
         known = len(held)
         for one in operations:
             if one.name in SAME and not held.isdisjoint(one.operands):
@@ -52,6 +54,8 @@ def sites_of(module: MlirModule, argument: Value) -> Sites:
                 given = [one.operands[index : index + 1] for one in calls.get(name, ())]
                 if given and all(held.issuperset(one) and one for one in given):
                     held.add(parameter)
+        if len(held) == known:
+            break
     return Sites(
         tuple(one for one in operations if one.name == "arith.muli" and not held.isdisjoint(one.operands)),
         tuple(

@@ -165,7 +165,7 @@ _CHECKS: dict[str, Callable[[Capture, Finding], int | Callable[[int, str], bool]
     " buffers": _buffers,
     " dots waited for at once": _waits,
     " bytes of shared memory, fits": _fits,
-    " stores to shared memory": _stores_to_shared,
+    " to shared memory": _stores_to_shared,
 }
 
 

@@ -7,12 +7,14 @@ conversion after a long loop, or of a vector beside a tile, costs nothing that c
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from irscope.analysis.findings.model import Cause, Finding
 from irscope.analysis.findings.relayout import one_layout
 from irscope.analysis.findings.studied import Studied
+from irscope.ir.locations.model import Chain
 from irscope.memory.cost import Cost
 
 if TYPE_CHECKING:
@@ -74,10 +76,13 @@ def _has_own(studied: Studied, cost: Cost) -> bool:
     if cost.by_operation:
         return True
     chain = studied.chain_at(cost.line)
-    return bool(chain) and not any(
-        use.line != cost.line and studied.uses.chain_of(use) == chain and not _WITHOUT_SHARED.match(use.name)
-        for use in studied.uses.operations
-    )
+    return bool(chain) and studied.kept(_users_of_shared)[chain] == 1
+
+
+def _users_of_shared(studied: Studied) -> Counter[Chain]:
+    """Place in Python → how many operations there may use shared memory."""
+    uses = (use for use in studied.uses.operations if not _WITHOUT_SHARED.match(use.name))
+    return Counter(studied.uses.chain_of(use) for use in uses)
 
 
 def _is_large_conversion(studied: Studied, cost: Cost) -> bool:

@@ -6,6 +6,7 @@ The wording is that of Triton 3.6 to 3.9. An entry that no reader knows is no de
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 
 from irscope.ir.logs.reasons.decisions import (
@@ -277,29 +278,26 @@ def _refusals(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision]:
 
 def _partitions(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision]:
     for entry in entries:
+        text = entry.text
+        if _FINAL not in text and 'apply heuristic "' not in text:
+            continue
+        breaks = [index for index, letter in enumerate(text) if letter == "\n"]
 
-        def line_at(offset: int, entry: LogEntry = entry) -> int:
-            return entry.line + entry.text.count("\n", 0, offset)
+        def begun(match: re.Match[str], first: int = entry.line, breaks: Sequence[int] = breaks) -> int:
+            return first + bisect_left(breaks, match.start())
 
-        for one in _RULE.finditer(entry.text):
-            yield PartitionMerge(
-                log.stage, log.index, line_at(one.start()), None, one["rule"], one["first"], one["second"]
-            )
-        for one in _MERGE.finditer(entry.text):
+        for one in _RULE.finditer(text):
+            yield PartitionMerge(log.stage, log.index, begun(one), None, one["rule"], one["first"], one["second"])
+        for one in _MERGE.finditer(text):
             sides = (f"{one[at + 3]} ({one[at + 1]} operations)" for at in (2, 6))
-            yield PartitionMerge(log.stage, log.index, line_at(one.start()), None, one["rule"], *sides)
-        at = entry.text.find(_FINAL)
-        while at >= 0 and (one := _PARTITIONS.match(entry.text, at + len(_FINAL))):
-            # One follows the other.
-            while one is not None:
-                number = None if one[1] == "None" else int(one[1])
-                flags = tuple(flag for flag in one[4].split("|") if flag != "NONE")
-                yield Partition(
-                    log.stage, log.index, line_at(one.start()), None, number, int(one[2]), int(one[3]), flags
-                )
-                at = one.end()
-                one = _PARTITIONS.match(entry.text, at)
-            at = entry.text.find(_FINAL, at)
+            yield PartitionMerge(log.stage, log.index, begun(one), None, one["rule"], *sides)
+        at = text.find(_FINAL) + len(_FINAL) if _FINAL in text else len(text)
+        # One follows the other.
+        while one := _PARTITIONS.match(text, at):
+            number = None if one[1] == "None" else int(one[1])
+            flags = tuple(flag for flag in one[4].split("|") if flag != "NONE")
+            yield Partition(log.stage, log.index, begun(one), None, number, int(one[2]), int(one[3]), flags)
+            at = one.end()
 
 
 _READERS: tuple[_Reader, ...] = (
