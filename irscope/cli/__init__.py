@@ -62,7 +62,7 @@ _PANELS = {
     "Compare": "check watch diff variants report reproduce",
     "On the GPU": "run bench profile",
     "Effect of passes": "ablate bisect sweep upgrade",
-    "Inspect": "why layout roofline graph source",
+    "Inspect": "why layout roofline graph poster source",
     "For programs": "mcp",
 }
 _SUMMARIES = {
@@ -93,6 +93,7 @@ _SUMMARIES = {
     "graph": "Draw the dataflow of a kernel: layouts are colours; memory, dots and layout conversions stand out.",
     "source": "Show the kernel's Python with, for each line, its operations at every stage, instructions and live "
     "registers.",
+    "poster": "Draw a kernel at a glance: its loop turn by turn, shared memory, registers, limits and worst findings.",
     "variants": "Say why a kernel was compiled more than once: which argument told its variants apart, and what would "
     "merge them.",
     "report": "Write one HTML file with every pass, stage and layout; it needs no server and no network.",

@@ -1,14 +1,12 @@
-"""The table of an ablation, in the terminal and as a page."""
+"""The table of an ablation in the terminal."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 
 from irscope.analysis.passes.ablation import Ablation, Counts, Variant
 from irscope.device.measurement import Agreement, Ratio, Timing
-from irscope.render.pages.ablation import render_ablation_html
 from irscope.render.text.ablation import render_ablation
 
 BASE = Variant((), "", Counts(100, 32, None, 0, 1024, 50.0, 2), program="p")
@@ -80,66 +78,3 @@ def test_amd_has_vgprs_and_lds() -> None:
 def test_what_is_missing_is_said() -> None:
     text = render_ablation(replace(ABLATION, missing=7))
     assert text.endswith("7 more were not compiled.\n")
-    assert "7 more were not compiled" in render_ablation_html(replace(ABLATION, missing=7))
-
-
-class Page(HTMLParser):
-    """Collects a page's elements and what a browser would ask for."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.addresses: list[str] = []
-        self.rows: list[list[str]] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.addresses += [value or "" for name, value in attrs if name in ("src", "href", "action")]
-        if tag == "tr":
-            self.rows.append([])
-        elif tag in ("td", "th"):
-            self.rows[-1].append("")
-
-    def handle_data(self, data: str) -> None:
-        if self.rows and self.rows[-1] and self.tags[-1] in ("td", "th", "span"):
-            self.rows[-1][-1] += data
-
-
-def test_the_page_holds_all_rows_and_fetches_nothing() -> None:
-    html = render_ablation_html(ABLATION)
-    page = Page()
-    page.feed(html)
-    assert not page.addresses
-    assert page.tags.count("script") == 1
-    assert "<script>#1" not in html
-    assert "kernel&lt;&amp;&gt;" in html
-    names = [row[0] for row in page.rows]
-    assert names == ["off", "every pass on", "ttgir:<script>#1", "ttgir:coalesce#1", "ttgir:cse#2"]
-    assert page.rows[3][:3] == ["ttgir:coalesce#1", "from ttgir", "250+150"]
-    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', html)
-    assert policy is not None
-    assert "default-src 'none'" in policy[1]
-    assert "unsafe" not in policy[1]
-
-
-def classes_of(page: str, text: str) -> set[str]:
-    """The classes of the cell that holds a text, and of what is in it."""
-    cell = next(cell for cell in re.findall(r"<td[^>]*>.*?</td>", page) if text in cell)
-    return {name for names in re.findall(r'class="([^"]*)"', cell) for name in names.split()}
-
-
-def test_only_a_time_that_was_measured_has_a_colour() -> None:
-    """Fewer instructions without the pipeliner are no gain: the launch takes longer."""
-    fewer = replace(CHANGED, counts=replace(CHANGED.counts, instructions=40, registers=16, occupancy=75.0))
-    for variant in (fewer, CHANGED):
-        page = render_ablation_html(replace(ABLATION, variants=(variant,)))
-        rows = page.partition("<table")[2].partition("</table>")[0]
-        assert "better" not in rows
-        assert "worse" not in rows
-    for ratio, colour in ((1.5, {"worse"}), (0.7, {"better"}), (1.0, set[str]())):
-        page = render_ablation_html(replace(ABLATION, baseline=on_gpu(BASE, 1.0), variants=(on_gpu(fewer, ratio),)))
-        assert classes_of(page, f"{ratio:.2f}x") == colour
-        assert classes_of(page, ">40<") == {"value", "change"}
-    wrong = replace(on_gpu(fewer, 0.7), agreement=Agreement("different", max_abs_error=0.25))
-    page = render_ablation_html(replace(ABLATION, baseline=on_gpu(BASE, 1.0), variants=(wrong,)))
-    assert classes_of(page, "0.70x") == set()
