@@ -23,7 +23,7 @@ from irscope.cli.layout.fitting import Attempt
 from irscope.cli.output.destination import JSON_VERSION
 from irscope.device.measurement import Agreement, Ratio
 from irscope.model.assumption import Assumption, Decision
-from irscope.model.capture import Artifact, Autotuning, Environment, PassSnapshot, Resources
+from irscope.model.capture import Artifact, Autotuning, Capture, Environment, Kernel, Launch, PassSnapshot, Resources
 from irscope.model.ceilings import Ceilings
 from irscope.model.compiler_log import CompilerLog
 from irscope.model.failure import Failure
@@ -36,6 +36,7 @@ from irscope.record.process.requests import RecordRequest
 from irscope.store.ceilings import save_ceilings
 from irscope.store.file import load, save
 from irscope.store.recent import CaptureStore
+from irscope.target import Target
 from tests.analysis.in_flight.launched import matmul
 from tests.analysis.recorded import stored
 from tests.analysis.roofline.launched import attention
@@ -252,7 +253,13 @@ def _graphs_and_source(reference: Reference, irscope: Run, tmp_path: Path) -> No
     check(reference, irscope, "graph --cfg", "graph", FLASH, "--cfg", "--stage", "llir")
     check(reference, irscope, "graph --cfg", "graph", FLASH, "--stage", "ptx")
     check(reference, irscope, "source", "source", FLASH, "--stage", "ptx")
-    check(reference, irscope, "source", "source", MATMUL_AMD)
+    check(reference, irscope, "source", "source", MATMUL_AMD, "--beside", "all")
+    specialised = Artifact("ttgir", (DATA / "warps" / "ws_matmul.ttgir").read_text())
+    launch = Launch(Kernel("ws_matmul"))
+    warps = save(Capture(launch, Target("cuda", "100", 32), artifacts=(specialised,)), tmp_path / "warps.irscope")
+    check(reference, irscope, "dump", "show", warps)
+    profiled = DATA / "counters" / "softmax_kernel.irscope"
+    check(reference, irscope, "dump", "show", profiled, "--stage", "sass", "--beside", "all")
     chains = tmp_path / "chains.irscope"
     save(stored("chains", "cuda:90"), chains)
     check(reference, irscope, "graph --cfg", "graph", chains, "--stage", "ptx")

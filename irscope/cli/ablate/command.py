@@ -8,7 +8,7 @@ from irscope.analysis.passes.ablation import SORT_KEYS, Ablation, SortKey
 from irscope.cli import app, options
 from irscope.cli.ablate.run import AblationOptions, AblationRun
 from irscope.cli.grouped import grouped
-from irscope.cli.output.destination import STANDARD_OUTPUT, WIDE, Destination, emit_page, with_destination
+from irscope.cli.output.destination import STANDARD_OUTPUT, Destination, emit_page, with_destination
 from irscope.cli.output.talk import say
 from irscope.cli.subject.recording import recorded
 from irscope.errors import UsageError
@@ -62,7 +62,7 @@ def _write(ablation: Ablation, sort: SortKey | None, every: bool, to: Destinatio
     else:
         replace(to, as_json=to.as_json or suffix == ".json").emit(
             ablation.as_json,
-            lambda width, color: render_ablation(ablation, sort=sort, every=every, width=width or WIDE, color=color),
+            lambda width, color: render_ablation(ablation, sort=sort, every=every, width=width, color=color),
         )
     if to.path is not None and to.path != STANDARD_OUTPUT:
         say(f"wrote {to.path}")

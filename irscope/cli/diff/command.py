@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from irscope.cli import app, options
-from irscope.cli.output.destination import WIDE, Destination, emit, emit_json, emit_page, width, with_destination
+from irscope.cli.output.destination import Destination, emit, emit_json, emit_page, table_width, with_destination
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of, failure_text
 from irscope.cli.subject.recording import recorded
@@ -99,8 +99,7 @@ def diff(
         to.emit(
             lambda: [one.as_json() for one in found],
             lambda columns, color: "\n".join(
-                one.as_text(side_by_side=side_by_side, context=context, width=columns or WIDE, color=color)
-                for one in found
+                one.as_text(side_by_side=side_by_side, context=context, width=columns, color=color) for one in found
             ),
         )
         return int(exit_code and any(not one.text_diff.is_empty for one in found))
@@ -129,7 +128,7 @@ def diff(
             render_comparison(
                 comparison,
                 stages=shown,
-                width=width(),
+                width=table_width(to.path),
                 color=paint,
                 side_by_side=side_by_side,
                 stat=stat,

@@ -10,7 +10,7 @@ import typer
 from irscope.cli import app, options
 from irscope.cli.grouped import grouped
 from irscope.cli.layout.arguments import LayoutCommand
-from irscope.cli.output.destination import colored, emit, emit_json, emit_page, width
+from irscope.cli.output.destination import colored, emit, emit_json, emit_page, table_width, width
 from irscope.cli.output.pictures import Looks, is_folder, write_picture, write_pictures
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of
@@ -212,7 +212,7 @@ def _show_table(found: list[DescribedLayout], form: str, output: Path | None, pa
     if form == "json":
         emit_json([as_json(item, full=False) for item in found], output)
     else:
-        emit(layout_table(found, width=width(), color=paint, callers=callers), output, painted=paint)
+        emit(layout_table(found, width=table_width(output), color=paint, callers=callers), output, painted=paint)
     return 0
 
 
@@ -230,7 +230,7 @@ def _show_costs(capture: Capture | None, as_json: bool, output: Path | None, pai
     if as_json:
         emit_json(costs.as_json(found), output)
     else:
-        emit(cost_table(found, width=width(), color=paint, callers=callers), output, painted=paint)
+        emit(cost_table(found, width=table_width(output), color=paint, callers=callers), output, painted=paint)
     return 0
 
 

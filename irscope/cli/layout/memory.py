@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from irscope.cli.layout.fitting import attempts, attempts_text, does_not_fit
-from irscope.cli.output.destination import emit, emit_json, emit_page, width
+from irscope.cli.output.destination import emit, emit_json, emit_page, table_width
 from irscope.cli.output.pictures import Looks, write_picture
 from irscope.errors import UsageError
 from irscope.memory.allocation import allocations_of
@@ -39,7 +39,7 @@ def show_memory(
         rows = None if tried is None else [asdict(one) for one in tried]
         emit_json({"id": capture.id, "memories": memory_json(allocations), "tried": rows}, output)
     elif form == "terminal":
-        text = memory_text(title, allocations, width=width() if output is None else None, color=paint)
+        text = memory_text(title, allocations, width=table_width(output), color=paint)
         emit(text + (f"\n{notes}" if notes else ""), output, painted=paint)
     elif form == "html":
         from irscope.render.pages.memory import memory_html

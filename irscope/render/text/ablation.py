@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from irscope.analysis.passes.ablation import COUNT_NAMES, Ablation, SortKey, Variant
 from irscope.render.text.figures import difference as signed
 from irscope.render.text.figures import percent
-from irscope.render.text.tables import display_width, shorten, table
+from irscope.render.text.tables import WIDE, display_width, table
 
 _TITLES = {
     "instructions": "instructions",
@@ -20,7 +20,6 @@ _TITLES = {
     "occupancy": "occupancy",
     "convert_layouts": "converts",
 }
-_LONGEST = 300
 _TITLES_ON_AMD = {"registers": "VGPRs", "shared": "LDS B"}
 
 
@@ -33,7 +32,12 @@ class Cell:
 
 
 def render_ablation(
-    ablation: Ablation, *, sort: SortKey | None = None, every: bool = False, width: int = 120, color: bool = False
+    ablation: Ablation,
+    *,
+    sort: SortKey | None = None,
+    every: bool = False,
+    width: int | None = None,
+    color: bool = False,
 ) -> str:
     """The table. The passes that change nothing are listed below it, or with `every` stand in it too."""
     shown = [variant for variant in ablation.sorted(sort) if every or ablation.changes(variant)]
@@ -44,10 +48,7 @@ def render_ablation(
     failures = [variant for variant in (ablation.baseline, *shown) if variant.message]
     if failures:
         parts.append(
-            "".join(
-                f"{variant.name or 'every pass on'}: {shorten(variant.message.splitlines()[0], _LONGEST)}\n"
-                for variant in failures
-            )
+            "".join(f"{variant.name or 'every pass on'}: {variant.message.splitlines()[0]}\n" for variant in failures)
         )
     if ablation.missing:
         parts.append(f"{ablation.missing} more were not compiled.\n")
@@ -123,11 +124,11 @@ def measured(variant: Variant) -> tuple[str, str]:
     return result, time
 
 
-def _table(ablation: Ablation, variants: Sequence[Variant], width: int, color: bool) -> str:
+def _table(ablation: Ablation, variants: Sequence[Variant], width: int | None, color: bool) -> str:
     everything = [ablation.baseline, *variants]
     cells = _columns(ablation, everything)
     whole = table([*cells], [*zip(*cells.values(), strict=True)], color=color)
-    if max(map(display_width, whole.splitlines())) <= width:
+    if width is None or max(map(display_width, whole.splitlines())) <= width:
         return whole
     # Too wide: what is the same in every row needs no column, nor a pass the one stage that all are of.
     same = {head: rows[0] for head, rows in cells.items() if len(set(filter(None, rows))) == 1}
@@ -159,9 +160,13 @@ def _aligned(cells: Sequence[Cell]) -> list[str]:
     return [f"{cell.value:>{values}} {cell.difference:>{differences}}".rstrip() for cell in cells]
 
 
-def _listed(head: str, names: Sequence[str], every: bool, width: int) -> str:
+def _listed(head: str, names: Sequence[str], every: bool, width: int | None) -> str:
     if every:
         return f"{head}.\n"
     return textwrap.fill(
-        f"{head}: {', '.join(names)}.", width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        f"{head}: {', '.join(names)}.",
+        width or WIDE,
+        subsequent_indent="  ",
+        break_long_words=False,
+        break_on_hyphens=False,
     )

@@ -11,7 +11,7 @@ from irscope.render.text.diff import render_unified
 from irscope.render.text.tables import table
 
 
-def bisection_text(found: Bisection, *, context: int = 3, width: int = 120, color: bool = False) -> str:
+def bisection_text(found: Bisection, *, context: int = 3, width: int | None = None, color: bool = False) -> str:
     """What was found, for the terminal."""
     base = found.base
     head = f"{base.id[:8]} {base.name} {base.target}, Triton {base.environment.triton_version}: {found.check}"
@@ -97,7 +97,7 @@ def _scope(found: Bisection) -> str:
     return text
 
 
-def _steps(found: Bisection, width: int, color: bool) -> str:
+def _steps(found: Bisection, width: int | None, color: bool) -> str:
     rows = [
         [str(number), f"{len(step.off)} off", step.verdict.judgement, step.verdict.saw, _briefly(step.off)]
         for number, step in enumerate(found.steps, 1)

@@ -8,10 +8,11 @@ import re
 import pytest
 
 from irscope.analysis.diff.captures import diff
-from irscope.cli.dump.stages import as_json, occupancy_text
+from irscope.cli.dump.stages import as_json
 from irscope.cli.dump.summary import summary
 from irscope.device.occupancy import occupancy_of
 from irscope.model.capture import Artifact, Capture, Kernel, Launch, Resources
+from irscope.render.capture.page import occupancy_text
 from irscope.render.pages.compare import render_comparisons_html
 from irscope.render.report.findings import findings_of
 from irscope.render.report.summary import summary_html
