@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ import typer
 from irscope.cli import app, options
 from irscope.cli.grouped import grouped
 from irscope.cli.layout.arguments import LayoutCommand
-from irscope.cli.output.destination import colored, emit, emit_json, emit_page, table_width, width
+from irscope.cli.output.destination import colored, emit, emit_json, table_width, width
 from irscope.cli.output.pictures import Looks, is_folder, write_picture, write_pictures
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of
@@ -180,6 +181,8 @@ def layout(
         return _verify(chosen, as_json, output)
     if costs:
         return _show_costs(capture, as_json, output, paint, callers)
+    if form == "html":
+        return _show_page(capture if after is None else None, found, chosen, color_by, compare is not None, output)
     picked = bool(names or value or operation or line is not None or as_text)
     if not picked and form in ("terminal", "json"):
         return _show_table(found, form, output, paint, callers)
@@ -234,6 +237,35 @@ def _show_costs(capture: Capture | None, as_json: bool, output: Path | None, pai
     return 0
 
 
+def _show_page(
+    capture: Capture | None,
+    found: list[DescribedLayout],
+    chosen: list[DescribedLayout],
+    color_by: str | None,
+    compared: bool,
+    output: Path | None,
+) -> int:
+    """Write the page: the capture, or layouts alone, opened at the first of the chosen ones."""
+    from irscope.cli.layout.conflict_counts import compilers_ways
+    from irscope.cli.output.page import emit_report
+    from irscope.render.report.layouts import between_layouts, capture_of_layouts
+
+    shown = [*found, *(item for item in chosen if item not in found)]
+    pair = (chosen[-2], chosen[-1]) if compared else None
+    first, *others = (shown.index(item) for item in pair or chosen)
+    view: dict[str, object] = {"tab": "layouts", "layout": first + 1}
+    between = {}
+    if pair is not None:
+        view["versus"] = others[0] + 1
+        there, back = between_layouts(*pair, compilers_ways(*pair))
+        between = {(first, others[0]): there, (others[0], first): back}
+    if color_by is not None:
+        view["color"] = color_by
+    whole = capture_of_layouts(shown) if capture is None else replace(capture, layouts=tuple(one.row for one in shown))
+    emit_report([whole], view, output, between=between)
+    return 0
+
+
 def _show_pictures(
     chosen: list[DescribedLayout],
     form: str,
@@ -255,11 +287,6 @@ def _show_pictures(
             for row, (first, second) in zip(rows[-2:], (pair, pair[::-1]), strict=True):
                 row["comparison"] = between_as_json(first, second, ways)
         emit_json(rows, output)
-        return 0
-    if form == "html":
-        from irscope.render.pages.layout import render_html
-
-        emit_page(render_html(pair or chosen, compared=compared, compiler_ways=ways), output)
         return 0
     figures = _figures(chosen, pair, color_by, ways)
     if form == "terminal":

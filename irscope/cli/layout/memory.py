@@ -6,8 +6,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from irscope.cli.layout.fitting import attempts, attempts_text, does_not_fit
-from irscope.cli.output.destination import emit, emit_json, emit_page, table_width
+from irscope.cli.output.destination import emit, emit_json, table_width
+from irscope.cli.output.page import emit_report
 from irscope.cli.output.pictures import Looks, write_picture
+from irscope.cli.output.talk import say
 from irscope.errors import UsageError
 from irscope.memory.allocation import allocations_of
 from irscope.model.capture import Capture
@@ -42,9 +44,9 @@ def show_memory(
         text = memory_text(title, allocations, width=table_width(output), color=paint)
         emit(text + (f"\n{notes}" if notes else ""), output, painted=paint)
     elif form == "html":
-        from irscope.render.pages.memory import memory_html
-
-        emit_page(memory_html(title, allocations, notes), output)
+        emit_report([capture], {"tab": "memory"}, output)
+        if notes:
+            say(notes)
     else:
         from irscope.render.layout.timeline import timeline_svg
 

@@ -22,7 +22,7 @@ from irscope.store.recent import cannot_write, default_folder
 LIMIT_BYTES = 256 << 20
 """What all kept variants may take before those of the kernels ablated longest ago are dropped."""
 
-_LASTING_FAILURES = ("pass", "compile", "assembler", "fit", "abort")
+_LASTING_FAILURES = ("parse", "pass", "compile", "assembler", "fit", "abort")
 
 
 class Variants:
@@ -84,7 +84,7 @@ class Variants:
             capture = replace(
                 capture, sources=self._capture.sources, launch=replace(capture.launch, grid=self._capture.launch.grid)
             )
-            if _lasts(capture.failure):
+            if lasts(capture.failure):
                 self._save(capture, plans[missing[place]])
             yield missing[place], capture, False
 
@@ -98,7 +98,7 @@ class Variants:
             save(capture, self.path_of(plan))
 
 
-def _lasts(failure: Failure | None) -> bool:
+def lasts(failure: Failure | None) -> bool:
     """Whether the next try would end the same: not where time ran out, or the machine's memory."""
     return failure is None or (failure.kind in _LASTING_FAILURES and "SIGKILL" not in failure.message)
 
