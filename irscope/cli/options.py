@@ -44,6 +44,14 @@ After = Annotated[str | None, _output("--after", metavar="PASS[#N]", help="The I
 Lines = Annotated[
     str | None, _output("--lines", metavar="23-31", help="Only what comes from these lines of the kernel's file.")
 ]
+Beside = Annotated[
+    list[str] | None,
+    _output(
+        "--beside",
+        metavar="COLUMN[,COLUMN]",
+        help="Columns beside machine code: registers (live), marks (spills, dots, barriers), stalls, or all.",
+    ),
+]
 AsJson = Annotated[bool, _output("--json", help="Print JSON; docs/json.md describes it.")]
 Color = Annotated[bool | None, _output("--color/--no-color", help="Default: colour on a terminal.", show_default=False)]
 Output = Annotated[Path | None, _output("--output", "-o", metavar="PATH", help="Write to a file.")]

@@ -39,8 +39,11 @@ def show(
         for file in chosen.files:
             if "cubin" in file.stages and "sass" not in file.stages:
                 file.put(with_sass(file.load()), None)
-    code = show_captures(chosen, view, to)
+    code = show_captures(chosen, view, to, has_page=True)
     has_summary = view.is_summary and not to.as_json
+    if has_summary and to.path is None and len(chosen) == 1:
+        # The failure and the notes are on its page.
+        return code
     for file in chosen.files:
         capture = file.outline().head
         if capture.status == "failed":

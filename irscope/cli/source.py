@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 from irscope.cli import app, options
+from irscope.cli.beside import beside_columns, beside_json, columns_of
+from irscope.cli.dump.stages import parse_lines
 from irscope.cli.output.destination import Destination, under_titles, with_destination
-from irscope.cli.subject.captures import captures_of, tell_failures
+from irscope.cli.output.page import emit_report, is_page
+from irscope.cli.subject.captures import captures_of, tell_failures, with_sass
 from irscope.cli.subject.recording import recorded
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
+
+if TYPE_CHECKING:
+    from irscope.render.capture.beside import Column
 
 _source = options.in_panel("Output")
 _Pattern = re.Pattern[str] | None
@@ -32,6 +39,7 @@ def source(
         ),
     ] = None,
     lines: options.Lines = None,
+    beside: options.Beside = None,
     *,
     to: Destination,
     record_options: RecordingOptions,
@@ -40,13 +48,33 @@ def source(
 
     --stage shows below each line what it became there. Lines of Triton's library count for the line that calls them.
     """
-    pattern = _pattern_of(around)
+    shown = _Shown(stage, _pattern_of(around), lines, beside_columns(beside))
     captures = captures_of(subject, record_options)
+    if is_page(to.path) and not to.as_json:
+        if shown.pattern is not None:
+            raise UsageError("--around does not go with a page: search in its panes instead, with Ctrl F.")
+        panes = {} if stage is None else {"panes": f"py0,{stage}"}
+        at = {} if lines is None else {"at": f"py0:{min(parse_lines(lines))}"}
+        emit_report(captures, {"tab": "stages", **panes, **at}, to.path)
+        return tell_failures(captures)
+    for file in captures.files if shown.columns else ():
+        if "cubin" in file.stages and "sass" not in file.stages:
+            file.put(with_sass(file.load()), None)
     to.emit(
-        lambda: [_json(capture, stage, pattern, lines) for capture in captures],
-        lambda width, color: under_titles(captures, lambda one: _text(one, stage, pattern, lines, width, color)),
+        lambda: [_json(capture, shown) for capture in captures],
+        lambda width, color: under_titles(captures, lambda one: _text(one, shown, width, color)),
     )
     return tell_failures(captures)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What is shown of each capture."""
+
+    stage: str | None
+    pattern: _Pattern
+    lines: str | None
+    columns: tuple[Column, ...]
 
 
 def _pattern_of(text: str | None) -> _Pattern:
@@ -59,32 +87,30 @@ def _pattern_of(text: str | None) -> _Pattern:
         ) from error
 
 
-def _text(
-    capture: Capture, stage: str | None, pattern: _Pattern, lines: str | None, width: int | None, color: bool
-) -> str:
+def _text(capture: Capture, shown: _Shown, width: int | None, color: bool) -> str:
     from irscope.analysis.source.map import source_map
     from irscope.render.text.source import render_interleaved, render_table
 
+    stage, pattern = shown.stage, shown.pattern
     found = source_map(capture)
-    only = _only(capture, found, stage, pattern, lines)
+    only = _only(capture, found, stage, pattern, shown.lines)
     if only is not None and not only:
-        return f"{capture.name} ({capture.target}): {_nothing(pattern, lines, stage)}\n"
+        return f"{capture.name} ({capture.target}): {_nothing(pattern, shown.lines, stage)}\n"
+    columns = columns_of(capture, stage, shown.columns) if shown.columns else None
     if stage is None:
-        table = render_table(capture, found, only=only, width=width, color=color)
+        table = render_table(capture, found, only=only, columns=columns, width=width, color=color)
         if pattern is None:
             return table
         counts = ", ".join(f"{name} {len(indices)}" for name, indices in found.matching(pattern).items())
         return f"{table}\n{pattern.pattern!r} is in {counts}.\n"
     matching = found.stage(stage).operations.matching(pattern) if pattern is not None else None
-    return render_interleaved(capture, found, stage, only=only, matching=matching, color=color)
+    return render_interleaved(capture, found, stage, only=only, matching=matching, columns=columns, color=color)
 
 
 def _only(
     capture: Capture, found: Any, stage: str | None, pattern: _Pattern, lines: str | None
 ) -> set[tuple[str, int]] | None:
     """The lines of Python to show; None for all of them."""
-    from irscope.cli.dump.stages import parse_lines
-
     only: set[tuple[str, int]] | None = None
     if lines is not None:
         wanted = parse_lines(lines)
@@ -108,14 +134,16 @@ def _nothing(pattern: _Pattern, lines: str | None, stage: str | None) -> str:
     return f"nothing at {where} comes from lines {lines}."
 
 
-def _json(capture: Capture, stage: str | None, pattern: _Pattern, lines: str | None) -> dict[str, Any]:
+def _json(capture: Capture, shown: _Shown) -> dict[str, Any]:
     from irscope.analysis.source.map import source_map
     from irscope.render.text.source import counts_json, operations_json
 
     found = source_map(capture)
-    only = _only(capture, found, stage, pattern, lines)
+    only = _only(capture, found, shown.stage, shown.pattern, shown.lines)
     result = counts_json(capture, found, only)
-    if stage is not None:
-        result["stage"] = stage
-        result["operations"] = operations_json(found, stage, only, pattern)
+    if shown.stage is not None:
+        result["stage"] = shown.stage
+        result["operations"] = operations_json(found, shown.stage, only, shown.pattern)
+    if shown.columns:
+        result["beside"] = beside_json(capture, shown.stage)
     return result

@@ -23,7 +23,7 @@ from irscope.cli.layout.fitting import Attempt
 from irscope.cli.output.destination import JSON_VERSION
 from irscope.device.measurement import Agreement, Ratio
 from irscope.model.assumption import Assumption, Decision
-from irscope.model.capture import Artifact, Autotuning, Environment, PassSnapshot, Resources
+from irscope.model.capture import Artifact, Autotuning, Capture, Environment, Kernel, Launch, PassSnapshot, Resources
 from irscope.model.ceilings import Ceilings
 from irscope.model.compiler_log import CompilerLog
 from irscope.model.failure import Failure
@@ -36,6 +36,8 @@ from irscope.record.process.requests import RecordRequest
 from irscope.store.ceilings import save_ceilings
 from irscope.store.file import load, save
 from irscope.store.recent import CaptureStore
+from irscope.target import Target
+from tests.analysis.in_flight.launched import matmul
 from tests.analysis.recorded import stored
 from tests.analysis.roofline.launched import attention
 from tests.analysis.trails import eventful
@@ -147,6 +149,9 @@ def _passes_and_their_graphs(reference: Reference, irscope: Run, tmp_path: Path)
         log.write_bytes(lzma.decompress((DATA / "diff" / f"matmul.cuda{arch}.4warps.dump.xz").read_bytes()))
         assert irscope("import", log, "-o", tmp_path / f"{arch}.irscope")[0] == 0
     check(reference, irscope, "graph --loops", "graph", tmp_path / "90.irscope", "--loops")
+    for name, capture in (("matmul", matmul("matmul-hip-gfx942", 1024)), ("attention", attention())):
+        save(capture, tmp_path / f"{name}.irscope")
+        check(reference, irscope, "poster", "poster", tmp_path / f"{name}.irscope")
     check(reference, irscope, "diff", "diff", made, made)
     check(reference, irscope, "diff", "diff", tmp_path / "80.irscope", tmp_path / "90.irscope")
 
@@ -248,7 +253,13 @@ def _graphs_and_source(reference: Reference, irscope: Run, tmp_path: Path) -> No
     check(reference, irscope, "graph --cfg", "graph", FLASH, "--cfg", "--stage", "llir")
     check(reference, irscope, "graph --cfg", "graph", FLASH, "--stage", "ptx")
     check(reference, irscope, "source", "source", FLASH, "--stage", "ptx")
-    check(reference, irscope, "source", "source", MATMUL_AMD)
+    check(reference, irscope, "source", "source", MATMUL_AMD, "--beside", "all")
+    specialised = Artifact("ttgir", (DATA / "warps" / "ws_matmul.ttgir").read_text())
+    launch = Launch(Kernel("ws_matmul"))
+    warps = save(Capture(launch, Target("cuda", "100", 32), artifacts=(specialised,)), tmp_path / "warps.irscope")
+    check(reference, irscope, "dump", "show", warps)
+    profiled = DATA / "counters" / "softmax_kernel.irscope"
+    check(reference, irscope, "dump", "show", profiled, "--stage", "sass", "--beside", "all")
     chains = tmp_path / "chains.irscope"
     save(stored("chains", "cuda:90"), chains)
     check(reference, irscope, "graph --cfg", "graph", chains, "--stage", "ptx")
@@ -367,6 +378,7 @@ def test_what_is_printed_without_triton(
             "`check`",
             "`watch`",
             "`upgrade`",
+            "`edit`",
             "`reduce`",
         )
     ]

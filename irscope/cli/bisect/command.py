@@ -5,11 +5,11 @@ from __future__ import annotations
 from irscope.cli import app, options
 from irscope.cli.bisect.run import BisectionOptions, run_bisection
 from irscope.cli.grouped import grouped
-from irscope.cli.output.destination import WIDE, Destination, with_destination
+from irscope.cli.output.destination import Destination, with_destination
 from irscope.cli.output.talk import echo, progress
 from irscope.cli.subject.recording import recorded
 from irscope.model.recording_options import RecordingOptions
-from irscope.render.text.bisection import bisection_json, bisection_text
+from irscope.render.text.searches.bisection import bisection_json, bisection_text
 
 
 @app.command(rich_help_panel="Effect of passes")
@@ -31,6 +31,6 @@ def bisect(
         )
     to.emit(
         lambda: bisection_json(found),
-        lambda width, color: bisection_text(found, context=wanted.context, width=width or WIDE, color=color),
+        lambda width, color: bisection_text(found, context=wanted.context, width=width, color=color),
     )
     return 0 if found.guilty and found.is_steady else 1

@@ -29,7 +29,7 @@ class _PassDiff:
         head = {"id": capture.id, "kernel": capture.name, "target": str(capture.target), "title": self.title}
         return head | {"empty": self.text_diff.is_empty, **text_diff_json(self.text_diff)}
 
-    def as_text(self, *, side_by_side: bool, context: int, width: int, color: bool) -> str:
+    def as_text(self, *, side_by_side: bool, context: int, width: int | None, color: bool) -> str:
         """As text, under a title."""
         body = render_diff(self.text_diff, side_by_side=side_by_side, width=width, color=color, context=context)
         capture = self.capture

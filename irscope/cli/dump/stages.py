@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from irscope.cli.output.destination import STANDARD_OUTPUT, colored, json_text, paint_text, width
+from irscope.cli.output.destination import STANDARD_OUTPUT, colored, json_text, paint_text, table_width
 from irscope.cli.output.talk import say
 from irscope.errors import IrscopeError, PlanError, StageNotFound, UsageError
 from irscope.model.capture import Artifact, Capture, PassSnapshot, StageKind, stage_named
@@ -40,17 +40,22 @@ def _shown_text(capture: Capture, text: str, kind: StageKind, loc: bool, lines: 
 
     if lines is not None:
         from irscope.ir.locations.filter import filter_lines
-        from irscope.ir.locations.stages import capture_locations, lines_selected
 
-        file = capture.launch.kernel.file
-        # A capture of an IR file has no path for its kernel: then every file counts.
-        selected = lines_selected(
-            capture_locations(capture, text, kind),
-            lambda path: path == file or not file.endswith(".py"),
-            parse_lines(lines),
-        )
-        text = filter_lines(text, kind, selected, without_locations=not loc)
+        text = filter_lines(text, kind, selected_lines(capture, text, kind, lines), without_locations=not loc)
     return text if loc else strip_locations(text, kind)
+
+
+def selected_lines(capture: Capture, text: str, kind: StageKind, lines: str) -> set[int]:
+    """The lines of a text that come from lines of the kernel's file: `23-31,40`."""
+    from irscope.ir.locations.stages import capture_locations, lines_selected
+
+    file = capture.launch.kernel.file
+    # A capture of an IR file has no path for its kernel: then every file counts.
+    return lines_selected(
+        capture_locations(capture, text, kind),
+        lambda path: path == file or not file.endswith(".py"),
+        parse_lines(lines),
+    )
 
 
 def stage_text(
@@ -73,35 +78,20 @@ def _binary_text(capture: Capture, artifact: Artifact) -> str:
     data = artifact.data if isinstance(artifact.data, bytes) else b""
     found = parse_elf(data).sections
     rows = [[item.name, item.type, item.size_bytes, item.offset, item.flag_letters] for item in found]
-    sections = table(["section", "type", "bytes", "offset", "flags"], rows, width=width())
+    sections = table(["section", "type", "bytes", "offset", "flags"], rows, width=table_width())
     hint = f"# {len(data)} bytes; -o FILE writes them"
     return "\n".join([sections.rstrip("\n"), "", _resources_text(capture).rstrip("\n"), hint])
 
 
 def _resources_text(capture: Capture) -> str:
     """The resources of a capture, one per line, and the occupancy that they allow."""
+    from irscope.render.capture.page import occupancy_text
     from irscope.render.text.figures import resource_title
 
     known = asdict(capture.resources).items()
     rows = [f"{resource_title(name)}: {value}" for name, value in known if value is not None]
     occupancy = occupancy_text(capture)
     return "\n".join([*rows, *([f"occupancy: {occupancy}"] if occupancy else [])])
-
-
-def occupancy_text(capture: Capture) -> str:
-    """`50 % (32 of 64 warps per multiprocessor, limited by registers)`, or an empty string if it is not known."""
-    from irscope.device.fit import excesses_of
-    from irscope.device.occupancy import occupancy_of
-    from irscope.render.text.figures import percent
-
-    if excesses := excesses_of(capture):
-        return f"none (it does not fit: {'; '.join(map(str, excesses))})"
-    occupancy = occupancy_of(capture)
-    if occupancy is None:
-        return ""
-    threads = "waves" if capture.target.backend == "hip" else "warps"
-    held = f"{occupancy.warps_per_sm} of {occupancy.max_warps} {threads} per {occupancy.unit}"
-    return f"{percent(occupancy.fraction)} ({held}, limited by {' and '.join(occupancy.limited_by)})"
 
 
 def as_json(capture: Capture, wanted: Sequence[str] = ()) -> dict[str, Any]:
@@ -140,6 +130,7 @@ def as_json(capture: Capture, wanted: Sequence[str] = ()) -> dict[str, Any]:
         ],
         "passes": len(list(capture.passes())),
         "findings": _findings_json(capture),
+        "warp_specialization": _partitions_json(capture),
     }
 
 
@@ -151,6 +142,16 @@ def _findings_json(capture: Capture) -> list[dict[str, Any]]:
     from irscope.render.text.findings import findings_json
 
     return findings_json(found)
+
+
+def _partitions_json(capture: Capture) -> list[dict[str, Any]]:
+    from irscope.analysis.flow.partitions import read_partitions
+
+    if not (found := read_partitions(capture.texts.get("ttgir", ""))):
+        return []
+    from irscope.render.capture.partitions import partitions_json
+
+    return partitions_json(found)
 
 
 def is_folder(output: Path) -> bool:

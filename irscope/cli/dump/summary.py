@@ -8,8 +8,7 @@ from dataclasses import replace
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
-from irscope.cli.dump.stages import occupancy_text
-from irscope.cli.output.destination import colored, width
+from irscope.cli.output.destination import colored, table_width
 from irscope.model.assumption import Assumption, joined, notes_of
 from irscope.model.capture import Capture
 from irscope.model.telling import parts_of, telling_columns
@@ -55,8 +54,9 @@ def _worst(found: _Found, *, several: bool) -> str:
 
 def summary(captures: StoredCaptures, color: bool | None) -> str:
     """The worst findings, and a table of captures: kernel, target, what tells variants apart, options, resources."""
+    from irscope.render.capture.page import occupancy_text
     from irscope.render.text.figures import milliseconds
-    from irscope.render.text.tables import table
+    from irscope.render.text.tables import table, wrapped
 
     variants: list[tuple[tuple[str, str], dict[str, str]]] = []
     # As --launch counts them.
@@ -106,7 +106,7 @@ def summary(captures: StoredCaptures, color: bool | None) -> str:
         rows = [[*row, _assumed(items)] for row, items in zip(rows, assumed, strict=True)]
     from irscope.render.text.tables import masked
 
-    text = table(columns, rows, width=width(), color=colored(color))
+    text = table(columns, rows, width=table_width(), color=colored(color))
     from irscope.render.text.graphs import graph_texts
 
     if graphs := graph_texts(of_graphs, detailed=len(captures) == 1):
@@ -114,8 +114,9 @@ def summary(captures: StoredCaptures, color: bool | None) -> str:
     notes = notes_of(joined(chain.from_iterable(assumed)))
     text += "".join(f"\n{masked(note)}" for note in notes) + ("\n" if notes else "")
     text = _worst(found, several=len(captures) > 1) + text
-    hint = "irscope show ID --stage ttgir (or any other) prints one; irscope passes ID its passes"
-    return f"{text}\n{hint}; irscope why ID what is slow.\n"
+    hint = "irscope show ID --stage ttgir (or any other) prints one; irscope passes ID its passes; "
+    hint += "irscope why ID what is slow."
+    return "\n".join([text, *wrapped(hint, table_width() or len(hint))]) + "\n"
 
 
 def _assumed(items: Sequence[Assumption]) -> str:

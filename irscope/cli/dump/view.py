@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from irscope.cli import options
+from irscope.cli.beside import beside_columns, beside_json, beside_text
 from irscope.cli.dump import stages
 from irscope.cli.dump.summary import summary
 from irscope.cli.grouped import grouped
-from irscope.cli.output.destination import STANDARD_OUTPUT, Destination, emit, emit_json, write_output
+from irscope.cli.output.destination import STANDARD_OUTPUT, Destination, emit, emit_json, table_width, write_output
 from irscope.cli.output.talk import say
 from irscope.errors import StageNotFound, UsageError
 from irscope.model.capture import Capture
@@ -38,11 +39,14 @@ class View:
     ] = None
     lines: options.Lines = None
     loc: Annotated[bool, _output("--loc", help="Show locations.")] = False
+    beside: options.Beside = None
 
     def __post_init__(self) -> None:
         chosen = {"--stage": self.stage, "--after": self.after, "--before": self.before, "--each": self.each}
         if len(given := [name for name, value in chosen.items() if value]) > 1:
             raise UsageError(f"{' and '.join(given)} do not go together: give one.")
+        if beside_columns(self.beside) and not self.stages:
+            raise UsageError("--beside stands beside a stage: --stage sass, on AMD --stage amdgcn.")
 
     @property
     def stages(self) -> tuple[str, ...]:
@@ -64,13 +68,16 @@ with_view = grouped("view", View)
 """The decorator of a command that takes the View as its parameter `view`."""
 
 
-def show_captures(captures: StoredCaptures, view: View, to: Destination) -> int:
-    """Print or write the view of each capture; returns the exit code."""
+def show_captures(captures: StoredCaptures, view: View, to: Destination, *, has_page: bool = False) -> int:
+    """Print or write the view of each capture; returns the exit code.
+
+    `has_page`: the summary of one capture alone is a page.
+    """
     painted = to.is_colored
     if view.each is not None:
         stages.write_each(captures, view.each)
     elif to.as_json:
-        emit_json([stages.as_json(capture, view.stages) for capture in captures], to.path)
+        emit_json([_as_json(capture, view) for capture in captures], to.path)
     elif to.path is not None and stages.is_folder(to.path):
         stages.write_folder(captures, to.path, view.stages)
     elif view.after is not None or view.before is not None:
@@ -80,14 +87,29 @@ def show_captures(captures: StoredCaptures, view: View, to: Destination) -> int:
         stages.save_captures(captures, to.path)
     elif view.stages:
         return _show_stages(captures, view, to)
+    elif has_page and len(captures) == 1:
+        from irscope.analysis.findings.quick import quick_findings
+        from irscope.render.capture.page import render_capture
+
+        one = captures[0]
+        text = render_capture(one, quick_findings(one), width=table_width(to.path), color=painted)
+        emit(text, to.path, painted=painted)
     else:
         emit(summary(captures, painted), to.path, painted=painted)
     return 0
 
 
+def _as_json(capture: Capture, view: View) -> dict[str, Any]:
+    row = stages.as_json(capture, view.stages)
+    if beside_columns(view.beside):
+        row["beside"] = [beside_json(capture, name) for name in view.stages if name in capture.stages]
+    return row
+
+
 def _show_stages(captures: Sequence[Capture], view: View, to: Destination) -> int:
     parts: list[str] = []
     missing: list[str] = []
+    columns = beside_columns(view.beside)
     for capture in captures:
         for name in capture.stages if view.stages == ("all",) else view.stages:
             try:
@@ -104,7 +126,10 @@ def _show_stages(captures: Sequence[Capture], view: View, to: Destination) -> in
                     say(f"wrote {to.path}")
                 return 0
             head = several or view.stages == ("all",)
-            parts.append(stages.stage_text(capture, artifact, view.loc, view.lines, to.is_colored, head))
+            if columns and isinstance(artifact.data, str):
+                parts.append(beside_text(capture, name, columns, view.loc, view.lines, to.is_colored))
+            else:
+                parts.append(stages.stage_text(capture, artifact, view.loc, view.lines, to.is_colored, head))
     if parts or not missing:
         text = "\n".join(part.rstrip("\n") for part in parts)
         emit(text, to.path, exact=not to.is_colored, painted=to.is_colored)

@@ -21,9 +21,6 @@ from irscope.store.file import SUFFIX, write_atomically
 STANDARD_OUTPUT = Path("-")
 """`-o -`: standard output, with no colours and no pager."""
 
-WIDE = 200
-"""Columns for a table that is not for a terminal."""
-
 JSON_VERSION = 2
 """The version of the JSON that commands print, docs/json.md; greater where a key lost or changed its meaning."""
 
@@ -35,8 +32,8 @@ _OTHER_FORMS = {
     SUFFIX: "a capture",
 }
 _PAGES = (
-    "Pages are written by report, diff, ablate and layout (-o FILE.html), pictures by layout, roofline "
-    f"and graph (.svg, .png), captures by dump and import ({SUFFIX})."
+    "Pages are written by report, diff, layout, graph, source, ablate, bench and upgrade (-o FILE.html), pictures by "
+    f"layout, roofline and graph (.svg, .png), captures by dump and import ({SUFFIX})."
 )
 
 
@@ -67,8 +64,7 @@ class Destination:
         if self.as_json:
             emit_json(json_of(), self.path)
         else:
-            columns = width() if self.path is None else None
-            emit(text_of(columns, self.is_colored), self.path, painted=self.is_colored)
+            emit(text_of(table_width(self.path), self.is_colored), self.path, painted=self.is_colored)
 
 
 with_destination = grouped("to", Destination)
@@ -84,9 +80,16 @@ def colored(asked: bool | None) -> bool:
     return sys.stdout is not None and use_color(sys.stdout, os.environ)  # pyright: ignore[reportUnnecessaryComparison]
 
 
+def table_width(output: Path | None = None) -> int | None:
+    """The columns that a line may take: the terminal's; None in a file or a pipe, where a row is one line."""
+    return shutil.get_terminal_size().columns if output is None and is_terminal() else None
+
+
 def width() -> int:
-    """Columns of the terminal, or `WIDE` in a pipe."""
-    return shutil.get_terminal_size().columns if is_terminal() else WIDE
+    """The columns of a drawing that needs some width."""
+    from irscope.render.text.tables import WIDE
+
+    return table_width() or WIDE
 
 
 def is_terminal() -> bool:
@@ -110,12 +113,12 @@ def emit(text: str, output: Path | None = None, *, painted: bool = False, exact:
         write_output(output, text.encode("utf-8", "surrogateescape"))
         return
     from irscope.render.text.tables import visible
-    from irscope.render.text.terminal import harmless, page
+    from irscope.render.text.terminal import harmless, page, theme_of, themed
 
     if exact and not is_terminal():
         standard_output().write(text)
     else:
-        page(harmless(text) if painted else visible(text), standard_output())
+        page(themed(harmless(text), theme_of(os.environ)) if painted else visible(text), standard_output())
 
 
 def under_titles(captures: Sequence[Capture], text_of: Callable[[Capture], str]) -> str:

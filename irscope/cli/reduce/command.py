@@ -109,7 +109,7 @@ def reduce(
     from irscope.cli.reduce.origins import origins_of
     from irscope.cli.reduce.wanted import Wanted
     from irscope.cli.subject.variants import one_capture
-    from irscope.render.reduction.result import (
+    from irscope.render.text.searches.reduction import (
         python_file,
         reduced_file,
         reduction_json,

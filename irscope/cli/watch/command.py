@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from irscope.cli import app, options
-from irscope.cli.output.destination import JSON_VERSION, WIDE, colored, is_terminal, width
+from irscope.cli.output.destination import JSON_VERSION, colored, is_terminal, table_width
 from irscope.cli.output.streams import standard_output
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of
@@ -137,9 +137,10 @@ def _text(made: Sequence[KernelRound], stages: Sequence[str], stat: bool, contex
         lines += [f"  {green}went{plain} {line_of_finding(finding)}" for finding in one.went]
         if one.comparison is not None and one.state == "changed":
             shown = [name for name in stages if one.comparison.diff(name) is not None]
-            columns = width() if is_terminal() else WIDE
             lines.append(
-                render_comparison(one.comparison, stages=shown, width=columns, color=color, stat=stat, context=context)
+                render_comparison(
+                    one.comparison, stages=shown, width=table_width(), color=color, stat=stat, context=context
+                )
             )
     return "\n".join(lines) + "\n"
 

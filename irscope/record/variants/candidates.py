@@ -11,8 +11,8 @@ from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
 from irscope.record.process.codec import frame_of
 from irscope.record.process.requests import RecordRequest
+from irscope.record.variants.kept import lasts
 from irscope.record.variants.pool import VariantPool
-from irscope.record.variants.store import lasts
 
 __all__ = ["Candidates"]
 

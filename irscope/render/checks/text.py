@@ -7,14 +7,12 @@ from os.path import basename
 
 from irscope.analysis.checks.model import Breach
 from irscope.analysis.checks.results import BreachGroup, Report
-from irscope.render.text.tables import shorten, visible
+from irscope.render.text.tables import visible
 
 __all__ = ["breach_lines", "others_text", "render_report", "summary_line"]
 
 _BOLD, _RED, _GREEN, _DIM, _PLAIN = "\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[2m", "\x1b[0m"
 _MOST_OTHERS = 4
-_LONGEST = 72
-"""Characters of what tells a variant from the others."""
 
 
 def render_report(report: Report, *, color: bool) -> str:
@@ -67,7 +65,7 @@ def _parts(report: Report, color: bool) -> Iterator[list[str]]:
     for group in report.groups:
         others = others_text(group)
         first = group.captures[0]
-        more = "  ".join(filter(None, (shorten(first.differs, _LONGEST), others)))
+        more = "  ".join(filter(None, (first.differs, others)))
         head = f"{red}{bold}broken{plain} {bold}{group.breach.assertion}{plain}  {visible(first.name)}"
         yield [f"{head}  {dim}{visible(more)}{plain}" if more else head, *breach_lines(group.breach), ""]
     if report.better:

@@ -50,10 +50,14 @@ def fills(count: int, dark: bool = False) -> list[Rgb]:
 
 
 def shade_of(fill: Rgb) -> _Shade:
-    """A fill colour with black or white text, whichever has more contrast."""
+    """A fill colour with the colour of the text on it."""
+    return _Shade(hexadecimal(fill), hexadecimal(ink_of(fill)))
+
+
+def ink_of(fill: Rgb) -> Rgb:
+    """Black or white, whichever has more contrast on a colour."""
     light = luminance(fill)
-    on_white, on_black = 1.05 / (light + 0.05), (light + 0.05) / 0.05
-    return _Shade(hexadecimal(fill), hexadecimal(_INK if on_black >= on_white else _WHITE))
+    return _INK if (light + 0.05) / 0.05 >= 1.05 / (light + 0.05) else _WHITE
 
 
 def luminance(color: Rgb) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 from irscope.layout.described import DescribedLayout
 from irscope.memory.costs import Cost
 from irscope.render.text.figures import percent, short_name
-from irscope.render.text.tables import table
+from irscope.render.text.tables import table, table_rows
 
 _COLUMNS = ("#", "layout", "kind", "shape", "types", "per thread", "copies", "wasted", "operations", "lines")
 
@@ -99,10 +99,10 @@ def cost_table(costs: Iterable[Cost], *, width: int | None = None, color: bool =
         ]
         for cost in rows
     ]
-    text = table(head, cells, width=width, color=color).splitlines()
-    lines.append(text[0])
-    for line, cost in zip(text[1:], rows, strict=True):
-        lines.append(line)
+    header, *texts = table_rows(head, cells, width=width, color=color)
+    lines.append(header.rstrip("\n"))
+    for text, cost in zip(texts, rows, strict=True):
+        lines.append(text.rstrip("\n"))
         if cost.hint:
             lines.append(f"{'':13}{cost.hint}")
         if callers and len(cost.chain) > 1:

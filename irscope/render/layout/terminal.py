@@ -6,13 +6,13 @@ import re
 from collections.abc import Sequence
 from itertools import zip_longest
 
-from irscope.render.layout.colors import Rgb, fills, luminance
+from irscope.render.layout.colors import Rgb, fills, ink_of
 from irscope.render.layout.figure import Figure
 from irscope.render.layout.plane import Run
 from irscope.render.text.tables import shorten, visible
 
 _RESET = "\x1b[0m"
-# \x1b[30;48;2;86;180;233m
+# \x1b[38;2;0;0;0;48;2;86;180;233m
 _COLOR = re.compile(r"\x1b\[[\d;]*m")
 _MAX_LINES = 128
 """Rows of elements that are printed."""
@@ -120,5 +120,5 @@ def _ruler(figure: Figure, first: int, columns: int, cell: int) -> str:
 
 
 def _painted(text: str, fill: Rgb) -> str:
-    ink = "30" if luminance(fill) > 0.2 else "97"
-    return f"\x1b[{ink};48;2;{fill[0]};{fill[1]};{fill[2]}m{text}{_RESET}"
+    ink = ink_of(fill)
+    return f"\x1b[38;2;{ink[0]};{ink[1]};{ink[2]};48;2;{fill[0]};{fill[1]};{fill[2]}m{text}{_RESET}"

@@ -23,7 +23,7 @@ def render_comparison(
     comparison: Comparison,
     *,
     stages: Sequence[str],
-    width: int = 120,
+    width: int | None = None,
     color: bool = False,
     side_by_side: bool = False,
     stat: bool = False,
@@ -68,7 +68,7 @@ def _value(value: Any) -> str:
     return "–" if value is None else visible(str(value))
 
 
-def _stage_table(comparison: Comparison, width: int, color: bool) -> str:
+def _stage_table(comparison: Comparison, width: int | None, color: bool) -> str:
     rows: list[list[str]] = []
     for stage in comparison.stages:
         before, after = stage.operations
@@ -80,14 +80,14 @@ def _stage_table(comparison: Comparison, width: int, color: bool) -> str:
     return table(["stage", "", "operations", "largest changes"], rows, width=width, color=color)
 
 
-def _rows(title: str, changes: Sequence[Change], width: int, color: bool) -> list[str]:
+def _rows(title: str, changes: Sequence[Change], width: int | None, color: bool) -> list[str]:
     if not changes:
         return []
-    rows = [[name, before, "→", after, by] for name, before, after, by in change_cells(changes)]
+    rows = [[name, before, "→", after, by] for name, before, after, by in _change_cells(changes)]
     return [table([title, "before", "", "after", "±"], rows, width=width, color=color)]
 
 
-def change_cells(changes: Sequence[Change]) -> list[list[str]]:
+def _change_cells(changes: Sequence[Change]) -> list[list[str]]:
     """The name, both values and the difference of each resource or count that changed."""
     return [
         [
@@ -113,7 +113,7 @@ def _line_table(comparison: Comparison) -> list[str]:
     return ["\n".join(lines) + "\n"]
 
 
-def _pass_table(comparison: Comparison, width: int, color: bool) -> list[str]:
+def _pass_table(comparison: Comparison, width: int | None, color: bool) -> list[str]:
     """The passes that ran on one side only, and those whose time changed most, side by side.
 
     Two compiles of one thing take different times: where nothing else differs, times are no difference.
@@ -140,7 +140,9 @@ def _time(duration_us: int | None, outcome: str) -> str:
     return marks.get(outcome) or ("–" if duration_us is None else milliseconds(duration_us))
 
 
-def _stage_diff(comparison: Comparison, stage: str, width: int, color: bool, side_by_side: bool, context: int) -> str:
+def _stage_diff(
+    comparison: Comparison, stage: str, width: int | None, color: bool, side_by_side: bool, context: int
+) -> str:
     text_diff = comparison.diff(stage)
     title = f"diff of {stage}"
     if text_diff is None or text_diff.is_empty:
@@ -154,7 +156,7 @@ def _schedule_note(schedule: ScheduleDiff) -> str:
     return f"the same instructions; the schedule differs in {len(schedule.changes)}: --schedule shows it"
 
 
-def _schedule(schedule: ScheduleDiff | None, *, width: int, color: bool) -> str:
+def _schedule(schedule: ScheduleDiff | None, *, width: int | None, color: bool) -> str:
     """The instructions whose schedule differs, one row each."""
     if schedule is None:
         return "schedule of sass: not on both sides\n"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import takewhile, zip_longest
 
 from irscope.analysis.diff.entries import DiffEntry, DiffOp, TextDiff
 from irscope.analysis.diff.marks import Span
-from irscope.render.text.tables import masked
+from irscope.render.text.tables import WIDE, masked, shorten
 
 _RESET = "\x1b[0m"
 _STYLES = {
@@ -66,7 +66,7 @@ def render_unified(
     painter = _Painter(color)
     lines = [painter.paint(f"--- {left_name}", "header"), painter.paint(f"+++ {right_name}", "header")]
     lines.extend(painter.paint(note, "faint") for note in _notes(diff))
-    for row in diff_rows(diff, context, rewired):
+    for row in _diff_rows(diff, context, rewired):
         if isinstance(row, Fold):
             lines.append(painter.paint(f"@@ {row.count} {row.what} @@", "hunk"))
         else:
@@ -74,7 +74,9 @@ def render_unified(
     return "\n".join(lines) + "\n"
 
 
-def render_diff(diff: TextDiff, *, side_by_side: bool, width: int = 120, color: bool = False, context: int = 3) -> str:
+def render_diff(
+    diff: TextDiff, *, side_by_side: bool, width: int | None = None, color: bool = False, context: int = 3
+) -> str:
     """The diff side by side, or unified."""
     if side_by_side:
         return render_side_by_side(diff, width=width, color=color, context=context)
@@ -85,7 +87,7 @@ def render_around(
     diff: TextDiff, lefts: Collection[int], rights: Collection[int], *, color: bool = False, context: int = 2
 ) -> str:
     """The rows of a diff around lines of the left and of the right text, by their 1-based numbers in these."""
-    rows = [row for row in diff_rows(diff, len(diff.left_lines), rewired=True) if not isinstance(row, Fold)]
+    rows = [row for row in _diff_rows(diff, len(diff.left_lines), rewired=True) if not isinstance(row, Fold)]
     wanted = {
         near
         for index, row in enumerate(rows)
@@ -148,25 +150,27 @@ def _merged(left: str, right: str, left_marks: tuple[Span, ...], right_marks: tu
 
 
 def render_side_by_side(
-    diff: TextDiff, *, width: int = 120, color: bool = False, context: int = 3, rewired: bool = False
+    diff: TextDiff, *, width: int | None = None, color: bool = False, context: int = 3, rewired: bool = False
 ) -> str:
     """Both sides next to each other in `width` columns, or an empty string if nothing differs.
 
     The sign between the columns shows the change: `|` changed, `<` only on the left, `>` only on the
-    right, `~` moved. Lines too long for their column are cut with an ellipsis, around the first word that differs.
+    right, `~` moved. Lines too long for their column continue below; of a changed line, parts without a difference are
+    left out, for which `…` stands, and of an equal line what does not fit.
     """
     if diff.is_empty:
         return ""
     painter = _Painter(color)
-    column = max(8, (width - 3) // 2)
+    column = max(_NARROWEST, ((width or WIDE) - 3) // 2)
     lines = [painter.paint(note, "faint") for note in _notes(diff)]
-    for row in diff_rows(diff, context, rewired):
+    for row in _diff_rows(diff, context, rewired):
         if isinstance(row, Fold):
             lines.append(painter.paint(f"{f' {row.count} {row.what} ':·^{2 * column + 3}}", "hunk"))
             continue
-        left = _cell(diff.left_lines, row.left, row.left_marks, column, painter, _LEFT_STYLES.get(row.op, ""))
-        right = _cell(diff.right_lines, row.right, row.right_marks, column, painter, _RIGHT_STYLES.get(row.op, ""))
-        lines.append(f"{left} {_SIGNS[row.op]} {right}".rstrip())
+        left = _cell(diff.left_lines, row.left, row.left_marks, column, painter, row.op, _LEFT_STYLES)
+        right = _cell(diff.right_lines, row.right, row.right_marks, column, painter, row.op, _RIGHT_STYLES)
+        for number, (one, other) in enumerate(zip_longest(left, right, fillvalue=" " * column)):
+            lines.append(f"{one} {' ' if number else _SIGNS[row.op]} {other}".rstrip())
     return "\n".join(lines) + "\n"
 
 
@@ -175,20 +179,57 @@ _LEFT_STYLES: Mapping[DiffOp, str] = {"changed": "removed", "removed": "removed"
 _RIGHT_STYLES: Mapping[DiffOp, str] = {"changed": "added", "added": "added", "moved": "moved"}
 
 
-def _cell(lines: tuple[str, ...], line: int, marks: tuple[Span, ...], width: int, painter: _Painter, style: str) -> str:
+_NARROWEST = 8
+_HANGING = "  "
+"""Before the parts of a line behind its first."""
+
+
+def _cell(
+    lines: tuple[str, ...],
+    line: int,
+    marks: tuple[Span, ...],
+    width: int,
+    painter: _Painter,
+    op: DiffOp,
+    styles: Mapping[DiffOp, str],
+) -> Iterator[str]:
+    """A line in a column, in as many lines as it takes."""
     if line < 0:
-        return " " * width
+        return
     text = masked(lines[line])
-    start = 0
-    if len(text) > width and marks and marks[0][0] > width - 12:
-        start = min(marks[0][0] - width // 3, len(text) - width)
-    shown = text[start : start + width]
-    if start:
-        shown = "…" + shown[1:]
-    if start + width < len(text):
-        shown = shown[:-1] + "…"
-    inside = tuple((max(0, a - start), min(width, b - start)) for a, b in marks if b > start and a < start + width)
-    return painter.marked(shown, inside, style) + " " * (width - len(shown))
+    if op == "equal":
+        yield shorten(text, width).ljust(width)
+        return
+    parts = _parts(text, width)
+    chosen = [
+        index
+        for index, (start, end) in enumerate(parts)
+        if not index or not marks or any(a < end and b > start for a, b in marks)
+    ]
+    for index, after in zip_longest(chosen, chosen[1:], fillvalue=len(parts)):
+        start, end = parts[index]
+        before = _HANGING if start else ""
+        behind = " …" if after > index + 1 else ""
+        inside = tuple((max(a, start) - start, min(b, end) - start) for a, b in marks if b > start and a < end)
+        blanks = " " * (width - len(before) - (end - start) - len(behind))
+        yield before + painter.marked(text[start:end], inside, styles.get(op, "")) + behind + blanks
+
+
+def _parts(text: str, width: int) -> list[Span]:
+    """The parts of a text for a column, broken between words; only a word that is wider is broken itself."""
+    if len(text) <= width:
+        return [(0, len(text))]
+    found: list[Span] = []
+    start, end = 0, len(text.rstrip())
+    while start < end:
+        # Room for the sign of what is left out behind it, and for the blanks before what is not the first.
+        room = width - 2 - (len(_HANGING) if found else 0)
+        ink = start + len(text[start:]) - len(text[start:].lstrip())
+        blank = text.rfind(" ", ink, start + room + 1) if end - start > room else end
+        stop = min(blank if blank > ink else start + room, end)
+        found.append((start, stop))
+        start = stop + (text[stop : stop + 1] == " ")
+    return found
 
 
 def _notes(diff: TextDiff) -> Iterator[str]:
@@ -198,7 +239,7 @@ def _notes(diff: TextDiff) -> Iterator[str]:
         yield "The texts have next to nothing in common."
 
 
-def diff_rows(diff: TextDiff, context: int, rewired: bool, fewest: int = 1) -> Iterator[_DiffRow | Fold]:
+def _diff_rows(diff: TextDiff, context: int, rewired: bool, fewest: int = 1) -> Iterator[_DiffRow | Fold]:
     """The rows near a change; the equal rows between are folded, and without `rewired` those only rewired too.
 
     Fewer equal rows than `fewest` are not folded.

@@ -13,7 +13,7 @@ from irscope.model.capture import Capture
 from irscope.render.text.figures import percent
 from irscope.render.text.tables import table
 
-__all__ = ["profile_json", "render_profile", "render_side_by_side", "stall_text"]
+__all__ = ["counters_json", "profile_json", "render_profile", "render_side_by_side", "stall_text"]
 
 _REASONS = {
     "barrier": "a barrier",
@@ -216,13 +216,14 @@ def profile_json(capture: Capture, counted: CountedLaunch, variant: str = "") ->
         "by_operation": counted.by_operation,
         "why_not": counted.why_not,
         "uncompared": counted.uncompared,
-        "counters": _counters_json(counted.counters),
+        "counters": counters_json(counted.counters),
         "predicted_executed": counted.predicted_executed,
         "operations": [_operation_json(row) for row in counted.operations],
     }
 
 
-def _counters_json(counters: Counters) -> dict[str, Any]:
+def counters_json(counters: Counters) -> dict[str, Any]:
+    """As docs/json.md describes it."""
     return {
         "executed": counters.executed,
         "threads": counters.threads,
@@ -245,7 +246,7 @@ def _operation_json(row: CountedOperation) -> dict[str, Any]:
         "layouts": list(row.layouts),
         "awaited": list(row.awaited),
         "loops": row.loops,
-        "counters": _counters_json(row.counters),
+        "counters": counters_json(row.counters),
         "comparisons": [
             {
                 "quantity": one.quantity,
@@ -257,7 +258,7 @@ def _operation_json(row: CountedOperation) -> dict[str, Any]:
             for one in row.comparisons
         ],
         "instructions": [
-            {"line": one.line, "offset": one.offset, "text": one.text, "counters": _counters_json(one.counters)}
+            {"line": one.line, "offset": one.offset, "text": one.text, "counters": counters_json(one.counters)}
             for one in row.instructions
         ],
     }

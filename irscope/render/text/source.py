@@ -14,16 +14,20 @@ from irscope.ir.locations.model import text_lines
 from irscope.ir.locations.strip import strip_locations
 from irscope.ir.locations.user import is_library
 from irscope.model.capture import Capture, stage_named
+from irscope.render.capture.beside import TITLES, BesideColumns, Column
 from irscope.render.text.figures import short_name
-from irscope.render.text.tables import display_width, shorten, visible
-from irscope.render.text.terminal import highlight as highlight_stage
+from irscope.render.text.tables import display_width, shorten, visible, wrapped
+from irscope.render.text.terminal import DIM, highlight, highlight_python
 
 Line = tuple[str, int]
 """A Python file and a 1-based line of it."""
 
 _NARROWEST = 28
+_LEAST_ROOM = 20
+"""Columns for the instructions of a line."""
+_GAP = "  "
 _KINDS = 3
-_BOLD, _DIM, _PLAIN = "\x1b[1m{}\x1b[22m", "\x1b[38;5;243m{}\x1b[39m", "{}"
+_BOLD = "\x1b[1m{}\x1b[22m"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,43 +82,95 @@ def render_table(
     found: SourceMap,
     *,
     only: Collection[Line] | None = None,
+    columns: BesideColumns | None = None,
     width: int | None = None,
     color: bool = False,
 ) -> str:
     """The table of counts: for each line of Python, the operations at each stage, live registers and instructions.
 
-    `12 (340)` is 12 of the line's own, and 340 with those of the functions that it calls.
+    `12 (340)` is 12 of the line's own, and 340 with those of the functions that it calls. `columns` stand behind the
+    counts, each of the instructions that are the line's own.
     """
-    names = [stage.stage for stage in found.stages]
-    with_live = any(stage.operations.live for stage in found.stages)
-    head = ["line", *names, *(["live"] if with_live else [])]
-    blocks = source_blocks(capture, found, only)
-    cells = [[_cells(row, names, with_live) for row in block.rows] for block in blocks]
-    widths = [
-        max(len(text) for text in column) for column in zip(head, *(row for rows in cells for row in rows), strict=True)
-    ]
-    kinds = [[kinds_text(row.counts) for row in block.rows] for block in blocks]
-    python = max((display_width(visible(row.text.rstrip())) for block in blocks for row in block.rows), default=0)
-    if width is not None:
-        widest = max((len(text) for rows in kinds for text in rows), default=0)
-        python = min(python, max(width - sum(widths) - 2 * len(widths) - 2 - widest, _NARROWEST))
+    head, rows = _table_rows(found, source_blocks(capture, found, only), columns)
+    widths = [max(map(len, column)) for column in zip(head, *(row.numbers for row in rows), strict=True)]
+    room = _room(rows, sum(widths) + len(_GAP) * len(widths), width)
+    title = "marks" if columns is not None and "marks" in columns.columns else "instructions"
+    behind = "Python" if room.below else f"{'Python'.ljust(room.python)}{_GAP}{title}"
     lines: list[str] = []
-    previous = ""
-    for block, block_cells, block_kinds in zip(blocks, cells, kinds, strict=True):
-        if block.file != previous or only is None:
-            lines.extend(["", _paint(_DIM, block.file, color)] if lines else [_paint(_DIM, block.file, color)])
-            lines.append(
-                _paint(_BOLD, _join(head, widths) + "  " + "Python".ljust(python) + "  instructions", color).rstrip()
-            )
-        previous = block.file
-        for row, numbers, text in zip(block.rows, block_cells, block_kinds, strict=True):
-            source = shorten(visible(row.text.rstrip()).replace("\t", "    "), python)
-            blanks = " " * (python - display_width(source))
-            painted = _python(source) if color else source
-            lines.append(f"{_join(numbers, widths)}  {painted}{blanks}  {_paint(_DIM, text, color)}".rstrip())
+    previous: Block | None = None
+    for row in rows:
+        if previous is None or row.block.file != previous.file or (only is None and row.block is not previous):
+            lines.extend(["", _paint(DIM, row.block.file, color)] if lines else [_paint(DIM, row.block.file, color)])
+            lines.append(_paint(_BOLD, f"{_join(head, widths)}{_GAP}{behind}", color).rstrip())
+        previous = row.block
+        source = shorten(row.source, room.python)
+        painted = (highlight_python(source) if color else source) + " " * (room.python - display_width(source))
+        first, *more = [_paint(DIM, part, color) for part in wrapped(row.text, room.text)]
+        beside, below = ("", [first, *more]) if room.below else (_GAP + first, more)
+        lines.append(f"{_join(row.numbers, widths)}{_GAP}{painted}{beside}".rstrip())
+        lines.extend(" " * room.indent + part for part in below if part)
     if only is None:
         lines.extend(_footer(found))
+    if columns is not None and (sentence := columns.sentence()):
+        lines.extend(["", sentence])
     return "".join(f"{line}\n" for line in lines)
+
+
+@dataclass(frozen=True, slots=True)
+class _TableRow:
+    """The cells of a line of Python."""
+
+    block: Block
+    numbers: list[str]
+    source: str
+    text: str
+    """Its instructions, or its marks."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """How wide the columns behind the numbers are."""
+
+    python: int
+    text: int
+    below: bool
+    """Whether the instructions stand below the Python."""
+    indent: int
+    """Of what continues."""
+
+
+def _table_rows(
+    found: SourceMap, blocks: Sequence[Block], columns: BesideColumns | None
+) -> tuple[list[str], list[_TableRow]]:
+    """The titles of the numbers, and the rows."""
+    names = [stage.stage for stage in found.stages]
+    with_live = columns is None and any(stage.operations.live for stage in found.stages)
+    chosen = columns.columns if columns is not None else ()
+    beside: list[Column] = [column for column in chosen if column != "marks"]
+    own = _own_operations(found, found.stage(columns.found.stage), None) if columns is not None else {}
+    rows: list[_TableRow] = []
+    for block in blocks:
+        for row in block.rows:
+            lines = own.get((block.file, row.line), ())
+            cells: dict[Column, str] = columns.of_lines(lines) if columns is not None else {}
+            numbers = [*_cells(row, names, with_live), *(cells[column] for column in beside)]
+            source = visible(row.text.rstrip()).replace("\t", "    ")
+            rows.append(_TableRow(block, numbers, source, cells.get("marks", kinds_text(row.counts))))
+    return ["line", *names, *(["live"] if with_live else []), *(TITLES[column] for column in beside)], rows
+
+
+def _room(rows: Sequence[_TableRow], numbers: int, width: int | None) -> _Room:
+    python = max((display_width(row.source) for row in rows), default=0)
+    text = max((display_width(row.text) for row in rows), default=0)
+    gap = len(_GAP)
+    if width is None:
+        return _Room(python, text, False, numbers + python + gap)
+    python = min(python, max(width - numbers - gap - text, _NARROWEST))
+    left = width - numbers - python - gap
+    if text and left < min(text, _LEAST_ROOM):
+        left = max(width - numbers, _LEAST_ROOM)
+        return _Room(left, left - gap, True, numbers + gap)
+    return _Room(python, max(left, _LEAST_ROOM), False, numbers + python + gap)
 
 
 def _cells(row: _Row, names: Sequence[str], with_live: bool) -> list[str]:
@@ -131,7 +187,7 @@ def _count(count: StageCount) -> str:
 
 
 def _join(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
+    return _GAP.join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
 
 
 def kinds_text(counts: Sequence[StageCount], limit: int = _KINDS) -> str:
@@ -188,6 +244,7 @@ def render_interleaved(
     *,
     only: Collection[Line] | None = None,
     matching: Collection[int] | None = None,
+    columns: BesideColumns | None = None,
     color: bool = False,
 ) -> str:
     """Each line of Python, and under it what it wrote itself at one stage; calls stand after the operation.
@@ -198,34 +255,35 @@ def render_interleaved(
         stage: the stage.
         only: just these lines of Python.
         matching: just these operations, as indices.
+        columns: of the stage, before each operation.
         color: whether to colour.
     """
     the_map = found.stage(stage)
     kind = stage_named(stage).kind
     shown = text_lines(capture.text(stage))
     own = _own_operations(found, the_map, matching)
-    lines: list[str] = []
+    lines = [columns.sentence(), f"{'':13}  {columns.head}".rstrip(), ""] if columns is not None else list[str]()
     previous = ""
     for block in source_blocks(capture, found, only):
         if block.file != previous or only is None:
-            lines.extend(["", _paint(_DIM, block.file, color)] if lines else [_paint(_DIM, block.file, color)])
+            lines.extend(["", _paint(DIM, block.file, color)] if previous else [_paint(DIM, block.file, color)])
         previous = block.file
         for row in block.rows:
             operations = own.get((block.file, row.line), [])
             count = next((item for item in row.counts if item.stage == stage), None)
             called = f"  → {count.called} in what it calls" if count and count.called and matching is None else ""
-            source = visible(row.text.rstrip())
-            lines.append(
-                f"{_paint(_BOLD, f'{row.line:5}', color)}  {_python(source) if color else source}{called}".rstrip()
-            )
+            python = row.text.rstrip()
+            python = highlight_python(python) if color else visible(python)
+            lines.append(f"{_paint(_BOLD, f'{row.line:5}', color)}  {python}{called}".rstrip())
             for number in operations:
                 text = strip_locations(shown[number - 1], kind).strip()
                 note = _note(found, the_map, number)
-                body = highlight_stage(text, kind) if color else visible(text)
-                lines.append(f"{number:13}  {body}{_paint(_DIM, note, color)}".rstrip())
+                body = highlight(text, kind) if color else visible(text)
+                beside = f"  {columns.at(number)}" if columns is not None else ""
+                lines.append(f"{number:13}{beside}  {body}{_paint(DIM, note, color)}".rstrip())
     nowhere = [line for line in the_map.operations.lines if not the_map.locations.chain_at(line)]
     if nowhere and only is None:
-        lines.extend(["", _paint(_DIM, "without a location", color)])
+        lines.extend(["", _paint(DIM, "without a location", color)])
         lines.extend(f"{number:13}  {visible(shown[number - 1].strip())}" for number in nowhere)
     return "".join(f"{line}\n" for line in lines)
 
@@ -256,16 +314,6 @@ def _note(found: SourceMap, stage: StageMap, line: int) -> str:
 
 def _paint(style: str, text: str, color: bool) -> str:
     return style.format(text) if color and text else text
-
-
-def _python(text: str) -> str:
-    """A line of Python in colours."""
-    # The types of pygments' lexers are not known to a checker.
-    from pygments import formatters, highlight, lexers  # pyright: ignore[reportUnknownVariableType]
-
-    modules: Any = (lexers, formatters)
-    lexer = modules[0].PythonLexer(stripnl=False, ensurenl=False)
-    return str(highlight(text, lexer, modules[1].Terminal256Formatter(style="default")))
 
 
 def counts_json(capture: Capture, found: SourceMap, only: Collection[Line] | None = None) -> dict[str, Any]:

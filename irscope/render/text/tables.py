@@ -1,10 +1,10 @@
-"""Plain tables: aligned columns, no frames, and a column too wide is shortened."""
+"""Plain tables: aligned columns, no frames, and nothing is cut: long cells wrap, and columns too many go below."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 # -1,234.5      3.2 %      1.8×      +12      –
 _NUMBER = re.compile(r"[+\-−]?[\d][\d,_.]*(?:e[+-]?\d+)?(?: ?(?:%|×|x|[kMG]?i?B|[nµm]?s))?$")
@@ -17,9 +17,16 @@ _CONTROL = re.compile(
     "\U000e0000-\U000e007f]"
 )
 
+WIDE = 200
+"""Columns of a drawing that needs some width, where it is not for a terminal."""
+
 _GAP = "  "
+_INDENT = "    "
+"""Of the columns that go below the first."""
 _HEADER = "\x1b[1m{}\x1b[22m"
-_NARROWEST = 6
+_NARROWEST = 32
+"""A column of text this wide or narrower is not wrapped."""
+_WORD = re.compile(r"\s*\S+")
 
 
 def visible(text: str) -> str:
@@ -54,23 +61,51 @@ def table(
     Args:
         columns: the header, one text per column; if all are empty there is no header line.
         rows: the cells; None is an empty one, and a row that is too short is filled up with such.
-        width: the characters that a line may take; None for any number. The widest columns of text are shortened,
-            with `…`, but never columns of numbers.
+        width: the characters that a line may take; None for any number. Long cells of text wrap between words; columns
+            for which there is no room stand below the others, indented. No cell is ever cut: a line is wider only
+            where one word is.
         color: whether the header is bold.
 
     Returns lines that end in a line feed, without blanks at their ends. A column of numbers alone is set to the right.
     """
+    return "".join(table_rows(columns, rows, width=width, color=color))
+
+
+def table_rows(
+    columns: Sequence[str], rows: Sequence[Sequence[object]], *, width: int | None = None, color: bool = False
+) -> list[str]:
+    """A table as the text of its header, empty if it has none, and that of each row: one line or more."""
     cells = [[_cell(row[index]) if index < len(row) else "" for index in range(len(columns))] for row in rows]
     header = [_cell(column) for column in columns]
     numeric = [_is_numeric([row[index] for row in cells]) for index in range(len(columns))]
-    lines = [header, *cells] if any(header) else cells
-    widths = [max((display_width(line[index]) for line in lines), default=0) for index in range(len(columns))]
-    if width is not None:
-        _shrink(widths, numeric, width - len(_GAP) * (len(columns) - 1))
-    result = [_line(line, widths, numeric) for line in lines]
-    if color and any(header):
-        result[0] = _HEADER.format(result[0])
-    return "".join(f"{line}\n" for line in result)
+    lines = [header, *cells]
+    widths = [max(display_width(line[index]) for line in lines) for index in range(len(columns))]
+    chosen = list(range(len(columns)))
+    if width is None or _total(widths) <= width:
+        bands = [chosen]
+    else:
+        # What is empty in every row needs no column.
+        chosen = [index for index in chosen if any(row[index] for row in cells)] or chosen[:1]
+        least = [
+            natural if is_number else min(natural, max(_NARROWEST, _widest_word([row[index] for row in lines], width)))
+            for index, (natural, is_number) in enumerate(zip(widths, numeric, strict=True))
+        ]
+        bands = _bands(chosen, least, width)
+        for number, band in enumerate(bands):
+            _shrink(widths, least, band, width - (len(_INDENT) if number else 0))
+    texts = [
+        "".join(
+            f"{_INDENT if number else ''}{part}".rstrip() + "\n"
+            for number, band in enumerate(bands)
+            for part in _band(line, widths, numeric, band, is_first=not number)
+        )
+        for line in lines
+    ]
+    if not any(header):
+        texts[0] = ""
+    elif color:
+        texts[0] = "".join(f"{_HEADER.format(line)}\n" for line in texts[0].splitlines())
+    return texts
 
 
 def display_width(text: str) -> int:
@@ -108,19 +143,68 @@ def _is_numeric(column: Sequence[str]) -> bool:
     return bool(filled) and all(_NUMBER.match(cell) for cell in filled)
 
 
-def _shrink(widths: list[int], numeric: Sequence[bool], room: int) -> None:
-    """Narrow the widest columns of text, a character at a time, until the sum fits or nothing can give way."""
-    while sum(widths) > room:
-        texts = [index for index, width in enumerate(widths) if not numeric[index] and width > _NARROWEST]
-        if not texts:
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + len(_GAP) * (len(widths) - 1)
+
+
+def _widest_word(column: Sequence[str], width: int) -> int:
+    """The columns that the words of most cells need; those of more than half a line count if most cells have such."""
+    widest = [max(map(display_width, cell.split()), default=0) for cell in column]
+    usual = [word for word in widest if 2 * word <= width]
+    return max(usual if 2 * len(usual) >= len(widest) else widest)
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """The lines of a text of one line, broken between words; one is wider only where a word is."""
+    if display_width(text) <= width:
+        return [text]
+    lines = [""]
+    for match in _WORD.finditer(text):
+        if lines[-1] and display_width(lines[-1]) + display_width(match[0]) > width:
+            lines.append(match[0].lstrip())
+        else:
+            lines[-1] += match[0]
+    return lines
+
+
+def _bands(chosen: Sequence[int], least: Sequence[int], width: int) -> list[list[int]]:
+    """The columns that stand beside each other, in order, so that each has the room that it needs at least."""
+    bands: list[list[int]] = [[]]
+    for index in chosen:
+        room = width - (len(_INDENT) if len(bands) > 1 else 0)
+        if bands[-1] and _total([least[one] for one in (*bands[-1], index)]) > room:
+            bands.append([])
+        bands[-1].append(index)
+    return bands
+
+
+def _shrink(widths: list[int], least: Sequence[int], band: Sequence[int], width: int) -> None:
+    """Narrow the widest columns of a band, a character at a time, until it fits or none can give way."""
+    while _total([widths[index] for index in band]) > width:
+        wider = [index for index in band if widths[index] > least[index]]
+        if not wider:
             return
-        widths[max(texts, key=lambda index: widths[index])] -= 1
+        widths[max(wider, key=lambda index: widths[index])] -= 1
 
 
-def _line(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> str:
-    parts: list[str] = []
-    for text, width, is_number in zip(cells, widths, numeric, strict=True):
-        short = shorten(text, width)
-        blanks = " " * (width - display_width(short))
-        parts.append(blanks + short if is_number else short + blanks)
-    return _GAP.join(parts).rstrip()
+def _band(
+    cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool], band: Sequence[int], *, is_first: bool
+) -> Iterator[str]:
+    """The lines of some columns of a row: of the first columns at least one, of others none where all are empty.
+
+    A cell with a word that is wider than its column stands below them.
+    """
+    columns = [wrapped(cells[index], widths[index]) if cells[index] else [] for index in band]
+    below: list[str] = []
+    for place, index in enumerate(band):
+        if any(display_width(line) > widths[index] for line in columns[place]):
+            columns[place] = []
+            below += wrapped(cells[index], _total([widths[one] for one in band]))
+    for number in range(max(map(len, columns), default=0) or is_first):
+        parts: list[str] = []
+        for index, lines in zip(band, columns, strict=True):
+            text = lines[number] if number < len(lines) else ""
+            blanks = " " * (widths[index] - display_width(text))
+            parts.append(blanks + text if numeric[index] else text + blanks)
+        yield _GAP.join(parts)
+    yield from (f"{_INDENT if is_first else ''}{line}" for line in below)

@@ -7,41 +7,64 @@ import re
 import shlex
 import signal
 from collections.abc import Mapping
-from typing import TextIO
+from functools import lru_cache
+from typing import Any, Literal, TextIO
 
-from pygments.token import Comment, Keyword, Name, Number, String
+from pygments.token import Comment, Keyword, Name, Number, Operator, String
 
+from irscope.errors import UsageError
 from irscope.interruption import Interrupted
 from irscope.model.capture import StageKind
 from irscope.render.highlight.grammars import GRAMMARS, TokenType
 from irscope.render.text.tables import visible
 
+Theme = Literal["dark", "light"]
+
+_GREY, _RED, _GREEN, _BLUE, _VIOLET, _MAGENTA = 243, 131, 29, 63, 98, 163
 PALETTE: dict[TokenType, int] = {
-    Comment: 243,
-    Comment.Special: 243,
-    Comment.Preproc: 243,
-    String: 65,
-    Number: 132,
-    Keyword: 33,
-    Keyword.Type: 30,
-    Keyword.Constant: 132,
-    Keyword.Declaration: 97,
-    Keyword.Pseudo: 166,
-    Name.Function: 130,
-    Name.Label: 166,
-    Name.Constant: 133,
-    Name.Decorator: 97,
-    Name.Attribute: 66,
-    Name.Builtin: 30,
-    Name.Tag: 66,
+    Comment: _GREY,
+    Comment.Special: _GREY,
+    Comment.Preproc: _GREY,
+    String: _GREEN,
+    Number: _MAGENTA,
+    Keyword: _BLUE,
+    Keyword.Type: _GREEN,
+    Keyword.Constant: _MAGENTA,
+    Keyword.Declaration: _VIOLET,
+    Keyword.Pseudo: _RED,
+    Operator.Word: _BLUE,
+    Name.Function: _RED,
+    Name.Label: _RED,
+    Name.Constant: _MAGENTA,
+    Name.Decorator: _VIOLET,
+    Name.Attribute: _VIOLET,
+    Name.Builtin: _GREEN,
+    Name.Tag: _VIOLET,
 }
-"""A colour of the 256 for each kind of word, all of them readable on black and on white; the rest has none.
+"""A colour of the 256 for each kind of word; the rest has none.
 
 Registers and SSA values have none on purpose: they are half of every line.
 """
 
+SHADES: dict[int, dict[Theme, int]] = {
+    _GREY: {"dark": 246, "light": 242},
+    _RED: {"dark": 174, "light": 124},
+    _GREEN: {"dark": 71, "light": 22},
+    _BLUE: {"dark": 75, "light": 25},
+    _VIOLET: {"dark": 141, "light": 92},
+    _MAGENTA: {"dark": 176, "light": 127},
+}
+"""Each colour of the palette on a dark and on a light terminal.
+
+Contrast is at least 4.5 to 1: of the palette itself on black and on white, which no colour reaches on dark grey and on
+white; of these shades on the backgrounds of usual dark and of usual light themes.
+"""
+
 _PLAIN = "\x1b[39m"
 
+DIM = f"\x1b[38;5;{_GREY}m{{}}{_PLAIN}"
+# \x1b[38;5;243m
+_OF_PALETTE = re.compile("(?<=\x1b\\[38;5;)(?:" + "|".join(map(str, SHADES)) + ")(?=m)")
 # \x1b[38;5;33m
 _COLOR = re.compile("(\x1b\\[[0-9;]*m)")
 
@@ -65,6 +88,44 @@ def highlight(text: str, kind: StageKind) -> str:
         return f"{start}{match[0]}{_PLAIN}" if start else match[0]
 
     return grammar.pattern.sub(colored, visible(text))
+
+
+def highlight_python(text: str) -> str:
+    """A line of Python in colours, its control characters made visible."""
+    parts: list[str] = []
+    for token, word in _python_lexer().get_tokens(visible(text)):
+        number = color_of(token)
+        parts.append(word if number is None else f"\x1b[38;5;{number}m{word}{_PLAIN}")
+    return "".join(parts)
+
+
+@lru_cache(1)
+def _python_lexer() -> Any:
+    # The types of pygments' lexers are not known to a checker.
+    from pygments import lexers
+
+    module: Any = lexers
+    return module.PythonLexer(stripnl=False, ensurenl=False)
+
+
+def theme_of(environ: Mapping[str, str]) -> Theme | None:
+    """Whether the terminal is dark or light: `IRSCOPE_THEME`, else `COLORFGBG`, which some terminals set, else None.
+
+    Source of the colours that are dark: vim's `background`. Raises UsageError if `IRSCOPE_THEME` is another word.
+    """
+    if chosen := environ.get("IRSCOPE_THEME"):
+        if chosen not in ("dark", "light"):
+            raise UsageError(f"IRSCOPE_THEME={chosen!r} is no theme: write dark or light.")
+        return chosen
+    background = environ.get("COLORFGBG", "").rpartition(";")[2]
+    if not background.isdecimal():
+        return None
+    return "dark" if int(background) in (0, 1, 2, 3, 4, 5, 6, 8) else "light"
+
+
+def themed(text: str, theme: Theme | None) -> str:
+    """A text with the palette's colours in their shades of a theme; unchanged if that is not known."""
+    return text if theme is None else _OF_PALETTE.sub(lambda match: str(SHADES[int(match[0])][theme]), text)
 
 
 def use_color(stream: TextIO, environ: Mapping[str, str]) -> bool:

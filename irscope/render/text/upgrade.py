@@ -12,7 +12,7 @@ from irscope.analysis.regressions import FactChange
 from irscope.analysis.upgrade.model import Blame, Guilty, Row, Side, other_side
 from irscope.analysis.upgrade.report import Upgrade
 from irscope.model.capture import Capture
-from irscope.render.text.tables import shorten, table, visible
+from irscope.render.text.tables import table, visible
 
 __all__ = ["changes_text", "explanation", "headline", "render_upgrade", "stages_text", "upgrade_json"]
 
@@ -60,10 +60,7 @@ def _parts(upgrade: Upgrade, every: bool, width: int | None, color: bool) -> Ite
     for one in rows:
         if one.verdict != "same" and (lines := explanation(one, upgrade.versions)):
             name = " ".join(filter(None, [one.capture.name, one.variant]))
-            yield (
-                "\n".join(shorten(visible(line), width or 200) for line in [name, *(f"  {line}" for line in lines)])
-                + "\n"
-            )
+            yield "\n".join(visible(line) for line in [name, *(f"  {line}" for line in lines)]) + "\n"
     for note in upgrade.notes:
         yield note + "\n"
 

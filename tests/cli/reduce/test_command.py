@@ -18,7 +18,7 @@ from irscope.model.capture import Capture
 from irscope.model.failure import Failure
 from irscope.plan import PassPlan
 from irscope.record.process.requests import RecordRequest
-from irscope.render.reduction.result import python_file, reduction_json, reduction_markdown, reduction_text
+from irscope.render.text.searches.reduction import python_file, reduction_json, reduction_markdown, reduction_text
 from irscope.store.file import load, save
 from irscope.store.recent import CaptureStore
 from tests.analysis.recorded import stored

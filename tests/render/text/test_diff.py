@@ -75,13 +75,45 @@ def test_side_by_side_keeps_its_width_and_every_line(width: int, color: bool) ->
     drawn = COLOR.sub("", render_side_by_side(diff, width=width, color=color, context=1000)).splitlines()
     assert max(map(len, drawn)) <= width
     column = (width - 3) // 2
-    assert sum(bool(line[:column].strip()) for line in drawn) == len(diff.left_lines)
-    assert sum(bool(line[column + 3 :].strip()) for line in drawn) == len(diff.right_lines)
+    sides = ([line[:column] for line in drawn], [line[column + 3 :] for line in drawn])
+    for cells, lines in zip(sides, (diff.left_lines, diff.right_lines), strict=True):
+        assert sum(bool(cell.strip()) for cell in cells) >= len(lines)
+    # Of what differs every character is there, though a word wider than its column goes on in the next line.
+    left, right = ("".join("".join(cells).split()) for cells in sides)
+    for entry in diff.entries:
+        if entry.op in ("added", "removed"):
+            for line in entry.left:
+                assert "".join(diff.left_lines[line].split()) in left
+            for line in entry.right:
+                assert "".join(diff.right_lines[line].split()) in right
+        elif entry.op == "changed":
+            both = zip(
+                diff.marks(entry),
+                (diff.left_lines, diff.right_lines),
+                (entry.left, entry.right),
+                (left, right),
+                strict=True,
+            )
+            for marks, lines, number, shown in both:
+                text = lines[number.start]
+                assert all(word in shown for start, end in marks for word in text[start:end].split()), text
+
+
+def test_a_long_line_continues_below_at_its_difference() -> None:
+    words = [f"name{number:02}" for number in range(20)]
+    left, right = " ".join(words), " ".join("other" if word == "name15" else word for word in words)
+    entry = DiffEntry("changed", range(1), range(1))
+    diff = TextDiff((entry,), "mlir", None, (left,), (right,), (1,), (1,))
+    assert render_side_by_side(diff, width=51) == (
+        "name00 name01 name02 …   | name00 name01 name02 …\n  name15 name16 name17 …     other name16 name17 …\n"
+    )
 
 
 def test_side_by_side(golden: Callable[[str, str], None]) -> None:
     before, after = around("matmul.cuda90", "TritonGPUCoalesce")
-    golden("diff/coalesce.side_by_side.txt", render_side_by_side(diff_texts(before, after, "mlir"), context=1))
+    golden(
+        "diff/coalesce.side_by_side.txt", render_side_by_side(diff_texts(before, after, "mlir"), width=120, context=1)
+    )
 
 
 def test_nothing_differs() -> None:

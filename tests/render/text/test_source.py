@@ -43,11 +43,15 @@ def test_what_a_line_calls_stands_in_brackets() -> None:
 def test_a_narrow_table_keeps_its_numbers() -> None:
     capture = stored("chains", "cuda:90")
     found = source_map(capture)
-    narrow = render_table(capture, found, width=80)
+    whole, narrow = (render_table(capture, found, width=width) for width in (None, 80))
     assert "…" in narrow
-    assert [line.split()[0] for line in narrow.split("\n")[2:15]] == [
-        line.split()[0] for line in render_table(capture, found).split("\n")[2:15]
-    ]
+    rows = re.compile(r"^ {0,3}(\d+)(?: .*)?$", re.MULTILINE)
+    assert rows.findall(narrow) == rows.findall(whole)
+    assert max(map(len, narrow.split("\n\nTriton's own")[0].splitlines())) <= 80
+    # The instructions stand below their line, and all of them do.
+    plain = " ".join(narrow.split())
+    assert "ld.constant.32" in whole
+    assert all(" ".join(text.split("  ")[-1].split()) in plain for text in whole.splitlines() if " ×" in text)
 
 
 def test_colours_change_nothing_else() -> None:

@@ -12,7 +12,9 @@ from os.path import basename
 from irscope.analysis.findings.kinds.occupancy import has_few_programs
 from irscope.analysis.findings.model import Cause, Change, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
+from irscope.analysis.source.lines import python_line
 from irscope.device.occupancy import REGISTERS, occupancy, occupancy_of
+from irscope.ir.asm.spills import spill_of
 from irscope.ir.body.aliases import Ignored
 from irscope.ir.body.live import LiveValues, live_values
 from irscope.ir.body.reader import read_body
@@ -28,8 +30,6 @@ _LEAST_SPILLED_BYTES = 32
 _MOST_WARPS = 32
 _MOST_HOLDERS = 4
 """Lines of Python that are named with the registers that hold their values."""
-# @P0 STL.64 [R1+0x10], R4 ;      scratch_store_dword off, v1, off offset:4 ; 4-byte Folded Spill
-_SPILL = re.compile(r"\bSTL\b|\bscratch_store|\bFolded Spill")
 # HMMA.16816.F32 R4, R8, …      HGMMA.64x64x16.F32 R24, gdesc[UR8]      v_mfma_f32_32x32x8_f16 a[0:15], …
 _MMA = re.compile(r"\b[HIQDO]G?MMA\.|\bUTC\w{0,16}MMA|\bv_(?:s?mfmac?|s?wmmac?)_")
 _OWN_REGISTERS = "USETMAXREG"
@@ -93,11 +93,7 @@ class _Assembly:
         return ", ".join(f"{number} {self._name(*place)}" for place, number in places.most_common(_MOST_HOLDERS))
 
     def _name(self, file: str, line: int) -> str:
-        texts = {one.path: one.text for one in self._capture.sources}
-        kernel = self._capture.launch.kernel
-        texts.setdefault(kernel.file, "\n" * max(0, (kernel.first_line or kernel.line) - 1) + kernel.source)
-        lines = texts.get(file, "").split("\n")
-        match = _ASSIGNED.match(lines[line - 1]) if 0 < line <= len(lines) else None
+        match = _ASSIGNED.match(python_line(self._capture, file, line))
         where = f"{basename(file)}:{line}"
         return f"of {match['names']} ({where})" if match is not None else f"from {where}"
 
@@ -147,7 +143,7 @@ def _spills(capture: Capture) -> Finding:
 
 def _spilling_lines(assembly: _Assembly) -> list[int]:
     """The lines that store to local memory, 1-based."""
-    return [number for number, line in enumerate(assembly.text.split("\n"), 1) if _SPILL.search(line)]
+    return [number for number, line in enumerate(assembly.text.split("\n"), 1) if spill_of(line) == "store"]
 
 
 def _peak(assembly: _Assembly, lines: Sequence[int]) -> Iterator[Cause]:

@@ -1,0 +1,1 @@
+"""One capture as text: its page, the partitions of its warps, and columns beside its machine code."""
