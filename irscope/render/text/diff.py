@@ -66,7 +66,7 @@ def render_unified(
     painter = _Painter(color)
     lines = [painter.paint(f"--- {left_name}", "header"), painter.paint(f"+++ {right_name}", "header")]
     lines.extend(painter.paint(note, "faint") for note in _notes(diff))
-    for row in diff_rows(diff, context, rewired):
+    for row in _diff_rows(diff, context, rewired):
         if isinstance(row, Fold):
             lines.append(painter.paint(f"@@ {row.count} {row.what} @@", "hunk"))
         else:
@@ -87,7 +87,7 @@ def render_around(
     diff: TextDiff, lefts: Collection[int], rights: Collection[int], *, color: bool = False, context: int = 2
 ) -> str:
     """The rows of a diff around lines of the left and of the right text, by their 1-based numbers in these."""
-    rows = [row for row in diff_rows(diff, len(diff.left_lines), rewired=True) if not isinstance(row, Fold)]
+    rows = [row for row in _diff_rows(diff, len(diff.left_lines), rewired=True) if not isinstance(row, Fold)]
     wanted = {
         near
         for index, row in enumerate(rows)
@@ -163,7 +163,7 @@ def render_side_by_side(
     painter = _Painter(color)
     column = max(_NARROWEST, ((width or WIDE) - 3) // 2)
     lines = [painter.paint(note, "faint") for note in _notes(diff)]
-    for row in diff_rows(diff, context, rewired):
+    for row in _diff_rows(diff, context, rewired):
         if isinstance(row, Fold):
             lines.append(painter.paint(f"{f' {row.count} {row.what} ':·^{2 * column + 3}}", "hunk"))
             continue
@@ -239,7 +239,7 @@ def _notes(diff: TextDiff) -> Iterator[str]:
         yield "The texts have next to nothing in common."
 
 
-def diff_rows(diff: TextDiff, context: int, rewired: bool, fewest: int = 1) -> Iterator[_DiffRow | Fold]:
+def _diff_rows(diff: TextDiff, context: int, rewired: bool, fewest: int = 1) -> Iterator[_DiffRow | Fold]:
     """The rows near a change; the equal rows between are folded, and without `rewired` those only rewired too.
 
     Fewer equal rows than `fewest` are not folded.
