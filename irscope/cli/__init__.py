@@ -59,7 +59,7 @@ class Command(NamedTuple):
 _PANELS = {
     "Record and read": "dump record collect show ls import doctor",
     "Passes": "passes",
-    "Compare": "check watch diff edit variants report reproduce",
+    "Compare": "check watch diff edit variants report reproduce reduce",
     "On the GPU": "run bench profile",
     "Effect of passes": "ablate bisect sweep upgrade",
     "Inspect": "why layout roofline graph poster source",
@@ -99,13 +99,14 @@ _SUMMARIES = {
     "merge them.",
     "report": "Write one HTML file with every pass, stage and layout; it needs no server and no network.",
     "reproduce": "Write one Python file that compiles a capture again with Triton alone, and launches it on a GPU.",
+    "reduce": "Make the smallest IR of which one thing is still true: a failure, a finding, or what a command checks.",
     "mcp": "Serve captures, passes, findings and layouts to an agent, over the Model Context Protocol (stdio).",
 }
 
 
 _ROOMS = (
-    "ablate", "bisect", "check", "diff", "dump", "edit", "graph", "layout", "ls", "mcp", "passes", "reproduce", "sweep",
-    "upgrade", "variants", "watch", "why",
+    "ablate", "bisect", "check", "diff", "dump", "edit", "graph", "layout", "ls", "mcp", "passes", "reduce",
+    "reproduce", "sweep", "upgrade", "variants", "watch", "why",
 )  # fmt: skip
 _MODULES = {"import": "import_", **{name: f"{name}.command" for name in _ROOMS}}
 COMMANDS = {

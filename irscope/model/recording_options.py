@@ -100,6 +100,14 @@ class RecordingOptions:
         ),
         keyword="signature",
     )
+    into: str | None = _option(
+        None,
+        Flag(
+            ("--into",),
+            "An IR file: the stage whose passes run on it. Default: the one after that of its suffix.",
+            "STAGE",
+        ),
+    )
     constexprs: tuple[tuple[str, str], ...] = _option(
         (),
         Flag(

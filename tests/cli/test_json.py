@@ -379,6 +379,7 @@ def test_what_is_printed_without_triton(
             "`watch`",
             "`upgrade`",
             "`edit`",
+            "`reduce`",
         )
     ]
     assert unseen(reference, *commands) == OF_A_RECORDING

@@ -14,7 +14,7 @@ from irscope.cli.edit.editor import edit_file, editor_command
 from irscope.cli.edit.errors import error_in
 from irscope.cli.edit.names import edits_folder, free_name, named, refuse_taken
 from irscope.cli.edit.places import PYTHON, Place, PythonPlace, place_at
-from irscope.cli.output.destination import WIDE, Destination, emit, is_terminal, with_destination
+from irscope.cli.output.destination import Destination, emit, is_terminal, with_destination
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of
 from irscope.cli.subject.keeping import is_stored, kept_captures
@@ -102,7 +102,7 @@ def edit(
     comparison = None if made.variant is None else _compared(made, shown)
     to.emit(
         lambda: _as_json(made, comparison, shown),
-        lambda width, color: _as_text(made, comparison, shown, width or WIDE, color, stat=stat, context=context),
+        lambda width, color: _as_text(made, comparison, shown, width, color, stat=stat, context=context),
     )
     return int(bool(made.error))
 
@@ -170,7 +170,14 @@ def _shown(comparison: Comparison, stages: list[str]) -> list[str]:
 
 
 def _as_text(
-    made: _Edit, comparison: Comparison | None, stages: list[str], width: int, color: bool, *, stat: bool, context: int
+    made: _Edit,
+    comparison: Comparison | None,
+    stages: list[str],
+    width: int | None,
+    color: bool,
+    *,
+    stat: bool,
+    context: int,
 ) -> str:
     from irscope.render.text.compare import render_comparison
 

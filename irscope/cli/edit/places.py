@@ -113,7 +113,7 @@ class PassPlace(_IrPlace):
 
 
 @dataclass(frozen=True, slots=True)
-class StagePlace(_IrPlace):
+class _StagePlace(_IrPlace):
     """What a stage made."""
 
     stage: str
@@ -199,7 +199,7 @@ def place_at(capture: Capture, at: str) -> Place:
     if at in capture.stages or stage_named(at).backends:
         if not isinstance(capture.artifact(at).data, str) or at in ("edited", "sass"):
             raise UsageError(f"--at {at}: nothing compiles on from it. Give a pass, a stage before it, or {PYTHON}.")
-        return StagePlace(capture, at)
+        return _StagePlace(capture, at)
     snapshot = one_pass(capture, at)
     if snapshot.group == "llvm" or not snapshot.argument:
         raise UsageError(f"--at {snapshot.label} is no pass of MLIR's: give the stage that is compiled on, as llir.")

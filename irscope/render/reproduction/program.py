@@ -239,7 +239,7 @@ def _variables(capture: Capture) -> str:
 
 
 def pieces_text(needed: NeededSource) -> str:
-    """The statements that a kernel needs, each with its place."""
+    """The statements that a kernel needs, in their order, each with the place that it is from."""
     parts: list[str] = []
     previous = ""
     for piece in needed.pieces:
