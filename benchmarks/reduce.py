@@ -46,9 +46,6 @@ NEEDED = (
 _PRODUCT = {"M": 32, "N": 32, "K": 32}
 
 PLANTED = {
-    "power": "%planted_n = arith.constant 3 : i32\n    %planted = math.ipowi %planted_n, %planted_n : i32",
-    "negation": "%planted_x = arith.constant dense<1.0> : tensor<128xf32>\n"
-    "    %planted = arith.negf %planted_x : tensor<128xf32>",
     "instruction": "%planted_x = arith.constant 3 : i32\n"
     '    %planted = tt.elementwise_inline_asm "bogus.u32 $0, $1;" {constraints = "=r,r", packed_element = 1 : i32, '
     "pure = false} %planted_x : i32 -> i32",
