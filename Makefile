@@ -4,7 +4,7 @@ WORKERS ?= 2
 # What test-next has pip install: the newest release or pre-release, or the path of a wheel.
 TRITON ?= triton
 
-.PHONY: help setup check format test test-triton test-next test-gpu exhaustive goldens docs fuzz bench report
+.PHONY: help setup check format test test-triton test-next test-gpu exhaustive goldens docs site fuzz bench report
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,8 +44,11 @@ exhaustive:  ## All of what the tests of every day take a sample of: hours
 goldens:  ## Write the golden files again
 	$(PYTHON) -m pytest --skip-gpu --update-goldens -m golden
 
-docs:  ## Write docs/api.md from docstrings, and the drawing of the rooms
+docs:  ## Write docs/api.md from docstrings, the drawing of the rooms, and the notebooks
 	$(PYTHON) -m tests.reference
+
+site:  ## Build the documentation into site/
+	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict
 
 fuzz:  ## Search long, at random: what a hostile file can do, and what breaks a property (CI runs the same few each time)
 	$(PYTHON) -m tests.hostile --jobs $(WORKERS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import check, commands, recording, scale, upgrade, why
+from benchmarks import cases, check, commands, recording, scale, upgrade, why
 
 GROUPS = {
     "check": check.main,
@@ -13,7 +13,7 @@ GROUPS = {
     "scale": scale.main,
     "why": why.main,
 }
-ASKED_FOR = {"upgrade": upgrade.main}
+ASKED_FOR = {"cases": cases.main, "upgrade": upgrade.main}
 """Those that need more than this environment, so they are not among all."""
 
 

@@ -1,6 +1,7 @@
 """Attend in one pass over the keys, causal or not: softmax(q @ k.T * scale) @ v, the scores never leaving the chip.
 
 Flops: 4 * batch * heads * nq * nk * d, half of it when causal. Bytes moved at least: 4 * batch * heads * (nq + nk) * d.
+docs/examples.md#flash_attention says what the compiler makes of it.
 """
 
 import math

@@ -1,6 +1,7 @@
 """Multiply two float16 matrices of any strides, tile by tile in plain order or grouped for the L2 cache.
 
 Flops: 2 * m * n * k. Bytes moved at least: 2 * (m * k + k * n + m * n).
+docs/examples.md#matmul says what the compiler makes of it.
 """
 
 import sys

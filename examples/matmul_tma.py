@@ -1,6 +1,7 @@
 """Multiply two float16 matrices through tensor descriptors, with programs that stay on and take tile after tile.
 
 Flops: 2 * m * n * k. Bytes moved at least: 2 * (m * k + k * n + m * n).
+docs/examples.md#matmul_tma says what the compiler makes of it.
 """
 
 import sys

@@ -1,6 +1,7 @@
 """Differentiate z = relu(x[None, :] * y[:, None]) by x: dx[j] = sum over i of dz[i, j] * y[i] where x[j] * y[i] > 0.
 
 Bytes moved: m * n * element size (dz is read once; the vectors are small beside it). Flops: 3 * m * n.
+docs/examples.md#mul_relu_backward says what the compiler makes of it.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Writes docs/api.md from docstrings, and the drawing of the house in docs/architecture.md: `make docs`."""
+"""Writes docs/api.md from docstrings, the rooms in docs/architecture.md, and the notebooks: `make docs`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import inspect
 import re
 from collections.abc import Iterator
 
+from docs.site.notebooks import NOTEBOOKS, notebook
 from tests.test_borders import MODULES, PACKAGE, ROOMS
 
 ROOT = PACKAGE.parent
@@ -192,3 +193,5 @@ def with_house(page: str) -> str:
 if __name__ == "__main__":
     API.write_text(api_page(), "utf-8")
     ARCHITECTURE.write_text(with_house(ARCHITECTURE.read_text("utf-8")), "utf-8")
+    for path in NOTEBOOKS:
+        path.write_text(notebook(path.with_suffix(".md")), "utf-8")

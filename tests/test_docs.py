@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import irscope
+from docs.site.pages import CHECKED, shown
 from irscope.__main__ import run as run_irscope
 from irscope.store.file import load, save
 from irscope.store.recent import CaptureStore
@@ -19,15 +20,15 @@ from tests.cli.product import KERNELS, recorded_product
 from tests.test_borders import MODULES
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PAGES = [one for one in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if one not in CHECKED]
+"""Those whose commands run here; tests/test_site.py runs those of the others, and compares what they print."""
 # What a page can't show as it stands: other environments, files the reader has, and what needs a GPU.
 TORCH_FREE = ROOT / "tests" / "record" / "scripts" / "without_torch.py"
 TRITON = f"triton={sys.executable}"
 ON_A_GPU = ("--verify", "run", "bench", "profile", "--gpu")
 
 
-WITH_PATHS = [*PAGES, ROOT / "CONTRIBUTING.md"]
+WITH_PATHS = [*PAGES, *CHECKED, ROOT / "CONTRIBUTING.md"]
 # irscope/ir/asm/register*.py   tests/data   .ci/run
 PATH = re.compile(r"(?<![\w/.-])(?:irscope|tests|docs|examples|benchmarks|\.ci)/[\w./*-]*[\w*/]")
 # irscope.layout.thread_map   irscope.record_all
@@ -38,13 +39,7 @@ LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 
 
 def commands(page: Path) -> list[str]:
-    found: list[str] = []
-    for block in BLOCK.findall(page.read_text("utf-8")):
-        for line in block.replace("\\\n", " ").splitlines():
-            line = re.sub(r"\s+#\s.*$", "", line).strip()
-            if line.startswith("irscope "):
-                found.append(line)
-    return found
+    return [one.command for one in shown(page)]
 
 
 def test_there_are_commands() -> None:

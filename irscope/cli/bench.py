@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from irscope.cli import app
 from irscope.cli.output.destination import Destination, with_destination
+from irscope.cli.output.page import emit_report, is_page
 from irscope.cli.output.talk import progress, say
 from irscope.cli.run import LaunchTimeout, Script, measuring, script_of
 from irscope.cli.subject.captures import check_plan, failure_text, tell_origin
@@ -86,7 +87,13 @@ def bench(
         ]
         measured = _measured(session, captures or [("baseline, again", session.baseline)], rounds, not warm)
         bench = _with_rates(measured, session, known_bytes, known_flops)
-    to.emit(lambda: bench_json(bench), lambda width, color: render_bench(bench, width=width, color=color))
+    if is_page(to.path) and not to.as_json:
+        from irscope.render.report.results.bench import bench_results
+
+        each = [session.baseline, *(capture for _, capture in captures)]
+        emit_report(each, {"tab": "results"}, to.path, results=bench_results(bench))
+    else:
+        to.emit(lambda: bench_json(bench), lambda width, color: render_bench(bench, width=width, color=color))
     for _, capture in captures:
         if capture.failure is not None:
             say(failure_text(capture))

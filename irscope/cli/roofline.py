@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from irscope.cli import app, options
-from irscope.cli.output.destination import Destination, emit_page, under_titles, with_destination
+from irscope.cli.grouped import grouped
+from irscope.cli.output.destination import Destination, under_titles, with_destination
+from irscope.cli.output.pictures import Looks, write_picture
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of, tell_failures
 from irscope.cli.subject.recording import recorded
@@ -23,6 +26,7 @@ _roofline = options.in_panel("Output")
 @app.command(rich_help_panel="Inspect")
 @recorded(without=("snapshots", "llvm"))
 @with_destination
+@grouped("looks", Looks)
 def roofline(
     subject: options.Subject = None,
     part: Annotated[
@@ -35,6 +39,7 @@ def roofline(
     ] = None,
     *,
     to: Destination,
+    looks: Looks,
     record_options: RecordingOptions,
 ) -> int:
     """Count what a launch computes and the bytes that it must move, and the least time that its target's peaks allow.
@@ -50,7 +55,7 @@ def roofline(
             raise UsageError(f"-o {str(to.path)!r} is a picture: leave out --json, or write to another file.")
         if len(captures) > 1:
             say(f"{len(captures)} launches: this is the first. --launch N takes another.")
-        _draw(counted(captures[0]), to)
+        _draw(counted(captures[0]), to.path, looks)
         return tell_failures(captures)
     to.emit(
         lambda: [roofline_json(counted(capture)) for capture in captures if capture.failure is None],
@@ -61,17 +66,10 @@ def roofline(
     return tell_failures(captures)
 
 
-def _draw(found: Roofline, to: Destination) -> None:
-    from irscope.cli.output.destination import write_output
+def _draw(found: Roofline, file: Path, looks: Looks) -> None:
     from irscope.render.chart.roofline import roofline_svg
 
-    svg = roofline_svg(found)
-    if to.path is None or to.path.suffix.lower() == ".svg":
-        emit_page(svg, to.path)
-        return
-    from irscope.render.layout.png import render_png
-
-    write_output(to.path, render_png(svg))
+    write_picture(roofline_svg(found), file.suffix.lower().removeprefix("."), file, looks)
 
 
 def _counted(capture: Capture, part: str | None) -> Roofline:

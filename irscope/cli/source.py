@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from irscope.cli import app, options
 from irscope.cli.beside import beside_columns, beside_json, columns_of
+from irscope.cli.dump.stages import parse_lines
 from irscope.cli.output.destination import Destination, under_titles, with_destination
+from irscope.cli.output.page import emit_report, is_page
 from irscope.cli.subject.captures import captures_of, tell_failures, with_sass
 from irscope.cli.subject.recording import recorded
 from irscope.errors import UsageError
@@ -48,6 +50,13 @@ def source(
     """
     shown = _Shown(stage, _pattern_of(around), lines, beside_columns(beside))
     captures = captures_of(subject, record_options)
+    if is_page(to.path) and not to.as_json:
+        if shown.pattern is not None:
+            raise UsageError("--around does not go with a page: search in its panes instead, with Ctrl F.")
+        panes = {} if stage is None else {"panes": f"py0,{stage}"}
+        at = {} if lines is None else {"at": f"py0:{min(parse_lines(lines))}"}
+        emit_report(captures, {"tab": "stages", **panes, **at}, to.path)
+        return tell_failures(captures)
     for file in captures.files if shown.columns else ():
         if "cubin" in file.stages and "sass" not in file.stages:
             file.put(with_sass(file.load()), None)
@@ -102,8 +111,6 @@ def _only(
     capture: Capture, found: Any, stage: str | None, pattern: _Pattern, lines: str | None
 ) -> set[tuple[str, int]] | None:
     """The lines of Python to show; None for all of them."""
-    from irscope.cli.dump.stages import parse_lines
-
     only: set[tuple[str, int]] | None = None
     if lines is not None:
         wanted = parse_lines(lines)

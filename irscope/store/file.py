@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 SUFFIX = ".irscope"
 # On IR a file is a sixth smaller than at level 1, for 10 to 25 ms more of a capture with every snapshot.
 _COMPRESSION_LEVEL = 5
+_AS_JSON = json.JSONEncoder(default=str).encode
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _LONGEST_NAME_BYTES = 120
 
@@ -102,7 +103,9 @@ def to_bytes(capture: Capture) -> bytes:
     }
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=_COMPRESSION_LEVEL) as archive:
-        _write(archive, "capture.json", _encoded(json.dumps(manifest, indent=1, default=str)))
+        # A line for each field: Python's own encoder, which indents, takes ten times as long.
+        fields_as_json = ",\n".join(f"{json.dumps(key)}: {_AS_JSON(value)}" for key, value in manifest.items())
+        _write(archive, "capture.json", _encoded(f"{{\n{fields_as_json}\n}}\n"))
         for name, data in members.items():
             _write(archive, name, data)
     return buffer.getvalue()

@@ -37,6 +37,7 @@ from irscope.store.ceilings import save_ceilings
 from irscope.store.file import load, save
 from irscope.store.recent import CaptureStore
 from irscope.target import Target
+from tests.analysis.in_flight.launched import matmul
 from tests.analysis.recorded import stored
 from tests.analysis.roofline.launched import attention
 from tests.analysis.trails import eventful
@@ -148,6 +149,9 @@ def _passes_and_their_graphs(reference: Reference, irscope: Run, tmp_path: Path)
         log.write_bytes(lzma.decompress((DATA / "diff" / f"matmul.cuda{arch}.4warps.dump.xz").read_bytes()))
         assert irscope("import", log, "-o", tmp_path / f"{arch}.irscope")[0] == 0
     check(reference, irscope, "graph --loops", "graph", tmp_path / "90.irscope", "--loops")
+    for name, capture in (("matmul", matmul("matmul-hip-gfx942", 1024)), ("attention", attention())):
+        save(capture, tmp_path / f"{name}.irscope")
+        check(reference, irscope, "poster", "poster", tmp_path / f"{name}.irscope")
     check(reference, irscope, "diff", "diff", made, made)
     check(reference, irscope, "diff", "diff", tmp_path / "80.irscope", tmp_path / "90.irscope")
 
@@ -366,6 +370,16 @@ def test_what_is_printed_without_triton(
         names
         for names in reference.commands
         if names
-        not in ("`ablate`", "`bisect`", "`variants`", "`sweep`, `sweep --show`", "`check`", "`watch`", "`upgrade`")
+        not in (
+            "`ablate`",
+            "`bisect`",
+            "`variants`",
+            "`sweep`, `sweep --show`",
+            "`check`",
+            "`watch`",
+            "`upgrade`",
+            "`edit`",
+            "`reduce`",
+        )
     ]
     assert unseen(reference, *commands) == OF_A_RECORDING

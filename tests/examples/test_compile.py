@@ -54,3 +54,12 @@ def compile_all(target, names, cache):
     )
     assert child.returncode == 0, child.stdout + child.stderr
     assert len(child.stdout.splitlines()) == len(names)
+
+
+def test_each_example_names_the_page_that_explains_it():
+    page = (EXAMPLES.parent / "docs" / "examples.md").read_text("utf-8")
+    headings = {line.removeprefix("## ") for line in page.splitlines() if line.startswith("## ")}
+    scripts = {path.stem: path.read_text("utf-8") for path in EXAMPLES.glob("*.py")}
+    assert headings == {*scripts}
+    for name, text in scripts.items():
+        assert f"docs/examples.md#{name} " in text.split('"""')[1]

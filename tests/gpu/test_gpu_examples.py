@@ -1,4 +1,4 @@
-"""Run each example on the GPU as a user would: it checks itself against torch, and its exit status says so."""
+"""Run each example and case study on the GPU as a user would: its exit status says whether its result is torch's."""
 
 import subprocess
 import sys
@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted([*ROOT.glob("examples/*.py"), *ROOT.glob("docs/cases/*.py")])
 
 
 @pytest.mark.gpu

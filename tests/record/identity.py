@@ -28,7 +28,9 @@ def check(case, target):
         with triton_api.private_cache(Path(folder, "plain")):
             plain = compile_case(case, target).asm
         assembly = Assembly(RecordRequest(mode="script"))
-        with triton_api.private_cache(Path(folder, "tapped")), watch_compiles(Watch(sink=assembly.feed)):
+        # With a log, as in a process of irscope's own: passes are run without Triton's bindings there.
+        own = RecordRequest(mode="script", log_path=str(Path(folder, "log")))
+        with triton_api.private_cache(Path(folder, "tapped")), watch_compiles(Watch(assembly.feed, own)):
             tapped = compile_case(case, target).asm
         stale = stale_texts(case, target, Path(folder, "printed"))
     (capture,) = assembly.captures()
@@ -60,7 +62,8 @@ def stale_texts(case, target, folder):
         stale += text != str(module)
         return text
 
-    watch = Watch(lambda event: None, RecordRequest(mode="script", snapshots="all"))
+    own = RecordRequest(mode="script", snapshots="all", log_path=str(folder) + ".log")
+    watch = Watch(lambda event: None, own)
     with replaced(LatestText, "text_of", of), triton_api.private_cache(folder), watch_compiles(watch):
         compile_case(case, target)
     return stale

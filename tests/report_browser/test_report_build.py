@@ -8,8 +8,12 @@ import shutil
 import subprocess
 import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from irscope.render.report.page import render_report
+from tests.report_browser.captures import softmax
 
 REPORT = Path(__file__).parents[2] / "irscope" / "render" / "report"
 REMEDY = "run 'npm ci && npm run build' in irscope/render/report/frontend"
@@ -34,7 +38,7 @@ def test_the_assets_are_there_and_point_nowhere() -> None:
 def test_the_licences_of_all_packages_in_the_viewer_are_there() -> None:
     text = (REPORT / "assets" / "THIRD_PARTY.md").read_text("utf-8")
     lock = json.loads((REPORT / "frontend" / "package-lock.json").read_text("utf-8"))
-    tools = ("esbuild", "prettier", "typescript", "spdx-license-list")
+    tools = ("axe-core", "esbuild", "prettier", "typescript", "spdx-license-list")
     for path, one in lock["packages"].items():
         name = path.removeprefix("node_modules/")
         if name and not one.get("optional") and name not in tools:
@@ -58,6 +62,40 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("the npm registry cannot be reached")
     assert answer.returncode == 0, said
     return folder
+
+
+VIEWS = ["overview", "passes", "stages", "layouts", "memory", "graph", "compare", "compare&stage=ttgir"]
+
+
+@pytest.mark.slow
+@pytest.mark.newest
+def test_everybody_can_read_and_use_every_view(installed: Path, browser: Any, tmp_path: Path) -> None:
+    """No violation that axe-core knows, of WCAG or of good practice, in any tab and theme."""
+    axe = (installed / "node_modules" / "axe-core" / "axe.min.js").read_text("utf-8")
+    (tmp_path / "report.html").write_text(render_report([softmax(), softmax(8)]), "utf-8")
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.goto((tmp_path / "report.html").as_uri())
+    page.wait_for_selector("html[data-ready]")
+    page.evaluate(f"{axe};0")
+    seen: list[str] = []
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme)
+        for view in VIEWS:
+            page.evaluate(f"location.hash = '#tab={view}'")
+            page.wait_for_selector(f"#tab-{view.partition('&')[0]}[aria-selected=true]")
+            page.evaluate("new Promise(done => requestIdleCallback(() => requestAnimationFrame(() => done(0))))")
+            found = page.evaluate(AXE)
+            seen += [f"{theme} {view}: {one}" for one in found["violations"]]
+            assert found["passes"] > 10
+    page.close()
+    assert seen == []
+
+
+# The rules that are broken, each with the first place; and how many hold.
+AXE = """axe.run(document, {resultTypes: ["violations"]}).then(found => ({
+  passes: found.passes.length,
+  violations: found.violations.map(one => `${one.id}: ${one.nodes[0].html.slice(0, 200)}`),
+}))"""
 
 
 @pytest.mark.slow

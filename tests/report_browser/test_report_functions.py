@@ -17,9 +17,11 @@ from irscope.analysis.diff.texts import TextDiff, diff_texts
 from irscope.ir.body.counts import operation_counts
 from irscope.ir.body.reader import read_body
 from irscope.model.capture import Capture, StageKind, stage_named
+from irscope.render.layout.colors import fills
+from irscope.render.report.numbers import with_steps
 from tests.analysis.diff.test_reorder import BLOCK, LLVM, PTX, moved, shuffled
 from tests.analysis.mutations import changeable, changed
-from tests.ir.mlir.test_reader import LOOP, SCOPES
+from tests.ir.mlir.test_reader import SCOPES
 from tests.ir.renaming import WAYS, renamed
 from tests.report_browser.captures import hostile, softmax
 
@@ -151,17 +153,18 @@ def test_the_page_finds_values_by_their_scopes() -> None:
     assert called("valueIn", rows) == expected
 
 
-def test_the_page_s_graphs_do_not_change_with_names() -> None:
-    texts = [softmax().text("ttgir"), LOOP]
-    rows = [[text.split("\n"), "mlir", True] for one in texts for text in (one, *(renamed(one, way) for way in WAYS))]
-    graphs = called("graphOf", rows)
-    for at in range(0, len(graphs), 3):
-        shapes = [
-            (
-                [(node["line"], node["group"], node["style"]) for node in graph["nodes"]],
-                [(edge["from"], edge["to"]) for edge in graph["edges"]],
-            )
-            for graph in graphs[at : at + 3]
-        ]
-        assert shapes[0][1]
-        assert shapes[0] == shapes[1] == shapes[2]
+def test_numbers_are_read_back() -> None:
+    texts = [text for one, other, _ in cases() for text in (one, other)] + ["\r%5 = x\u2028%6 %5\n%rd3 %rd1"]
+    pairs = [(text, stepped) for text in dict.fromkeys(texts) if (stepped := with_steps(text)) is not None]
+    assert sum(text != stepped for text, stepped in pairs) > 20
+    assert called("withNumbers", [[stepped.split("\n")] for _, stepped in pairs]) == [
+        text.split("\n") for text, _ in pairs
+    ]
+
+
+def test_layouts_have_the_colours_of_the_command_line() -> None:
+    rows = [(value, count, dark) for count in (1, 4, 16, 17, 32) for dark in (False, True) for value in range(count)]
+    for row, found in zip(rows, called("fillOf", [list(row) for row in rows]), strict=True):
+        value, count, dark = row
+        # Halves are rounded in two ways.
+        assert all(abs(a - b) <= 1 for a, b in zip(found, fills(count, dark)[value], strict=True)), row

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +12,12 @@ import pytest
 from irscope.analysis.diff.texts import diff_texts
 from irscope.device.occupancy import occupancy_of
 from irscope.model.compiler_log import CompilerLog, PassLog
+from irscope.render.dot.write import has_dot
+from irscope.render.report.page import render_report
+from irscope.render.report.results.ablation import ablation_results
 from irscope.render.text.figures import percent
 from tests.render.report.test_heat import heated
+from tests.render.text.searches.test_ablation import ABLATION, CHANGED
 from tests.report_browser.captures import HOSTILE, failed, hostile, softmax, without_a_pass
 from tests.report_browser.conftest import Open
 
@@ -191,19 +196,27 @@ def test_a_layout_is_opened_from_a_type(open_report: Open) -> None:
     page.locator(".pane-info button", has_text="layout").click()
     page.wait_for_selector(".layouts canvas")
     page.hover(".layouts canvas", position={"x": 60, "y": 60})
-    assert "warp" in page.inner_text(".tip")
+    until(page, "document.querySelector('.details').textContent.includes('warp')")
     assert "tab=layouts" in fragment(page)
 
 
-def test_the_graph_goes_from_node_to_line(open_report: Open) -> None:
+@pytest.mark.parametrize("dot", [True, False], ids=["dot", "page"])
+def test_the_graph_goes_from_node_to_line(open_report: Open, monkeypatch: pytest.MonkeyPatch, dot: bool) -> None:
+    if dot and not has_dot():
+        pytest.skip("dot is not installed")
+    monkeypatch.setattr("irscope.render.report.payload.has_dot", lambda: dot)
     page = open_report([softmax()], "tab=graph&of=ttgir")
     page.wait_for_selector(".graph .node", timeout=20_000)
+    assert page.locator("script#graphs").count() == int(not dot)
     assert page.locator(".graph .edge").count() > 5
+    # Layouts have their colours, and the legend names them.
+    assert page.locator(".graph .node [fill='#96d0f1']").count() >= 1
+    assert "#blocked" in page.text_content(".graph")
     page.keyboard.press("j")
     page.wait_for_selector(".graph .node.chosen")
-    assert page.locator(".graph-tab .lit-strong").count() == 1
+    assert page.locator(".graph-tab .lit-strong").count() >= 1
     page.keyboard.press("+")
-    assert "node=1" in fragment(page)
+    assert "node=n" in fragment(page)
 
 
 def test_two_are_compared(open_report: Open) -> None:
@@ -218,6 +231,61 @@ def test_two_are_compared(open_report: Open) -> None:
     page.wait_for_selector(".compare .cm-line.row-added, .compare .cm-line.row-removed")
     page.go_back()
     page.wait_for_selector(".compare .card")
+
+
+def test_compare_opens_on_what_is_chosen_and_another_capture_keeps_the_pass(open_report: Open) -> None:
+    one = softmax()
+    third = one.with_(launch=replace(one.launch, options=(*one.launch.options, ("maxnreg", 64))))
+    page = open_report([one, softmax(8), third], "c=3&tab=passes&pass=4")
+    label = page.inner_text(".pass-head h1")
+    page.keyboard.press("[")
+    assert "c=2" in fragment(page)
+    assert page.inner_text(".pass-head h1") == label
+    assert page.is_visible("header .picker")
+
+    # Tabs by the arrow keys.
+    page.focus("#tab-passes")
+    page.keyboard.press("End")
+    page.wait_for_selector(".compare .card")
+    assert page.evaluate("document.activeElement.id") == "tab-compare"
+    assert [page.input_value(f"select[aria-label={side}]") for side in ("before", "after")] == ["0", "1"]
+    assert not page.is_visible("header .picker")
+    told = page.title()
+    assert "num_warps=4" in told
+    assert "num_warps=8" in told
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("]")
+    assert page.input_value("select[aria-label=after]") == "2"
+
+
+def test_a_pane_is_taken_whole_and_a_diff_copied(open_report: Open) -> None:
+    capture = softmax()
+    page = open_report([capture], "tab=stages&panes=ptx")
+    page.wait_for_selector(".cm-line")
+    page.evaluate("navigator.clipboard.writeText = text => { window.copied = text; return Promise.resolve(); }")
+    page.click(".cm-content")
+    page.keyboard.press("Control+a")
+    page.keyboard.press("Control+c")
+    # Every line of the text that is not a location, and nothing else of the page.
+    copied = page.evaluate("window.copied").split("\n")
+    assert len(copied) > 100
+    assert set(copied) <= set(capture.text("ptx").split("\n"))
+
+    page.keyboard.press("Control+f")
+    page.keyboard.type("mov.b32")
+    hits = page.evaluate("window.copied.split('mov.b32').length - 1")
+    until(page, f"document.querySelector('.cm-search .hits')?.textContent.includes('{hits} hits')")
+
+    number = next(index for index, item in enumerate(capture.snapshots) if "Coalesce" in item.name and item.changed)
+    page.evaluate(f"location.hash = 'tab=passes&pass={number + 1}'")
+    page.wait_for_selector(".diff .cm-line")
+    page.click(".pass-head .copy:text-is('diff')")
+    diff = page.evaluate("window.copied").split("\n")
+    signs = [line[:1] for line in diff]
+    assert signs.count("+") == page.locator(".cm-line.row-added, .cm-line.row-moved").count() or "+" in signs
+    before = {line.strip() for line in (capture.text_before(capture.snapshots[number]) or "").split("\n")}
+    assert any(line[1:].strip() in before for line in diff if line.startswith("-"))
 
 
 def test_what_is_found_while_the_reader_reads_leaves_the_buttons_in_place(open_report: Open) -> None:
@@ -310,6 +378,30 @@ def test_hostile_content_stays_text(open_report: Open) -> None:
         page.wait_for_timeout(300)
         assert page.title() != "owned", tab
         assert page.evaluate("document.querySelectorAll('#app img[src], #app script, #app iframe').length") == 0, tab
+
+
+def test_results_are_sorted_and_lead_to_their_passes(open_report: Open, tmp_path: Path) -> None:
+    capture = softmax()
+    number, snapshot = next((at, one) for at, one in enumerate(capture.snapshots, 1) if one.changed)
+    linked = replace(CHANGED, off=(snapshot.label,))
+    results = ablation_results(replace(ABLATION, variants=(linked, *ABLATION.variants[1:])), capture)
+    page_text = render_report([capture], view={"tab": "results"}, results=results)
+    (tmp_path / "report.html").write_text(page_text, "utf-8")
+    page = open_report([])
+
+    def names() -> list[str]:
+        return page.locator(".result-table tbody td:first-child").all_inner_texts()
+
+    assert names() == ["every pass on", "ttgir:<script>#1", snapshot.label, "ttgir:cse#2"]
+    page.click(".result-table th button:has-text('instructions')")
+    # What has no number comes last, and the baseline stays the first.
+    assert names() == ["every pass on", "ttgir:cse#2", snapshot.label, "ttgir:<script>#1"]
+    page.click(".result-table th button:has-text('instructions')")
+    assert names() == ["every pass on", snapshot.label, "ttgir:cse#2", "ttgir:<script>#1"]
+    page.click(f"text='{snapshot.label}'")
+    page.wait_for_selector(".passes .cm-line")
+    assert f"pass={number}" in fragment(page)
+    assert page.inner_text(".pass-head h1") == snapshot.label
 
 
 def test_stalls_stand_beside_the_code(open_report: Open) -> None:

@@ -109,7 +109,10 @@ def _best(rows: Sequence[SweepRow], by: str) -> list[Best]:
         # Of several the one nearest to the capture's own way.
         first = min(known, key=lambda one: (_rank(one, by), len(one.vs)))
         tied = sum(_rank(one, by) == _rank(first, by) for one in known) - 1
-        own = next((_figure(one, by) for one in known if one.capture == first.capture and not one.vs), None)
+        unchanged = [one for one in known if not one.vs]
+        if len(unchanged) > 1:
+            unchanged = [one for one in unchanged if one.capture == first.capture]
+        own = _figure(unchanged[0], by) if unchanged else None
         found.append(Best(first, tied, own, len(group)))
     return found
 

@@ -8,13 +8,14 @@ from irscope.analysis.passes.ablation import SORT_KEYS, Ablation, SortKey
 from irscope.cli import app, options
 from irscope.cli.ablate.run import AblationOptions, AblationRun
 from irscope.cli.grouped import grouped
-from irscope.cli.output.destination import STANDARD_OUTPUT, Destination, emit_page, with_destination
+from irscope.cli.output.destination import STANDARD_OUTPUT, Destination, with_destination
+from irscope.cli.output.page import emit_report, is_page
 from irscope.cli.output.talk import say
 from irscope.cli.subject.recording import recorded
 from irscope.errors import UsageError
 from irscope.interruption import Interrupted, exit_code
 from irscope.model.recording_options import RecordingOptions
-from irscope.render.text.ablation import render_ablation
+from irscope.render.text.searches.ablation import render_ablation
 
 
 @app.command(rich_help_panel="Effect of passes")
@@ -36,11 +37,11 @@ def ablate(
     except (KeyboardInterrupt, Interrupted) as stop:
         if run.ablation is None:
             raise
-        _write(run.ablation, key, wanted.every, to)
+        _write(run, run.ablation, key, wanted.every, to)
         to_go = f" with {run.ablation.missing} variants to go" if run.ablation.missing else ""
         say(f"interrupted{to_go}; the same command goes on from there.")
         return exit_code(stop)
-    _write(ablation, key, wanted.every, to)
+    _write(run, ablation, key, wanted.every, to)
     return 0
 
 
@@ -53,12 +54,12 @@ def _sort_key(text: str | None) -> SortKey | None:
     return key
 
 
-def _write(ablation: Ablation, sort: SortKey | None, every: bool, to: Destination) -> None:
+def _write(run: AblationRun, ablation: Ablation, sort: SortKey | None, every: bool, to: Destination) -> None:
     suffix = to.path.suffix if to.path is not None else ""
-    if suffix == ".html" and not to.as_json:
-        from irscope.render.pages.ablation import render_ablation_html
+    if is_page(to.path) and not to.as_json and run.baseline is not None:
+        from irscope.render.report.results.ablation import ablation_results
 
-        emit_page(render_ablation_html(ablation, sort=sort), to.path)
+        emit_report([run.baseline], {"tab": "results"}, to.path, results=ablation_results(ablation, run.baseline, sort))
     else:
         replace(to, as_json=to.as_json or suffix == ".json").emit(
             ablation.as_json,

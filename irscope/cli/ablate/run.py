@@ -81,6 +81,8 @@ class AblationRun:
         self._stages = split_stages(wanted.stage or ([] if wanted.one_pass else ["ttgir"]))
         self._rules = tuple(PassRule.parse(text) for text in wanted.one_pass or ())
         self.ablation: Ablation | None = None
+        self.baseline: Capture | None = None
+        """The compile with every pass on, once it is there."""
         self._captures: dict[str, Capture] = {}
         """One capture for each distinct program."""
 
@@ -108,6 +110,7 @@ class AblationRun:
     def _begun(self, capture: Capture, baseline: Capture) -> Ablation:
         check_stages(baseline, self._stages)
         check_rules(baseline, self._stages, self._rules)
+        self.baseline = baseline
         row = measure_variant(baseline, baseline)
         self._captures[row.program] = baseline
         return Ablation(

@@ -15,7 +15,7 @@ from irscope.errors import ParseError, UsageError, did_you_mean
 if TYPE_CHECKING:
     from irscope.analysis.checks.model import Assertion
 
-__all__ = ["Asserted", "file_and_stage", "read_bytes", "with_assertions"]
+__all__ = ["Asserted", "file_and_stage", "is_folder", "read_bytes", "read_golden", "with_assertions"]
 
 _assertion = options.in_panel("Assertions")
 # 100k   49152   64KiB
@@ -80,7 +80,7 @@ class Asserted:
             "--golden",
             metavar="FILE:STAGE",
             help="The text of a stage is that of FILE, but for names, numbers, locations and the order of independent "
-            "operations; repeatable.",
+            "operations; of several captures, FOLDER/:STAGE has a file for each variant. Repeatable.",
         ),
     ] = None
     update: Annotated[bool, _assertion("--update", help="Write the files of --golden anew.")] = False
@@ -126,7 +126,8 @@ class Asserted:
             yield FileChecked(path, stage, run_filecheck)
         for text in () if self.update else self.golden or ():
             path, stage = file_and_stage(text, "--golden")
-            yield Golden(path, stage, _read(path, "--golden", "IR; --update writes it"))
+            if not is_folder(path):
+                yield Golden(path, stage, read_golden(path))
 
 
 with_assertions = grouped("asserted", Asserted)
@@ -152,6 +153,16 @@ def read_bytes(text: str) -> int:
     if match is None:
         raise UsageError(f"--max-shared {text!r}: write bytes, such as 49152, or KiB, such as 100k.")
     return int(match["number"]) * (1024 if match["unit"] else 1)
+
+
+def is_folder(path: str) -> bool:
+    """Whether the path of a `--golden` names a folder."""
+    return path.endswith("/") or Path(path).is_dir()
+
+
+def read_golden(path: str) -> str:
+    """The text of a file of golden IR; raises ParseError."""
+    return _read(path, "--golden", "IR; --update writes it")
 
 
 def _read(path: str, option: str, what: str) -> str:

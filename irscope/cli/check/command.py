@@ -10,7 +10,7 @@ import typer
 
 from irscope import __version__
 from irscope.cli import app, options
-from irscope.cli.check.assertions import Asserted, file_and_stage, with_assertions
+from irscope.cli.check.assertions import Asserted, with_assertions
 from irscope.cli.output.destination import Destination, with_destination, write_output
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of
@@ -89,13 +89,13 @@ def check(
         for one in subjects or [None]
         for file in captures_of(one, _lean(one, asked) if is_lean else asked, last_is_whole=True).files
     )
-    if asserted.update:
-        _write_golden(asserted, captures)
-    if asserted.golden and len(captures) > 1:
-        raise UsageError(_several("--golden", captures))
+    from irscope.cli.check.golden import golden_of_each, write_golden
     from irscope.cli.check.run import check_captures
 
-    report = check_captures(captures, assertions, against)
+    golden = asserted.golden or []
+    if asserted.update:
+        write_golden(golden, captures)
+    report = check_captures(captures, assertions, against, golden_of_each(golden, captures) if golden else None)
     if against is not None and against.updates:
         _write_baseline(against)
     _emit(report, form, sarif, markdown, to)
@@ -137,24 +137,6 @@ def _write_baseline(against: Against) -> None:
     say(
         f"wrote {against.path}: {count} variant{'s' * (count != 1)} of {len(kernels)} kernel{'s' * (len(kernels) != 1)}"
     )
-
-
-def _write_golden(asserted: Asserted, captures: StoredCaptures) -> None:
-    if len(captures) > 1:
-        raise UsageError(_several("--golden", captures))
-    from irscope.ir.locations.strip import strip_locations
-    from irscope.model.capture import stage_named
-
-    for text in asserted.golden or ():
-        path, stage = file_and_stage(text, "--golden")
-        stripped = strip_locations(captures[0].text(stage), stage_named(stage).kind)
-        write_output(Path(path), stripped.encode("utf-8", "surrogateescape"))
-        say(f"wrote {path}")
-
-
-def _several(option: str, captures: StoredCaptures) -> str:
-    names = ", ".join(dict.fromkeys(one.name for one in captures.files))
-    return f"{option} is the text of one capture, and these are {len(captures)} ({names}): FILE::KERNEL, --launch N."
 
 
 def _emit(report: Report, form: str, sarif: Path | None, markdown: Path | None, to: Destination) -> None:

@@ -52,8 +52,13 @@ class Against:
         return NotWorse(str(self.path), before, self.tolerances)
 
 
-def check_captures(captures: StoredCaptures, assertions: Sequence[Assertion], against: Against | None) -> Report:
-    """What came of each assertion about each capture."""
+def check_captures(
+    captures: StoredCaptures,
+    assertions: Sequence[Assertion],
+    against: Against | None,
+    of_each: Sequence[Sequence[Assertion]] | None = None,
+) -> Report:
+    """What came of each assertion about each capture; `of_each`: what is asserted of each capture besides."""
     facts = [one.facts for one in captures.files]
     passed_over = _passed_over(facts)
     differing = differences(facts)
@@ -64,10 +69,11 @@ def check_captures(captures: StoredCaptures, assertions: Sequence[Assertion], ag
             if place in passed_over:
                 continue
             subject = Subject(capture, completed=partial(_completed, compiles), with_log=_logging(compiles, capture))
+            all_of_it = [*assertions, *(of_each[place] if of_each is not None else ())]
             if against is None:
-                checked.append(check_subject(subject, assertions, differs=differing[place]))
+                checked.append(check_subject(subject, all_of_it, differs=differing[place]))
             else:
-                checked.append(_checked_against(subject, assertions, against, names[place], differing[place]))
+                checked.append(_checked_against(subject, all_of_it, against, names[place], differing[place]))
     if against is None:
         return Report(tuple(checked))
     against.notes += _missing(against)

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from irscope.cli import app, options
-from irscope.cli.output.destination import Destination, emit, emit_json, emit_page, table_width, with_destination
+from irscope.cli.output.destination import (
+    Destination,
+    emit,
+    emit_json,
+    table_width,
+    with_destination,
+)
+from irscope.cli.output.page import emit_report, is_page
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of, failure_text
 from irscope.cli.subject.recording import recorded
@@ -78,7 +85,7 @@ def diff(
 
     irscope diff --disable-pass combine compares the launch recorded last with the same launch without that pass.
     """
-    if to.path is not None and to.path.suffix.lower() in (".html", ".htm") and not to.as_json and html is None:
+    if is_page(to.path) and not to.as_json and html is None:
         to, html = replace(to, path=None), to.path
     ignored = options.split_words([ignore])
     if unknown := [word for word in ignored if word not in _IGNORABLE]:
@@ -88,6 +95,7 @@ def diff(
 
     if one_pass is not None or between is not None:
         from irscope.cli.diff.passes import diff_around_passes
+        from irscope.cli.dump.stages import one_pass as find_pass
 
         if one_pass is not None and between is not None:
             raise UsageError("--pass and --between do not go together: give one.")
@@ -95,6 +103,14 @@ def diff(
             raise UsageError("--pass and --between compare within one capture: give one.")
         if schedule:
             raise UsageError("--schedule compares machine code, but --pass and --between compare IR: give one.")
+        if html is not None:
+            if one_pass is None:
+                raise UsageError("--between writes no page: the page shows one pass, with --pass.")
+            captures = captures_of(left, record_options)
+            number = captures[0].snapshots.index(find_pass(captures[0], one_pass)) + 1
+            emit_report(captures, {"tab": "passes", "pass": number, **_toggles(ignored, side_by_side)}, html)
+            say(f"wrote {html}")
+            return 0
         found = diff_around_passes(captures_of(left, record_options), one_pass, between, cast("Any", ignored))
         to.emit(
             lambda: [one.as_json() for one in found],
@@ -137,9 +153,7 @@ def diff(
             )
         )
     if html is not None:
-        from irscope.render.pages.compare import render_comparisons_html
-
-        emit_page(render_comparisons_html([comparison for comparison, _ in comparisons]), html)
+        emit_report([one for pair in pairs for one in pair], _view(stages, ignored, side_by_side), html)
         say(f"wrote {html}")
     elif to.as_json:
         emit_json([comparison_json(comparison, shown) for comparison, shown in comparisons], to.path)
@@ -153,3 +167,15 @@ def diff(
         for comparison, _ in comparisons
     )
     return 1 if failed or (exit_code and differs) else 0
+
+
+def _view(stages: list[str], ignored: list[str], side_by_side: bool) -> dict[str, object]:
+    """The page's view of a comparison."""
+    shown = {"stage": stages[0]} if stages and stages != ["all"] else {}
+    return {"tab": "compare", "a": 1, "b": 2, **shown, **_toggles(ignored, side_by_side)}
+
+
+def _toggles(ignored: list[str], side_by_side: bool) -> dict[str, int]:
+    """What of the page's diff is switched on."""
+    toggles = {"loc": "locations" not in ignored, "bare": "attributes" in ignored, "side": side_by_side}
+    return {name: 1 for name, on in toggles.items() if on}

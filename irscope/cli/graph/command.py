@@ -9,9 +9,11 @@ from irscope.cli import app, options
 from irscope.cli.graph.options import GraphOptions, picture
 from irscope.cli.grouped import grouped
 from irscope.cli.output.destination import emit_json
+from irscope.cli.output.page import emit_report, is_page
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of, captures_with_passes, tell_failures
 from irscope.cli.subject.recording import recorded
+from irscope.errors import UsageError
 from irscope.model.recording_options import RecordingOptions
 
 
@@ -23,7 +25,7 @@ def graph(
     *,
     wanted: GraphOptions,
     format_: Annotated[
-        str | None, picture("--format", metavar="svg|png|pdf|gv", help="Default: the suffix of -o, or gv.")
+        str | None, picture("--format", metavar="svg|png|pdf|gv|html", help="Default: the suffix of -o, or gv.")
     ] = None,
     as_json: options.AsJson = False,
     output: options.Output = None,
@@ -40,6 +42,9 @@ def graph(
     if len(captures) > 1:
         names = ", ".join(dict.fromkeys(f"{one.name} ({one.target})" for one in captures.files))
         say(f"{len(captures)} launches: {names}; this is the first. --launch N takes another, -o DIR/ draws each.")
+    if format_ == "html" or (format_ is None and is_page(output)):
+        emit_report(captures, _view(wanted), output)
+        return tell_failures(captures)
     if as_json:
         emit_json([picture_json(capture, wanted) for capture in captures], output)
     else:
@@ -51,6 +56,17 @@ def graph(
                 say(note)
         write_pictures(pictures, output, _format(format_, output, several))
     return tell_failures(captures)
+
+
+def _view(wanted: GraphOptions) -> dict[str, object]:
+    """The view of the page that shows a graph; raises UsageError for a part of one, which it does not show."""
+    parts = {"--after": wanted.after, "--around": wanted.around, "--lines": wanted.lines, "--fold": wanted.fold}
+    if given := [name for name, value in parts.items() if value]:
+        raise UsageError(f"{given[0]} does not go with a page, which shows whole stages: write -o FILE.svg.")
+    if wanted.pipeline:
+        return {"tab": "passes"}
+    stage = "loops" if wanted.loops else wanted.stage or ("llir" if wanted.cfg else None)
+    return {"tab": "graph", "of": stage} if stage else {"tab": "graph"}
 
 
 def _format(record_options: str | None, output: Path | None, several: bool) -> str:

@@ -14,16 +14,15 @@ from irscope.analysis.flow.dataflow_fold import MAX_EDGES, MAX_NODES, Folded, fo
 from irscope.analysis.flow.dataflow_llvm import read_llvm_dataflow
 from irscope.analysis.flow.dataflow_select import around, on_lines
 from irscope.analysis.flow.dataflow_view import structured
-from irscope.analysis.flow.loop_stages import LoopSchedule, PipelinedLoop, read_pipelined, read_schedules
 from irscope.cli.dump.stages import file_names, one_pass, parse_lines, snapshot_text
 from irscope.cli.graph.options import GraphOptions
 from irscope.cli.output.destination import STANDARD_OUTPUT, emit_page, is_terminal, write_output
 from irscope.cli.output.talk import say
 from irscope.errors import IrscopeError, UsageError
 from irscope.ir.locations.stages import capture_locations, lines_selected
-from irscope.ir.locations.user import place_of
 from irscope.model.capture import Capture, StageKind, stage_named, stage_rank
 from irscope.render.dot.graph import Drawing
+from irscope.render.dot.stages import Loops, loops_of, python_lines
 from irscope.store.file import write_atomically
 
 _DRAWN: tuple[StageKind, ...] = ("mlir", "llvm")
@@ -50,8 +49,9 @@ def picture_of(capture: Capture, wanted: GraphOptions) -> Picture:
     if wanted.loops:
         from irscope.render.dot.loops import render_loops
 
-        schedules, pipelined, lines = _loops(capture)
-        return Picture(render_loops(schedules, pipelined, title=f"{name} · loop stages", lines=lines))
+        found = _loops(capture)
+        title = f"{name} · loop stages"
+        return Picture(render_loops(found.schedules, found.pipelined, title=title, lines=found.python))
     text, kind, what = _text(capture, wanted)
     if _draws_blocks(wanted, kind):
         return _blocks_picture(capture, wanted, text, kind, f"{name} · {what}")
@@ -93,7 +93,7 @@ def _blocks_picture(capture: Capture, wanted: GraphOptions, text: str, kind: Sta
         kind,
         title=title,
         notes=[*_chosen(wanted), folded.note],
-        lines=_python_lines(capture, text, kind),
+        lines=python_lines(capture, text, kind),
         register=register,
     )
     return Picture(graph, (folded.note,) if folded.level > (wanted.fold or 0) else ())
@@ -126,7 +126,7 @@ def _text(capture: Capture, wanted: GraphOptions) -> tuple[str, StageKind, str]:
 
 def _dataflow(capture: Capture, wanted: GraphOptions, text: str, kind: StageKind) -> tuple[Folded, dict[int, str]]:
     flow = read_llvm_dataflow(text) if kind == "llvm" else structured(read_dataflow(text))
-    lines = _python_lines(capture, text, kind)
+    lines = python_lines(capture, text, kind)
     if wanted.lines is not None:
         flow = on_lines(flow, _selected(capture, wanted.lines, text, kind))
     if wanted.around is not None:
@@ -142,41 +142,25 @@ def _selected(capture: Capture, lines: str, text: str, kind: StageKind) -> set[i
     return lines_selected(locations, lambda path: path == file or not file, parse_lines(lines))
 
 
-def _python_lines(capture: Capture, text: str, kind: StageKind) -> dict[int, str]:
-    """The line of Python of each text line; with the file's name if it is not the kernel's file."""
-    locations = capture_locations(capture, text, kind)
-    file = capture.launch.kernel.file
-    shown: list[str] = []
-    for chain in locations.chains:
-        place = place_of(chain, file)
-        other = f"{Path(place[0][0]).name}:" if place and place[0][0] != file else ""
-        shown.append(f"{other}{place[0][1]}" if place else "")
-    return {number: shown[chain] for number, chain in enumerate(locations.by_line, 1) if chain >= 0 and shown[chain]}
-
-
-def _loops(capture: Capture) -> tuple[tuple[LoopSchedule, ...], tuple[PipelinedLoop, ...], dict[int, str]]:
-    """The schedules of the last snapshot that has any, the loops of the next snapshot, and lines of Python."""
-    scheduled = [one for one in capture.passes() if one.text is not None and "loop.stage" in one.text]
-    if not scheduled:
+def _loops(capture: Capture) -> Loops:
+    found = loops_of(capture)
+    if found is None:
         stages = capture.launch.option("num_stages")
         raise UsageError(
             f"{capture.name} ({capture.target}) has no scheduled loop: none holds a load that a dot waits for, "
             f"num_stages is {stages}, or the passes' texts were not recorded (--snapshots triton)."
         )
-    text = scheduled[-1].text or ""
-    later = next((one.text for one in capture.passes() if one.index > scheduled[-1].index and one.text), None)
-    pipelined = read_pipelined(later) if later else ()
-    return read_schedules(text), pipelined, _python_lines(capture, text, "mlir")
+    return found
 
 
 def picture_json(capture: Capture, wanted: GraphOptions) -> dict[str, Any]:
     """The picture as JSON: nodes and edges, passes, or loops."""
     head = {"id": capture.id, "kernel": capture.name, "target": str(capture.target)}
     if wanted.loops:
-        schedules, pipelined, _ = _loops(capture)
+        found = _loops(capture)
         return head | {
-            "schedules": [asdict(one) | {"stages": one.stages} for one in schedules],
-            "pipelined": [asdict(one) for one in pipelined],
+            "schedules": [asdict(one) | {"stages": one.stages} for one in found.schedules],
+            "pipelined": [asdict(one) for one in found.pipelined],
         }
     if wanted.pipeline:
         rows = [
@@ -187,7 +171,7 @@ def picture_json(capture: Capture, wanted: GraphOptions) -> dict[str, Any]:
     text, kind, what = _text(capture, wanted)
     if _draws_blocks(wanted, kind):
         blocks, _ = _blocks(capture, wanted, text, kind)
-        lines = _python_lines(capture, text, kind)
+        lines = python_lines(capture, text, kind)
         functions = [_blocks_json(flow, kind, lines) for flow in blocks.flows]
         return head | {"of": what, "note": blocks.note, "fold": blocks.level, "functions": functions}
     folded, lines = _dataflow(capture, wanted, text, kind)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from irscope.cli import app, options
+from irscope.cli.grouped import grouped
 from irscope.cli.layout.arguments import LayoutCommand
-from irscope.cli.output.destination import colored, emit, emit_json, emit_page, table_width, width, write_output
+from irscope.cli.output.destination import colored, emit, emit_json, table_width, width
+from irscope.cli.output.pictures import Looks, is_folder, write_picture, write_pictures
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of
 from irscope.cli.subject.recording import recorded
@@ -31,6 +34,7 @@ _FORMATS = ("terminal", "svg", "png", "html", "json")
 
 @app.command(rich_help_panel="Inspect", cls=LayoutCommand)
 @recorded(without=("num_stages", "enable_only", "plan", "snapshots", "llvm"))
+@grouped("looks", Looks)
 def layout(
     subject: Annotated[
         str | None,
@@ -134,6 +138,7 @@ def layout(
     as_json: options.AsJson = False,
     color: options.Color = None,
     *,
+    looks: Looks,
     record_options: RecordingOptions,
 ) -> int:
     """Show which thread holds which element, where it lies in shared memory, and what that costs.
@@ -167,7 +172,7 @@ def layout(
         else:
             capture = _one(captures_of(subject, record_options), subject)
             if memory:
-                return show_memory(capture, form, output, paint, subject, record_options)
+                return show_memory(capture, form, output, looks, paint, subject, record_options)
             found = layouts_of_capture(capture, after)
         chosen = choose_layouts(found, names=names, value=value, operation=operation, line=line)
     if memory:
@@ -176,10 +181,12 @@ def layout(
         return _verify(chosen, as_json, output)
     if costs:
         return _show_costs(capture, as_json, output, paint, callers)
+    if form == "html":
+        return _show_page(capture if after is None else None, found, chosen, color_by, compare is not None, output)
     picked = bool(names or value or operation or line is not None or as_text)
     if not picked and form in ("terminal", "json"):
         return _show_table(found, form, output, paint, callers)
-    return _show_pictures(chosen, form, color_by, compare is not None, output, paint)
+    return _show_pictures(chosen, form, color_by, compare is not None, output, looks, paint)
 
 
 def _format(form: str | None, output: Path | None, as_json: bool) -> str:
@@ -187,7 +194,7 @@ def _format(form: str | None, output: Path | None, as_json: bool) -> str:
         return "json"
     if form is None:
         suffix = output.suffix.removeprefix(".") if output is not None else ""
-        return suffix if suffix in _FORMATS else "terminal"
+        return "svg" if is_folder(output) else suffix if suffix in _FORMATS else "terminal"
     if form not in _FORMATS:
         raise UsageError(f"--format {form!r}: write {', '.join(_FORMATS)}.{did_you_mean(form, _FORMATS)}")
     return form
@@ -230,12 +237,42 @@ def _show_costs(capture: Capture | None, as_json: bool, output: Path | None, pai
     return 0
 
 
+def _show_page(
+    capture: Capture | None,
+    found: list[DescribedLayout],
+    chosen: list[DescribedLayout],
+    color_by: str | None,
+    compared: bool,
+    output: Path | None,
+) -> int:
+    """Write the page: the capture, or layouts alone, opened at the first of the chosen ones."""
+    from irscope.cli.layout.conflict_counts import compilers_ways
+    from irscope.cli.output.page import emit_report
+    from irscope.render.report.layouts import between_layouts, capture_of_layouts
+
+    shown = [*found, *(item for item in chosen if item not in found)]
+    pair = (chosen[-2], chosen[-1]) if compared else None
+    first, *others = (shown.index(item) for item in pair or chosen)
+    view: dict[str, object] = {"tab": "layouts", "layout": first + 1}
+    between = {}
+    if pair is not None:
+        view["versus"] = others[0] + 1
+        there, back = between_layouts(*pair, compilers_ways(*pair))
+        between = {(first, others[0]): there, (others[0], first): back}
+    if color_by is not None:
+        view["color"] = color_by
+    whole = capture_of_layouts(shown) if capture is None else replace(capture, layouts=tuple(one.row for one in shown))
+    emit_report([whole], view, output, between=between)
+    return 0
+
+
 def _show_pictures(
     chosen: list[DescribedLayout],
     form: str,
     color_by: str | None,
     compared: bool,
     output: Path | None,
+    looks: Looks,
     paint: bool,
 ) -> int:
     from irscope.cli.layout.conflict_counts import compilers_ways
@@ -251,11 +288,6 @@ def _show_pictures(
                 row["comparison"] = between_as_json(first, second, ways)
         emit_json(rows, output)
         return 0
-    if form == "html":
-        from irscope.render.pages.layout import render_html
-
-        emit_page(render_html(pair or chosen, compared=compared, compiler_ways=ways), output)
-        return 0
     figures = _figures(chosen, pair, color_by, ways)
     if form == "terminal":
         from irscope.render.layout.terminal import render_beside, render_terminal
@@ -268,17 +300,17 @@ def _show_pictures(
         return 0
     from irscope.render.layout.svg import render_svg
 
-    svg = render_svg(figures, beside=compared)
-    if form == "svg":
-        emit_page(svg, output)
-        return 0
-    from irscope.render.layout.png import render_png
-
-    if output is None:
-        raise UsageError("a PNG is written to a file: -o picture.png.")
-    write_output(output, render_png(svg))
-    say(f"wrote {output}")
+    if output is not None and is_folder(output) and not compared:
+        write_pictures(((_file_name(one), render_svg([one])) for one in figures), form, output, looks)
+    else:
+        write_picture(render_svg(figures, beside=compared), form, output, looks)
     return 0
+
+
+def _file_name(figure: Figure) -> str:
+    """`mma-128x64`, of a title such as `#mma · mma v3 · 128×64 f32 f16`."""
+    parts = figure.title.split(" · ")
+    return f"{parts[0]}-{parts[-1].split(' ')[0]}" if len(parts) > 1 else figure.title
 
 
 def _figures(

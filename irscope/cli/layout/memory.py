@@ -6,7 +6,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from irscope.cli.layout.fitting import attempts, attempts_text, does_not_fit
-from irscope.cli.output.destination import emit, emit_json, emit_page, table_width, write_output
+from irscope.cli.output.destination import emit, emit_json, table_width
+from irscope.cli.output.page import emit_report
+from irscope.cli.output.pictures import Looks, write_picture
 from irscope.cli.output.talk import say
 from irscope.errors import UsageError
 from irscope.memory.allocation import allocations_of
@@ -15,7 +17,13 @@ from irscope.model.recording_options import RecordingOptions
 
 
 def show_memory(
-    capture: Capture, form: str, output: Path | None, paint: bool, subject: str | None, record_options: RecordingOptions
+    capture: Capture,
+    form: str,
+    output: Path | None,
+    looks: Looks,
+    paint: bool,
+    subject: str | None,
+    record_options: RecordingOptions,
 ) -> int:
     """Print or write a capture's memory over time; returns the exit code, 1 if the kernel does not fit."""
     from irscope.render.text.memory import memory_json, memory_text
@@ -36,20 +44,11 @@ def show_memory(
         text = memory_text(title, allocations, width=table_width(output), color=paint)
         emit(text + (f"\n{notes}" if notes else ""), output, painted=paint)
     elif form == "html":
-        from irscope.render.pages.memory import memory_html
-
-        emit_page(memory_html(title, allocations, notes), output)
+        emit_report([capture], {"tab": "memory"}, output)
+        if notes:
+            say(notes)
     else:
         from irscope.render.layout.timeline import timeline_svg
 
-        svg = timeline_svg(title, allocations)
-        if form == "svg":
-            emit_page(svg, output)
-        else:
-            from irscope.render.layout.png import render_png
-
-            if output is None:
-                raise UsageError("a PNG is written to a file: -o picture.png.")
-            write_output(output, render_png(svg))
-            say(f"wrote {output}")
+        write_picture(timeline_svg(title, allocations), form, output, looks)
     return 0 if tried is None else 1

@@ -32,8 +32,8 @@ _OTHER_FORMS = {
     SUFFIX: "a capture",
 }
 _PAGES = (
-    "Pages are written by report, diff, ablate and layout (-o FILE.html), pictures by layout, roofline "
-    f"and graph (.svg, .png), captures by dump and import ({SUFFIX})."
+    "Pages are written by report, diff, layout, graph, source, ablate, bench and upgrade (-o FILE.html), pictures by "
+    f"layout, roofline and graph (.svg, .png), captures by dump and import ({SUFFIX})."
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,7 @@ from irscope.cli import app, options
 from irscope.cli.output.destination import Destination
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of, tell_origin
+from irscope.cli.subject.named import is_program
 from irscope.cli.subject.recording import recorded
 from irscope.cli.subject.variants import progress_bar
 from irscope.errors import IrscopeError, UsageError, did_you_mean
@@ -39,8 +41,9 @@ def sweep(
         _ways(
             "--vs",
             metavar="KEY=VALUE[,VALUE]",
-            help="num_warps=2,8, target=cuda:100, any compile option, or triton=PATH of another interpreter or "
-            "environment; repeatable. Each value of each key goes with all others, and with the capture's own.",
+            help="num_warps=2,8, target=cuda:100, any compile option, BLOCK=64,128 of a tl.constexpr of a FILE's "
+            "kernels, or triton=PATH of another interpreter or environment; repeatable. Each value of each key goes "
+            "with all others, and with the capture's own.",
         ),
     ] = None,
     plans: Annotated[
@@ -112,7 +115,7 @@ def _swept(
     output: Path,
     record_options: RecordingOptions,
 ) -> tuple[SweepRow, ...]:
-    from irscope.cli.sweep.points import check_options, points_of
+    from irscope.cli.sweep.points import points_of, with_constants
     from irscope.cli.sweep.run import client_of
     from irscope.cli.sweep.run import sweep as run_sweep
     from irscope.store.table import Journal, load_table, save_table
@@ -121,9 +124,13 @@ def _swept(
     captures = StoredCaptures(
         file for one in subjects for file in captures_of(one, record_options, last_is_whole=True).files
     )
-    check_options(points, captures)
+    points = with_constants(points, captures)
     for one in captures:
         tell_origin(one)
+    of_constants = {
+        constants: _recorded_with(constants, subjects, record_options) if constants else captures
+        for constants in dict.fromkeys(one.constants for one in points)
+    }
     journal, known = Journal(output), ()
     if fresh:
         journal.remove()
@@ -146,8 +153,21 @@ def _swept(
             bar.update(task, completed=done, total=total, description=told)
 
         rows = run_sweep(
-            client, captures, points, journal, known, timeout_s=record_options.timeout_s, progress=progress
+            client, of_constants, points, journal, known, timeout_s=record_options.timeout_s, progress=progress
         )
     save_table(rows, output)
     journal.remove()
     return tuple(rows)
+
+
+def _recorded_with(
+    constants: tuple[tuple[str, str], ...], subjects: list[str], record_options: RecordingOptions
+) -> StoredCaptures:
+    """The captures of programs, recorded again with other tl.constexpr values; raises UsageError for a stored one."""
+    if held := [one for one in subjects if not is_program(one, record_options)]:
+        raise UsageError(
+            f"--vs {constants[0][0]}=…: it is a tl.constexpr, which decides the IR that captures hold, and {held[0]!r} "
+            "is no program that could be recorded again: give the FILE."
+        )
+    asked = replace(record_options, constants=constants)
+    return StoredCaptures(file for one in subjects for file in captures_of(one, asked).files)

@@ -12,7 +12,7 @@ from irscope.errors import PlanError, UsageError
 from irscope.model.capture import Capture, Target
 from irscope.plan import PassPlan
 
-__all__ = ["Point", "check_options", "points_of"]
+__all__ = ["Point", "points_of", "with_constants"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +23,19 @@ class Point:
     interpreter: str = ""
     plan: str = ""
     options: tuple[tuple[str, Any], ...] = ()
+    constants: tuple[tuple[str, str], ...] = ()
+    """tl.constexpr values that the launch is recorded with, in place of its own."""
 
     @property
     def name(self) -> str:
-        """`num_warps=8 target=cuda:100`."""
-        rows = [*self.options, ("target", self.target), ("triton", self.interpreter), ("plan", self.plan)]
+        """`BLOCK=128 num_warps=8 target=cuda:100`."""
+        rows = [
+            *self.constants,
+            *self.options,
+            ("target", self.target),
+            ("triton", self.interpreter),
+            ("plan", self.plan),
+        ]
         return " ".join(f"{key}={value}" for key, value in rows if value != "")
 
 
@@ -47,16 +55,18 @@ def points_of(versus: Sequence[str], plans: Sequence[str]) -> tuple[Point, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def check_options(points: Sequence[Point], captures: Sequence[Capture]) -> None:
-    """Raise UsageError for an option that is a constant of some kernel, and an option of none."""
+def with_constants(points: Sequence[Point], captures: Sequence[Capture]) -> tuple[Point, ...]:
+    """The points, with the options that are no options of the captures' but tl.constexpr parameters as constants."""
     constants = {name for one in captures for name, _ in one.launch.constants}
-    known = {name for one in captures for name, _ in one.launch.options}
-    for name in dict.fromkeys(key for point in points for key, _ in point.options):
-        if name in constants and name not in known:
-            raise UsageError(
-                f"--vs {name}=…: {name} is a tl.constexpr, which decides the IR that the captures hold. Collect "
-                "launches with its values: the script runs again for them."
-            )
+    constants -= {name for one in captures for name, _ in one.launch.options}
+    return tuple(
+        replace(
+            point,
+            options=tuple(row for row in point.options if row[0] not in constants),
+            constants=tuple((name, str(value)) for name, value in point.options if name in constants),
+        )
+        for point in points
+    )
 
 
 def _with(point: Point, key: str, value: str) -> Point:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -60,7 +60,7 @@ def client_of(scheduler: str, jobs: int | None) -> Generator[Any]:
 
 def sweep(
     client: Any,
-    captures: Sequence[Capture],
+    captures: Mapping[tuple[tuple[str, str], ...], Sequence[Capture]],
     points: Sequence[Point],
     journal: Journal,
     known: Sequence[SweepRow],
@@ -70,6 +70,8 @@ def sweep(
 ) -> list[SweepRow]:
     """The rows of all captures in all ways, in their order; those of `known` and of the journal are not made again.
 
+    `captures`: by the constants of the points that they are compiled in, which they were recorded with.
+
     A worker that ends gives its work to the others; a compile whose workers end again and again is a failed row.
     """
     from distributed import as_completed  # pyright: ignore
@@ -77,9 +79,9 @@ def sweep(
     interpreters = list(dict.fromkeys(one.interpreter for one in points))
     compilers = {one: client.submit(compiler_of, one, retries=_RETRIES, pure=False).result() for one in interpreters}
     wanted: dict[str, tuple[Work, Capture]] = {}
-    for capture in captures:
+    for constants, capture in ((constants, one) for constants, found in captures.items() for one in found):
         small = light(capture)
-        for point in points:
+        for point in (one for one in points if one.constants == constants):
             key = _key(capture, point, compilers[point.interpreter])
             wanted.setdefault(key, (Work(key, capture.id, point, timeout_s), small))
     rows = {row.key: row for row in (*known, *journal.rows()) if row.key in wanted and row.failure not in _PASSING}

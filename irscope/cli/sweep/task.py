@@ -38,9 +38,10 @@ _lock = threading.Lock()
 
 
 def light(capture: Capture) -> Capture:
-    """What another compile of a capture needs of it, and no more."""
+    """What another compile of a capture needs of it, and why there can be none."""
     begun = tuple(one for one in capture.artifacts if one.stage == "source") or capture.artifacts[:1]
-    return Capture(capture.launch, capture.target, capture.plan, begun, environment=capture.environment)
+    small = Capture(capture.launch, capture.target, capture.plan, begun, environment=capture.environment)
+    return small if begun else replace(small, status=capture.status, failure=capture.failure)
 
 
 def compiler_of(interpreter: str) -> tuple[str, str]:
@@ -55,6 +56,9 @@ def compile_point(work: Work, packed: bytes) -> SweepRow:
     `packed`: the capture as a file's bytes, the least that survives where workers are ended.
     """
     point, capture = work.point, from_bytes(packed)
+    if capture.failure is not None:
+        # Its front end failed.
+        return failed_row(work, capture, capture.failure.kind, capture.failure.message)
     plan = capture.plan.joined(PassPlan.parse(point.plan)) if point.plan else capture.plan
     asked = RecordingOptions(
         plan=plan,

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from irscope.cli import app, options
-from irscope.cli.output.destination import Destination, emit_page, with_destination
+from irscope.cli.output.destination import Destination, with_destination
+from irscope.cli.output.page import emit_report, is_page
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of, tell_origin
 from irscope.cli.subject.named import is_program, is_script
@@ -62,15 +63,15 @@ def upgrade(
     if after is None:
         raise UsageError("--to ENV is missing: the environment with the other Triton, such as --to .venv-new.")
     facts = _facts(fail_on)
-    is_page = to.path is not None and to.path.suffix.lower() in (".html", ".htm") and not to.as_json
     pythons = tuple(
         None if one is None else str(interpreter_at(one, name)) for one, name in ((before, "--from"), (after, "--to"))
     )
     found = _upgraded(subject, record_options, (pythons[0], pythons[1]), blame)
-    if is_page:
-        from irscope.render.pages.upgrade import render_upgrade_html
+    if is_page(to.path) and not to.as_json:
+        from irscope.render.report.results.upgrade import upgrade_captures, upgrade_results
 
-        emit_page(render_upgrade_html(found, every=every), to.path)
+        captures = upgrade_captures(found, every=every)
+        emit_report(captures, {"tab": "results"}, to.path, results=upgrade_results(found, every=every))
         say(f"wrote {to.path}")
     else:
         to.emit(

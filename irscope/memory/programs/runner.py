@@ -29,7 +29,7 @@ from irscope.memory.programs.turns import Loop, bounds_of_turns, difference, mer
 from irscope.memory.programs.vectors import Vectors
 from irscope.memory.programs.weights import ENDLESS, Weight
 
-__all__ = ["Run", "Touch", "Visit", "run_programs"]
+__all__ = ["Run", "Touch", "Visit", "predicate_of", "run_programs"]
 
 _MOST_TURNS = 1024
 """Turns that are run one after another."""
@@ -86,6 +86,16 @@ def run_programs(module: MlirModule, arguments: Mapping[Value, Held], vectors: V
     )  # fmt: skip
 
 
+def predicate_of(operation: Operation) -> Value | None:
+    """The operand that says whether a dot of tensor memory is done; None of other operations, or if there is none."""
+    if operation.name not in _PREDICATE_AT:
+        return None
+    names = [name.strip() for name in _IN_BRACKETS.sub("", operation.text).split(",")]
+    at = _PREDICATE_AT[operation.name]
+    wanted = names[at].split()[0] if at < len(names) else ""
+    return next((one for one in operation.operands if one.name == wanted), None)
+
+
 class _Runner(Runner):
     most_work = 100_000
 
@@ -106,10 +116,7 @@ class _Runner(Runner):
 
     def _predicated(self, operation: Operation) -> Weight:
         """How often each program does what a predicate may switch off."""
-        names = [name.strip() for name in _IN_BRACKETS.sub("", operation.text).split(",")]
-        at = _PREDICATE_AT[operation.name]
-        wanted = names[at].split()[0] if at < len(names) else ""
-        value = next((one for one in operation.operands if one.name == wanted), None)
+        value = predicate_of(operation)
         if value is None:
             return self.weight.perhaps(frozenset({LOST}))
         condition = self.number(value)

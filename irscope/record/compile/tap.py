@@ -11,12 +11,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
 from typing import Any
 
-from irscope.record.compile.pass_timing import split_durations, timed
 from irscope.record.compile.watched_compile import LLVM_OPTIMISER, WatchedCompile
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.patches import replaced
@@ -100,15 +98,6 @@ def _build(name: str, real: Callable[..., Any], *args: Any, **kwargs: Any) -> An
     return real(*args, **kwargs)
 
 
-@dataclass(frozen=True, slots=True)
-class _Added:
-    """A pass in a manager of its own, and how to add it to another manager."""
-
-    name: str
-    manager: Any
-    add_to: Callable[[Any], Any]
-
-
 class _TappedPassManager:
     """A pass manager that runs each pass in a real one of its own."""
 
@@ -117,8 +106,8 @@ class _TappedPassManager:
         self._context = context
         self._observer = observer
         self._debug = False
-        self._dumps = False
-        self._steps: list[_Added] = []
+        self._steps: list[tuple[str, Any]] = []
+        """The name of each pass, and the manager of its own."""
 
     def add(self, name: str, builder: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Add what one builder adds, as one step."""
@@ -128,50 +117,31 @@ class _TappedPassManager:
         result = builder(manager, *args, **kwargs)
         # An extension point without extensions adds nothing.
         if manager.get_pipeline_str() != "any()":
-            added = _Added(name.removeprefix("add_"), manager, lambda other: builder(other, *args, **kwargs))
-            self._steps.append(added)
+            self._steps.append((name.removeprefix("add_"), manager))
         return result
 
     def enable_debug(self) -> bool:
         """As the real method: returns whether MLIR_ENABLE_DUMP enables dumps."""
         self._debug = True
-        self._dumps = self._real(self._context).enable_debug()
-        return self._dumps
+        return self._real(self._context).enable_debug()
 
     def get_pipeline_str(self) -> str:
         """The pipeline as MLIR writes it."""
-        inner = [step.manager.get_pipeline_str().removeprefix("any(").removesuffix(")") for step in self._steps]
+        inner = [manager.get_pipeline_str().removeprefix("any(").removesuffix(")") for _, manager in self._steps]
         return f"any({','.join(inner)})"
 
     def run(self, module: Any, tag: str) -> None:
-        """Run the passes one by one, or together where the observer allows it; leaves out what the plan skips."""
+        """Run the passes one by one; leaves out what the plan skips."""
         steps, self._steps = self._steps, []
-        for done, added in enumerate(steps):
-            if len(steps) - done > 1 and not self._dumps and self._observer.lets_passes_run_together(module):
-                self._run_together(steps[done:], module, tag)
-                return
-            step = self._observer.pass_added(added.name, added.manager.get_pipeline_str())
+        for name, manager in steps:
+            step = self._observer.pass_added(name, manager.get_pipeline_str())
             if not self._observer.pass_begins(step):
                 continue
             started = time.perf_counter_ns()
             try:
-                added.manager.run(module, tag)
+                if not self._observer.runs_without_clone(manager, self._context, module):
+                    manager.run(module, tag)
             except BaseException as error:
                 self._observer.pass_failed(step, error)
                 raise
             self._observer.pass_ended(step, module, (time.perf_counter_ns() - started) // 1000)
-
-    def _run_together(self, steps: list[_Added], module: Any, tag: str) -> None:
-        def run() -> None:
-            # Each run of a pass manager clones the module, for the reproducer it would print: here once for all.
-            manager = self._real(self._context)
-            for added in steps:
-                added.add_to(manager)
-            manager.run(module, tag)
-
-        pipelines = [added.manager.get_pipeline_str() for added in steps]
-        durations = split_durations(timed(run), pipelines)
-        for added, pipeline, duration_us in zip(steps, pipelines, durations, strict=True):
-            step = self._observer.pass_added(added.name, pipeline)
-            self._observer.pass_begins(step)
-            self._observer.pass_ended(step, module, duration_us)

@@ -36,8 +36,8 @@ _STAGES_OF_LLVM = ("llir", "ptx", "amdgcn")
 
 _SLOW_S = 2.0
 _SLOW_SHARE = 1 / 20
-"""How long a compile may take, in seconds and as a share of its limit, before its passes on the LLVM dialect run one by
-one, each reported with the IR before it: the limit may end the compile in one of them. Costs that compile 7 to 25 %."""
+"""How long a compile may take, in seconds and as a share of its limit, before each of its passes on the LLVM dialect is
+reported with the IR before it: the limit may end the compile in one of them."""
 
 
 @dataclass(slots=True)
@@ -52,6 +52,8 @@ class Watch:
     """The keys in Triton's cache of the compiles that were reported."""
     assumptions: Callable[[Launch], tuple[Assumption, ...]] = lambda launch: ()
     """What was assumed up to the compile of a launch: on the virtual GPU, for stand-ins."""
+    values: Callable[[Any], dict[str, Any]] = lambda tensor: {}
+    """What is known of a tensor's data, as fields of an Argument."""
     last_error: BaseException | None = None
     """The exception of the last compile that failed."""
     is_quiet: bool = False
@@ -318,15 +320,20 @@ class WatchedCompile:
             self._logs.pass_ends(step.stage, step.index)
         self.report(events.PassFailed(self.number, step, str(error), self.diagnostics(error)))
 
-    def lets_passes_run_together(self, module: Any) -> bool:
-        """Whether the passes that follow may run in one pass manager: by default, those on the LLVM dialect may.
+    def runs_without_clone(self, manager: Any, context: Any, module: Any) -> bool:
+        """Run a pass manager on a module in the LLVM dialect, which the bindings would clone; whether it was run.
 
-        Only in a process whose standard error is ours. If one of them fails, compiling again one by one finds which
-        (`record.process.session`). Not in a compile that is slow already, which might not end in time.
+        A pass that crashes then ends the process, where the bindings raise an error: so only in a process of irscope's
+        own, which is started again without such calls. Raises what the bindings raise if a pass fails.
         """
-        request = self.request
-        plain = request.snapshots == "triton" and not request.plan and not request.resume_stage and not self._is_slow()
-        return plain and bool(request.log_path) and not triton_api.holds_triton_dialects(module)
+        # Found while the module is small.
+        operation = self._latest.operation_of(module)
+        if operation is None or not self.request.log_path or triton_api.holds_triton_dialects(module):
+            return False
+        succeeded = self.watch.native.run_passes(manager, context, operation)
+        if succeeded is False:
+            raise RuntimeError("PassManager::run failed")
+        return succeeded is not None
 
     def module_leaves_mlir(self, module: Any) -> None:
         """Report the module before its translation to LLVM IR, if the last pass's text was not reported."""

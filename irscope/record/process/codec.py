@@ -89,16 +89,24 @@ def frame_of(message: object) -> bytes:
     data = values.pop("data", None)
     payload = data.encode("utf-8", "surrogateescape") if isinstance(data, str) else (data or b"")
     kind = None if data is None else ("text" if isinstance(data, str) else "bytes")
-    header = json.dumps([type(message).__name__, values, kind, len(payload)], default=_plain).encode()
+    header = _HEADERS.encode([type(message).__name__, values, kind, len(payload)]).encode()
     return _LENGTH.pack(len(header)) + header + payload
 
 
 def _fields_of(value: Any) -> dict[str, Any]:
-    return {item.name: getattr(value, item.name) for item in fields(value)}
+    return {name: getattr(value, name) for name in _names_of(type(value))}
+
+
+@cache
+def _names_of(kind: Any) -> tuple[str, ...]:
+    return tuple(item.name for item in fields(kind))
 
 
 def _plain(value: Any) -> Any:
     return _fields_of(value) if is_dataclass(value) else str(value)
+
+
+_HEADERS = json.JSONEncoder(default=_plain)
 
 
 def _header(text: bytes) -> tuple[str, dict[str, Any], str | None, int]:

@@ -8,6 +8,7 @@ import json
 import mmap
 import os
 import struct
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ def digest_of_file(path: Path) -> str:
     state = path.stat()
     # The inode's change time cannot be set back, so it shows a file that was replaced in place.
     known = [state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino, state.st_dev]
-    name = str(path.resolve())
+    name = _resolved(path)
     large = state.st_size >= _LARGE_BYTES
     if large and name not in _seen:
         _seen.update({key: row for key, row in _remembered().items() if key not in _seen})
@@ -46,6 +47,11 @@ def digest_of_file(path: Path) -> str:
     if large:
         _remember(name, _seen[name])
     return digest
+
+
+@cache
+def _resolved(path: Path) -> str:
+    return str(path.resolve())
 
 
 def digest_of_tree(path: Path) -> str:

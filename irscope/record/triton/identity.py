@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -53,19 +54,25 @@ def compiler_parts(target: Target, backend: Any, extern_libs: Iterable[tuple[str
 
     `backend`: Triton's compiler class for the target. `extern_libs`: (name, path) of the bitcode linked in.
     """
-    folder = triton_api.package_folder()
-    paths = {path for pattern in _SOURCES for path in folder.glob(pattern)}
-    paths |= {path for path in (folder / "_C").glob("libtriton*") if path.is_file()}
     linked = {f"bitcode {name}": Path(path) for name, path in extern_libs}
-    for module in triton_api.backend_modules(backend):
-        own = Path(str(module.__file__)).parent
-        paths |= {*own.glob("*.py"), *(path for path in (own / "lib").glob("*") if path not in linked.values())}
-    rows = {_name(path, folder): path for path in paths}
+    files = _files_of(triton_api.package_folder(), backend)
+    rows = {name: path for name, path in files if path not in linked.values()}
     if replaced := os.environ.get("TRITON_AMD_CODEGEN_PATH"):
         rows = {name: Path(replaced) if "amd_codegen" in name else path for name, path in rows.items()}
     if (assembler := triton_api.assembler(target)) is not None:
         rows["ptxas"] = assembler
     return tuple((name, digest_of_file(path)) for name, path in sorted({**rows, **linked}.items()) if path.is_file())
+
+
+@cache
+def _files_of(folder: Path, backend: Any) -> tuple[tuple[str, Path], ...]:
+    """(name, path) of the files of Triton, installed in `folder`, that make the code of a backend."""
+    paths = {path for pattern in _SOURCES for path in folder.glob(pattern)}
+    paths |= {path for path in (folder / "_C").glob("libtriton*") if path.is_file()}
+    for module in triton_api.backend_modules(backend):
+        own = Path(str(module.__file__)).parent
+        paths |= {*own.glob("*.py"), *(own / "lib").glob("*")}
+    return tuple((_name(path, folder), path) for path in paths)
 
 
 def _name(path: Path, folder: Path) -> str:

@@ -38,7 +38,12 @@ class LatestText:
         """Drop the reference to the module, and keep its text."""
         self._module = self._operation = self._fingerprint = None
 
-    def _fingerprint_of(self, module: Any) -> bytes | None:
+    def operation_of(self, module: Any) -> int | None:
+        """The address of a module's operation, looked for once; None if that is not known."""
         if module is not self._module:
             self._module, self._operation = module, self._native.operation_of(module)
-        return None if self._operation is None else self._native.fingerprint_of(self._operation)
+        return self._operation
+
+    def _fingerprint_of(self, module: Any) -> bytes | None:
+        operation = self.operation_of(module)
+        return None if operation is None else self._native.fingerprint_of(operation)

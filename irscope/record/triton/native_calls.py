@@ -3,7 +3,8 @@
 Before MLIR prints a module it verifies all of it, so that an invalid one is printed in the generic form: with Triton's
 dialects that is half to four fifths of the time. And most passes change nothing. MLIR knows better, but Triton's
 bindings pass on neither the option `mlir-print-assume-verified` nor the fingerprint that `-mlir-print-ir-after-change`
-goes by.
+goes by. And before they run a pass manager they clone the module, for the reproducer that a failure prints: in the LLVM
+dialect that takes longer than most passes.
 
 Nothing checks the types of such a call. So calls are made only in the releases and on the machines that they were tried
 on, and `IRSCOPE_NATIVE=0` switches them off; modules are then printed by the bindings alone. Each call is noted in a
@@ -44,6 +45,8 @@ _PARSE = "LLVMParseCommandLineOptions"
 _FINGERPRINT = "_ZN4mlir20OperationFingerPrintC1EPNS_9OperationEb"
 # mlir/IR/Block.h, Operation *Block::getParentOp().
 _PARENT = "_ZN4mlir5Block11getParentOpEv"
+# mlir/Pass/PassManager.h, LogicalResult PassManager::run(Operation *), which is a bool.
+_RUN = "_ZN4mlir11PassManager3runEPNS_9OperationE"
 # llvm/Support/raw_ostream.h, raw_fd_ostream &errs(), which has no buffer: a log of 2 MB takes half a million writes.
 _ERRORS = "_ZN4llvm4errsEv"
 # The same, void raw_ostream::SetBuffered(): writes what a buffer holds, and makes a new one.
@@ -55,23 +58,37 @@ _CALLS = {
     _PARSE: "LLVMParseCommandLineOptions",
     _FINGERPRINT: "mlir::OperationFingerPrint",
     _PARENT: "mlir::Block::getParentOp",
+    _RUN: "mlir::PassManager::run",
     _ERRORS: "llvm::errs",
     _BUFFER: "llvm::raw_ostream::SetBuffered",
     _PRINT: f"the printer under --{_PRINT}",
 }
 """Each symbol's name as a reader knows it."""
-_TOGETHER = ((_REGISTER, _PARSE, _FINGERPRINT, _PARENT), (_ERRORS, _BUFFER))
+_TOGETHER = ((_REGISTER, _PARSE, _FINGERPRINT, _PARENT, _RUN), (_ERRORS, _BUFFER))
 """Symbols whose addresses are found at once."""
 _NUMBERS = {name: number for number, name in enumerate(_CALLS, 1)}
 # <64x64xf16, #shared, #smem>!ttg.memdesc<64x64xf16, #shared, #smem>
 _TWICE = re.compile(r"(<[^\n!]{1,1000}?>)![\w.]{1,40}\1")
 _ASSUME_VERIFIED, _VERIFY = f"--{_PRINT}=true", f"--{_PRINT}=false"
+_OBJECT_BYTES = object.__basicsize__
+"""The size of what every Python object begins with."""
+_CONTEXT_OFFSET = 8
+"""Where a `mlir::PassManager` holds the address of its context, behind that of its passes."""
 _DIGEST_BYTES = 20
 _ROOM_BYTES = 64
 
 _NOTE = "native-call"
 _NOTED = struct.Struct("<ii")
 """The process, and the number of the call under way; 0 between calls."""
+# What else the bindings do as they run a pass manager, python/src/ir.cc.
+_SWITCHES_OF_RUN = (
+    "MLIR_DISABLE_MULTITHREADING",
+    "MLIR_ENABLE_DIAGNOSTICS",
+    "MLIR_ENABLE_TIMING",
+    "TRITON_ENABLE_LLVM_DEBUG",
+    "TRITON_LLVM_DEBUG_ONLY",
+    "TRITON_REPRODUCER_PATH",
+)
 # What a fault in a call, or a check that fails there, ends a process with. SIGKILL comes from outside.
 _FAULTS = tuple(
     getattr(signal, name)
@@ -147,6 +164,20 @@ class NativeCalls:
         with self._under_way(_PARENT):
             return parent_of(last.id())
 
+    def run_passes(self, manager: Any, context: Any, operation: int) -> bool | None:
+        """Run a pass manager of the bindings on the operation at an address, as they do, but without a clone of it.
+
+        Returns whether its passes succeeded; None if it was not run, and is left to the bindings.
+        """
+        run = self._function(_RUN, ctypes.c_bool, ctypes.c_void_p, ctypes.c_void_p, releases_lock=True)
+        address = _address_of(manager)
+        if run is None or address is None or any(os.environ.get(name) for name in _SWITCHES_OF_RUN):
+            return None
+        if ctypes.c_size_t.from_address(address + _CONTEXT_OFFSET).value != _address_of(context):
+            return None
+        with self._under_way(_RUN):
+            return run(address, operation)
+
     def set_options(self, *options: str) -> bool:
         """Set options of LLVM's and of MLIR's printer in this process; whether that could be done."""
         register = self._function(_REGISTER, None)
@@ -190,8 +221,10 @@ class NativeCalls:
             return text
         return "\n".join(_TWICE.sub(r"\1", line) if ">!" in line else line for line in text.split("\n"))
 
-    def _function(self, symbol: str, result: Any, *arguments: Any) -> Callable[..., Any] | None:
-        return _function(symbol, result, *arguments) if self._allowed else None
+    def _function(
+        self, symbol: str, result: Any, *arguments: Any, releases_lock: bool = False
+    ) -> Callable[..., Any] | None:
+        return _function(symbol, result, *arguments, releases_lock=releases_lock) if self._allowed else None
 
     @contextmanager
     def _under_way(self, symbol: str) -> Iterator[None]:
@@ -203,6 +236,21 @@ class NativeCalls:
             yield
         finally:
             self._note[:] = bytes(_NOTED.size)
+
+
+def _address_of(bound: Any) -> int | None:
+    """The address of the C++ object that an object of Triton's bindings holds; None if those are of an unknown kind."""
+    at, kind = id(bound), type(type(bound)).__module__
+    if kind == "pybind11_builtins":
+        # Up to Triton 3.8. pybind11/detail/common.h, struct instance: the pointer is the first field.
+        return ctypes.c_size_t.from_address(at + _OBJECT_BYTES).value
+    if kind == "nanobind":
+        # nanobind's src/nb_internals.h, struct nb_inst: the offset of the object, or of a pointer to it; of the bits
+        # behind it, the third says which.
+        place = at + ctypes.c_int32.from_address(at + _OBJECT_BYTES).value
+        is_direct = ctypes.c_uint32.from_address(at + _OBJECT_BYTES + 4).value & 4
+        return place if is_direct else ctypes.c_size_t.from_address(place).value
+    return None
 
 
 def calls_were_tried() -> bool:
@@ -245,7 +293,8 @@ def _addresses(names: tuple[str, ...]) -> dict[str, int]:
 
 
 @cache
-def _function(symbol: str, result: Any, *arguments: Any) -> Callable[..., Any] | None:
-    """A function of the compiler, called with the interpreter's lock held, or None if this libtriton lacks it."""
+def _function(symbol: str, result: Any, *arguments: Any, releases_lock: bool) -> Callable[..., Any] | None:
+    """A function of the compiler, or None if this libtriton lacks it; a call may release the interpreter's lock."""
     address = _addresses(next(names for names in _TOGETHER if symbol in names)).get(symbol)
-    return None if address is None else ctypes.PYFUNCTYPE(result, *arguments)(address)
+    kind = ctypes.CFUNCTYPE if releases_lock else ctypes.PYFUNCTYPE
+    return None if address is None else kind(result, *arguments)(address)

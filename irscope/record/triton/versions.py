@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.metadata
 import re
 import sys
 
@@ -13,6 +12,9 @@ TRIED_VERSIONS = ("3.6.0", "3.7.1", "3.8.0", "3.9.0")
 
 def triton_version() -> str:
     """The installed Triton's version, without importing it, or an empty string."""
+    # The parent of a recording need not know it, and has no other use for the module.
+    import importlib.metadata
+
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
         return importlib.metadata.version("triton")
     # Builds that come with PyTorch or for another system have other names: pytorch-triton-rocm, triton-windows.

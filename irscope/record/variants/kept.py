@@ -21,7 +21,7 @@ __all__ = ["LIMIT_BYTES", "KeptCaptures", "digest", "lasts"]
 LIMIT_BYTES = 256 << 20
 """What all of them may take before the folders that were used longest ago are dropped."""
 
-_LASTING_FAILURES = ("pass", "compile", "assembler", "fit", "abort")
+_LASTING_FAILURES = ("parse", "pass", "compile", "assembler", "fit", "abort")
 
 
 def digest(text: str) -> str:

@@ -12,7 +12,7 @@ from math import atan2, ceil, degrees, floor, inf, log10
 
 from irscope.analysis.roofline.model import Roofline, UnitWork
 from irscope.errors import UsageError
-from irscope.render.pages.assets import read_asset
+from irscope.render.assets import read_asset
 from irscope.render.text.bench import rate_text
 from irscope.render.text.roofline import duration_text, floor_line, headline
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from html import escape
 
 from irscope.memory.allocation import Allocation, Buffer, covered
+from irscope.render.assets import read_asset
 from irscope.render.layout.labels import LETTER, Rect, placed_labels
-from irscope.render.pages.assets import read_asset
 from irscope.render.text.memory import headline, owner_text, peak_line, place_text, size_text
 from irscope.render.text.tables import shorten, visible
 

@@ -9,14 +9,18 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
+from types import MappingProxyType
+from urllib.parse import urlencode
 
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
-from irscope.render.pages.assets import read_asset
+from irscope.render.assets import read_asset
+from irscope.render.report.layouts import Between
 from irscope.render.report.payload import Payload
+from irscope.render.report.results.model import Results
 from irscope.render.report.summary import summary_html
 from irscope.render.report.texts import pack
 
@@ -31,29 +35,47 @@ _POLICY = (
 )
 _NO_SCRIPT = "The passes, stages and graphs of this report need JavaScript, which runs from this file alone."
 _DATA_TYPE = "application/octet-stream"
+_FIRST: Mapping[str, object] = MappingProxyType({})
+"""The view of a page that is not opened at any: the overview of the first capture."""
+_NO_PAIRS: Mapping[tuple[int, int], Between] = MappingProxyType({})
 
 
-def render_report(captures: Sequence[Capture], *, title: str = "") -> str:
+def render_report(
+    captures: Sequence[Capture],
+    *,
+    title: str = "",
+    view: Mapping[str, object] = _FIRST,
+    between: Mapping[tuple[int, int], Between] = _NO_PAIRS,
+    results: Results | None = None,
+) -> str:
     """One page of HTML that shows the captures; what is in them is data, never markup or script.
 
     Args:
         captures: one or more; failed ones too.
         title: of the page; by default the kernels' names.
+        view: what is shown first, as the page's fragment has it: `{"tab": "passes", "pass": 3}`.
+        between: what is known of pairs of layouts of the first capture, by their numbers.
+        results: those of many compiles, a view of its own; None for none.
 
     Raises UsageError if there is no capture.
     """
     if not captures:
         raise UsageError("a report needs at least one capture: name a file, an id that 'irscope ls' lists, or 'last'.")
-    payload = Payload(captures)
+    payload = Payload(captures, between, results)
     names = list(dict.fromkeys(row["kernel"] for row in payload.index["captures"]))
     title = title or ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
     loader, style = _asset("loader.js").decode(), _asset("viewer.css").decode() + _picture_style()
     nonce = base64.b64encode(hashlib.sha256(style.encode()).digest()[:18]).decode()
-    scripts = " ".join(f"'{digest}'" for digest in json.loads(_asset("digests.json")).values())
-    policy = "; ".join([*_POLICY, f"script-src {scripts} 'wasm-unsafe-eval'", f"style-src 'nonce-{nonce}'"])
+    allowed = json.loads(_asset("digests.json"))
+    if not payload.places_graphs:
+        del allowed["graphs.js"]
+    scripts = " ".join(f"'{digest}'" for digest in allowed.values())
+    wasm = " 'wasm-unsafe-eval'" if payload.places_graphs else ""
+    policy = "; ".join([*_POLICY, f"script-src {scripts}{wasm}", f"style-src 'nonce-{nonce}'"])
+    opened = f' data-opened="{escape(urlencode(view))}"' if view else ""
     parts = [
         "<!DOCTYPE html>",
-        '<html lang="en">',
+        f'<html lang="en"{opened}>',
         "<head>",
         '<meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">',
@@ -69,7 +91,7 @@ def render_report(captures: Sequence[Capture], *, title: str = "") -> str:
         _data("index", pack(payload.index)),
         *(_data(f"chunk{number}", chunk.to_bytes()) for number, chunk in enumerate(payload.chunks)),
         _data("viewer", _asset("viewer.js.deflate")),
-        _data("graphs", _asset("graphs.js.deflate")),
+        *([_data("graphs", _asset("graphs.js.deflate"))] if payload.places_graphs else []),
         f"<script>{loader}</script>",
         "</body>",
         "</html>",

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from types import MappingProxyType
 from typing import Any
 
 from irscope import __version__
 from irscope.model.capture import Capture
 from irscope.model.compiler_log import CompilerLog, PassLog
 from irscope.model.telling import Row, parts_of, telling_texts
+from irscope.render.dot.write import has_dot
 from irscope.render.report.facts import facts_of
 from irscope.render.report.findings import costs_of_layouts
-from irscope.render.report.layouts import packed_layouts
+from irscope.render.report.graphs import packed_graphs
+from irscope.render.report.layouts import Between, packed_layouts
 from irscope.render.report.lives import NO_LIVES, packed_lives
 from irscope.render.report.locations import stage_locations
 from irscope.render.report.memory import packed_memory
+from irscope.render.report.results.model import Results
 from irscope.render.report.texts import Blobs, TextTable
 
 _PAYLOAD_VERSION = 1
+_NO_PAIRS: Mapping[tuple[int, int], Between] = MappingProxyType({})
 _MOST_EVALUATED = 8
-"""In a report of more captures, what is found by evaluating addresses is left to `irscope why`."""
+"""In a report of more captures, evaluating addresses is left to `irscope why`, and placing graphs to the page."""
 _MOST_STUDIED = 64
 """In a report of more captures, the operations of each are neither followed through the passes nor costed."""
 _NOT_STUDIED = (
@@ -36,18 +42,32 @@ def _telling_parts(capture: Capture) -> dict[str, str]:
 class Payload:
     """The data of a report."""
 
-    def __init__(self, captures: Sequence[Capture]) -> None:
+    def __init__(
+        self,
+        captures: Sequence[Capture],
+        between: Mapping[tuple[int, int], Between] = _NO_PAIRS,
+        results: Results | None = None,
+    ) -> None:
+        """Pack captures.
+
+        Args:
+            captures: what the report is of.
+            between: what is known of pairs of layouts of the first one.
+            results: a view of its own; None for none.
+        """
         self.texts = TextTable()
         self.chunks: list[Blobs] = []
         """One per capture."""
         self._evaluates = len(captures) <= _MOST_EVALUATED
         self._studies = len(captures) <= _MOST_STUDIED
+        self.places_graphs = False
+        """Whether the page has to place a graph."""
         self._kernel = ""
         self._twins: dict[tuple[str, str], int] = {}
         told: list[Row] = []
         rows: list[dict[str, Any]] = []
         for number, capture in enumerate(captures):
-            rows.append(self._capture(capture, number))
+            rows.append(self._capture(capture, number, between if number == 0 else _NO_PAIRS))
             told.append((capture.name, _telling_parts(capture)))
         for row, text in zip(rows, telling_texts(told), strict=True):
             row["differsIn"] = text
@@ -57,8 +77,10 @@ class Payload:
             "captures": rows,
             "texts": self.texts.rows,
         }
+        if results is not None:
+            self.index["results"] = asdict(results)
 
-    def _capture(self, capture: Capture, number: int) -> dict[str, Any]:
+    def _capture(self, capture: Capture, number: int, between: Mapping[tuple[int, int], Between]) -> dict[str, Any]:
         blobs = Blobs()
         self.chunks.append(blobs)
         self._kernel = capture.name
@@ -78,7 +100,7 @@ class Payload:
             row["kernelSource"] = self._text(capture.launch.kernel.source, number, blobs, "kernel", [])
         row["passes"] = blobs.add(row["passes"])
         row["locations"] = blobs.add(stage_locations(capture))
-        row["layouts"] = blobs.add(packed_layouts(capture, costs))
+        row["layouts"] = blobs.add(packed_layouts(capture, costs, between))
         row["memory"] = blobs.add(packed_memory(capture, costs))
         if self._studies and capture.profile is not None:
             from irscope.render.report.heat import heat_of
@@ -87,6 +109,13 @@ class Payload:
                 row["heat"] = blobs.add(heat)
         lives = packed_lives(capture, lambda text: self.texts.add(text, number, blobs)) if self._studies else NO_LIVES
         row["lives"] = blobs.add(lives)
+        graphs, unplaced = packed_graphs(
+            capture,
+            lambda text, place: self._text(text, number, blobs, place, []),
+            placed=self._evaluates and has_dot(),
+        )
+        row["graphs"] = blobs.add(graphs)
+        self.places_graphs = self.places_graphs or unplaced
         if not self._studies:
             row["notes"].append(_NOT_STUDIED)
         # One capture's texts after another's: memory holds those of one, and those that later ones are compared with.

@@ -1,14 +1,23 @@
-"""The texts of a report: each stored once, as the difference to another one where that is smaller, and compressed."""
+"""The texts of a report: each stored once, as the difference to another one where that is smaller, and compressed.
+
+The lines of the other text that are copied nowhere are what the compressor may point back to.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from typing import Any
 
-_LEVEL = 6
+from irscope.render.report.numbers import with_steps
+
+_LEVEL = 9
+_WINDOW = 1 << zlib.MAX_WBITS
+"""How far back a compressed text may point."""
+_HALVES = re.compile("[\ud800-\udfff]")
 _MOST_PLACES = 12
 """Places of a repeated line that are tried: more make braces and blank lines slow."""
 
@@ -22,7 +31,10 @@ class Blobs:
 
     def add(self, value: Any) -> tuple[int, int]:
         """Append a value; returns (offset, length) of its compressed bytes."""
-        data = pack(value)
+        return self.append(pack(value))
+
+    def append(self, data: bytes) -> tuple[int, int]:
+        """Append what is compressed already; returns (offset, length)."""
         place = self._size, len(data)
         self._parts.append(data)
         self._size += len(data)
@@ -36,8 +48,13 @@ class Blobs:
 def pack(value: Any) -> bytes:
     """A value as JSON in ASCII, in raw deflate, as `DecompressionStream("deflate-raw")` reads it."""
     text = json.dumps(value, separators=(",", ":"), default=str)
-    packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
-    return packer.compress(text.encode("ascii")) + packer.flush()
+    return deflated(text.encode("ascii"))
+
+
+def deflated(data: bytes, likely: bytes = b"") -> bytes:
+    """Data in raw deflate; `likely`: bytes much like it, which the reader has too."""
+    packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS, zdict=likely)
+    return packer.compress(data) + packer.flush()
 
 
 class TextTable:
@@ -45,10 +62,13 @@ class TextTable:
 
     def __init__(self) -> None:
         self.rows: list[list[int]] = []
-        """A text's (chunk, offset, length, base), base -1 for a text stored whole."""
+        """A text's (chunk, offset, length, length of the steps, base, whether its numbers are steps).
+
+        Base is -1, and the length of the steps 0, for a text stored whole.
+        """
         self._known: dict[bytes, int] = {}
         self._lines: dict[int, list[str]] = {}
-        """Of the texts that others may be stored as differences to."""
+        """Of the texts that others may be stored as differences to, as they are stored."""
 
     def add(self, text: str, chunk: int, blobs: Blobs, bases: Iterable[int] = ()) -> int:
         """The number of a text, which is new or known.
@@ -63,24 +83,48 @@ class TextTable:
         known = self._known.get(digest)
         if known is not None:
             return known
-        lines = text.split("\n")
-        whole: dict[str, Any] = {"l": text}
-        base, packed, size = -1, whole, len(text)
+        stepped = with_steps(text)
+        stored = text if stepped is None else stepped
+        lines = stored.split("\n")
+        base, best, size = -1, None, len(stored)
         for other in dict.fromkeys(bases):
             if other not in self._lines:
                 continue
             found = difference(self._lines[other], lines)
             found_size = len(found["l"]) + 8 * len(found["o"])
             if found_size < size:
-                base, packed, size = other, found, found_size
+                base, best, size = other, found, found_size
+        steps = b""
+        if best is None:
+            packed = deflated(_utf8(stored))
+        else:
+            steps = pack(best["o"])
+            packed = deflated(_utf8(best["l"]), _utf8(_left_out(self._lines[base], best["o"]))[-_WINDOW:])
         number = self._known[digest] = len(self.rows)
-        self.rows.append([chunk, *blobs.add(packed), base])
+        offset, length = blobs.append(steps + packed)
+        self.rows.append([chunk, offset, length, len(steps), base, int(stepped is not None)])
         self._lines[number] = lines
         return number
 
     def release(self, kept: Iterable[int]) -> None:
         """Forget the lines of all texts but these: no later text is stored as a difference to one of the others."""
         self._lines = {number: self._lines[number] for number in dict.fromkeys(kept) if number in self._lines}
+
+
+def _utf8(text: str) -> bytes:
+    # No encoding of the web has half a surrogate pair, and none is shown.
+    return _HALVES.sub("\ufffd", text).encode()
+
+
+def _left_out(base: Sequence[str], steps: Sequence[int]) -> str:
+    """The lines of a base that are copied nowhere: what is new is often much like them."""
+    copied = bytearray(len(base))
+    end = 0
+    for index in range(0, len(steps), 3):
+        start = end + steps[index + 1]
+        end = start + steps[index + 2]
+        copied[start:end] = b"\1" * (end - start)
+    return "\n".join(line for line, is_copied in zip(base, copied, strict=True) if not is_copied)
 
 
 def difference(base: Sequence[str], lines: Sequence[str]) -> dict[str, Any]:

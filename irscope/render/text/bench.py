@@ -88,15 +88,33 @@ def bench_json(bench: Bench) -> dict[str, Any]:
 
 def render_bench(bench: Bench, *, width: int | None = None, color: bool = False) -> str:
     """A table with a variant a line, and what its figures mean below."""
+    rows = [row_cells(bench, row) for row in bench.rows]
+    text = table(bench_columns(bench), rows, width=width, color=color)
+    return f"{bench_title(bench)}\n{text}" + "".join(f"{note}\n" for note in bench_notes(bench))
+
+
+def bench_title(bench: Bench) -> str:
+    """What was measured where, on one line."""
+    grid = "×".join(map(str, bench.grid)) if bench.grid is not None else "?"
+    return f"{bench.kernel}, launch {bench.launch}, grid {grid}, on {bench.device}"
+
+
+def bench_columns(bench: Bench) -> list[str]:
+    """The heads of the table."""
     columns = ["variant", "median", "quartiles", "n", "against the baseline", "result"]
     columns += ["bytes/s", "of copy"] if bench.bytes else []
-    columns += ["FLOP/s", "of matmul"] if bench.flops else []
-    rows = [[row.name, *_time_cells(row), _result(row), *_rates(bench, row.timing)] for row in bench.rows]
-    grid = "×".join(map(str, bench.grid)) if bench.grid is not None else "?"
-    head = f"{bench.kernel}, launch {bench.launch}, grid {grid}, on {bench.device}\n"
-    notes = [f"{row.name}: {row.agreement.detail}" for row in bench.rows if row.agreement and row.agreement.detail]
-    notes += _notes(bench)
-    return head + table(columns, rows, width=width, color=color) + "".join(f"{note}\n" for note in notes)
+    return columns + (["FLOP/s", "of matmul"] if bench.flops else [])
+
+
+def row_cells(bench: Bench, row: BenchRow) -> list[object]:
+    """A row of the table."""
+    return [row.name, *_time_cells(row), _result(row), *_rates(bench, row.timing)]
+
+
+def bench_notes(bench: Bench) -> list[str]:
+    """What the results and the figures mean, in sentences."""
+    details = [f"{row.name}: {row.agreement.detail}" for row in bench.rows if row.agreement and row.agreement.detail]
+    return [*details, *_notes(bench)]
 
 
 def _time_cells(row: BenchRow) -> list[object]:

@@ -177,6 +177,24 @@ def test_golden_ir(irscope: Run, tmp_path: Path) -> None:
     assert (code, "one capture" in err) == (2, True)
 
 
+def test_golden_ir_of_several_variants(irscope: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "golden"
+    words = [TILE, MASKED, "--golden", f"{folder}/:ttgir"]
+    code, _, err = irscope("check", *words)
+    assert (code, "--update writes it" in err) == (1, True)
+    assert irscope("check", *words, "--update")[0] == 0
+    files = sorted(folder.iterdir())
+    assert [one.suffix for one in files] == [".ttgir", ".ttgir"]
+    assert irscope("check", *words)[:2] == (0, "2 captures checked: every assertion holds.\n")
+    # Each is compared with its own file.
+    files[0].write_text(files[1].read_text())
+    code, out, _ = irscope("check", *words)
+    assert code == 1
+    assert out.count("broken --golden") == 1
+    # The other one alone still has its file.
+    assert [irscope("check", one, *words[2:])[0] for one in (TILE, MASKED)].count(0) == 1
+
+
 @pytest.mark.newest
 @pytest.mark.triton
 def test_a_kernel_that_is_compiled_for_it(irscope: Run, product: Capture, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_a_kernel_that_does_not_fit(subject: str, capsys: pytest.CaptureFixture[
     for suffix in ("svg", "html"):
         assert run(["layout", subject, "--memory", "-o", str(tmp_path / f"m.{suffix}")]) == 1
     assert ElementTree.parse(tmp_path / "m.svg").getroot().tag.endswith("svg")
-    assert "<svg" in (tmp_path / "m.html").read_text("utf-8")
+    assert 'data-opened="tab=memory"' in (tmp_path / "m.html").read_text("utf-8")
 
 
 BLOCKED = "#ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [4, 8], warpsPerCTA = [2, 2], order = [1, 0]}>"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from irscope.cli.sweep.points import Point, check_options, points_of
+from irscope.cli.sweep.points import Point, points_of, with_constants
 from irscope.errors import IrscopeError, PlanError, TargetError, UsageError
 from irscope.store.file import load
 from tests.cli.product import ROOT
@@ -53,9 +53,13 @@ def test_a_plan_may_be_longer_than_the_name_of_a_file() -> None:
     assert len(points_of([], [text])) == 2
 
 
-def test_a_constant_is_none_of_the_compiler(tmp_path: Path) -> None:
+def test_a_constant_is_none_of_the_compiler() -> None:
     capture = load(ROOT / "tests" / "data" / "layouts" / "matmul-cuda-80.irscope")
     name = capture.launch.constants[0][0]
-    with pytest.raises(UsageError, match=f"{name} is a tl.constexpr"):
-        check_options(points_of([f"{name}=64"], []), [capture])
-    check_options(points_of(["num_warps=8"], []), [capture])
+    found = with_constants(points_of([f"{name}=64,128", "num_warps=8"], []), [capture])
+    assert {(one.constants, one.options) for one in found} == {
+        (constants, options)
+        for constants in ((), ((name, "64"),), ((name, "128"),))
+        for options in ((), (("num_warps", 8),))
+    }
+    assert found[-1].name == f"{name}=128 num_warps=8"

@@ -63,7 +63,7 @@ def swept(
             if each is not None:
                 each(len(made))
 
-    rows = sweep(client, [capture], points_of(versus, []), Journal(table), known, timeout_s=60, progress=progress)
+    rows = sweep(client, {(): [capture]}, points_of(versus, []), Journal(table), known, timeout_s=60, progress=progress)
     return rows, made
 
 
@@ -147,6 +147,42 @@ def test_the_command(
         "IRS101": 1, "IRS402": 1
     }  # fmt: skip
     assert unseen(reference, "sweep") == []
+
+
+PROGRAM = """
+import sys
+sys.path.insert(0, {folder!r})
+from no_torch import axpy
+class Tensor:
+    dtype = "fp32"
+    def data_ptr(self): return 0
+axpy[(4,)](Tensor(), Tensor(), 64, 2.0, BLOCK=16)
+"""
+
+
+def test_a_constant_is_recorded_anew(
+    client: Any, irscope: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def lent(scheduler: str, jobs: int | None) -> Iterator[Any]:
+        yield client
+
+    monkeypatch.setattr(module, "client_of", lent)
+    script, table = tmp_path / "program.py", tmp_path / "table.csv"
+    script.write_text(PROGRAM.format(folder=str(NO_TORCH.parent)))
+    code, out, _ = irscope("sweep", script, "--vs", "BLOCK=16,1024", "-o", table)
+    assert (code, out.splitlines()[0]) == (0, "2 compiles: 2 ok, 0 failed.")
+    own, other = load_table(table)
+    assert (own.vs, own.constants, other.vs, other.constants) == ("", "BLOCK=16", "BLOCK=1024", "BLOCK=1024")
+    # What the compiler says of it, not only its name: a block of 16 is masked for most threads.
+    texts = [CaptureStore().load(one.capture).text("ttir") for one in (own, other)]
+    assert ["tensor<16xf32>" in one for one in texts] == [True, False]
+    assert ["tensor<1024xf32>" in one for one in texts] == [False, True]
+    save(CaptureStore().load(own.capture), held := tmp_path / "held.irscope")
+    code, _, said = irscope("sweep", held, "--vs", "BLOCK=32", "-o", table)
+    assert code == 2
+    assert "it is a tl.constexpr" in said
+    assert "give the FILE" in said
 
 
 def test_wrong_input(irscope: Run, tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from irscope.cli.upgrade import command
+from irscope.render.report.results.upgrade import upgrade_captures, upgrade_results
+from irscope.render.text.upgrade import sorted_rows
 from tests.analysis.upgrade.rows import an_upgrade
 from tests.cli.json_reference import check, read_reference, unseen
 from tests.cli.product import Run
@@ -50,14 +52,17 @@ def test_seven_lines_at_most_explain_a_kernel(irscope: Run) -> None:
 def test_seven_lines_at_most_on_the_page_before_a_click(irscope: Run, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     assert irscope("upgrade", "last", *ENVIRONMENTS, "-o", page)[0] == command.WORSE
-    html = page.read_text("utf-8")
-    sections = re.findall(r"<section.*?</section>", html, re.DOTALL)
-    assert len(sections) == 4
-    for section in sections:
-        shown = re.sub(r"<details>.*?</details>", "", section, flags=re.DOTALL)
-        assert len(re.findall(r"<(?:h2|p|li)>", shown)) <= 7
-    assert "default-src 'none'" in html
-    assert "<script" not in html
+    assert 'data-opened="tab=results"' in page.read_text("utf-8")
+    results = upgrade_results(an_upgrade(), every=False)
+    assert [one.verdict for one in results.sections] == ["worse", "worse", "better", "unpaired"]
+    assert all(1 + len(section.lines) <= 7 for section in results.sections)
+    # The kernels that have both sides are linked to their comparison; the IR of the guilty pass is behind a click.
+    held = upgrade_captures(an_upgrade(), every=False)
+    for section, row in zip(results.sections, sorted_rows(an_upgrade().rows, False), strict=True):
+        sides = [held[int(section.view[side]) - 1] for side in ("a", "b")] if section.view else None
+        assert sides == ([row.before, row.after] if row.before and row.after else None)
+    texts = [text for one in results.sections for _, text in one.details]
+    assert any(re.search(r"^\+ *%0 = arith.subi", text, re.MULTILINE) for text in texts)
 
 
 @pytest.mark.usefixtures("stood_in")

@@ -39,14 +39,16 @@ def new_builder() -> Any:
     return builder
 
 
-def module_of(builder: Any, finished: bool) -> Any:
-    """A module with a function, which without its terminator is invalid."""
+def module_of(builder: Any, finished: bool, constant: bool = False) -> Any:
+    """A module with a function, which without its terminator is invalid; with a constant that nothing uses."""
     module = builder.create_module()
     function = builder.get_or_insert_function(module, "kernel", builder.get_function_ty([], []), "public", False)
     module.push_back(function)
     block = function.add_entry_block()
     if finished:
         builder.set_insertion_point_to_start(block)
+        if constant:
+            builder.get_int32(7)
         builder.ret([])
     return module
 
@@ -146,6 +148,46 @@ def test_it_is_printed_again_only_where_something_changed(builder: Any, monkeypa
 def test_an_empty_module_has_a_text(builder: Any) -> None:
     module, latest = builder.create_module(), LatestText(NativeCalls())
     assert latest.text_of(module) == latest.text_of(module) == str(module)
+
+
+def canonicalizer(context: Any) -> Any:
+    """A pass manager with the one pass that removes what nothing uses."""
+    from triton._C.libtriton import ir, passes
+
+    manager = ir.pass_manager(context)
+    passes.common.add_canonicalizer(manager)
+    return manager
+
+
+@pytest.mark.triton
+@WHERE_TRIED
+def test_a_pass_manager_is_run_as_the_bindings_run_it(builder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    native, module = NativeCalls(), module_of(builder, finished=True, constant=True)
+    operation, manager = native.operation_of(module), canonicalizer(builder.context)
+    assert operation is not None
+    # Of another context than it is said to be, or asked for something else of the bindings', it is left to them.
+    assert native.run_passes(manager, new_builder().context, operation) is None
+    monkeypatch.setenv("MLIR_ENABLE_TIMING", "1")
+    assert native.run_passes(manager, builder.context, operation) is None
+    monkeypatch.delenv("MLIR_ENABLE_TIMING")
+    before = str(module)
+    assert native.run_passes(manager, builder.context, operation) is True
+    another = new_builder()
+    twin = module_of(another, finished=True, constant=True)
+    assert str(twin) == before
+    canonicalizer(another.context).run(twin, "twin")
+    assert str(module) == str(twin) != before
+
+
+@pytest.mark.triton
+@WHERE_TRIED
+def test_of_a_pass_manager_that_fails_it_is_known(builder: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    invalid = module_of(builder, finished=False)
+    manager = canonicalizer(builder.context)
+    operation = NativeCalls().operation_of(invalid)
+    assert operation is not None
+    assert NativeCalls().run_passes(manager, builder.context, operation) is False
+    assert "error: " in capfd.readouterr().err
 
 
 @pytest.mark.triton

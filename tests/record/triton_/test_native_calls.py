@@ -26,6 +26,7 @@ CALLS = {
     "LLVMParseCommandLineOptions": "LLVMParseCommandLineOptions",
     "_ZN4mlir20OperationFingerPrintC1EPNS_9OperationEb": "mlir::OperationFingerPrint",
     "_ZN4mlir5Block11getParentOpEv": "mlir::Block::getParentOp",
+    "_ZN4mlir11PassManager3runEPNS_9OperationE": "mlir::PassManager::run",
 }
 WHERE_TRIED = pytest.mark.skipif(not calls_were_tried(), reason="no calls are made with this Triton, on this machine")
 # Imported by every Python that is started with it on its path: the symbol stands where nothing can be called.

@@ -14,6 +14,7 @@ import pytest
 
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
+from irscope.render.dot.write import has_dot
 from irscope.render.report.page import render_report
 from irscope.render.report.summary import summary_html
 from tests.report_browser.captures import HOSTILE, failed, hostile, softmax, without_a_pass
@@ -48,7 +49,12 @@ def policy_of(page: Page) -> dict[str, list[str]]:
     return {words[0]: words[1:] for part in (content or "").split(";") if (words := part.split())}
 
 
-def test_the_policy_allows_the_scripts_by_hash_and_nothing_else() -> None:
+@pytest.mark.parametrize("dot", [True, False], ids=["dot", "page"])
+def test_the_policy_allows_the_scripts_by_hash_and_nothing_else(monkeypatch: pytest.MonkeyPatch, dot: bool) -> None:
+    """The page that has no graph to place holds no Graphviz, and may run none."""
+    if dot and not has_dot():
+        pytest.skip("dot is not installed")
+    monkeypatch.setattr("irscope.render.report.payload.has_dot", lambda: dot)
     page = Page(render_report([softmax()]))
     policy = policy_of(page)
     assert policy["default-src"] == ["'none'"]
@@ -56,13 +62,14 @@ def test_the_policy_allows_the_scripts_by_hash_and_nothing_else() -> None:
     assert policy["base-uri"] == ["'none'"]
     assert "'unsafe-inline'" not in str(policy)
     assert "'unsafe-eval'" not in str(policy)
-    packed = (page.scripts[name] for name in ("viewer", "graphs"))
+    packed = (page.scripts[name] for name in ("viewer", "graphs") if name in page.scripts)
     unpacked = (zlib.decompress(base64.b64decode(text), -zlib.MAX_WBITS) for text in packed)
     for code in (page.scripts["loader"].encode(), *unpacked):
         digest = base64.b64encode(hashlib.sha256(code).digest()).decode()
         assert f"'sha256-{digest}'" in policy["script-src"]
-    assert len(policy["script-src"]) == 4
-    assert "'wasm-unsafe-eval'" in policy["script-src"]
+    assert ("graphs" in page.scripts) == (not dot)
+    assert ("'wasm-unsafe-eval'" in policy["script-src"]) == (not dot)
+    assert len(policy["script-src"]) == (2 if dot else 4)
 
 
 def test_the_page_names_no_address() -> None:

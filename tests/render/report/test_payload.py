@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from irscope.ir.locations.stages import read_locations
 from irscope.model.capture import Artifact, Capture
 from irscope.model.compiler_log import CompilerLog, PassLog
 from irscope.render.report import payload as module
+from irscope.render.report.numbers import with_steps
 from irscope.render.report.payload import Payload
 from irscope.render.report.texts import difference, pack
 from tests.report_browser.captures import failed, hostile, softmax, without_a_pass
@@ -44,6 +46,15 @@ def applied(base: Sequence[str], packed: Mapping[str, Any]) -> list[str]:
     return lines + fresh[at:]
 
 
+def copies(steps: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """(first line, lines) of a base that `difference` copied."""
+    end = 0
+    for index in range(0, len(steps), 3):
+        start = end + steps[index + 1]
+        end = start + steps[index + 2]
+        yield start, steps[index + 2]
+
+
 class Reader:
     """Reads a payload the way the page does."""
 
@@ -55,12 +66,38 @@ class Reader:
         return unpack(self.chunks[chunk][place[0] : place[0] + place[1]])
 
     def lines(self, number: int) -> list[str]:
-        chunk, offset, length, base = self.index["texts"][number]
-        packed = self.blob(chunk, [offset, length])
-        return applied(self.lines(base), packed) if "o" in packed else packed["l"].split("\n")
+        chunk, offset, length, cut, base, _ = self.index["texts"][number]
+        if base < 0:
+            return inflated(self.chunks[chunk][offset : offset + length]).split("\n")
+        of_base, steps = self.lines(base), self.blob(chunk, [offset, cut])
+        copied = {line for first, count in copies(steps) for line in range(first, first + count)}
+        likely = "\n".join(line for at, line in enumerate(of_base) if at not in copied).encode()[-(1 << 15) :]
+        fresh = inflated(self.chunks[chunk][offset + cut : offset + length], likely)
+        return applied(of_base, {"o": steps, "l": fresh})
 
     def text(self, number: int) -> str:
-        return "\n".join(self.lines(number))
+        text = "\n".join(self.lines(number))
+        return without_steps(text) if self.index["texts"][number][5] else text
+
+
+def inflated(data: bytes, likely: bytes = b"") -> str:
+    return zlib.decompressobj(-zlib.MAX_WBITS, zdict=likely).decompress(data).decode()
+
+
+def without_steps(text: str) -> str:
+    """What `with_steps` told, as `frontend/src/data/numbers.ts` reads it."""
+    last: dict[str, int] = {}
+
+    def number(match: re.Match[str]) -> str:
+        start, prefix, step = match.groups()
+        kind = "_" if prefix[-1] == "_" else prefix
+        before = last.get(kind, 0)
+        found = before + int(step)
+        if start is not None or kind in ("!", "#loc") or (kind[-1].isalpha() and found > before):
+            last[kind] = found
+        return f"{start or ''}{prefix}{found}"
+
+    return re.sub(r"(?m)(^ *)?(%[A-Za-z_][A-Za-z0-9_]*_|%[a-z]{0,2}|!|#loc)([+-]\d+)(?![A-Za-z0-9_])", number, text)
 
 
 @pytest.mark.parametrize("capture", CAPTURES, ids=NAMES)
@@ -154,6 +191,25 @@ def test_the_index_is_plain_json() -> None:
 
 
 LINES = st.lists(st.sampled_from(["a", "b", "", "  }", "%0 = x loc(#loc1)", "%0 = x loc(#loc2)"]), max_size=30)
+
+
+NUMBERED = st.text(st.sampled_from(list("%!#loc_rdx+-0123456789 \n=")), max_size=60)
+
+
+@given(NUMBERED)
+def test_steps_make_the_numbers_again(text: str) -> None:
+    stepped = with_steps(text)
+    assert stepped is None or without_steps(stepped) == text
+
+
+def test_a_line_inserted_above_leaves_the_steps_of_those_below() -> None:
+    below = "%{} = add %{}, %a\n%x_{} = f %{}\n!{} = !{{!{}}}"
+    short = with_steps("%x_4 = f\n!7 = !{}\n%11 = load %a\n" + below.format(12, 11, 5, 12, 8, 7))
+    long = with_steps("%x_4 = f\n%x_5 = f\n!7 = !{}\n%11 = neg %a\n%12 = load %a\n" + below.format(13, 12, 6, 13, 8, 7))
+    assert short is not None
+    assert long is not None
+    assert short.split("\n")[3:] == long.split("\n")[5:]
+    assert with_steps('f"%-5 d"') is None
 
 
 @given(LINES, LINES)

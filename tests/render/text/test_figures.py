@@ -13,7 +13,6 @@ from irscope.cli.dump.summary import summary
 from irscope.device.occupancy import occupancy_of
 from irscope.model.capture import Artifact, Capture, Kernel, Launch, Resources
 from irscope.render.capture.page import occupancy_text
-from irscope.render.pages.compare import render_comparisons_html
 from irscope.render.report.findings import findings_of
 from irscope.render.report.summary import summary_html
 from irscope.render.text.compare import render_comparison
@@ -68,7 +67,6 @@ def test_occupancy_is_written_one_way_everywhere(registers: int, warps: int) -> 
     comparison = diff(one, other)
     ours = {text, occupancy_text(other).partition(" (")[0]}
     assert shares_in(render_comparison(comparison, stages=())) == (ours if len(ours) > 1 else set())
-    assert shares_in(render_comparisons_html([comparison])) == (ours if len(ours) > 1 else set())
     for row in findings_of(one, ()):
         if row["text"].startswith("Occupancy"):
             assert text in row["text"]

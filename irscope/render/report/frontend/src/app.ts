@@ -15,6 +15,8 @@ export interface Tab {
   readonly element: HTMLElement;
   /** Called when the tab is shown, and when a value that it reads from the state has changed. */
   update(changed: Set<string>): void;
+  /** What it shows, where that is not the capture that is chosen. */
+  subject?(): string;
   /** Called once each time the tab comes to the front. */
   enter?(): void;
 }

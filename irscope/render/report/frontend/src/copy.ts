@@ -37,3 +37,11 @@ export function quoted(word: string): string {
 export function command(...words: string[]): string {
   return ["irscope", ...words].map(quoted).join(" ");
 }
+
+/** Saves a text as a file. */
+export function save(name: string, text: string, type: string): void {
+  const url = URL.createObjectURL(new Blob([text], { type }));
+  const link = h("a", { href: url, download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 1000);
+}

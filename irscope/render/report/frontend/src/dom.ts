@@ -64,7 +64,7 @@ export function table(head: string[], rows: Child[][], props: Props = {}): HTMLT
           h(
             "tr",
             null,
-            head.map((name) => h("th", { scope: "col" }, name)),
+            head.map((name) => (name ? h("th", { scope: "col" }, name) : h("td"))),
           ),
         )
       : null,

@@ -1,9 +1,9 @@
-// Graphviz, compiled to WebAssembly: started when a graph is first asked for.
+// Graphviz, compiled to WebAssembly: in a page only where `dot` placed no graph, and started when one is asked for.
 import { instance } from "@viz-js/viz";
 
-/** Lays a graph out and gives Graphviz's own JSON: places and sizes, and no markup. */
+/** Places a graph in the DOT language, and gives it as SVG. */
 async function layOut(dot: string): Promise<string> {
-  return (await instance()).renderString(dot, { format: "json", engine: "dot" });
+  return (await instance()).renderString(dot, { format: "svg", engine: "dot" });
 }
 
 (globalThis as { irscopeLayOut?: typeof layOut }).irscopeLayOut = layOut;

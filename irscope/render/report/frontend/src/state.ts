@@ -5,8 +5,10 @@ type Listener = (changed: Set<string>) => void;
 
 const QUIET_MS = 600;
 
+/** What the fragment says; without one, what the page was written for. */
 function read(): Values {
-  return Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+  const text = location.hash.slice(1) || (document.documentElement.dataset["opened"] ?? "");
+  return Object.fromEntries(new URLSearchParams(text));
 }
 
 class State {

@@ -12,7 +12,9 @@ import {
   type ViewUpdate,
 } from "@codemirror/view";
 import { search, searchKeymap } from "@codemirror/search";
+import { copy } from "../copy";
 import type { Kind } from "../data/model";
+import { hitCount } from "./hits";
 import { wordsOf } from "./words";
 
 export interface Mark {
@@ -40,6 +42,7 @@ export interface Listeners {
   click?(row: number, column: number, event: MouseEvent): void;
 }
 
+const FIRST_COLUMNS = 320;
 const repaint = StateEffect.define<null>();
 const lineMarks = new Map<string, Decoration>();
 const wordMarks = new Map<string, Decoration>();
@@ -65,6 +68,8 @@ export class Pane {
     this.view = new EditorView({ parent, state: this.state() });
     const dom = this.view.contentDOM;
     dom.addEventListener("mousemove", (event) => this.at(event, listeners.hover));
+    for (const name of ["mousedown", "blur"])
+      dom.addEventListener(name, () => this.view.dom.classList.remove("all-taken"));
     dom.addEventListener("mouseleave", () => listeners.leave?.());
     dom.addEventListener("click", (event) => this.at(event, listeners.click));
   }
@@ -129,6 +134,18 @@ export class Pane {
     listener(line.number, position - line.from, event);
   }
 
+  /** Takes the whole text, of which the editor draws but a part; until something else is pointed at. */
+  private takeAll(): boolean {
+    this.view.dom.classList.add("all-taken");
+    return true;
+  }
+
+  private copyAll(): boolean {
+    if (!this.view.dom.classList.contains("all-taken")) return false;
+    void copy(this.view.state.doc.toString());
+    return true;
+  }
+
   private gutters(): Extension[] {
     return (this.look.gutters ?? [String]).map((_, index) =>
       gutterOf((row) => (this.look.gutters?.[index] ?? String)(row)),
@@ -149,6 +166,11 @@ export class Pane {
         })),
         highlightSpecialChars(),
         search({ top: true }),
+        hitCount,
+        keymap.of([
+          { key: "Mod-a", run: () => this.takeAll() },
+          { key: "Mod-c", run: () => this.copyAll() },
+        ]),
         keymap.of(searchKeymap),
         this.columns.of(this.gutters()),
         painter(() => this.look),
@@ -199,26 +221,40 @@ function painter(look: () => Look): Extension {
   return ViewPlugin.fromClass(
     class {
       decorations: DecorationSet;
-      constructor(view: EditorView) {
-        this.decorations = painted(view, look());
+      /** Columns that are coloured: of lines of thousands of characters most are out of sight. */
+      private columns = FIRST_COLUMNS;
+      private readonly scrolled: () => void;
+      constructor(readonly view: EditorView) {
+        this.decorations = painted(view, look(), this.columns);
+        this.scrolled = () => {
+          const { scrollLeft, clientWidth } = view.scrollDOM;
+          if ((scrollLeft + clientWidth) / view.defaultCharacterWidth < this.columns) return;
+          this.columns = Math.ceil(((scrollLeft + 2 * clientWidth) / view.defaultCharacterWidth) * 2);
+          view.dispatch({ effects: repaint.of(null) });
+        };
+        view.scrollDOM.addEventListener("scroll", this.scrolled, { passive: true });
       }
       update(update: ViewUpdate): void {
         const asked = update.transactions.some((one) => one.effects.some((effect) => effect.is(repaint)));
-        if (update.docChanged || update.viewportChanged || asked) this.decorations = painted(update.view, look());
+        if (update.docChanged || update.viewportChanged || asked)
+          this.decorations = painted(update.view, look(), this.columns);
+      }
+      destroy(): void {
+        this.view.scrollDOM.removeEventListener("scroll", this.scrolled);
       }
     },
     { decorations: (plugin) => plugin.decorations },
   );
 }
 
-function painted(view: EditorView, look: Look): DecorationSet {
+function painted(view: EditorView, look: Look, columns: number): DecorationSet {
   const ranges: Range<Decoration>[] = [];
   for (const { from, to } of view.visibleRanges) {
     for (let at = from; at <= to;) {
       const line = view.state.doc.lineAt(at);
       const style = look.lineClass?.(line.number);
       if (style) ranges.push(lineMark(style).range(line.from));
-      for (const word of wordsOf(line.text, look.kind)) {
+      for (const word of wordsOf(line.text.slice(0, columns), look.kind)) {
         ranges.push(wordMark(`w-${word.style}`).range(line.from + word.from, line.from + word.to));
       }
       for (const mark of look.marks?.(line.number) ?? []) {

@@ -1,11 +1,12 @@
 // The data of a report, as irscope/render/report/payload.py writes it.
 import type { Cost } from "./memory";
+import type { Results } from "./results";
 
 export type Kind = "mlir" | "llvm" | "ptx" | "sass" | "amdgcn" | "binary" | "python" | "text";
 /** (offset, length) of a blob in its chunk. */
 export type Place = [number, number];
-/** A text's (chunk, offset, length, base). */
-export type TextRow = [number, number, number, number];
+/** A text's (chunk, offset, length, length of the steps, base, whether its numbers are steps). */
+export type TextRow = [number, number, number, number, number, number];
 export type Pair = [string, unknown];
 
 export interface Index {
@@ -13,6 +14,7 @@ export interface Index {
   irscope: string;
   captures: CaptureRow[];
   texts: TextRow[];
+  results?: Results;
 }
 
 export interface Capture {
@@ -53,6 +55,18 @@ export interface Capture {
   memory: Place;
   heat?: Place;
   lives: Place;
+  graphs: Place;
+}
+
+/** A graph of `irscope graph`. */
+export interface Graph {
+  /** A stage, or `loops`. */
+  of: string;
+  /** The number of its picture's text: SVG, or where nothing placed it yet DOT. */
+  text: number;
+  dot: boolean;
+  /** Of each node (first line, last line) again and again. */
+  lines: Record<string, number[]>;
 }
 
 /** A capture as the index has it. */
@@ -173,6 +187,15 @@ export interface Heat {
 export interface Layouts {
   rows: LayoutRow[];
   conversions: Cost[];
+  /** Of two layouts that were asked for, by the numbers of both (0-based). */
+  between?: Record<string, Between>;
+}
+
+/** What moves between two layouts, or how one accesses the other. */
+export interface Between {
+  facts: string[];
+  /** The elements that the first lanes of warp 0 access together. */
+  request: number[];
 }
 
 export interface LayoutRow {

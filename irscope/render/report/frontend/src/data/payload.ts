@@ -5,6 +5,7 @@ import {
   hasDiff,
   type CaptureRow,
   type Capture,
+  type Graph,
   type Heat,
   type Index,
   type Kind,
@@ -14,17 +15,16 @@ import {
   type Place,
 } from "./model";
 import type { Memory } from "./memory";
+import { withNumbers } from "./numbers";
 import { diffTexts } from "../structure/structural";
 import { countsOf, type Counts } from "../structure/counts";
 import type { Diff } from "./diff";
 import { Lives, type PackedLives } from "./lives";
 
-interface PackedText {
-  l: string;
-  o?: number[];
-}
-
-const decoder = new TextDecoder();
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+const encoder = new TextEncoder();
+/** How far back a compressed text may point. */
+const WINDOW = 1 << 15;
 const KEPT_TEXTS = 96;
 const KEPT_DIFFS = 80;
 
@@ -43,6 +43,7 @@ export class Payload {
   readonly captures: Capture[] = this.index.captures.map((row, number) => this.capture(row, number));
   private readonly chunks = new Map<number, Uint8Array>();
   private readonly texts = new Map<number, string[]>();
+  private readonly packed = new Map<number, string[]>();
   private readonly values = new Map<string, unknown>();
   private readonly diffs = new Map<string, Diff>();
   private readonly followed = new Map<number, Lives>();
@@ -55,15 +56,32 @@ export class Payload {
       this.texts.set(number, known);
       return known;
     }
-    const row = this.index.texts[number];
-    if (!row) return [];
-    const [chunk, offset, length, base] = row;
-    const packed = value<PackedText>(this.bytes(chunk, [offset, length]));
-    const lines = packed.o ? applied(this.lines(base), packed.l, packed.o) : packed.l.split("\n");
+    const stored = this.stored(number);
+    const lines = this.index.texts[number]?.[5] ? withNumbers(stored) : stored;
     this.texts.set(number, lines);
     for (const oldest of this.texts.keys()) {
       if (this.texts.size <= KEPT_TEXTS) break;
       this.texts.delete(oldest);
+    }
+    return lines;
+  }
+
+  /** The lines of a text as the page holds them. */
+  private stored(number: number): string[] {
+    const known = this.packed.get(number);
+    if (known) return known;
+    const row = this.index.texts[number];
+    if (!row) return [];
+    const [chunk, offset, length, cut, base] = row;
+    const bytes = this.bytes(chunk, [offset + cut, length - cut]);
+    const lines =
+      base < 0
+        ? decoder.decode(inflateSync(bytes)).split("\n")
+        : applied(this.stored(base), value<number[]>(this.bytes(chunk, [offset, cut])), bytes);
+    this.packed.set(number, lines);
+    for (const oldest of this.packed.keys()) {
+      if (this.packed.size <= KEPT_TEXTS) break;
+      this.packed.delete(oldest);
     }
     return lines;
   }
@@ -89,6 +107,10 @@ export class Payload {
 
   layouts(capture: number): Layouts {
     return this.blob(capture, this.captures[capture]!.layouts);
+  }
+
+  graphs(capture: number): Graph[] {
+    return this.blob(capture, this.captures[capture]!.graphs);
   }
 
   memory(capture: number): Memory {
@@ -157,19 +179,26 @@ export class Payload {
   }
 }
 
-function applied(base: string[], fresh: string, steps: number[]): string[] {
-  const added = fresh.split("\n");
+/** The lines that a base and what is new make. */
+function applied(base: string[], steps: number[], fresh: Uint8Array): string[] {
+  const copied = new Uint8Array(base.length);
+  const starts: number[] = [];
+  for (let index = 0, end = 0; index < steps.length; index += 3) {
+    const start = end + steps[index + 1]!;
+    end = start + steps[index + 2]!;
+    starts.push(start);
+    copied.fill(1, start, end);
+  }
+  // What is new was compressed with the lines that are copied nowhere at hand.
+  const likely = encoder.encode(base.filter((_, line) => !copied[line]).join("\n")).subarray(-WINDOW);
+  const added = decoder.decode(inflateSync(fresh, { dictionary: likely })).split("\n");
   added.pop();
   const lines: string[] = [];
   let at = 0;
-  let end = 0;
-  for (let index = 0; index < steps.length; index += 3) {
-    const fresh = steps[index]!;
-    for (let count = 0; count < fresh; count++) lines.push(added[at++]!);
-    const start = end + steps[index + 1]!;
-    end = start + steps[index + 2]!;
-    for (let line = start; line < end; line++) lines.push(base[line]!);
-  }
+  starts.forEach((start, index) => {
+    for (const end = at + steps[3 * index]!; at < end; at++) lines.push(added[at]!);
+    for (let line = start; line < start + steps[3 * index + 2]!; line++) lines.push(base[line]!);
+  });
   while (at < added.length) lines.push(added[at++]!);
   return lines;
 }

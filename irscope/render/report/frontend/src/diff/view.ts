@@ -56,6 +56,27 @@ export class DiffView {
     for (const pane of this.panes) pane.goTo(at + 1);
   }
 
+  /** The diff as a text, as `diff -u` writes one. */
+  text(): string {
+    if (!this.diff) return "";
+    const left = (row: Row) => `-${this.textOf(row, "left")}`;
+    const right = (row: Row) => `+${this.textOf(row, "right")}`;
+    const lines: string[] = [];
+    const after: string[] = [];
+    for (const row of rowsOf(this.diff, this.shown, new Set())) {
+      const differs = isChange(row);
+      // Of neighbours that changed first what was, then what is.
+      if (!differs) lines.push(...after.splice(0));
+      if (row.op === "fold") lines.push(`@@ ${plural(row.count, "equal line")} @@`);
+      else if (!differs) lines.push(` ${this.textOf(row, "both")}`);
+      else {
+        if (row.left >= 0) lines.push(left(row));
+        if (row.right >= 0) after.push(right(row));
+      }
+    }
+    return [...lines, ...after].join("\n");
+  }
+
   focus(): void {
     this.panes[0]?.focus();
   }

@@ -134,7 +134,7 @@ export function captureTable(app: App): HTMLElement {
     h(
       "div",
       { class: "scroll" },
-      h("table", null, h("thead", null, h("tr", null, h("th"), h("th", null, "#"), head)), body),
+      h("table", null, h("thead", null, h("tr", null, h("td"), h("th", { scope: "col" }, "#"), head)), body),
     ),
   );
 }

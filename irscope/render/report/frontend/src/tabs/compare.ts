@@ -1,5 +1,5 @@
 // Compare: two captures of the file, by what went in, what came out, and every stage's text.
-import { currentCapture, type App, type Tab } from "../app";
+import { captureNumber, currentCapture, type App, type Tab } from "../app";
 import { shownLines } from "../code/aliases";
 import { command, copyButton } from "../copy";
 import type { Capture, Change, LineChange, Tables } from "../data/model";
@@ -30,6 +30,8 @@ export class CompareTab implements Tab {
       { keys: ["k", "ArrowUp"], text: "The stage before, and the tables", run: () => this.step(-1) },
       { keys: ["n"], text: "The next change in the diff", run: () => this.view.step(1) },
       { keys: ["N"], text: "The change before", run: () => this.view.step(-1) },
+      { keys: ["["], text: "The second one: the capture before", run: () => this.another(-1) },
+      { keys: ["]"], text: "The second one: the next capture", run: () => this.another(1) },
       { keys: ["x"], text: "Swap the two", run: () => this.choose(this.sides()[1], this.sides()[0]) },
       { keys: ["s"], text: "Side by side, or unified", run: flip("side") },
       { keys: ["l"], text: "Locations", run: flip("loc") },
@@ -75,8 +77,36 @@ export class CompareTab implements Tab {
 
   private sides(): [number, number] {
     const last = this.app.data.captures.length - 1;
-    const within = (value: number) => Math.min(Math.max(value - 1, 0), last);
-    return [within(state.number("a", 1)), within(state.number("b", 2))];
+    const within = (value: number) => Math.min(Math.max(value, 0), last);
+    const chosen = captureNumber(this.app);
+    // What is looked at, against the first other one of its kernel.
+    const { captures } = this.app.data;
+    const others = captures.flatMap((one, at) =>
+      at === chosen ? [] : [{ at, same: one.kernel === captures[chosen]?.kernel }],
+    );
+    const partner = (others.find((one) => one.same) ?? others[0])?.at ?? chosen;
+    const [a, b] = partner < chosen ? [partner, chosen] : [chosen, partner];
+    return [within(state.number("a", a + 1) - 1), within(state.number("b", b + 1) - 1)];
+  }
+
+  subject(): string {
+    const { captures } = this.app.data;
+    const [a, b] = this.sides();
+    const [one, other] = [captures[a]!, captures[b]!];
+    const names = [one, other].map((side) =>
+      one.kernel === other.kernel ? side.differsIn || side.id.slice(0, 8) : side.kernel,
+    );
+    return captures.length < 2
+      ? one.kernel
+      : `${one.kernel === other.kernel ? `${one.kernel}: ` : ""}${names.join(" → ")}`;
+  }
+
+  private another(by: number): void {
+    const [a, b] = this.sides();
+    const count = this.app.data.captures.length;
+    let next = (b + by + count) % count;
+    if (next === a) next = (next + by + count) % count;
+    this.choose(a, next);
   }
 
   private choose(a: number, b: number): void {
@@ -209,6 +239,8 @@ export class CompareTab implements Tab {
         flip("alias", "aliases in place"),
         flip("bare", "no attributes"),
         h("span", { class: "faint" }, found.fallback ?? "", " ", found.summary),
+        h("span", { class: "room" }),
+        copyButton("diff", "Copy this diff", () => this.view.text()),
       ),
       this.view.element,
     );

@@ -2,13 +2,19 @@
 import { captureNumber, currentCapture, type App, type Tab } from "../app";
 import { shownText } from "../code/aliases";
 import { Pane } from "../code/pane";
-import { copyButton, command } from "../copy";
-import type { Capture, Stage } from "../data/model";
-import { button, fill, h, toggle } from "../dom";
+import { copyButton, command, save } from "../copy";
+import type { Capture, Graph } from "../data/model";
+import { button, fill, h } from "../dom";
 import { Drawing } from "../graph/drawing";
-import { place } from "../graph/layout";
-import { graphOf, type Graph } from "../graph/model";
+import { pictureOf } from "../graph/picture";
 import { state } from "../state";
+
+const LOOPS = "loops";
+
+declare const globalThis: {
+  irscopeRun?: (id: string) => Promise<void>;
+  irscopeLayOut?: (dot: string) => Promise<string>;
+};
 
 export class GraphTab implements Tab {
   readonly name = "graph";
@@ -20,9 +26,11 @@ export class GraphTab implements Tab {
   private readonly drawing = new Drawing((node) => this.choose(node));
   private readonly pane: Pane;
   private graph: Graph | undefined;
+  /** The nodes that stand for lines, in the order of the text. */
+  private nodes: string[] = [];
   private numbers: number[] = [];
   private shown = "";
-  private node = -1;
+  private node = "";
 
   constructor(private readonly app: App) {
     const right = h("div", { class: "pane" });
@@ -41,61 +49,66 @@ export class GraphTab implements Tab {
       { keys: ["ArrowRight"], text: "Move right", run: pan(-80, 0) },
       { keys: ["ArrowUp"], text: "Move up", run: pan(0, 80) },
       { keys: ["ArrowDown"], text: "Move down", run: pan(0, -80) },
-      { keys: ["j"], text: "The next node", run: () => this.choose(this.node + 1) },
-      { keys: ["k"], text: "The node before", run: () => this.choose(this.node - 1) },
-      { keys: ["c"], text: "Constants", run: () => state.set({ constants: !state.flag("constants") }, true) },
+      { keys: ["j"], text: "The next node", run: () => this.step(1) },
+      { keys: ["k"], text: "The node before", run: () => this.step(-1) },
     ]);
   }
 
   update(): void {
     const capture = currentCapture(this.app);
-    const stage = this.stage(capture);
-    const key = `${captureNumber(this.app)} ${stage?.stage} ${state.flag("constants")}`;
+    const graphs = this.app.data.graphs(captureNumber(this.app));
+    const graph = graphs.find((one) => one.of === state.text("of", "ttgir")) ?? graphs.at(-1);
+    const key = `${captureNumber(this.app)} ${graph?.of}`;
     if (key === this.shown) return;
     this.shown = key;
-    void this.draw(capture, stage, key);
+    void this.draw(capture, graphs, graph, key);
   }
 
-  private stage(capture: Capture): Stage | undefined {
-    const texts = capture.stages.filter((row) => row.text !== undefined);
-    return texts.find((row) => row.stage === state.text("of", "ttgir")) ?? texts.at(-1);
-  }
-
-  private async draw(capture: Capture, stage: Stage | undefined, key: string): Promise<void> {
-    const stages = capture.stages.filter((row) => row.text !== undefined);
+  private async draw(capture: Capture, graphs: Graph[], graph: Graph | undefined, key: string): Promise<void> {
+    this.graph = graph;
+    this.node = "";
+    this.nodes = Object.keys(graph?.lines ?? {}).sort((one, other) => this.linesOf(one)[0]! - this.linesOf(other)[0]!);
     fill(
       this.bar,
-      stages.map((row) =>
+      graphs.map((row) =>
         h(
           "button",
           {
             type: "button",
             class: "toggle",
-            "aria-pressed": String(row === stage),
-            onclick: () => state.set({ of: row.stage }),
+            "aria-pressed": String(row === graph),
+            onclick: () => state.set({ of: row.of, node: null }),
           },
-          row.stage,
+          row.of === LOOPS ? "loop stages" : row.of,
         ),
       ),
-      stage?.kind === "mlir"
-        ? toggle("constants", "Show constants (c)", state.flag("constants"), (on) => state.set({ constants: on }, true))
-        : null,
       button("fit", "All of it (0)", () => this.drawing.fit()),
       this.note,
       h("span", { class: "room" }),
-      stage
+      graph ? button("SVG", "Save the picture", () => this.save(capture, graph)) : null,
+      graph
         ? copyButton("command", "Copy the command that makes this graph", () =>
-            command("graph", capture.id, "--stage", stage.stage),
+            command("graph", capture.id, ...(graph.of === LOOPS ? ["--loops"] : [...stageOf(graph)])),
           )
         : null,
     );
-    if (!stage) return fill(this.note, "No text, no graph.");
-    const all = this.app.data.lines(stage.text!);
+    this.element.classList.toggle("alone", !this.nodes.length);
+    if (!graph) return fill(this.note, "No graph was drawn of this capture.");
+    this.showText(capture, graph);
+    fill(this.note, graph.dot ? "placing …" : "");
+    const picture = pictureOf(await this.picture(graph));
+    if (key !== this.shown) return;
+    fill(this.note);
+    this.drawing.show(picture);
+    if (state.text("node")) this.choose(state.text("node"), true);
+  }
+
+  private showText(capture: Capture, graph: Graph): void {
+    const stage = capture.stages.find((row) => row.stage === graph.of);
+    if (stage?.text === undefined) return;
+    const all = this.app.data.lines(stage.text);
     const { lines, numbers } = shownText(all, stage.kind, { locations: false, aliases: false, attributes: true });
     this.numbers = numbers;
-    const graph = graphOf(all, stage.kind, state.flag("constants"));
-    this.graph = graph;
-    this.node = -1;
     this.pane.show({
       kind: stage.kind,
       lines,
@@ -103,35 +116,65 @@ export class GraphTab implements Tab {
       gutters: [(row) => String(numbers[row - 1] ?? "")],
       lineClass: (row) => this.classOf(numbers[row - 1] ?? 0),
     });
-    fill(this.note, "placing …");
-    const placed = await place(graph);
-    if (key !== this.shown) return;
-    fill(this.note, graph.note || `${graph.nodes.length} nodes, ${graph.edges.length} edges`);
-    this.drawing.show(graph, placed);
-    if (state.number("node")) this.choose(state.number("node") - 1);
+  }
+
+  /** The graph as SVG: as `dot` placed it when the page was written, or as Graphviz does in the page. */
+  private async picture(graph: Graph): Promise<string> {
+    const text = this.app.data.lines(graph.text).join("\n");
+    if (!graph.dot) return text;
+    if (!globalThis.irscopeLayOut) await globalThis.irscopeRun?.("graphs");
+    return (await globalThis.irscopeLayOut?.(text)) ?? "";
+  }
+
+  private async save(capture: Capture, graph: Graph): Promise<void> {
+    const text = await this.picture(graph);
+    const attributes = 'xmlns="http://www.w3.org/2000/svg" font-family="Helvetica,Arial,sans-serif"';
+    save(
+      `${capture.kernel}.${graph.of}.svg`,
+      graph.dot ? text : text.replace("<svg", `<svg ${attributes}`),
+      "image/svg+xml",
+    );
+  }
+
+  private linesOf(node: string): number[] {
+    return this.graph?.lines[node] ?? [];
+  }
+
+  /** Whether a node stands for a line. */
+  private holds(node: string, line: number): boolean {
+    const runs = this.linesOf(node);
+    return runs.some((first, at) => at % 2 === 0 && first <= line && line <= runs[at + 1]!);
   }
 
   private classOf(line: number): string {
-    const node = this.graph?.nodes[this.node];
-    return node && line >= node.line && line <= node.end ? "lit-strong" : "";
+    return this.holds(this.node, line) ? "lit-strong" : "";
   }
 
-  private choose(node: number): void {
-    const found = this.graph?.nodes[node];
-    if (!found) return;
+  private step(by: number): void {
+    const next = this.nodes[this.nodes.indexOf(this.node) + by];
+    if (next !== undefined) this.choose(next, true);
+  }
+
+  private choose(node: string, reveal = false): void {
+    const [first] = this.linesOf(node);
+    if (first === undefined) return;
     this.node = node;
-    this.drawing.mark(node, false);
+    this.drawing.mark(node, reveal);
     this.pane.repaint();
-    this.pane.goTo(this.numbers.findIndex((line) => line >= found.line) + 1);
-    state.set({ node: node + 1 }, true);
+    this.pane.goTo(this.numbers.findIndex((line) => line >= first) + 1);
+    state.set({ node }, true);
   }
 
   private chooseLine(line: number): void {
-    const node = this.graph?.nodes.findLastIndex((one) => one.line <= line && one.end >= line) ?? -1;
-    if (node < 0) return;
+    const node = this.nodes.find((one) => this.holds(one, line));
+    if (node === undefined) return;
     this.node = node;
     this.drawing.mark(node, true);
     this.pane.repaint();
-    state.set({ node: node + 1 }, true);
+    state.set({ node }, true);
   }
+}
+
+function stageOf(graph: Graph): string[] {
+  return ["--stage", graph.of, ...(graph.of === "llir" ? ["--cfg"] : [])];
 }

@@ -182,7 +182,14 @@ function stages(app: App, number: number): HTMLElement {
       : button(row.stage, row.title, () => state.set({ tab: "stages", panes: `py0,${row.stage}` }), { class: "link" }),
     row.lines === null ? bytes(row.bytes) : plural(row.lines, "line"),
     row.text === undefined ? "" : operations(app, number, row.stage),
-    row.us === null ? "" : h("span", { class: "time" }, bar(row.us / longest), milliseconds(row.us)),
+    row.us === null
+      ? ""
+      : h(
+          "span",
+          { class: "time" },
+          bar(row.us / longest, `time, of the longest stage ${percent(row.us / longest)}`),
+          milliseconds(row.us),
+        ),
   ]);
   const whole =
     capture.compileUs === null
@@ -191,8 +198,9 @@ function stages(app: App, number: number): HTMLElement {
   return h("div", null, table([], rows, { class: "figures" }), whole);
 }
 
-export function bar(share: number): SVGElement | HTMLElement {
-  const made = h("span", { class: "bar" });
+/** A bar; what it says stands in `label`, and as a number beside it. */
+export function bar(share: number, label: string): HTMLElement {
+  const made = h("span", { class: "bar", role: "img", "aria-label": label, title: label });
   made.style.setProperty("--share", String(Math.max(0, Math.min(1, share))));
   return made;
 }
@@ -247,7 +255,12 @@ function slowest(capture: Capture): HTMLElement {
   const off = capture.passes.length - ran.length;
   const line = (pass: Pass) => [
     button(labelOf(pass), "Open the pass", () => openPass(capture, labelOf(pass)), { class: "link" }),
-    h("span", { class: "time" }, bar(pass.us! / longest), milliseconds(pass.us)),
+    h(
+      "span",
+      { class: "time" },
+      bar(pass.us! / longest, `time, of the costliest pass ${percent(pass.us! / longest)}`),
+      milliseconds(pass.us),
+    ),
   ];
   const changed = ran.filter((pass) => pass.changed).length;
   const text = `${plural(ran.length, "pass")} ran, ${changed} changed the IR${off ? `, ${off} did not run` : ""}.`;

@@ -120,6 +120,7 @@ export class PassesTab implements Tab {
         h("span", null, counts.join(", ")),
         h("span", { class: "room" }),
         copyButton("IR", "Copy the IR after this pass", text),
+        diff ? copyButton("diff", "Copy this diff", () => this.view.text()) : null,
         copyButton("diff command", "Copy the command that shows this diff (y)", () => commandOf(capture, pass)),
         copyButton("without it", "Copy the command that compiles without this pass", () =>
           command("diff", capture.id, "--disable-pass", labelOf(pass)),

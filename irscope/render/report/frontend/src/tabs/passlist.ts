@@ -11,7 +11,7 @@ const LEAST_OF_A_NAME = 3;
 
 export class PassList {
   readonly element = h("aside", { class: "pass-list", "aria-label": "Passes" });
-  private readonly rows = h("div", { class: "rows", role: "listbox", tabindex: "0", "aria-label": "Passes" });
+  private readonly rows = h("div", { class: "rows", role: "region", tabindex: "0", "aria-label": "Passes" });
   private readonly filter = h("input", {
     type: "search",
     placeholder: "pass or operation (/)",
@@ -84,14 +84,16 @@ export class PassList {
     const longest = Math.max(1, ...capture.passes.filter((pass) => pass.group === "mlir").map((pass) => pass.us ?? 0));
     const parts: Node[] = [];
     let heading = "";
+    let list = h("div");
     for (const { pass, number } of kept) {
       const name = pass.group === "llvm" ? "LLVM" : pass.stage;
       if (name !== heading) parts.push(this.heading(capture, (heading = name)));
       if (pass.group === "llvm" && !state.flag("llvm")) continue;
+      if (list.ariaLabel !== name) parts.push((list = h("div", { role: "listbox", "aria-label": name })));
       const item = this.item(pass, number, longest);
       this.items.set(number, item);
       this.visible.push(number);
-      parts.push(item);
+      list.append(item);
     }
     fill(this.rows, parts.length ? parts : h("p", { class: "faint" }, "No pass matches."));
     const ran = capture.passes.filter((pass) => pass.outcome === "ran");
@@ -108,10 +110,10 @@ export class PassList {
     );
     const total = own.reduce((sum, pass) => sum + (pass.us ?? 0), 0);
     const text = `${name} · ${plural(own.length, "pass")}${total ? ` · ${milliseconds(total)}` : ""}`;
-    if (name !== "LLVM") return h("h3", null, text);
+    if (name !== "LLVM") return h("h2", null, text);
     const open = state.flag("llvm");
     return h(
-      "h3",
+      "h2",
       null,
       h(
         "button",
@@ -154,7 +156,7 @@ export class PassList {
       h(
         "span",
         { class: "time" },
-        bar(Math.sqrt((pass.us ?? 0) / longest)),
+        bar(Math.sqrt((pass.us ?? 0) / longest), `${milliseconds(pass.us)} (bars grow with the square root)`),
         h("span", { class: "ms" }, pass.us === undefined ? "" : milliseconds(pass.us).replace(" ms", "")),
       ),
     );

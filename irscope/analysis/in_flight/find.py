@@ -1,0 +1,81 @@
+"""Finds the loop of a capture that does most, and follows one program through it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
+from typing import Any
+
+from irscope.analysis.in_flight.follow import follow
+from irscope.analysis.in_flight.kinds import DOTS, kind_of_step
+from irscope.analysis.in_flight.model import InFlight
+from irscope.errors import DAMAGE
+from irscope.ir.locations.stages import read_locations
+from irscope.ir.locations.user import line_text, place_of
+from irscope.ir.mlir.model import MlirModule, Operation
+from irscope.ir.mlir.reader import parse_mlir
+from irscope.model.capture import Capture
+
+__all__ = ["as_json", "in_flight"]
+
+_MOST_LOOPS = 4
+_FEW_TURNS = 4
+"""A loop that fills shared memory and turns less often is followed as if it turned more: its pipeline never fills."""
+_LOOPS = ("scf.for", "scf.while")
+
+
+def in_flight(capture: Capture) -> InFlight | None:
+    """The loop with dots that turns most often; without dots, the one that accesses memory; else the whole kernel.
+
+    Of the launch the first or the last program is followed, whichever turns it more often.
+    None if the capture holds no TTGIR, or one whose warps are specialised: there several loops run at once.
+    """
+    text = capture.texts.get("ttgir", "")
+    try:
+        module = parse_mlir(text)
+        if module.kernel is None or any(one.name == "ttg.warp_specialize" for one in module.walk()):
+            return None
+        locations = read_locations(text, "mlir")
+        own = locations.chain_at(module.kernel.first_line)
+        file = own[0].file if own else capture.launch.kernel.file
+        place_at: Callable[[int], str] = lambda line: line_text(place_of(locations.chain_at(line), file))  # noqa: E731
+        loops = _candidates(module)
+        found = [
+            follow(module, loop, capture.launch, place_at, is_first=is_first)
+            for is_first in (False, True)
+            for loop in loops[:_MOST_LOOPS] or [None]
+        ]
+        chosen = max(found, key=_turns)
+        few = loops and chosen.turns is not None and chosen.turns < _FEW_TURNS
+        if few and (not chosen.turns or any(one.kind in ("copy", "write") for one in chosen.steps)):
+            in_launch = max(one.turns or 0 for one in found if one.line == loops[0].first_line)
+            chosen = replace(follow(module, loops[0], None, place_at), launch_turns=in_launch)
+    except DAMAGE:
+        # The IR comes from the capture's file, which may say anything.
+        return None
+    return replace(chosen, loops=len(loops))
+
+
+def _turns(found: InFlight) -> int:
+    return found.turns if found.turns is not None else 1
+
+
+def _candidates(module: MlirModule) -> list[Operation]:
+    """The innermost loops with dots; if there are none, those that access memory."""
+    loops = [one for one in module.walk() if one.name == "scf.for"]
+    inner = [loop for loop in loops if not any(one.name in _LOOPS for one in _inside(loop))]
+    with_dots = [loop for loop in inner if any(one.name.startswith(DOTS) for one in _inside(loop))]
+    return with_dots or [loop for loop in inner if any(kind_of_step(one) for one in _inside(loop))]
+
+
+def _inside(loop: Operation) -> Iterator[Operation]:
+    return (one for one in loop.walk() if one is not loop)
+
+
+def as_json(found: InFlight) -> dict[str, Any]:
+    """As plain values: its fields, and at each step the copies and dots in flight."""
+    steps = [
+        asdict(one) | {"copies_in_flight": found.flying(number, "copy"), "dots_in_flight": found.flying(number, "dot")}
+        for number, one in enumerate(found.steps)
+    ]
+    return asdict(found) | {"steps": steps}

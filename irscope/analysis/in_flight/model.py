@@ -1,0 +1,99 @@
+"""InFlight: what one program does in a loop, turn by turn: steps, and the slots of shared memory that they use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["BEFORE", "InFlight", "Ring", "Stay", "Step", "StepKind"]
+
+StepKind = Literal["copy", "load", "write", "read", "wait", "dot", "reduce", "convert", "tensor", "store", "atomic"]
+"""`copy` begins one into shared memory, `load` one into registers; `tensor` moves to and from tensor memory."""
+
+BEFORE = -1
+"""The turn of what runs before the loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One execution of an operation that moves data, multiplies, reduces or waits."""
+
+    turn: int
+    """Of the loop, from 0; `BEFORE` it, or the number of turns for what comes behind it."""
+    kind: StepKind
+    operation: str
+    value: str
+    """Its result, or the buffer that it is about; or an empty string."""
+    line: int
+    """In the TTGIR, 1-based."""
+    place: str
+    """`file:line` of the Python source, or an empty string."""
+    tile: int | None
+    """Which of the tiles that were written to the buffer, from 0: what is copied, read or multiplied."""
+    buffer: int | None
+    """An index into the rings."""
+    slot: int | None
+    is_off: bool
+    """Whether its mask or predicate lets nothing happen."""
+    until: int | None
+    """The step that waits for it, or first uses it, as an index; its own if nothing has to wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stay:
+    """A tile in a slot of a ring."""
+
+    slot: int
+    tile: int
+    written: int
+    """The step that begins to write it, as an index."""
+    landed: int | None
+    """The step that waits until it is there; None if nothing does."""
+    read: tuple[int, ...]
+    """The steps that read it."""
+    free: int | None
+    """The step behind which nothing reads it; None if nothing does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """A buffer in shared memory that steps of the loop write."""
+
+    value: str
+    type: str
+    """Of a slot: `128×64×f16`."""
+    slots: int
+    line: int
+    """Of its allocation in the TTGIR, 1-based."""
+    place: str
+    stays: tuple[Stay, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InFlight:
+    """A loop of one program, or a program without a loop."""
+
+    line: int
+    """Of the loop in the TTGIR, 1-based; 0 if there is none."""
+    title: str
+    """`for %k = 0 to %n step 64`, as the IR has it; empty if there is none."""
+    place: str
+    turns: int | None
+    """How often it turns; None if that is not known, or if it is followed as if it turned often."""
+    launch_turns: int | None
+    """How often it turns in the first or the last program of the launch; None if that is not known."""
+    program: tuple[int, int, int] | None
+    """Which program; None if any of them does the same as far as it is known."""
+    loops: int
+    """How many loops of this kind the kernel has."""
+    is_nested: bool
+    """Whether it is shown in the first turn of a loop around it."""
+    steps: tuple[Step, ...]
+    rings: tuple[Ring, ...]
+    note: str = ""
+    """Why steps are missing; or an empty string."""
+
+    def flying(self, step: int, kind: StepKind) -> int:
+        """How many steps of a kind are begun, and not yet waited for, when a step ends."""
+        begun = (one for one in self.steps[: step + 1] if one.kind == kind and not one.is_off)
+        return sum(one.until is None or one.until > step for one in begun)

@@ -1,0 +1,300 @@
+"""The loop of a poster: which copies, waits and dots run in each turn, and the slots of shared memory meanwhile."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from irscope.analysis.in_flight.model import BEFORE, InFlight, Ring, Stay, Step
+from irscope.render.layout.labels import Rect
+from irscope.render.poster.canvas import LEAST, TILES, Canvas
+from irscope.render.poster.scale import Column, Scale, scale_of
+from irscope.render.text.figures import short_name
+
+__all__ = ["draw_loop"]
+
+_LABELS = 143.0
+"""Pixels for the names of the lanes."""
+_ROW, _LEAST_ROW = 22.0, 15.0
+"""Pixels of a lane, and of a slot; at least."""
+_GAP = 3.0
+_MOST_LANES = 11
+_NOTHING_AHEAD = "the loop: nothing is begun ahead"
+# %a_126      %acc_23#0
+_NUMBERED = re.compile(r"(?<=\w)_\d+$|#\d+$")
+_ORDER = ("load", "copy", "write", "read", "wait", "dot", "reduce", "convert", "tensor", "store", "atomic")
+_OTHERS = {
+    "wait": "wait",
+    "reduce": "reduce",
+    "convert": "convert",
+    "tensor": "tensor memory",
+    "store": "store",
+    "atomic": "atomic",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Lane:
+    name: str
+    line: str
+    """`:33`, the line of Python; or an empty string."""
+
+
+def draw_loop(canvas: Canvas, area: Rect, flight: InFlight) -> float:
+    """Draw a loop; returns how far down it goes."""
+    lanes, of_step = _lanes(flight)
+    rings = [ring for ring in flight.rings if _is_drawn(ring)]
+    scale = scale_of(flight, of_step, area.left + _LABELS, area.width - _LABELS)
+    y = top = _columns(canvas, area, flight, scale)
+    rows = len(lanes) + sum(ring.slots for ring in rings)
+    fixed = _GAP * len(lanes) + 18 + 8 * len(rings) + 22
+    row = min(max((area.bottom - y - fixed) / max(rows, 1), _LEAST_ROW), _ROW)
+    for number, lane in enumerate(lanes):
+        used = canvas.text(area.left, y + row / 2 + 4, lane.name, size=LEAST, room=_LABELS - 34)
+        canvas.text(area.left + used + 5, y + row / 2 + 4, lane.line, look="m", size=LEAST, room=_LABELS - used - 9)
+        canvas.rect(Rect(area.left + _LABELS, y, scale.right - area.left - _LABELS, row), "band")
+        for step, own in enumerate(of_step):
+            if own == number:
+                _cell(canvas, flight, scale, step, Rect(0, y, scale.cell, row))
+        y += row + _GAP
+    if any(one.kind == "copy" for one in flight.steps):
+        y = _count(canvas, area, flight, scale, y)
+    left_out = 0
+    for ring in rings:
+        if y + ring.slots * row + 22 > area.bottom + 6:
+            left_out += 1
+            continue
+        y = _ring(canvas, area, flight, scale, ring, Rect(area.left, y + 4, _LABELS, row)) + 4
+    _turn_lines(canvas, scale, top, y - 4)
+    return _legend(canvas, area, flight, y, left_out) if rings else y
+
+
+def _is_drawn(ring: Ring) -> bool:
+    return len(ring.stays) > 1 and any(stay.read for stay in ring.stays)
+
+
+def _lanes(flight: InFlight) -> tuple[list[_Lane], list[int]]:
+    """The lanes, and for each step its lane, or -1 where there is none for it."""
+    keys = _keys(flight)
+    rows = list(zip(flight.steps, keys, strict=True))
+    # What runs before the loop alone has its place in the code, not in a picture of turns.
+    wanted = {key for step, key in rows if step.turn != BEFORE or not flight.line} - {("wait", "")}
+    order = sorted(dict.fromkeys(key for key in keys if key in wanted), key=_rank)[:_MOST_LANES]
+    lanes: list[_Lane] = []
+    for kind, name in order:
+        places = {one.place for one, key in rows if key == (kind, name)}
+        shown = f"{_OTHERS.get(kind, kind)} {name if kind != 'dot' else ''}".strip()
+        line = next(iter(places)).rpartition(":")[2]
+        lanes.append(_Lane(shown, f":{line}" if line and len(places) == 1 and kind != "wait" else ""))
+    return lanes, [order.index(key) if key in order else -1 for key in keys]
+
+
+def _keys(flight: InFlight) -> list[tuple[str, str]]:
+    """The lane of each step: its kind, and what it is about."""
+    awaited: dict[int, str] = {}
+    for step in flight.steps:
+        if step.until is not None and step.kind in ("copy", "dot"):
+            awaited[flight.steps[step.until].line] = step.kind
+    return [
+        ("wait", f"for {awaited[one.line]}" if one.line in awaited else "") if one.kind == "wait" else _key(one)
+        for one in flight.steps
+    ]
+
+
+def _rank(key: tuple[str, str]) -> float:
+    # The wait for a dot stands below it.
+    return _ORDER.index("dot") + 0.5 if key == ("wait", "for dot") else _ORDER.index(key[0])
+
+
+def _key(step: Step) -> tuple[str, str]:
+    if step.kind in _OTHERS:
+        return step.kind, ""
+    if step.kind == "dot":
+        return step.kind, step.place
+    return step.kind, _NUMBERED.sub("", _NUMBERED.sub("", step.value))
+
+
+def _columns(canvas: Canvas, area: Rect, flight: InFlight, scale: Scale) -> float:
+    """The phases and the turns above the lanes; returns where they end."""
+    y = area.top
+    phases = _phases(flight)
+    for name in dict.fromkeys(phases.values()):
+        columns = [one for one in scale.columns if phases[one.turn] == name]
+        if not columns:
+            continue
+        left, right = columns[0].left, columns[-1].left + columns[-1].width
+        canvas.path(f"M{left + 1:.1f} {y + 19:.1f}V{y + 15:.1f}H{right - 1:.1f}V{y + 19:.1f}", "axis")
+        name = name if len(name) * LEAST * 0.61 < max(right - left, 90) else name.partition(":")[0]
+        if right - left > 100:
+            canvas.text((left + right) / 2, y + 11, name, size=LEAST, anchor="middle", room=right - left)
+        else:
+            at_end = left + 90 > area.right
+            canvas.text(right if at_end else left + 1, y + 11, name, size=LEAST, anchor="end" if at_end else "start")
+    for column in scale.columns:
+        name = _turn_name(flight, column)
+        canvas.text(column.left + column.width / 2, y + 33, name, look="m", size=LEAST, anchor="middle",
+                    room=column.width - 2)  # fmt: skip
+    if scale.gap is not None:
+        left = scale.gap
+        canvas.text(left + 13, y + 33, "⋯", look="m", size=LEAST, anchor="middle")
+    return y + 40
+
+
+def _turn_name(flight: InFlight, column: Column) -> str:
+    if not flight.line:
+        return ""
+    if column.turn == BEFORE:
+        return "before" if column.width > 48 else ""
+    if flight.turns is not None and column.turn >= flight.turns:
+        return "behind" if column.width > 48 else ""
+    return f"turn {column.turn}" if column.width > 50 else str(column.turn)
+
+
+def _phases(flight: InFlight) -> dict[int, str]:
+    """Of each turn whether the pipeline fills, is full, or empties."""
+    turns = sorted({step.turn for step in flight.steps})
+    if not flight.line:
+        return dict.fromkeys(turns, "the whole kernel, in its order")
+    begun = [step for step in flight.steps if step.kind in ("copy", "load") and step.turn != BEFORE]
+    ahead = {_key(step) for step in flight.steps if step.turn == BEFORE} & {_key(step) for step in begun}
+    before, inside, behind = (
+        ("prologue", "steady state", "epilogue") if ahead else ("before it", _NOTHING_AHEAD, "behind it")
+    )
+    found: dict[int, str] = {}
+    for turn in turns:
+        own = [step for step in begun if step.turn == turn]
+        empties = (flight.turns is not None and turn >= flight.turns) or (bool(own) and all(one.is_off for one in own))
+        found[turn] = before if turn == BEFORE else behind if empties else inside
+    return found
+
+
+def _cell(canvas: Canvas, flight: InFlight, scale: Scale, number: int, row: Rect) -> None:
+    step = flight.steps[number]
+    left = scale.left(number)
+    if left is None:
+        return
+    tip = f"{step.operation} {step.value} {short_name(step.place)}".strip()
+    box = Rect(left + 0.5, row.top + 1, row.width - 1, row.height - 2)
+    if step.is_off:
+        canvas.rect(box, "off", radius=3, tip=f"{tip}: masked off")
+        return
+    if step.until is not None and step.until > number and step.kind in ("dot", "load"):
+        right = scale.near(step.until)
+        canvas.rect(
+            Rect(box.right, row.top + row.height / 2 - 2, max(right - box.right, 0), 4), "soft", tip=f"{tip}: in flight"
+        )
+    look = f"f{step.tile % TILES}" if step.tile is not None else "soft"
+    canvas.rect(box, f"{look} cell", radius=3, tip=tip)
+    if step.tile is not None:
+        _number(canvas, box, step.tile)
+
+
+def _number(canvas: Canvas, box: Rect, tile: int) -> None:
+    text = str(tile)
+    if len(text) * LEAST * 0.6 <= box.width:
+        middle = box.left + box.width / 2
+        canvas.text(middle, box.top + box.height / 2 + 4, text, look=f"x{tile % TILES}", size=LEAST, anchor="middle")
+
+
+def _count(canvas: Canvas, area: Rect, flight: InFlight, scale: Scale, y: float) -> float:
+    """How many copies are in flight at the end of each column."""
+    canvas.text(area.left, y + 13, "copies in flight", look="m", size=LEAST)
+    for column in scale.columns:
+        last = max(column.places)
+        text = str(flight.flying(last, "copy"))
+        canvas.text(column.left + column.width / 2, y + 13, text, look="t", size=LEAST, anchor="middle")
+    return y + 18
+
+
+def _ring(canvas: Canvas, area: Rect, flight: InFlight, scale: Scale, ring: Ring, first: Rect) -> float:
+    """The slots of a ring below one another; returns where they end. `first`: the room of the first one's name."""
+    row = first.height
+    for slot in range(ring.slots):
+        top = first.top + slot * row
+        middle = top + row / 2 + 3
+        if not slot:
+            canvas.text(first.left, middle, _NUMBERED.sub("", ring.value), size=LEAST, room=first.width - 56)
+        if slot == 1:
+            canvas.text(first.left, middle, ring.type, look="m", size=LEAST, room=first.width - 56)
+        name = f"slot {slot}" if ring.slots > 1 else ring.type
+        canvas.text(first.right - 8, middle, name, look="m", size=LEAST, anchor="end", room=first.width - 40)
+        canvas.rect(Rect(first.right, top, scale.right - first.right, row - 2), "band")
+        own = [stay for stay in ring.stays if stay.slot == slot]
+        for stay, following in zip(own, [*own[1:], None], strict=True):
+            _stay(canvas, flight, scale, stay, following, top, row - 2)
+    return first.top + ring.slots * row
+
+
+def _stay(
+    canvas: Canvas, flight: InFlight, scale: Scale, stay: Stay, following: Stay | None, top: float, height: float
+) -> None:
+    """A tile in its slot: on its way, there, and read."""
+    end = len(flight.steps)
+    free = stay.free if stay.free is not None else (max(stay.read) if stay.read else end)
+    begin = scale.near(stay.written)
+    landed = scale.near(stay.landed if stay.landed is not None else free)
+    stop = scale.near(free)
+    stop = max(stop + (scale.cell if scale.left(free) is not None else 0), begin)
+    if following is not None:
+        stop = min(stop, scale.near(following.written))
+    landed = min(max(landed, begin), stop)
+    if stop <= begin:
+        return
+    look = f"f{stay.tile % TILES}"
+    tip = f"tile {stay.tile} in slot {stay.slot}"
+    if landed > begin:
+        canvas.rect(Rect(begin, top, landed - begin, height), "way", tip=f"{tip}: on its way")
+        canvas.rect(Rect(begin, top, 4, height), look)
+    if stop > landed:
+        box = Rect(landed, top, stop - landed, height)
+        canvas.rect(box, f"{look} cell", radius=2, tip=f"{tip}: there")
+        _number(canvas, box, stay.tile)
+    for step in stay.read:
+        left = scale.left(step)
+        if left is not None and left < stop:
+            canvas.path(f"M{left + 1:.1f} {top + height:.1f}h{scale.cell - 2:.1f}", "edge")
+
+
+def _turn_lines(canvas: Canvas, scale: Scale, top: float, bottom: float) -> None:
+    for column in scale.columns[1:]:
+        canvas.path(f"M{column.left:.1f} {top:.1f}V{bottom:.1f}", "line")
+
+
+def _legend(canvas: Canvas, area: Rect, flight: InFlight, y: float, left_out: int) -> float:
+    x = area.left + _LABELS
+    looks = [("f0", "tile 0 in its slot"), ("edge", "read")]
+    if any(step.kind == "copy" for step in flight.steps):
+        looks.insert(0, ("way", "on its way into the slot"))
+    if any(step.is_off for step in flight.steps):
+        looks.append(("off", "masked off"))
+    for look, name in looks:
+        box = Rect(x, y + 3, 16, 11)
+        if look == "edge":
+            canvas.path(f"M{x:.1f} {y + 12:.1f}h16", "edge")
+        else:
+            canvas.rect(box, look)
+        x += 22 + canvas.text(x + 22, y + 13, name, look="m", size=LEAST) + 16
+    if left_out:
+        canvas.text(x, y + 13, f"{left_out} more ring{'s' * (left_out > 1)}", look="m", size=LEAST)
+    return y + 18
+
+
+def title_of(flight: InFlight) -> tuple[str, str]:
+    """The title of the panel, and what it is of."""
+    if not flight.line:
+        return "The kernel from load to store", _program(flight)
+    place = short_name(flight.place)
+    turns = f"{_times(flight.turns)} in {_program(flight)}" if flight.turns is not None else "turns not known"
+    if flight.turns is None and flight.launch_turns is not None:
+        turns = f"as if it turned often: in this launch it {_times(flight.launch_turns)}"
+    nested = "in the first turn of the loop around it" if flight.is_nested else ""
+    several = f"1 of {flight.loops} loops" if flight.loops > 1 else ""
+    return "The loop, turn by turn", " · ".join(filter(None, (place, turns, several, nested, flight.note)))
+
+
+def _times(turns: int) -> str:
+    return {0: "never turns", 1: "turns once", 2: "turns twice"}.get(turns, f"turns {turns} times")
+
+
+def _program(flight: InFlight) -> str:
+    return f"program {','.join(map(str, flight.program))}" if flight.program is not None else "any program"

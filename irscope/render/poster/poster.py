@@ -1,0 +1,157 @@
+"""The poster of a kernel: one SVG of 1280×720."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from irscope.memory.cost import Cost
+from irscope.model.capture import Capture
+from irscope.render.layout.labels import Rect
+from irscope.render.poster.accesses import draw_accesses, rows_of
+from irscope.render.poster.canvas import HEIGHT, LEAST, WIDTH, Canvas, width_of
+from irscope.render.poster.facts import WORST, Facts, facts_of, roofline_of_assumed
+from irscope.render.poster.loop import draw_loop, title_of
+from irscope.render.poster.panels import draw_conversions, draw_findings, draw_limits, draw_mix, draw_roofline
+from irscope.render.poster.pictures import draw_buffers, draw_registers, draw_source, draw_tile
+from irscope.render.text.figures import short_name
+from irscope.render.theme import theme_named
+
+__all__ = ["poster_svg"]
+
+_MARGIN = 24.0
+_GAP = 12.0
+_MAIN = 872.0
+"""The width of the loop's panel."""
+_TOP = 72.0
+_BELOW = 484.0
+"""Where the lower panels begin."""
+
+
+def poster_svg(capture: Capture, theme: str = "light", costs: Sequence[Cost] | None = None) -> str:
+    """The poster of a capture as one SVG, 1280×720 pixels; what is not known is said where it would stand.
+
+    Args:
+        capture: with its layouts, as far as they are known.
+        theme: `light`, `dark` or `print`.
+        costs: those of `costs_of`, if they are known.
+
+    Raises UsageError for a theme that is none.
+    """
+    look = theme_named(theme)
+    facts = facts_of(capture, costs)
+    canvas = Canvas(look)
+    _head(canvas, capture)
+    has_accesses = _main(canvas, facts)
+    _side(canvas, facts)
+    _lower(canvas, facts, has_accesses)
+    return canvas.svg(f"{capture.name} on {capture.target}")
+
+
+def _head(canvas: Canvas, capture: Capture) -> None:
+    launch = capture.launch
+    kernel = launch.kernel
+    used = canvas.text(_MARGIN, 40, capture.name, size=24, bold=True, room=640)
+    place = f"{short_name(kernel.file)}:{kernel.line}" if kernel.file else ""
+    canvas.text(_MARGIN + used + 14, 40, place, look="m", size=13, room=260)
+    right = f"{capture.target} · Triton {capture.environment.triton_version or 'version not known'}"
+    canvas.text(WIDTH - _MARGIN, 40, right, size=14, anchor="end", room=330)
+    options = [f"{name}={launch.option(name)}" for name in ("num_warps", "num_stages", "num_ctas")]
+    constants = [f"{name}={text}" for name, text in launch.constants if not name.startswith("stride")]
+    grid = f"grid {'×'.join(map(str, launch.grid))}" if launch.grid else "grid not known"
+    parts = [grid, *options, *([f"plan {capture.plan}"] if str(capture.plan) else []), *constants]
+    canvas.text(_MARGIN, 60, _fitting(parts, 1060), look="m", room=1060)
+    canvas.text(WIDTH - _MARGIN, 60, f"irscope {capture.id[:8]}", look="m", size=LEAST, anchor="end")
+
+
+def _fitting(parts: Sequence[str], room: float) -> str:
+    """As many parts as there is room for, and how many are left out."""
+    for count in range(len(parts), 0, -1):
+        rest = [f"{len(parts) - count} more"] if count < len(parts) else []
+        text = " · ".join([*parts[:count], *rest])
+        if width_of(text, 12) <= room:
+            return text
+    return parts[0]
+
+
+def _main(canvas: Canvas, facts: Facts) -> bool:
+    """Draw the loop and memory; returns whether the accesses to global memory are there."""
+    area = Rect(_MARGIN, _TOP, _MAIN, _BELOW - _GAP - _TOP)
+    flight = facts.flight
+    if flight is None or not flight.steps:
+        room = canvas.panel(area, "The kernel over time", "no loop is drawn: " + _why_no_loop(facts))
+        y = room.top
+    else:
+        room = canvas.panel(area, *title_of(flight))
+        y = draw_loop(canvas, room, flight) + 12
+    memories = [one for one in facts.allocations if one.buffers]
+    for memory in memories:
+        left = room.bottom - y
+        if left >= 70:
+            # Buffers in slots are in the picture of the loop already.
+            height = min(left, 24 + 22 * len(memory.buffers))
+            y = draw_buffers(canvas, Rect(room.left, y, room.width, height), memory) + 12
+    left = room.bottom - y
+    wanted = len(facts.accesses)
+    has_accesses = min(rows_of(room.width, left - 24), wanted) > min(_rows_below(facts), wanted - 1)
+    if has_accesses and wanted:
+        canvas.text(room.left, y + 12, "Global memory", size=13, bold=True)
+        draw_accesses(canvas, Rect(room.left, y + 20, room.width, left - 20), facts.accesses)
+        y += 32 + 22 * wanted
+    drawn = {step.place for step in flight.steps} if flight is not None else set[str]()
+    draw_source(canvas, Rect(room.left, y, room.width, room.bottom - y), facts.capture, drawn)
+    return has_accesses
+
+
+def _rows_below(facts: Facts) -> int:
+    """The accesses for which there is room below the conversions."""
+    used = min(len(facts.conversions), 4) * 32 + (26 if facts.conversions else 0)
+    return rows_of(300, HEIGHT - 20 - _BELOW - 46 - used)
+
+
+def _why_no_loop(facts: Facts) -> str:
+    if "ttgir" not in facts.capture.stages:
+        return "the capture holds no TTGIR"
+    return "its warps are specialised, several run at once"
+
+
+def _side(canvas: Canvas, facts: Facts) -> None:
+    """Draw the limits and the worst findings, and the roofline where there are few."""
+    side = Rect(_MARGIN + _MAIN + _GAP, _TOP, WIDTH - 2 * _MARGIN - _MAIN - _GAP, 206)
+    draw_limits(canvas, canvas.panel(side, "Limits and occupancy"), facts)
+    top = side.bottom + _GAP
+    below = Rect(side.left, top, side.width, _BELOW - _GAP - top)
+    failure = facts.capture.failure
+    told = f"The compile {failure.verdict}: {failure.headline}" if failure is not None else ""
+    found = [one for one in facts.findings if failure is None or one.code != "IRS503"]
+    roofline = roofline_of_assumed(facts.capture) if not told and len(found) < 2 else None
+    if roofline is not None and roofline.floor_s is not None:
+        upper = Rect(below.left, top, below.width, 96 if found else 44)
+        room = canvas.panel(upper, "Worst findings", "" if found else "none")
+        if found:
+            draw_findings(canvas, Rect(room.left, room.top, room.width, 160), found, "")
+        rest = Rect(below.left, upper.bottom + _GAP, below.width, below.bottom - upper.bottom - _GAP)
+        part = roofline.peaks.name if roofline.peaks is not None else ""
+        draw_roofline(canvas, canvas.panel(rest, "Roofline", part), roofline)
+        return
+    count = f"{len(found)} in all" if len(found) > WORST else ""
+    draw_findings(canvas, canvas.panel(below, "Worst findings", count), found, told)
+
+
+def _lower(canvas: Canvas, facts: Facts, has_accesses: bool) -> None:
+    widths = (264.0, 300.0, 266.0, WIDTH - 2 * _MARGIN - 264 - 300 - 266 - 3 * _GAP)
+    lefts = [_MARGIN + sum(widths[:number]) + number * _GAP for number in range(4)]
+    areas = [Rect(left, _BELOW, width, HEIGHT - 20 - _BELOW) for left, width in zip(lefts, widths, strict=True)]
+    draw_tile(canvas, canvas.panel(areas[0], "The dot's tile" if facts.of_dot else "The largest tile"), facts.tile)
+    if not facts.conversions and facts.accesses and not has_accesses:
+        draw_accesses(canvas, canvas.panel(areas[1], "Global memory", "no conversion"), facts.accesses)
+        has_accesses, room, end = True, areas[1], areas[1].bottom
+    else:
+        count = f"{len(facts.conversions)} in all" if facts.conversions else ""
+        room = canvas.panel(areas[1], "Layout conversions", count)
+        end = draw_conversions(canvas, room, facts.conversions, known="ttgir" in facts.capture.stages)
+    if not has_accesses and rows_of(room.width, room.bottom - end - 26):
+        canvas.text(room.left, end + 18, "Global memory", size=14, bold=True)
+        draw_accesses(canvas, Rect(room.left, end + 26, room.width, room.bottom - end - 26), facts.accesses)
+    draw_mix(canvas, canvas.panel(areas[2], "Instructions", facts.assembly), facts)
+    stage = facts.registers.stage if facts.registers is not None else ""
+    draw_registers(canvas, canvas.panel(areas[3], "Live registers", stage), facts.registers, facts)

@@ -1,0 +1,204 @@
+"""A poster: nothing on it meets, all of it can be read, and its figures are those that the commands print."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from irscope.__main__ import run
+from irscope.layout.described import DescribedLayout
+from irscope.model.capture import Capture, Kernel, Resources
+from irscope.render.layout.colors import luminance
+from irscope.render.layout.labels import Rect
+from irscope.render.poster.canvas import LEAST, Canvas
+from irscope.render.poster.pictures import draw_source
+from irscope.render.poster.poster import poster_svg
+from irscope.render.theme import THEMES, sized, theme_named, themed
+from irscope.store.file import load, save
+from tests.analysis.in_flight.launched import matmul
+from tests.analysis.roofline.launched import attention
+from tests.render.poster.texts import texts_of, wrong_boxes
+
+LAYOUTS = Path(__file__).parents[2] / "data" / "layouts"
+
+
+def amd() -> Capture:
+    return matmul("matmul-hip-gfx942", 1024)
+
+
+def transpose() -> Capture:
+    return load(LAYOUTS / "matrix_transpose-cuda-90.irscope")
+
+
+def spilling() -> Capture:
+    capture = matmul("matmul-cuda-80", 1024)
+    return replace(capture, resources=replace(capture.resources, registers=255, spill_store_bytes=640))
+
+
+CASES = {"attention": attention, "amd": amd, "transpose": transpose, "spilling": spilling}
+
+
+@pytest.fixture(scope="module")
+def drawn() -> dict[str, tuple[Capture, str]]:
+    captures = {name: make() for name, make in CASES.items()}
+    return {name: (capture, poster_svg(capture)) for name, capture in captures.items()}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_two_texts_meet_and_all_can_be_read(drawn: dict[str, tuple[Capture, str]], name: str) -> None:
+    texts = texts_of(drawn[name][1])
+    assert len(texts) > 40
+    assert wrong_boxes(texts) == []
+    assert min(one.size for one in texts) >= LEAST
+
+
+def printed(capsys: pytest.CaptureFixture[str], *words: object) -> Any:
+    capsys.readouterr()
+    run([str(word) for word in words])
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_its_figures_are_those_of_the_commands(
+    drawn: dict[str, tuple[Capture, str]], name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capture, svg = drawn[name]
+    lines = [one.text for one in texts_of(svg)]
+    text = "\n".join(lines)
+    file = tmp_path / "x.irscope"
+    save(capture, file)
+    (shown,) = printed(capsys, "show", file, "--json")
+    resources, occupancy = shown["resources"], shown["occupancy"]
+    assert f"registers: {resources['registers']}" in text
+    spilled = (resources["spill_store_bytes"] or 0) + (resources["spill_load_bytes"] or 0)
+    assert (f"{spilled} bytes spilled" in text) == bool(spilled)
+    assert f"{occupancy['warps_per_sm']} of {occupancy['max_warps']} warps per {occupancy['unit']}" in text
+    allowed = sorted(blocks for _, blocks in occupancy["limits"])[:4]
+    assert [int(line.split()[0]) for line in lines if re.fullmatch(r"\d+ blocks?", line)] == allowed
+    if resources["shared_bytes"]:
+        assert f"shared: {resources['shared_bytes']:,} of" in text
+    costs = printed(capsys, "layout", file, "--costs", "--json")
+    sizes = [one["figures"]["bytes"] for one in costs if one["kind"] == "conversion"]
+    on_poster = [int(found[1].replace(",", "")) for found in re.finditer(r"^([\d,]+) bytes (?:across|not)", text, re.M)]
+    assert on_poster == sizes[: len(on_poster)]
+    assert bool(on_poster) == bool(sizes)
+    found = printed(capsys, "why", file, "--no-try", "--json")
+    codes = [one["code"] for one in found[0]["findings"]]
+    assert re.findall(r"^IRS\d{3}", text, re.M) == codes[:3]
+    (row,) = printed(capsys, "poster", file, "--json")
+    if row["registers"] is not None:
+        live = row["registers"]["live"]
+        assert f"peak {max(live)} at instruction {live.index(max(live)) + 1} of {len(live)}" in text
+
+
+def test_its_turns_are_those_of_the_loop(drawn: dict[str, tuple[Capture, str]]) -> None:
+    lines = [one.text for one in texts_of(drawn["amd"][1])]
+    (note,) = [line for line in lines if line.startswith("matmul.py:")][1:]
+    turns = int(note.split("turns ")[1].split()[0])
+    # The first turns, and the last.
+    shown = [int(line.removeprefix("turn ")) for line in lines if line.startswith("turn ")]
+    assert shown[0] == 0
+    assert shown[-1] == turns - 1
+    assert all(after > before for before, after in pairwise(shown))
+    assert {"prologue", "steady state", "epilogue"} <= {*lines}
+
+
+def test_a_tile_has_as_many_warps_as_its_layout(drawn: dict[str, tuple[Capture, str]]) -> None:
+    capture, svg = drawn["amd"]
+    result = max(
+        (DescribedLayout(row, capture.target) for row in capture.layouts if "dot" in str(row.operations)),
+        key=lambda one: one.threads.size if one.threads is not None and one.encoding.kind == "amd_mfma" else 0,
+    )
+    assert result.threads is not None
+    names = {one.text for one in texts_of(svg) if re.fullmatch(r"w\d+", one.text)}
+    assert names == {f"w{warp}" for warp in range(result.threads.warps)}
+
+
+@pytest.mark.parametrize("name", THEMES)
+def test_every_colour_of_text_stands_out(name: str) -> None:
+    theme = theme_named(name)
+
+    def light(color: str) -> float:
+        return luminance((int(color[1:3], 16), int(color[3:5], 16), int(color[5:7], 16)))
+
+    for ground in (theme.page, theme.panel):
+        for ink in (theme.text, theme.muted, theme.bad, theme.warn):
+            low, high = sorted((light(ground), light(ink)))
+            assert (high + 0.05) / (low + 0.05) >= 4.5, (ground, ink)
+
+
+def test_what_is_not_known_is_said() -> None:
+    capture = transpose()
+    bare = replace(
+        capture,
+        artifacts=tuple(one for one in capture.artifacts if one.stage == "ptx"),
+        layouts=(),
+        resources=Resources(),
+        launch=replace(capture.launch, grid=None, record=None),
+    )
+    svg = poster_svg(bare)
+    lines = " ".join(one.text for one in texts_of(svg))
+    assert wrong_boxes(texts_of(svg)) == []
+    for said in (
+        "grid not known",
+        "The occupancy is not known",
+        "holds no layouts",
+        "holds no TTGIR",
+        "no machine code",
+    ):
+        assert said in lines
+
+
+def test_where_there_is_no_room_no_python_is_drawn() -> None:
+    capture = transpose()
+    places = {f"{capture.launch.kernel.file}:{line}" for line in range(100)}
+    for height, is_drawn in ((-40, False), (60, False), (120, True)):
+        canvas = Canvas(theme_named("light"))
+        draw_source(canvas, Rect(0, 0, 800, height), capture, places)
+        assert bool(canvas.parts) == is_drawn
+
+
+def test_a_name_that_is_markup_is_text() -> None:
+    capture = transpose()
+    name = "<script>alert('\x00\x1b')</script>" * 9
+    hostile = replace(capture, launch=replace(capture.launch, kernel=Kernel(name, "<&>.py", 1, name)))
+    root = ElementTree.fromstring(poster_svg(hostile, "dark"))
+    assert not [one for one in root.iter() if one.tag.endswith("script")]
+    assert wrong_boxes(texts_of(poster_svg(hostile))) == []
+
+
+def test_a_theme_takes_the_place_of_the_readers() -> None:
+    dark = "@media(prefers-color-scheme:dark){.a{fill:blue}.b{x:y}}"
+    style = f'<svg width="4" height="2"><style>.a{{fill:red}}{dark}.c{{}}</style>'
+    assert themed(style, "light") == style.replace(dark, "")
+    assert "{fill:red}.a{fill:blue}.b{x:y}.c{}" in themed(style, "dark")
+    assert themed(style, None) == style
+    assert 'width="12" height="6"' in sized(style, 12)
+
+
+def test_the_command_writes_what_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "x.irscope"
+    save(amd(), file)
+    folder = tmp_path / "posters"
+    assert run(["poster", str(file), "-o", str(folder), "--theme", "dark", "--width", "640"]) == 0
+    (svg,) = folder.glob("*.svg")
+    assert 'width="640" height="360"' in svg.read_text("utf-8")
+    assert theme_named("dark").panel in svg.read_text("utf-8")
+    assert run(["layout", str(file), "-l", "#mma", "-l", "#blocked", "-o", str(folder), "--theme", "light"]) == 0
+    assert {"mma-128x256.svg", "blocked-128x64.svg"} < {one.name for one in folder.iterdir()}
+    assert "prefers-color-scheme" not in (folder / "mma-128x256.svg").read_text("utf-8")
+    for wrong, said in (
+        (["--theme", "blue"], "'blue' is no theme"),
+        (["-o", str(tmp_path / "x.pdf")], "a poster is an .svg or a .png"),
+        (["--format", "gif"], "--format 'gif'"),
+    ):
+        capsys.readouterr()
+        assert run(["poster", str(file), *wrong]) == 2
+        assert said in capsys.readouterr().err
