@@ -158,10 +158,10 @@ class NativeCalls:
         Returns whether its passes succeeded; None if it was not run, and is left to the bindings.
         """
         run = self._function(_RUN, ctypes.c_bool, ctypes.c_void_p, ctypes.c_void_p, releases_lock=True)
-        address = address_of(manager)
+        address = _address_of(manager)
         if run is None or address is None or any(os.environ.get(name) for name in _SWITCHES_OF_RUN):
             return None
-        if ctypes.c_size_t.from_address(address + _CONTEXT_OFFSET).value != address_of(context):
+        if ctypes.c_size_t.from_address(address + _CONTEXT_OFFSET).value != _address_of(context):
             return None
         with self._under_way(_RUN):
             return run(address, operation)
@@ -196,7 +196,7 @@ class NativeCalls:
             self._note[:] = bytes(_NOTED.size)
 
 
-def address_of(bound: Any) -> int | None:
+def _address_of(bound: Any) -> int | None:
     """The address of the C++ object that an object of Triton's bindings holds; None if those are of an unknown kind."""
     at, kind = id(bound), type(type(bound)).__module__
     if kind == "pybind11_builtins":
