@@ -16,7 +16,7 @@ from pathlib import Path
 
 __all__ = ["main"]
 
-TIMED = Path(__file__).parent / "sized" / "case.py"
+TIMED = Path(__file__).with_name("case_times.py")
 NAMES = ("narrow_loads", "conversion_in_loop", "missing_pipeline", "spills", "recompile_storm", "upgrade")
 STORMS = 3
 """How often the first call of the recompile storm is timed, each in a process of its own."""

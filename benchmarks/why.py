@@ -5,8 +5,10 @@ without torch: Python starts, Triton is imported, the kernel is compiled. `why` 
 stands that of the same two without what a process needs to start: `why` less `irscope --help`, the compile less the
 import of Triton.
 
-All of one round run one after another; medians of rounds. `python -m benchmarks why` records the examples, and takes
-of each kernel a launch with something to try and one without; `python -m benchmarks.why FILE...` takes captures.
+All of one round run one after another; medians of rounds. A kernel has something to try if `why` names a change that it
+could compile, in what is found with the compiler's log too. `why again` is the same command once more, which compiles
+nothing. `python -m benchmarks why` records the examples, and takes of each kernel a launch with something to try and
+one without, as far as that is known without the log; `python -m benchmarks.why FILE...` takes captures.
 """
 
 from __future__ import annotations
@@ -49,11 +51,14 @@ def processor_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def measured(command: list[str], environment: Mapping[str, str]) -> float:
-    """The processor seconds of a command, and of what it starts."""
+def measured(command: list[str], environment: Mapping[str, str], output: Path | None = None) -> float:
+    """The processor seconds of a command, and of what it starts; `output`: where what it prints goes."""
     started = processor_seconds()
-    subprocess.run(command, check=True, capture_output=True, env=environment)
-    return processor_seconds() - started
+    printed = subprocess.run(command, check=True, capture_output=True, env=environment).stdout
+    took = processor_seconds() - started
+    if output is not None:
+        output.write_bytes(printed)
+    return took
 
 
 def actions(capture: Capture, folder: Path) -> dict[str, Callable[[], float]]:
@@ -74,17 +79,23 @@ def actions(capture: Capture, folder: Path) -> dict[str, Callable[[], float]]:
     }
     plain = [sys.executable, "-c", _PLAIN]
 
-    def irscope(*words: str) -> Callable[[], float]:
-        return lambda: measured([sys.executable, "-m", "irscope", *words], environment)
+    def irscope(*words: str, output: Path | None = None) -> Callable[[], float]:
+        return lambda: measured([sys.executable, "-m", "irscope", *words], environment, output)
 
     return {
         "triton": lambda: measured(plain, environment),
         "compile": lambda: measured([*plain, str(source), json.dumps(target), json.dumps(options)], environment),
         "start": irscope("--help"),
-        "why": irscope("why", capture.id),
-        "why --tries 0": irscope("why", capture.id, "--tries", "0"),
+        "why": irscope("why", capture.id, "--json", output=folder / "why.json"),
+        "why again": irscope("why", capture.id, "--json"),
         "why --no-try": irscope("why", capture.id, "--no-try"),
     }
+
+
+def has_tries(answer: Path) -> bool:
+    """Whether what `why --json` printed names a change that can be compiled."""
+    findings = [finding for one in json.loads(answer.read_text()) for finding in one["findings"]]
+    return any(one["changes"] for finding in findings for one in finding["suggestions"])
 
 
 def found(capture: Capture) -> tuple[int, bool]:
@@ -98,22 +109,23 @@ def found(capture: Capture) -> tuple[int, bool]:
 def measure(capture: Capture, rounds: int) -> dict[str, float]:
     """Measure and print one capture; returns its ratios."""
     rows: dict[str, list[float]] = {}
+    tries = False
     for _ in range(rounds):
         # Anew each time: what `why` finds out of a capture is kept with it.
         with tempfile.TemporaryDirectory() as folder:
             for name, action in actions(capture, Path(folder)).items():
                 rows.setdefault(name, []).append(action())
+            tries = has_tries(Path(folder) / "why.json")
     seconds = {name: statistics.median(values) for name, values in rows.items()}
     base, own = seconds["compile"], seconds["compile"] - seconds["triton"]
     whys = [name for name in seconds if name.startswith("why")]
     ratios = {name: seconds[name] / base for name in whys}
     ratios |= {f"{name}, own": (seconds[name] - seconds["start"]) / own for name in whys}
-    number, has_tries = found(capture)
-    ratios["tries"] = float(has_tries)
+    ratios["tries"] = float(tries)
     shown = "  ".join(f"{name} {ratios[name]:.2f} ({ratios[f'{name}, own']:.2f})" for name in whys)
     print(
-        f"  {capture.name:28} {capture.id[:8]} compile {base:.2f} s (own {own:.2f})  findings {number:2}  "
-        f"{'to try ' if has_tries else 'nothing'}  {shown}",
+        f"  {capture.name:28} {capture.id[:8]} compile {base:.2f} s (own {own:.2f})  "
+        f"{'to try ' if tries else 'nothing'}  {shown}",
         flush=True,
     )
     return ratios
@@ -126,7 +138,7 @@ def summary(rows: list[dict[str, float]]) -> None:
         "nothing": [row for row in rows if not row["tries"]],
     }
     for title, part in parts.items():
-        for name in ("why", "why, own", "why --no-try", "why --no-try, own") if part else ():
+        for name in ("why", "why, own", "why again", "why --no-try", "why --no-try, own") if part else ():
             values = [row[name] for row in part]
             middle = statistics.median(values)
             print(f"  {title}, {len(part)} kernels: {name}: median {middle:.2f}, most {max(values):.2f}")

@@ -8,14 +8,11 @@
 >>> with irscope.capture() as recording:         # around launches in one's own process
 ...     kernel[grid](x, y, n)
 >>> recording[0].ptx
-<<<<<<< HEAD
 >>> with irscope.recording_session():            # many recordings, without starting Triton for each
 ...     captures = [irscope.record("matmul.py", target=target) for target in ("cuda:80", "cuda:90")]
 >>> irscope.table(captures)                      # a list of dicts, for pandas
-=======
 
 PYTEST_DONT_REWRITE: in a recording of tests irscope is imported before pytest, which would warn of it.
->>>>>>> main
 """
 
 from __future__ import annotations

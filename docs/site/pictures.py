@@ -68,12 +68,12 @@ def printed_by(command: str) -> tuple[int, str, str]:
 def with_pictures(text: str, folder: str, drawn: Collection[str]) -> str:
     """A page with each picture that was drawn below the block of commands that writes it."""
 
-    def shown(match: re.Match[str]) -> str:
+    def followed(match: re.Match[str]) -> str:
         commands = [one.command for one in block_commands("sh", match[1])]
         pictures = [f"![{command}]({folder}{name})" for command in commands if (name := written(command)) in drawn]
         return "\n\n".join([match[0], *pictures])
 
-    return re.sub(r"^```sh\n(.*?)^```$", shown, text, flags=re.MULTILINE | re.DOTALL)
+    return re.sub(r"^```sh\n(.*?)^```$", followed, text, flags=re.MULTILINE | re.DOTALL)
 
 
 def drawing(mermaid: str) -> str:

@@ -59,7 +59,7 @@ class Command(NamedTuple):
 _PANELS = {
     "Record and read": "dump record collect show ls import doctor",
     "Passes": "passes",
-    "Compare": "check watch diff variants report reproduce",
+    "Compare": "check watch diff edit variants report reproduce reduce",
     "On the GPU": "run bench profile",
     "Effect of passes": "ablate bisect sweep upgrade",
     "Inspect": "why layout roofline graph poster source",
@@ -78,6 +78,7 @@ _SUMMARIES = {
     "watch": "Record a file again whenever it is saved, and show what that changed.",
     "diff": "Compare two compilations structurally: names, locations and the order of independent operations do not "
     "count.",
+    "edit": "Edit a text of a capture in your editor, compile on from it, and show what that changed.",
     "run": "Run a script on the GPU with passes off, and check each launch against the same launch with all passes on.",
     "bench": "Time a launch and its variants on the GPU, interleaved, with a confidence interval for every ratio.",
     "profile": "Show where warps wait and what memory really does, per operation: the hardware's own counters.",
@@ -98,13 +99,14 @@ _SUMMARIES = {
     "merge them.",
     "report": "Write one HTML file with every pass, stage and layout; it needs no server and no network.",
     "reproduce": "Write one Python file that compiles a capture again with Triton alone, and launches it on a GPU.",
+    "reduce": "Make the smallest IR of which one thing is still true: a failure, a finding, or what a command checks.",
     "mcp": "Serve captures, passes, findings and layouts to an agent, over the Model Context Protocol (stdio).",
 }
 
 
 _ROOMS = (
-    "ablate", "bisect", "check", "diff", "dump", "graph", "layout", "ls", "mcp", "passes", "reproduce", "sweep",
-    "upgrade", "variants", "watch", "why",
+    "ablate", "bisect", "check", "diff", "dump", "edit", "graph", "layout", "ls", "mcp", "passes", "reduce",
+    "reproduce", "sweep", "upgrade", "variants", "watch", "why",
 )  # fmt: skip
 _MODULES = {"import": "import_", **{name: f"{name}.command" for name in _ROOMS}}
 COMMANDS = {

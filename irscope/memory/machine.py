@@ -160,6 +160,13 @@ def _counted(text: str, stage: str, origins: Sequence[_Origin]) -> dict[_Origin,
     return found
 
 
+def count_actions(text: str, stage: str, *actions: Action) -> int:
+    """Number of instructions of some actions in all of a PTX or AMDGCN."""
+    lines = text.count("\n") + 1
+    found = _counted(text, stage, [1] * lines).get(1, Counter())
+    return sum(number for (action, _), number in found.items() if action in actions)
+
+
 def read_action(opcode: str, operands: str, stage: str) -> tuple[Action, int] | None:
     """(action, bits per lane) of an instruction; None if it is not a memory access, shuffle or barrier."""
     for beginning, action in _PTX if stage == "ptx" else _AMDGCN:

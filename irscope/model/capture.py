@@ -237,7 +237,7 @@ class Environment:
     """(name, value) of the environment variables that decided code."""
     origin: tuple[tuple[str, str], ...] = ()
     """(kind, name) of what compiled or launched it: `test` with a node id, `cell` of a notebook, `process` if that was
-    another than the recorded program's first."""
+    another than the recorded program's first, `edit` with the name of an edited variant."""
 
     @property
     def origin_text(self) -> str:

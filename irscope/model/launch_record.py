@@ -1,4 +1,4 @@
-"""What a kernel's first launch was given: each argument as far as it can be written down, without its data."""
+"""What a kernel's first launch was given: each argument as far as it can be written down."""
 
 from __future__ import annotations
 
@@ -28,6 +28,11 @@ class Argument:
     """The size of the whole storage; None where that is not known."""
     alignment_bytes: int | None = None
     """The greatest power of two, up to 512, that divides the address of the first element; None for a scalar."""
+    least: int | None = None
+    greatest: int | None = None
+    """Of an integer tensor's elements, where they were known."""
+    data: str = ""
+    """The elements in row-major order, where they were stored: packed by zlib, as base 85."""
     block_shape: tuple[int, ...] = ()
     """A descriptor's block."""
     specializes: bool = True

@@ -100,6 +100,14 @@ class RecordingOptions:
         ),
         keyword="signature",
     )
+    into: str | None = _option(
+        None,
+        Flag(
+            ("--into",),
+            "An IR file: the stage whose passes run on it. Default: the one after that of its suffix.",
+            "STAGE",
+        ),
+    )
     constexprs: tuple[tuple[str, str], ...] = _option(
         (),
         Flag(
@@ -216,6 +224,8 @@ class RecordingOptions:
     """tl.constexpr values that replace a launch's own in what is recorded; what is launched keeps them."""
     disassemble: bool = _option(True)
     """Whether to make the sass stage now (nvdisasm takes half a second); it can be made of the cubin later."""
+    tensor_data: bool = _option(False)
+    """Whether to store the data of a launch's tensors, where there are any."""
     layouts: bool = _option(True)
     """Whether to ask the compiler for its layouts too."""
 

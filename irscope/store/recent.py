@@ -17,10 +17,13 @@ from irscope.store.file import SUFFIX, file_name, load, to_bytes, write_atomical
 if TYPE_CHECKING:
     from irscope.store.index import StoredRow
 
-__all__ = ["DEFAULT_STORE_LIMIT_BYTES", "CaptureStore", "cannot_write", "default_folder"]
+__all__ = ["DEFAULT_STORE_LIMIT_BYTES", "EDIT", "CaptureStore", "cannot_write", "default_folder"]
 
 DEFAULT_STORE_LIMIT_BYTES = 1 << 30
 """What the store of recent captures may hold before its oldest are dropped; `IRSCOPE_STORE_LIMIT_MB` sets another."""
+
+EDIT = "edit"
+"""The kind of an origin that is the name of an edited variant."""
 
 _LEASE = ".recording-"
 _ABANDONED_S = 3600
@@ -146,7 +149,10 @@ class CaptureStore:
         return [row for row in reversed(rows) if row.belongs_to == rows[0].belongs_to]
 
     def find(self, text: str) -> Path:
-        """The file of a capture given by path, by the beginning of its id, or `last`; raises CaptureNotFound."""
+        """The file of a capture given by path, by the beginning of its id, as `last`, or by the name of an edit.
+
+        Raises CaptureNotFound.
+        """
         if Path(text).is_file():
             return Path(text)
         paths = self.paths()
@@ -160,7 +166,13 @@ class CaptureStore:
             return named[0]
         if named:
             raise CaptureNotFound(f"{text!r} is the beginning of {len(named)} ids: {', '.join(map(_id_of, named))}.")
+        if (path := self.named(text)) is not None:
+            return path
         raise CaptureNotFound(f"{text!r} is neither a file nor a stored capture's id. 'irscope ls' lists them.")
+
+    def named(self, name: str) -> Path | None:
+        """The file of the variant that `irscope edit` gave a name; None if there is none."""
+        return next((self.folder / row.name for row in self.rows() if (EDIT, name) in row.facts.origin), None)
 
     def load(self, text: str) -> Capture:
         """Load what `find` finds."""

@@ -205,7 +205,6 @@ def test_diff_json_html_and_variants(irscope: Callable[..., Answer], matmul: Pat
     answer = irscope("diff", matmul, STORED, "--html", tmp_path / "d.html")
     assert answer.code == 0, answer.err
     page = (tmp_path / "d.html").read_text()
-    assert "default-src 'none'" in page
     assert 'data-opened="tab=compare&amp;a=1&amp;b=2"' in page
     assert irscope("diff", matmul, "--pass", "coalesce", "-o", tmp_path / "p.html").code == 0
     assert re.search(r'data-opened="tab=passes&amp;pass=\d+"', (tmp_path / "p.html").read_text())

@@ -370,6 +370,16 @@ def test_what_is_printed_without_triton(
         names
         for names in reference.commands
         if names
-        not in ("`ablate`", "`bisect`", "`variants`", "`sweep`, `sweep --show`", "`check`", "`watch`", "`upgrade`")
+        not in (
+            "`ablate`",
+            "`bisect`",
+            "`variants`",
+            "`sweep`, `sweep --show`",
+            "`check`",
+            "`watch`",
+            "`upgrade`",
+            "`edit`",
+            "`reduce`",
+        )
     ]
     assert unseen(reference, *commands) == OF_A_RECORDING

@@ -144,3 +144,44 @@ def test_from_ir_where_the_python_text_is_not_enough(
     )
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.splitlines() == ["compiled for cuda:90", "not launched: compiled from IR"]
+
+
+GATHER = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def gather(x_ptr, index_ptr, out_ptr, BLOCK: tl.constexpr):
+    places = tl.arange(0, BLOCK)
+    tl.store(out_ptr + places, tl.load(x_ptr + tl.load(index_ptr + places)))
+
+
+index = (torch.arange(128, device="cuda") * 7 % 128 + 3)[::2]
+gather[(1,)](torch.randn(200, device="cuda"), index, torch.empty(64, device="cuda"), BLOCK=64)
+"""
+
+
+@pytest.mark.newest
+@pytest.mark.triton
+def test_tensors_have_the_values_that_are_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Random ones within the range of the script's own, and with --data its own, if it was recorded so."""
+    torch = pytest.importorskip("torch")
+    (script := tmp_path / "gather.py").write_text(GATHER)
+    index = (torch.arange(128) * 7 % 128 + 3)[::2]
+    made = {}
+    for name, words in (("range", ()), ("data", ("--data",))):
+        assert run(["reproduce", str(script), "--target", "cuda:90", *words, "-o", str(tmp_path / f"{name}.py")]) == 0
+        said = " ".join(capsys.readouterr().err.split())
+        assert ("Without data, which were not known or too large: x_ptr, out_ptr." in said) == bool(words)
+        text = (tmp_path / f"{name}.py").read_text("utf-8").replace('device="cuda"', 'device="cpu"')
+        namespace = {"__name__": name, "torch": torch}
+        exec(compile(text, str(tmp_path / f"{name}.py"), "exec"), namespace)
+        made[name] = namespace["arguments"]()[1]
+    assert made["data"].tolist() == index.tolist()
+    assert made["data"].stride() == made["range"].stride() == (2,)
+    assert int(index.min()) <= int(made["range"].min()) < int(made["range"].max()) <= int(index.max())
+    run(["dump", str(script), "--target", "cuda:90"])
+    assert run(["reproduce", "last", "--data"]) == 2
+    assert "holds no data of a tensor" in capsys.readouterr().err

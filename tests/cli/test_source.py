@@ -57,6 +57,13 @@ def test_around_finds_lines_by_instruction(product: str) -> None:
     assert "no instruction of any stage matches 'tcgen05'" in nothing.stdout
 
 
+def test_the_page_opens_at_the_stage_and_the_line(chains: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.html"
+    assert run(chains, "--stage", "ttgir", "--lines", "5-7", "-o", str(path)).exit_code == 0
+    assert 'data-opened="tab=stages&amp;panes=py0%2Cttgir&amp;at=py0%3A5"' in path.read_text("utf-8")
+    assert "--around does not go with a page" in str(run(chains, "--around", "ld", "-o", str(path)).exception)
+
+
 def test_json(chains: str, tmp_path: Path) -> None:
     result = run(chains, "--json", "--stage", "ptx", "--around", "shfl", "-o", str(tmp_path / "out.json"))
     assert result.exit_code == 0

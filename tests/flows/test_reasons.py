@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from irscope.analysis.passes.decisions import decisions_of
-from irscope.ir.logs.reasons.decisions import AsyncDot, LoadPipelining, ThreadWidth, VectorWidth
+from irscope.ir.logs.reasons.decisions import AsyncDot, LoadPipelining, Partition, ThreadWidth, VectorWidth
 from irscope.ir.logs.reasons.entries import read_entries
 from irscope.model.capture import Capture
 from irscope.record.compile.compiler_log import find_log
@@ -122,6 +122,21 @@ def test_a_dot_that_is_refused_is_waited_for() -> None:
         loop = capture.text("ttgir").partition("scf.for")[2].partition("scf.yield")[0]
         waits = re.findall(r"warp_group_dot_wait .*?pendings = (\d)", loop)
         assert bool(dot.reason) is ("0" in waits)
+
+
+@pytest.mark.newest
+@pytest.mark.exhaustive
+def test_each_partition_is_a_region_with_what_its_flags_say() -> None:
+    capture = with_log("specialised", "cuda:100")
+    partitions = {one.number: one.flags for one in decisions_of(capture).all if isinstance(one, Partition)}
+    regions = re.split(r"\n +(?=default \{|partition\d\()", capture.text("ttgir"))[1:]
+    does = {
+        "LOAD": "async_tma_copy_global_to_local", "MMA": "tc_gen5_mma ", "STORE": "async_tma_copy_local_to_global",
+        "TMEM": "ttng.tmem_load",
+    }  # fmt: skip
+    assert len(regions) == len(partitions)
+    for number, region in enumerate(regions):
+        assert {flag for flag, operation in does.items() if operation in region} == set(partitions[number])
 
 
 def test_what_is_remarked_is_narrow_in_the_assembly() -> None:

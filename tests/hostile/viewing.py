@@ -27,6 +27,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("diff", "{other}", "{file}", "-s", "all", "--json"),
     ("diff", "{file}", "{other}", "-s", "all", "-o", "{out}/x.html"),
     ("report", "{file}", "{other}", "-o", "{out}/report.html"),
+    ("poster", "{file}", "-o", "{out}/poster.svg"),
 )  # fmt: skip
 
 LONGEST_S = 5.0

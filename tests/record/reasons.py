@@ -1,11 +1,14 @@
 """The kernels of kernels/reasons.py as captures with logs.
 
-`python -m tests.record.reasons` writes, for the Triton that runs it, what the tests of the readers read.
+`python -m tests.record.reasons` writes, for the Triton that runs it, what the tests of the readers read; with targets
+behind it, only of those.
 """
 
 from __future__ import annotations
 
 import lzma
+import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -26,11 +29,16 @@ CASES: dict[str, tuple[str, dict[str, int]]] = {
     "used": (_PRODUCT, {"TILE": 64}),
     "serialised": (_PRODUCT, {"TILE": 64}),
     "small": ("*fp8e5:16, *fp8e5:16, *fp32:16", {"ROWS": 16, "TILE": 64}),
+    "specialised": ("*fp16:16, *fp16:16, *fp16:16, i32:16, i32:16, i32:16", {"TILE": 128}),
 }
-STORED = (("cuda:90", tuple(CASES)), ("hip:gfx942", ("narrow", "product", "small")))
+STORED = (
+    ("cuda:90", tuple(CASES)[:-1]),
+    ("cuda:100", ("specialised",)),
+    ("hip:gfx942", ("narrow", "product", "small")),
+)
 _KEPT = (
     "coalesce", "accelerate_matmul", "assign_latencies", "schedule_loops", "pipeline", "block_pingpong", "to_llvmir",
-    "membar",
+    "membar", "warp_specialize",
 )  # fmt: skip
 """Passes whose logs the readers' tests read; the others' would be 90 % of it."""
 
@@ -60,8 +68,10 @@ def stored_logs(path: Path) -> dict[str, list[PassLog]]:
     return found
 
 
-def _write() -> None:
+def _write(targets: Sequence[str]) -> None:
     for target, kernels in STORED:
+        if targets and target not in targets:
+            continue
         parts: list[str] = []
         for kernel in kernels:
             capture = with_log(kernel, target)
@@ -75,4 +85,4 @@ def _write() -> None:
 
 
 if __name__ == "__main__":
-    _write()
+    _write(sys.argv[1:])

@@ -17,7 +17,7 @@ from irscope.render.report.page import render_report
 from irscope.render.report.results.ablation import ablation_results
 from irscope.render.text.figures import percent
 from tests.render.report.test_heat import heated
-from tests.render.text.test_ablation import ABLATION, CHANGED
+from tests.render.text.searches.test_ablation import ABLATION, CHANGED
 from tests.report_browser.captures import HOSTILE, failed, hostile, softmax, without_a_pass
 from tests.report_browser.conftest import Open
 

@@ -12,6 +12,7 @@ from irscope.analysis.findings.model import Finding
 from irscope.analysis.findings.silence import is_silenced
 from irscope.analysis.findings.studied import Studied
 from irscope.analysis.regressions import Value
+from irscope.analysis.source.lines import python_line
 from irscope.analysis.source.operations import without_location
 from irscope.errors import DAMAGE
 from irscope.ir.locations.user import Place
@@ -156,14 +157,7 @@ class Subject:
 
     def python_at(self, place: Place) -> str:
         """The line of Python of a place, without its indentation; empty if the capture does not hold it."""
-        if not place:
-            return ""
-        file, line = place[0]
-        kernel = self.capture.launch.kernel
-        texts = {one.path: one.text for one in self.capture.sources}
-        texts.setdefault(kernel.file, "\n" * max(0, (kernel.first_line or kernel.line) - 1) + kernel.source)
-        lines = texts.get(file, "").split("\n")
-        return lines[line - 1].strip() if 0 < line <= len(lines) else ""
+        return python_line(self.capture, *place[0]).strip() if place else ""
 
     def around(self, line: int, stage: str = "ttgir") -> tuple[tuple[int, str], ...]:
         """The lines of a stage around one of them, without locations; none for line 0."""

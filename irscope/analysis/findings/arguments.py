@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from os.path import basename
 
 from irscope.analysis.findings.model import Cause, Change, Suggestion
+from irscope.analysis.findings.studied import Studied
+from irscope.analysis.source.lines import python_line
+from irscope.ir.locations.user import Place
+from irscope.ir.mlir.model import Value
+from irscope.ir.mlir.sites import SAME, constant_of
 from irscope.model.capture import Capture
 from irscope.model.launch_record import Argument
+from irscope.model.wording import joined
 
-__all__ = ["aligned", "divisibility_cause", "hinted", "is_hidden_unit", "not_so", "unit_stride", "unit_stride_cause"]
+__all__ = [
+    "aligned", "divisibility_cause", "factor_cause", "hinted", "is_hidden_unit", "not_so", "other_factors",
+    "unit_stride", "unit_stride_cause",
+]  # fmt: skip
 
 _DIVISOR = 16
 """What Triton specialises integers and addresses on."""
@@ -33,15 +44,20 @@ def divisibility_cause(capture: Capture, name: str) -> Cause:
 def aligned(capture: Capture, names: Sequence[str]) -> Suggestion:
     """What makes the compiler know that 16 divides some arguments."""
     rows = [_recorded(capture, name) for name in names]
-    listed = " and ".join(names)
+    listed = joined(names)
+    several = len(names) > 1
     if all(row is not None and _is_divided(row) for row in rows):
-        text = f"let Triton specialise on {listed}: do_not_specialize or do_not_specialize_on_alignment names it"
+        what = "them" if several else "it"
+        text = f"let Triton specialise on {listed}: do_not_specialize or do_not_specialize_on_alignment names {what}"
     elif any(row is not None and row.kind == "tensor" for row in rows):
         text = f"pass {listed} at addresses that {_DIVISOR} divides: a view may begin elsewhere"
     else:
-        text = (
-            f"pass {listed} as a multiple of {_DIVISOR} (pad the tensor), or make it tl.constexpr if it is one already"
+        whole = (
+            f"multiples of {_DIVISOR} (pad the tensor), or make them tl.constexpr if they are already"
+            if several
+            else f"a multiple of {_DIVISOR} (pad the tensor), or make it tl.constexpr if it is one already"
         )
+        text = f"pass {listed} as {whole}"
     return Suggestion(text, tuple(Change("divisible", name, _DIVISOR) for name in names))
 
 
@@ -71,33 +87,94 @@ def unit_stride(capture: Capture, name: str, others: Sequence[str]) -> Suggestio
     else:
         text = f"pass a tensor with {name} = 1 (a view: .contiguous()), or load along the dimension that has stride 1"
     if others:
-        text += f"; and {' and '.join(others)} as a multiple of {_DIVISOR}"
+        text += f"; and {joined(others)} as {'multiples' if len(others) > 1 else 'a multiple'} of {_DIVISOR}"
     changes = (Change("constant", name, 1), *(Change("divisible", other, _DIVISOR) for other in others))
     return Suggestion(text, changes)
 
 
-def hinted(capture: Capture, names: Sequence[str]) -> list[Suggestion]:
-    """A hint for the kernel, if these arguments are multiples of a smaller number that may be enough."""
-    rows = [_recorded(capture, name) for name in names]
+def hinted(studied: Studied, names: Sequence[str], most: int) -> list[Suggestion]:
+    """A hint for the kernel, if these arguments are multiples of a smaller number that may be enough.
+
+    `most`: how many elements in a row the access would have with a larger one.
+    """
+    rows = [_recorded(studied.capture, name) for name in names]
     values = [row.value if row is not None and row.kind == "scalar" else None for row in rows]
     divisors = [value & -value for value in values if isinstance(value, int) and value > 0]
     if len(divisors) < len(names) or not all(1 < divisor < _DIVISOR for divisor in divisors):
         return []
-    listed = " and ".join(
-        f"{divisor} for {name} ({value} in this launch)"
-        for name, divisor, value in zip(names, divisors, values, strict=True)
+    changes: list[Change] = []
+    told: list[str] = []
+    for name, divisor, value in zip(names, divisors, values, strict=True):
+        products, remainders = studied.sites_of(name)
+        # What is taken modulo the argument is as far in order as the argument, and what is divided by it, let it.
+        run, launched = min(divisor, most), f"{name} ({value} in this launch)"
+        if products:
+            changes.append(Change("hint", name, divisor))
+            told.append(f"tl.multiple_of(…, {divisor}) of the products with {launched}, {_at(products)}")
+        if remainders:
+            changes.append(Change("contiguous", name, run))
+            hint = f"tl.max_contiguous(tl.multiple_of(…, {run}), {run})"
+            told.append(f"{hint} of the remainders by {launched}, {_at(remainders)}")
+        if not (products or remainders):
+            return []
+    return [Suggestion(f"say in the kernel {joined(told)}", tuple(changes))]
+
+
+def _at(places: Place) -> str:
+    return f"on {joined(f'{basename(file)}:{line}' for file, line in places)}"
+
+
+def factor_cause(studied: Studied, line: int, value: int, divisor: int) -> tuple[str, Cause]:
+    """The name of a constant, or the number itself, and that it keeps an access narrow.
+
+    Args:
+        studied: the capture.
+        line: that of a product or comparison with it, in the TTGIR.
+        value: the constant.
+        divisor: what does not divide it.
+    """
+    operation, _ = studied.operations[line]
+    module = studied.uses.module
+    others = [one for one in operation.operands if constant_of(module, one) != value]
+    place = studied.place_at(line)
+    text = python_line(studied.capture, *place[0]) if place else ""
+    named = [name for name, written in studied.capture.launch.constants if written == str(value)]
+    written = [name for name in named if re.search(rf"\b{re.escape(name)}\b", text)]
+    is_literal = re.search(rf"(?<![\w.]){value}(?![\w.])", text) is not None
+    name = str(value) if is_literal or not named else (written or named)[0]
+    what = name if name == str(value) else f"{name}, {value},"
+    other = _said_of(studied, others[0]) if others else "a value"
+    verb = "multiplies" if operation.name == "arith.muli" else "ends a mask: it is compared with"
+    where = f" ({basename(place[0][0])}:{place[0][1]})" if place else ""
+    return name, studied.in_ir(f"{what} {verb} {other}{where}, and {divisor} does not divide it", line)
+
+
+def _said_of(studied: Studied, value: Value) -> str:
+    made = studied.uses.module.definition(value)
+    while made is not None and made.name in SAME and made.operands:
+        value = made.operands[0]
+        made = studied.uses.module.definition(value)
+    return "the program id" if made is not None and made.name == "tt.get_program_id" else value.name
+
+
+def other_factors(names: Sequence[tuple[str, int, int]], divisor: int) -> Suggestion:
+    """Other constants: (name, value, the next multiple of a number) of each."""
+    told = (
+        f"{'' if name == str(value) else f'{name} = '}{new}, or another multiple of {divisor}, in place of {value}"
+        for name, value, new in names
     )
-    text = f"say in the kernel what its products are multiples of, with tl.multiple_of: {listed}"
-    changes = (Change("hint", name, divisor) for name, divisor in zip(names, divisors, strict=True))
-    return [Suggestion(text, tuple(changes))]
+    text = f"pad the tensor: {joined(told)}"
+    return Suggestion(text, tuple(Change("factor", name, new, value) for name, value, new in names))
 
 
 def not_so(capture: Capture, changes: Sequence[Change]) -> str:
     """Which change of an argument does not hold in the launch itself, so that it must not run so; empty if all do."""
     for one in changes:
         row = _recorded(capture, one.name)
-        if one.kind in ("option", "layout"):
+        if one.kind in ("option", "layout", "snapshot"):
             continue
+        if one.kind == "factor":
+            return f"it is {one.was} in this launch, not {one.value}"
         value = row and (row.alignment_bytes if row.kind == "tensor" else row.value)
         if not isinstance(value, int):
             return f"{one.name} is not known of this launch"

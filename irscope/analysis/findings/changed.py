@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from functools import partial
 
 from irscope.analysis.findings.model import Change
-from irscope.ir.mlir.model import Operation, Value
+from irscope.ir.mlir.model import MlirModule
 from irscope.ir.mlir.reader import parse_mlir
+from irscope.ir.mlir.sites import factor_sites, sites_of
 
 __all__ = ["with_changes", "with_run"]
 
@@ -16,11 +17,10 @@ __all__ = ["with_changes", "with_run"]
 _DIVISIBILITY = re.compile(r"tt\.divisibility = \d{1,9}")
 
 
-# %3 = arith.muli %1, %2 : tensor<64x1xi32> loc(#loc9)
-_PRODUCT = re.compile(
-    r"^(?P<head>\s*%[\w.$-]+ = arith\.muli [^:{]{1,400}) : (?P<type>(?:tensor<(?P<shape>[\dx]+)x)?i\d)"
-)
-_SAME = ("tt.splat", "tt.expand_dims", "tt.broadcast", "tt.reshape", "arith.extsi", "arith.extui", "arith.trunci")
+# %3 = arith.muli %1, %2 : tensor<64x1xi32> loc(#loc9)      %5 = arith.remsi %3, %4 : tensor<64xi32>
+_RESULT = re.compile(r"^(?P<head>\s*%[\w.$-]+ = arith\.\w+ [^:{]{1,400}) : (?P<type>(?:tensor<(?P<shape>[\dx]+)x)?i\d)")
+# arith.muli %1, %c100_i32 : i32 loc(#loc9)      arith.cmpi slt, %1, %cst : tensor<64xi32>
+_OPERATED = re.compile(r" : (?P<type>(?P<tensor>tensor<[^>]{1,200}>)|i\d{1,2})")
 # sizePerThread = [1, 4]    order = [1, 0]
 _NUMBERS = r"{} = \[(?P<numbers>\d+(?:, \d+){{0,7}})\]"
 
@@ -37,26 +37,32 @@ def with_run(encoding: str, axis: int, run: int) -> str:
     return wider.replace(order[0], f"order = {axes}")
 
 
-def _products(kernel: Operation, argument: Value) -> list[int]:
-    """The lines of the products with an argument, itself or spread over a tensor."""
-    held, found = {argument}, list[int]()
-    for operation in kernel.walk():
-        if held.isdisjoint(operation.operands):
-            continue
-        if operation.name in _SAME:
-            held.update(operation.results)
-        elif operation.name == "arith.muli":
-            found.append(operation.first_line)
-    return found
-
-
-def _hinted(divisor: int | str, match: re.Match[str]) -> str:
+def _hinted(attributes: str, divisor: int | str, match: re.Match[str]) -> str:
     rank = match["shape"].count("x") + 1 if match["shape"] else 1
-    return f"{match['head']} {{tt.divisibility = dense<{divisor}> : tensor<{rank}xi32>}} : {match['type']}"
+    written = ", ".join(f"{name} = dense<{divisor}> : tensor<{rank}xi32>" for name in attributes.split())
+    return f"{match['head']} {{{written}}} : {match['type']}"
+
+
+def _with_factor(lines: list[str], module: MlirModule, change: Change) -> bool:
+    """Put another constant into the products and comparisons that have one; whether any has."""
+    found = [(one, index) for value, one, index in factor_sites(module) if value == change.was]
+    for number, (one, index) in enumerate(found):
+        line = lines[one.first_line - 1]
+        kind = _OPERATED.search(line)
+        old = re.compile(rf"{re.escape(one.operands[index].name)}(?![\w$.-])")
+        head, sign, rest = line.partition(" = ")
+        if kind is None or not sign or "\n" in line:
+            return False
+        value = f"dense<{change.value}>" if kind["tensor"] else str(change.value)
+        fresh = f"%factor_{change.was}_{number}"
+        lines[one.first_line - 1] = (
+            f"    {fresh} = arith.constant {value} : {kind['type']}\n{head} = {old.sub(fresh, rest)}"
+        )
+    return bool(found)
 
 
 def with_changes(source: str, names: Iterable[str], changes: Iterable[Change]) -> str | None:
-    """The text with the changes of arguments; None if an argument cannot be found in it.
+    """The text with the changes; None if what is to be changed cannot be found in it.
 
     `names`: the parameters of the kernel in the TTGIR, by whose names the changes call them.
     """
@@ -77,14 +83,22 @@ def with_changes(source: str, names: Iterable[str], changes: Iterable[Change]) -
                 return None
             lines = [line.replace(change.name, str(change.value)) for line in lines]
             continue
+        if change.kind == "factor":
+            if not _with_factor(lines, module, change):
+                return None
+            continue
         if called.count(change.name) != 1:
             return None
         value, kind, _ = parameters[called.index(change.name)]
-        if change.kind == "hint":
-            if not (products := _products(module.kernel, value)):
+        if change.kind in ("hint", "contiguous"):
+            sites = sites_of(module, value)
+            hinted = sites.products if change.kind == "hint" else sites.remainders
+            attributes = "tt.divisibility" if change.kind == "hint" else "tt.contiguity tt.divisibility"
+            if not hinted:
                 return None
-            for number in products:
-                lines[number - 1] = _PRODUCT.sub(partial(_hinted, change.value), lines[number - 1])
+            for one in hinted:
+                written = partial(_hinted, attributes, change.value)
+                lines[one.first_line - 1] = _RESULT.sub(written, lines[one.first_line - 1])
             continue
         declared = re.compile(rf"(?<![\w$.-]){re.escape(value.name)}: {re.escape(kind)}(?: \{{(?P<given>[^{{}}]*)\}})?")
         match = declared.search(lines[head])

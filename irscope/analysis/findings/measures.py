@@ -18,7 +18,7 @@ from irscope.device.limits import CUDA_LIMITS, HIP_LIMITS
 from irscope.device.occupancy import occupancy_of
 from irscope.ir.mlir.types import element_bits
 from irscope.memory.cost import Cost
-from irscope.memory.machine import ACCESSES
+from irscope.memory.machine import ACCESSES, count_actions
 from irscope.model.capture import Capture
 
 __all__ = ["Reach", "compare", "may_not_fit", "reach_of", "without_refuted"]
@@ -60,8 +60,26 @@ def compare(finding: Finding, own: Studied, other: Studied, reach: Reach = "bina
     effects = (f"{was.text} → {now.text}",) if was.text != now.text else ()
     failure = "" if before.failure is not None else _why_not_run(after)
     fits = not failure
-    helps = now.value < was.value and fits
-    return Proof(helps, (*effects, *_others(finding, before, after)), failure, unseen=_UNSEEN[reach])
+    narrower = dict(_narrower(own, other)) if finding.code == "IRS401" else {}
+    loops = own.operations[finding.line][1] if narrower else 0
+    helps = now.value < was.value and fits and all(depth < loops for depth in narrower.values())
+    return Proof(helps, (*effects, *narrower, *_others(finding, before, after)), failure, unseen=_UNSEEN[reach])
+
+
+def _narrower(own: Studied, other: Studied) -> Iterator[tuple[str, int]]:
+    """The accesses to global memory that a compile made narrower, and in how many loops they are."""
+    for one, loops in own.operations.values():
+        if one.name in ACCESSES and (was := max(own.machine.widths_of(one), default=0)):
+            chain = own.chain_at(one.first_line)
+            same = (at for at, (same, _) in other.operations.items() if same.name in ACCESSES)
+            widths = [
+                width
+                for at in same
+                if chain and other.chain_at(at) == chain
+                for width in other.machine.widths_of(other.operations[at][0])
+            ]
+            if widths and max(widths) < was:
+                yield f"{was} → {max(widths)} bits a lane of {one.name} (line {one.first_line} of ttgir)", loops
 
 
 def may_not_fit(capture: Capture) -> bool:
@@ -158,9 +176,13 @@ def _waits(_: Finding, studied: Studied) -> _Measured | None:
     return _Measured(waits, f"{waits} dots waited for at once")
 
 
-def _conversions(finding: Finding, studied: Studied) -> _Measured | None:
-    count = sum(cost.kind == "conversion" for cost in _at(finding, studied, studied.costs_on_chip))
-    return _Measured(count, f"{count} conversions")
+def _through_shared(_: Finding, studied: Studied) -> _Measured | None:
+    """What the whole kernel stores to shared memory: a conversion may be done elsewhere instead."""
+    stage = studied.machine.text_stage
+    if not stage:
+        return None
+    stores = count_actions(studied.capture.text(stage), stage, "shared store", "matrix store")
+    return _Measured(stores, f"{stores} store{'s' * (stores != 1)} to shared memory")
 
 
 def _spilled(_: Finding, studied: Studied) -> _Measured | None:
@@ -183,7 +205,7 @@ def _fits(_: Finding, studied: Studied) -> _Measured | None:
 
 
 _REACHES: dict[str, Reach] = {
-    **dict.fromkeys(("IRS101", "IRS102", "IRS103"), "assembly"),
+    **dict.fromkeys(("IRS101", "IRS102", "IRS103", "IRS401"), "assembly"),
     **dict.fromkeys(("IRS201", "IRS202", "IRS302"), "ttgir"),
 }
 _UNSEEN: dict[Reach, tuple[str, ...]] = {
@@ -199,7 +221,7 @@ _MEASURES: dict[str, _Measure] = {
     "IRS201": _waiting_loads,
     "IRS202": _buffers,
     "IRS302": _waits,
-    "IRS401": _conversions,
+    "IRS401": _through_shared,
     "IRS501": _spilled,
     "IRS502": _occupied,
     "IRS503": _fits,

@@ -71,22 +71,30 @@ class Cause:
 class Change:
     """A change of a compile that can be tried without the script."""
 
-    kind: Literal["divisible", "constant", "option", "hint", "layout"]
-    """`hint`: `tl.multiple_of` on what is multiplied by an argument. `layout`: in a kernel that names its layouts."""
+    kind: Literal["divisible", "constant", "option", "hint", "contiguous", "factor", "layout", "snapshot"]
+    """`hint`: `tl.multiple_of` on what is multiplied by an argument. `contiguous`: that and `tl.max_contiguous` on the
+    remainders of a division by it. `factor`: another number in place of a constant, in products and comparisons.
+    `layout`: in a kernel that names its layouts. `snapshot`: in the IR after the pass that chose them."""
     name: str
-    """The argument, without `%`; the option; or the layout."""
+    """The argument, without `%`; the option; the constant's name, or the number itself; or the layout."""
     value: int | str
     """The layout that stands in for it, or a number."""
+    was: int = 0
+    """Of a `factor`: the constant."""
 
     def __str__(self) -> str:
         if self.kind == "divisible":
             return f"{self.name} divisible by {self.value}"
         if self.kind == "hint":
             return f"tl.multiple_of(… * {self.name}, {self.value})"
-        if self.kind == "layout":
+        if self.kind == "contiguous":
+            return f"tl.max_contiguous(tl.multiple_of(… % {self.name}, {self.value}), {self.value})"
+        if self.kind == "factor" and self.name == str(self.was):
+            return f"{self.value} in place of {self.was}"
+        if self.kind in ("layout", "snapshot"):
             pairs = zip(_NUMBERS.findall(self.name), _NUMBERS.findall(str(self.value)), strict=False)
             return ", ".join(f"{name} {was} → {now}" for (name, was), (_, now) in pairs if was != now)
-        return f"{self.name} = {self.value}" if self.kind == "constant" else f"{self.name}={self.value}"
+        return f"{self.name} = {self.value}" if self.kind in ("constant", "factor") else f"{self.name}={self.value}"
 
 
 @dataclass(frozen=True, slots=True)

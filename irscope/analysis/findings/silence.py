@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from irscope.analysis.findings.model import KINDS, Finding
+from irscope.analysis.source.lines import python_line
 from irscope.errors import UsageError, did_you_mean
 from irscope.model.capture import Capture
 
@@ -29,10 +30,7 @@ def is_silenced(finding: Finding, capture: Capture) -> bool:
     """Whether a comment silences a finding: on a line that it comes from, or on the kernel's `def` for the kernel's."""
     kernel = capture.launch.kernel
     places = finding.place or ((kernel.file, kernel.line),)
-    texts = {one.path: one.text for one in capture.sources}
-    # A capture of a signature holds the kernel's own text alone.
-    texts.setdefault(kernel.file, "\n" * max(0, (kernel.first_line or kernel.line) - 1) + kernel.source)
-    return any(_is_named(finding, _line(texts, file, line)) for file, line in places)
+    return any(_is_named(finding, python_line(capture, file, line)) for file, line in places)
 
 
 def _is_named(finding: Finding, line: str) -> bool:
@@ -44,8 +42,3 @@ def _is_named(finding: Finding, line: str) -> bool:
 
 def _code(word: str) -> str:
     return next((one.code for one in KINDS.values() if word.casefold() in (one.code.casefold(), one.name)), "")
-
-
-def _line(texts: Mapping[str, str], file: str, line: int) -> str:
-    lines = texts.get(file, "").split("\n")
-    return lines[line - 1] if 0 < line <= len(lines) else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from irscope.analysis.findings.model import Cause, Evidence, Finding, Suggestion
 from irscope.analysis.findings.traffic import Traffic
 from irscope.ir.locations.model import Chain
-from irscope.ir.locations.stages import read_locations
-from irscope.ir.locations.user import Place
+from irscope.ir.locations.stages import TextLocations, read_locations
+from irscope.ir.locations.user import Place, place_of
 from irscope.ir.mlir.encoding import read_aliases
-from irscope.ir.mlir.model import Operation
+from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.ir.mlir.reader import parse_mlir
+from irscope.ir.mlir.sites import sites_of
 from irscope.ir.mlir.uses import ModuleUses, OperationUse, read_uses, with_loops
 from irscope.model.capture import Capture
 
@@ -133,6 +134,30 @@ class Studied:
         return Limits(self.uses.module)
 
     @cached_property
+    def _source(self) -> tuple[MlirModule, TextLocations]:
+        texts = self.capture.texts
+        text = texts.get("source", texts.get("ttir", ""))
+        return parse_mlir(text), read_locations(text, "mlir")
+
+    def sites_of(self, argument: str) -> tuple[Place, Place]:
+        """(file, line) of the products with an argument of the kernel, without `%`, and of the remainders by it.
+
+        As the source has them, so those in the functions that it calls too.
+        """
+        (source, locations), kernel = self._source, self.uses.module.kernel
+        names = [value.name.removeprefix("%") for value, _, _ in kernel.parameters] if kernel is not None else []
+        given = source.kernel.parameters if source.kernel is not None else ()
+        if names.count(argument) != 1 or len(names) != len(given):
+            return (), ()
+        sites = sites_of(source, given[names.index(argument)][0])
+
+        def places(operations: Iterable[Operation]) -> Place:
+            chains = [place_of(locations.chain_at(one.first_line)) for one in operations]
+            return tuple(dict.fromkeys(place[0] for place in chains if place))
+
+        return places(sites.products), places(sites.remainders)
+
+    @cached_property
     def aliases(self) -> dict[str, str]:
         """The aliases of the TTGIR."""
         return dict(read_aliases(self.ttgir))
@@ -149,6 +174,10 @@ class Studied:
         from irscope.memory.global_costs import layout_of_access
 
         return layout_of_access(operation, self._layouts, self.aliases)
+
+    def described(self, encoding: str, shape: tuple[int, ...]) -> DescribedLayout | None:
+        """A layout that some value of the TTGIR has, for a shape."""
+        return self._layouts.get((encoding, shape))
 
     def chain_at(self, line: int) -> Chain:
         """Where an operation of the TTGIR comes from."""

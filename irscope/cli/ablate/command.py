@@ -15,7 +15,7 @@ from irscope.cli.subject.recording import recorded
 from irscope.errors import UsageError
 from irscope.interruption import Interrupted, exit_code
 from irscope.model.recording_options import RecordingOptions
-from irscope.render.text.ablation import render_ablation
+from irscope.render.text.searches.ablation import render_ablation
 
 
 @app.command(rich_help_panel="Effect of passes")

@@ -9,7 +9,7 @@ from irscope.cli.output.destination import Destination, with_destination
 from irscope.cli.output.talk import echo, progress
 from irscope.cli.subject.recording import recorded
 from irscope.model.recording_options import RecordingOptions
-from irscope.render.text.bisection import bisection_json, bisection_text
+from irscope.render.text.searches.bisection import bisection_json, bisection_text
 
 
 @app.command(rich_help_panel="Effect of passes")

@@ -108,8 +108,7 @@ def diff(
                 raise UsageError("--between writes no page: the page shows one pass, with --pass.")
             captures = captures_of(left, record_options)
             number = captures[0].snapshots.index(find_pass(captures[0], one_pass)) + 1
-            view = {"tab": "passes", "pass": number, **_view([], ignored, side_by_side)}
-            emit_report(captures, view, html)
+            emit_report(captures, {"tab": "passes", "pass": number, **_toggles(ignored, side_by_side)}, html)
             say(f"wrote {html}")
             return 0
         found = diff_around_passes(captures_of(left, record_options), one_pass, between, cast("Any", ignored))
@@ -173,5 +172,10 @@ def diff(
 def _view(stages: list[str], ignored: list[str], side_by_side: bool) -> dict[str, object]:
     """The page's view of a comparison."""
     shown = {"stage": stages[0]} if stages and stages != ["all"] else {}
+    return {"tab": "compare", "a": 1, "b": 2, **shown, **_toggles(ignored, side_by_side)}
+
+
+def _toggles(ignored: list[str], side_by_side: bool) -> dict[str, int]:
+    """What of the page's diff is switched on."""
     toggles = {"loc": "locations" not in ignored, "bare": "attributes" in ignored, "side": side_by_side}
-    return {"tab": "compare", "a": 1, "b": 2, **shown, **{name: 1 for name, on in toggles.items() if on}}
+    return {name: 1 for name, on in toggles.items() if on}

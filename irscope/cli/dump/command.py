@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Annotated
 
 from irscope.cli import app, options
+from irscope.cli.dump.stages import one_pass
 from irscope.cli.dump.view import View, show_captures, with_view
 from irscope.cli.output.destination import Destination, with_destination
 from irscope.cli.subject.captures import captures_of, tell_failures
+from irscope.cli.subject.keeping import kept_captures
 from irscope.cli.subject.recording import recorded
 from irscope.cli.subject.stored import is_ambiguous, only_one
 from irscope.errors import UsageError
@@ -64,22 +66,16 @@ def dump(
 
 
 def _resumed(subject: str | None, record_options: RecordingOptions, from_pass: str, edited: Path) -> Capture:
-    from irscope.cli.dump.stages import one_pass
-    from irscope.cli.subject.captures import run_request
-    from irscope.cli.subject.keeping import kept_captures
-    from irscope.record.process.requests import request_resumed
+    from irscope.cli.edit.places import PassPlace
 
     captures = captures_of(subject, replace(record_options, options=(), targets=()))
     if is_ambiguous(captures, subject):
         only_one(captures, subject)
     if len(captures) > 1:
         raise UsageError(f"{subject} made {len(captures)} launches: choose one with --launch N.")
-    capture = captures[0]
-    snapshot = one_pass(capture, from_pass)
-    record_options = replace(record_options, targets=record_options.targets[:1])
-    (fresh,) = run_request(request_resumed(capture, snapshot, edited.read_text("utf-8"), record_options)).captures
-    note = f"Resumed after {snapshot.label} of capture {capture.id}, on an edited IR ({edited.name})."
-    fresh = replace(fresh, sources=capture.sources, notes=(*fresh.notes, note))
+    place = PassPlace(captures[0], one_pass(captures[0], from_pass))
+    text = edited.read_bytes().decode("utf-8", "surrogateescape")
+    fresh = place.compiled(text, edited, replace(record_options, targets=record_options.targets[:1]))
     with kept_captures() as keep:
         keep(fresh)
     return fresh

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 __all__ = ["MOST_BYTES", "Answer", "call_of", "call_text"]
@@ -40,6 +40,12 @@ class Answer:
     numbers: Sequence[int] | None = None
     """The value of that argument for each row; by default its index."""
     notes: Sequence[str] = ()
+
+    def at(self, page: int) -> Answer:
+        """The same answer, from another row on: the value of the argument `page`."""
+        if self.numbers is None:
+            return replace(self, start=page)
+        return replace(self, start=sum(number < page for number in self.numbers))
 
     def text(self) -> str:
         """As JSON."""

@@ -26,7 +26,7 @@ def record(
     dry: bool = False,
     timeout_s: float = 300.0,
     start: int = 0,
-) -> str:
+) -> Answer:
     """Run a Python file and record every Triton kernel that it launches; or compile one kernel by its signature.
 
     This executes the user's code, on a virtual GPU where there is no real one. With a signature the file is imported,
@@ -71,7 +71,7 @@ def recompile(
     options: dict[str, Any] | None = None,
     target: str = "",
     timeout_s: float = 300.0,
-) -> str:
+) -> Answer:
     """Compile a capture's own IR again with passes switched off, other options, or for another target.
 
     It runs Triton's compiler, and no code of the user's. The result is another capture: compare both with diff. What
@@ -91,7 +91,7 @@ def recompile(
     return _captured("recompile", given, capture_subject(capture), RecordingOptions.of(asked), 0)
 
 
-def _captured(tool: str, given: dict[str, Any], subject: str, asked: RecordingOptions, start: int) -> str:
+def _captured(tool: str, given: dict[str, Any], subject: str, asked: RecordingOptions, start: int) -> Answer:
     """The captures of a subject with these options, as rows of the table."""
     from irscope.analysis.resources.table import table
     from irscope.cli.subject.captures import captures_of, tell_failures
@@ -104,4 +104,4 @@ def _captured(tool: str, given: dict[str, Any], subject: str, asked: RecordingOp
     shown = [{name: value for name, value in row.items() if value not in (None, "")} for row in rows]
     for row in shown:
         row["next"] = call_of("why" if row["status"] == "ok" else "stages", {"capture": row["id"]})
-    return Answer(tool, given, {}, "captures", shown, "irscope ls --last --json", start, notes=said).text()
+    return Answer(tool, given, {}, "captures", shown, "irscope ls --last --json", start, notes=said)

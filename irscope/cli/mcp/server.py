@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from irscope import __version__
 from irscope.cli.mcp.calls import error_text
+from irscope.cli.mcp.kept import KeptAnswers
 from irscope.cli.mcp.tools import TOOLS, Offered
 
 __all__ = ["mcp_server"]
@@ -32,7 +33,8 @@ _ARGUMENT = re.compile(r"^(\w+): (.*(?:\n {4,}.*)*)", re.MULTILINE)
 
 def mcp_server() -> MCPServer[Any]:
     """The server, not yet running."""
-    tools = [_tool(one) for one in TOOLS]
+    kept = KeptAnswers()
+    tools = [_tool(one, kept) for one in TOOLS]
     return MCPServer("irscope", version=__version__, instructions=_INSTRUCTIONS, tools=tools, log_level="WARNING")
 
 
@@ -53,10 +55,10 @@ class _Tool(Tool):
             raise ToolError(text) from wrong
 
 
-def _tool(offered: Offered) -> Tool:
+def _tool(offered: Offered, kept: KeptAnswers) -> Tool:
     description, _, arguments = inspect.cleandoc(offered.function.__doc__ or "").partition("\n\nArgs:\n")
     tool = _Tool.from_function(
-        _refusing(offered),
+        _refusing(offered, kept),
         name=offered.name,
         description=" ".join(description.split()),
         annotations=ToolAnnotations(
@@ -77,13 +79,13 @@ def _tool(offered: Offered) -> Tool:
     return tool
 
 
-def _refusing(offered: Offered) -> Callable[..., str]:
+def _refusing(offered: Offered, kept: KeptAnswers) -> Callable[..., str]:
     """The function of a tool, whose errors are told to the client."""
 
     @wraps(offered.function)
     def call(**arguments: Any) -> str:
         try:
-            return offered.function(**arguments)
+            return kept.text(offered, arguments)
         except Exception as error:
             if (text := error_text(error, offered.name, arguments)) is None:
                 raise

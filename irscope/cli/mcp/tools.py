@@ -16,7 +16,7 @@ from irscope.model.capture import Capture
 __all__ = ["TOOLS", "Offered"]
 
 
-def _list(kernel: str = "", target: str = "", last: bool = False, start: int = 0) -> str:
+def _list(kernel: str = "", target: str = "", last: bool = False, start: int = 0) -> Answer:
     """List the captures that are stored on this machine, the newest first.
 
     Args:
@@ -35,7 +35,7 @@ def _list(kernel: str = "", target: str = "", last: bool = False, start: int = 0
         row["parts"] = {
             name: text for name, text in row["parts"].items() if text not in ("", "None") and text[0] != "("
         }
-    return Answer("list", given, {}, "captures", rows, "irscope ls --json", start, notes=said).text()
+    return Answer("list", given, {}, "captures", rows, "irscope ls --json", start, notes=said)
 
 
 def _stages(
@@ -46,7 +46,7 @@ def _stages(
     first_line: int = 1,
     last_line: int = 0,
     locations: bool = False,
-) -> str:
+) -> Answer:
     """Show a capture and its stages; or the text of one stage, or the IR after a pass, line by line with numbers.
 
     Args:
@@ -69,7 +69,7 @@ def _stages(
             refuse_foreign(one, [after])
         lines, total = numbered_lines(one, stage, after, source_lines, locations)
     last = last_line or total
-    shown = [(number, text) for number, text in lines if first_line <= number <= last]
+    shown = [(number, text) for number, text in lines if number <= last]
     given = {"capture": capture, "stage": stage, "after": after, "source_lines": source_lines}
     given |= {"last_line": last_line or None, "locations": locations or None}
     place = f"--stage {stage}" if stage else f"--after {after}"
@@ -79,10 +79,12 @@ def _stages(
     rows = [f"{number}: {text}" for number, text in shown]
     numbers = [number for number, _ in shown]
     whole = f"irscope show {capture} {place}"
-    return Answer("stages", given, head, "lines", rows, whole, page="first_line", numbers=numbers, notes=said).text()
+    return Answer("stages", given, head, "lines", rows, whole, page="first_line", numbers=numbers, notes=said).at(
+        first_line
+    )
 
 
-def _summary(subject: str) -> str:
+def _summary(subject: str) -> Answer:
     document, said = command_json(["show", subject])
     rows = [{**row, "environment": _versions(row["environment"])} for row in rows_of(document)]
     for row in rows:
@@ -90,7 +92,7 @@ def _summary(subject: str) -> str:
         row["findings"] = _codes(row)
         row.pop("metadata")
     whole = f"irscope show {subject} --json"
-    return Answer("stages", {"capture": subject}, {}, "captures", rows, whole, notes=said).text()
+    return Answer("stages", {"capture": subject}, {}, "captures", rows, whole, notes=said)
 
 
 def _codes(row: dict[str, Any]) -> list[str]:
@@ -101,7 +103,7 @@ def _versions(environment: dict[str, Any]) -> dict[str, Any]:
     return {name: environment[name] for name in ("triton_version", "torch_version", "date", "command", "gpu")}
 
 
-def _passes(capture: str, stage: str = "", match: str = "", changed: bool = False, start: int = 0) -> str:
+def _passes(capture: str, stage: str = "", match: str = "", changed: bool = False, start: int = 0) -> Answer:
     """List the passes of a compile: stage, name, options, time, whether it changed the IR, and by how much.
 
     Args:
@@ -118,12 +120,12 @@ def _passes(capture: str, stage: str = "", match: str = "", changed: bool = Fals
     rows = [{name: value for name, value in one.items() if value not in (None, "", {})} for one in row.pop("passes")]
     given = {"capture": capture, "stage": stage, "match": match, "changed": changed or None}
     whole = f"irscope passes {capture} --json"
-    return Answer("passes", given, row, "passes", rows, whole, start, notes=said).text()
+    return Answer("passes", given, row, "passes", rows, whole, start, notes=said)
 
 
 def _diff(
     left: str, right: str = "", stage: str = "", one_pass: str = "", between: list[str] | None = None, start: int = 0
-) -> str:
+) -> Answer:
     """Compare two captures, or the IR of one capture around a pass; structurally, so that renumbering is no difference.
 
     For two plans, make the second capture by recompile. The answer has what differs in options, resources and
@@ -164,7 +166,7 @@ def _diff(
         row["diff_of"] = ", ".join(texts) or "no stage differs"
         row.pop("passes")
         row.pop("schedule")
-    return Answer("diff", given, row, "diff", lines, whole, start, notes=said).text()
+    return Answer("diff", given, row, "diff", lines, whole, start, notes=said)
 
 
 def _why(
@@ -177,7 +179,7 @@ def _why(
     sizes: dict[str, int] | None = None,
     grid: str = "",
     start: int = 0,
-) -> str:
+) -> Answer:
     """Say what is slow in a kernel, on which line, because of what, and what mends it; the worst first.
 
     A remedy that was compiled says what it changed. Only a capture that was recorded on this machine is compiled for
@@ -205,12 +207,12 @@ def _why(
     given = {"capture": capture, "tries": tries if tries != 2 else None, "line": line or None, "operation": operation}
     given |= {"value": value, "ignore": ignore, "sizes": sizes, "grid": grid}
     whole = f"irscope why {capture} --json"
-    return Answer("why", given, row, "findings", found, whole, start, notes=said).text()
+    return Answer("why", given, row, "findings", found, whole, start, notes=said)
 
 
 def _layouts(
     capture: str, names: list[str] | None = None, value: str = "", operation: str = "", line: int = 0, start: int = 0
-) -> str:
+) -> Answer:
     """List the layouts of a capture's TTGIR: the encoding, its bases, who uses it, registers, copies and padding.
 
     Args:
@@ -235,10 +237,10 @@ def _layouts(
         rows = [as_json(item, full=False) for item in found]
     given = {"capture": capture, "names": names, "value": value, "operation": operation, "line": line or None}
     head, whole = {"capture": one.id}, f"irscope layout {capture} --json"
-    return Answer("layouts", given, head, "layouts", rows, whole, start, notes=said).text()
+    return Answer("layouts", given, head, "layouts", rows, whole, start, notes=said)
 
 
-def _costs(capture: str, start: int = 0) -> str:
+def _costs(capture: str, start: int = 0) -> Answer:
     """Rank the accesses to global and shared memory and the layout conversions of a kernel by what they waste.
 
     Args:
@@ -249,12 +251,12 @@ def _costs(capture: str, start: int = 0) -> str:
     rows = [{name: value for name, value in row.items() if value not in (None, "", [])} for row in rows_of(document)]
     whole = f"irscope layout {capture} --costs --json"
     given = {"capture": capture}
-    return Answer("costs", given, given, "costs", rows, whole, start, notes=said).text()
+    return Answer("costs", given, given, "costs", rows, whole, start, notes=said)
 
 
 def _ablate(
     capture: str, stage: str = "ttgir", passes: list[str] | None = None, pairs: bool = False, start: int = 0
-) -> str:
+) -> Answer:
     """Compile a capture with each pass off in turn: what fails, whether the program differs, and what it takes then.
 
     It runs Triton's compiler once for each pass, for seconds to minutes, and no code of the user's. The variants are
@@ -276,7 +278,7 @@ def _ablate(
     rows.sort(key=lambda row: bool(row.get("same_program")))
     given = {"capture": capture, "stage": stage if stage != "ttgir" else "", "passes": passes, "pairs": pairs or None}
     whole = f"irscope ablate {capture} --no-gpu --json"
-    return Answer("ablate", given, document, "variants", rows, whole, start, notes=said).text()
+    return Answer("ablate", given, document, "variants", rows, whole, start, notes=said)
 
 
 def _check(
@@ -289,7 +291,7 @@ def _check(
     pipelined: bool = False,
     no_finding: list[str] | None = None,
     start: int = 0,
-) -> str:
+) -> Answer:
     """Check assertions about a compiled kernel: each says whether it holds, and where it does not.
 
     That it compiles is always asserted.
@@ -317,9 +319,7 @@ def _check(
     given = {"capture": capture, "max_regs": max_regs or None, "no_spills": no_spills or None}
     given |= {"max_shared": max_shared or None, "uses": uses, "min_width": min_width, "pipelined": pipelined or None}
     rows, whole = head.pop("assertions"), f"irscope {' '.join(words)} --json"
-    return Answer(
-        "check", {**given, "no_finding": no_finding}, head, "assertions", rows, whole, start, notes=said
-    ).text()
+    return Answer("check", {**given, "no_finding": no_finding}, head, "assertions", rows, whole, start, notes=said)
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,7 +327,7 @@ class Offered:
     """One tool."""
 
     name: str
-    function: Callable[..., str]
+    function: Callable[..., Answer]
     effect: Literal["reads", "compiles", "runs the file"]
     """`reads`: it adds no capture, and runs no code of the user's; what a capture lacks is compiled if it was recorded
     here. `compiles`: it adds captures, made of those that are there."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -30,6 +31,13 @@ def reproduce(
         bool,
         _reproduction("--check", help="Compile with the file, and compare every artifact byte by byte: exit 1 if not."),
     ] = False,
+    data: Annotated[
+        bool,
+        _reproduction(
+            "--data",
+            help="Store the launch's tensors of up to 2 MiB in it: a GPU's, or what the script gave the virtual one.",
+        ),
+    ] = False,
     python: Annotated[
         str,
         _reproduction("--python", metavar="PATH", help="The interpreter of --check. Default: irscope's own."),
@@ -47,7 +55,9 @@ def reproduce(
     """
     from irscope.render.reproduction.program import render_reproduction
 
-    capture = only_one(captures_of(subject, record_options), subject)
+    capture = only_one(captures_of(subject, replace(record_options, tensor_data=data)), subject)
+    if data:
+        _tell_data(capture)
     made = render_reproduction(capture)
     if check and not trust and not is_stored(capture):
         raise UsageError(
@@ -56,21 +66,35 @@ def reproduce(
         )
     for note in made.notes:
         say(note)
-    data = made.text.encode("utf-8", "surrogateescape")
+    program = made.text.encode("utf-8", "surrogateescape")
     if output is not None and output != STANDARD_OUTPUT:
-        write_output(output, data)
+        write_output(output, program)
         say(f"wrote {output}")
     elif not check:
         emit(made.text, output, exact=True)
-    return _check(capture, data, python, record_options.timeout_s) if check else 0
+    return _check(capture, program, python, record_options.timeout_s) if check else 0
 
 
-def _check(capture: Capture, data: bytes, python: str, timeout_s: float) -> int:
+def _tell_data(capture: Capture) -> None:
+    """Say which tensors' data are not stored; raises UsageError if none are."""
+    record = capture.launch.record
+    tensors = [one for one in record.arguments if one.kind == "tensor"] if record is not None else []
+    without = [one.path for one in tensors if not one.data]
+    if len(without) == len(tensors):
+        raise UsageError(
+            f"{capture!r} holds no data of a tensor. Record with it: irscope reproduce FILE.py --data --launch N, on a "
+            "GPU; on the virtual GPU only small tensors that the script gives values have any."
+        )
+    if without:
+        say(f"Without data, which were not known or too large: {', '.join(without)}.")
+
+
+def _check(capture: Capture, program: bytes, python: str, timeout_s: float) -> int:
     from irscope.cli.reproduce.check import compare_file
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"{capture.name}.py")
-        path.write_bytes(data)
+        path.write_bytes(program)
         found = compare_file(path, capture, python, timeout_s)
     if found.is_same:
         failed = f"; it {capture.failure.verdict} as recorded" if capture.failure is not None else ""

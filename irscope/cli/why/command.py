@@ -122,12 +122,14 @@ class _Choice:
 
     def has(self, finding: Finding) -> bool:
         """Whether a finding is one of them."""
-        from irscope.analysis.lives.operations import is_named
+        if self.operation is not None:
+            from irscope.analysis.lives.operations import is_named
 
+            if not is_named(finding.operation, self.operation):
+                return False
         return (
             finding.code not in self.ignored
             and (self.line is None or any(line == self.line for _, line in finding.place))
-            and (self.operation is None or is_named(finding.operation, self.operation))
             and (self.value is None or "%" + self.value.removeprefix("%") in finding.values)
         )
 
@@ -158,6 +160,7 @@ def _answer(capture: Capture, number: int, asked: _Asked) -> tuple[Sequence[Find
         timer.require_gpu(capture)
     may_compile = asked.tries if asked.tries is not None else was_recorded_here(capture)
     if may_compile:
+        compiles.keep_for(capture)
         capture = with_layouts(capture)
     studied = Studied(asked.launched(capture))
     found = findings_of(studied)

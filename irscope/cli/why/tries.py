@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from irscope.analysis.findings.changed import with_changes
 from irscope.analysis.findings.measures import Reach, compare, may_not_fit, reach_of
 from irscope.analysis.findings.model import Change, Finding, Suggestion
+from irscope.analysis.findings.relayout import edited, snapshot_of
 from irscope.analysis.findings.studied import Studied
 from irscope.cli.why.budget import Budget
 from irscope.cli.why.compiles import Compiles
@@ -116,6 +117,8 @@ class Tries:
 
     def _text_of(self, changes: Changes) -> str | None:
         """The source with changes; None if they cannot be written into it, as where an argument is not multiplied."""
+        if changes not in self._texts and any(one.kind == "snapshot" for one in changes):
+            self._texts[changes] = edited(self._studied.capture, changes[0]) if len(changes) == 1 else None
         if changes not in self._texts:
             kernel = self._studied.uses.module.kernel
             names = [value.name for value, _, _ in kernel.parameters] if kernel is not None else []
@@ -165,7 +168,7 @@ class Tries:
     def _compiled(self, plans: Iterable[_Plan]) -> Iterator[tuple[Changes, Capture]]:
         """(changes, the capture compiled with them); those that cannot be written into the source are left out."""
         from irscope.model.recording_options import RecordingOptions
-        from irscope.record.process.requests import request_from_capture
+        from irscope.record.process.requests import request_from_capture, request_resumed
 
         capture = self._studied.capture
         requests: list[tuple[Changes, RecordRequest]] = []
@@ -176,8 +179,11 @@ class Tries:
             )
             if (text := self._text_of(plan.changes)) is None:
                 continue
-            last = _last_stage(capture, plan.reach)
-            requests.append((plan.changes, replace(request_from_capture(capture, asked), text=text, last_stage=last)))
+            request = replace(request_from_capture(capture, asked), text=text)
+            after = snapshot_of(capture) if plan.changes[0].kind == "snapshot" else None
+            if after is not None:
+                request = request_resumed(capture, after, text, asked)
+            requests.append((plan.changes, replace(request, last_stage=_last_stage(capture, plan.reach))))
         if requests:
             for index, after in self._compiles.all([request for _, request in requests]):
                 yield requests[index][0], _of_the_launch(capture, after)
@@ -206,16 +212,21 @@ def shared_compiles(wanted: Sequence[Changes], most: int) -> dict[Changes, list[
         return {one: [one] for one in wanted}
     if not most:
         return {}
-    options = [one for one in wanted if any(part.kind == "option" for part in one)]
+    options = [one for one in wanted if any(part.kind in ("option", "snapshot") for part in one)]
     shares = len(options) < len(wanted) and (most > 1 or wanted[0] not in options)
     alone = options[: most - 1] if shares else options[:most]
-    together: dict[str, Change] = {}
+    together: dict[tuple[str, bool], Change] = {}
     tried: list[Changes] = []
     for one in wanted if shares else ():
-        if one not in options and all(together.get(part.name, part) == part for part in one):
-            together |= {part.name: part for part in one}
+        if one not in options and all(together.get(_subject(part), part) == part for part in one):
+            together |= {_subject(part): part for part in one}
             tried.append(one)
     return {one: [one] for one in alone} | ({tuple(together.values()): tried} if tried else {})
+
+
+def _subject(change: Change) -> tuple[str, bool]:
+    """What a change is of: two of one subject contradict each other; products and remainders are two."""
+    return change.name, change.kind == "contiguous"
 
 
 def is_mended(finding: Finding) -> bool:

@@ -62,17 +62,21 @@ class TooMuch(Exception):
     """A bound of the evaluation's work is reached."""
 
 
-def evaluate(module: MlirModule, arguments: Mapping[Value, Held], programs: Programs) -> Evaluation:
+def evaluate(
+    module: MlirModule, arguments: Mapping[Value, Held], programs: Programs, rules: Mapping[str, Rule] = RULES
+) -> Evaluation:
     """Evaluate a module's kernel.
 
     Args:
         module: a TTGIR module.
         arguments: its parameters; one that is not among them is unknown.
         programs: which programs.
+        rules: what operations give.
 
     Never raises for what the module holds: what cannot be evaluated is unknown.
     """
     runner = Runner(module, dict(arguments), programs)
+    runner.rules = rules
     ended = run_kernel(runner, module)
     return Evaluation(tuple(runner.executions), tuple(runner.notes), ended, runner.work, tuple(runner.unread.items()))
 

@@ -1,10 +1,11 @@
-"""Limits: the arguments that keep accesses narrow, because the compiler was not told their divisibility."""
+"""Limits: what keeps accesses narrow: arguments whose divisibility the compiler was not told, and constants."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
 from irscope.ir.mlir.model import MlirModule, Operation
+from irscope.ir.mlir.sites import factor_sites
 from irscope.layout.thread_map import ThreadMap
 from irscope.memory.addresses.accesses import Execution
 from irscope.memory.addresses.arguments import known_divisor
@@ -12,13 +13,15 @@ from irscope.memory.addresses.evaluate import evaluate
 from irscope.memory.addresses.held import Programs
 from irscope.memory.addresses.kinds import kind_of
 from irscope.memory.addresses.lanes import strides_of, widest_vector
-from irscope.memory.addresses.numbers import Source, atom, constant
+from irscope.memory.addresses.numbers import Number, Source, atom, constant
+from irscope.memory.addresses.rules import RULES, Rule
 
 __all__ = ["Limits"]
 
 _ENOUGH = 16
 """The divisor that Triton specialises on."""
 _WIDEST_BITS = 128
+_Factors = tuple[tuple[int, int], ...]
 
 
 class Limits:
@@ -32,7 +35,7 @@ class Limits:
             if kind_of(kind).bits > 1
         ]
         self._loose = frozenset(value.name for value, _, divisor in self._parameters if divisor % _ENOUGH)
-        self._known: dict[tuple[frozenset[str], frozenset[str]], Mapping[int, Execution]] = {}
+        self._known: dict[tuple[frozenset[str], frozenset[str], _Factors], Mapping[int, Execution]] = {}
 
     def arguments(self, operation: Operation, threads: ThreadMap, wanted: int) -> tuple[str, ...]:
         """The arguments without which being multiples of 16 an access cannot have `wanted` bits a lane.
@@ -67,6 +70,7 @@ class Limits:
         ones: Iterable[str] = (),
         *,
         masked: bool = True,
+        factors: _Factors = (),
     ) -> int:
         """The bits of the widest vector of an access under a layout; 0 if it is not executed.
 
@@ -76,14 +80,21 @@ class Limits:
             aligned: arguments that are taken to be multiples of 16.
             ones: arguments that are taken to be 1.
             masked: whether its mask counts.
+            factors: (constant, the number in its place), wherever something is multiplied by it or compared with it.
         """
-        execution = self._supposing(operation, frozenset(aligned), frozenset(ones)).get(operation.first_line)
+        supposed = self._supposing(operation, frozenset(aligned), frozenset(ones), factors)
+        execution = supposed.get(operation.first_line)
         if execution is None or execution.is_box:
             return 0
         bits = max(execution.element_bits, 1)
         mask = execution.mask if masked else None
         most = max(_WIDEST_BITS // bits, 1)
         return bits * widest_vector(threads, execution.addresses, mask, max(bits // 8, 1), most, aligned=True)
+
+    def factors(self, divisor: int) -> _Factors:
+        """(constant that something is multiplied by, or compared with, and the next multiple of a number after it)."""
+        found = {value for value, _, _ in factor_sites(self._module) if value > 1 and value % divisor}
+        return tuple((value, -(-value // divisor) * divisor) for value in sorted(found))
 
     def element_bits(self, operation: Operation) -> int:
         """The bits of an element; 0 if the access is not executed, or has no lanes."""
@@ -100,24 +111,24 @@ class Limits:
         return self._with(frozenset(), frozenset())
 
     def _supposing(
-        self, operation: Operation, aligned: frozenset[str], ones: frozenset[str]
+        self, operation: Operation, aligned: frozenset[str], ones: frozenset[str], factors: _Factors
     ) -> Mapping[int, Execution]:
         """Executions, that of an operation as if these arguments were multiples of 16, and those were 1.
 
         What is supposed of other arguments makes no difference to it, so that operations share evaluations.
         """
         execution = self._as_told.get(operation.first_line)
-        if execution is None or not (aligned or ones):
+        if execution is None or not (aligned or ones or factors):
             return self._as_told
         sources = execution.sources | execution.addresses.sources
         if execution.mask is not None:
             sources |= execution.mask.sources
         own = {source.text for source in sources if source.kind == "argument"}
-        return self._with(aligned & own | self._loose - own, ones & own)
+        return self._with(aligned & own | self._loose - own, ones & own, factors)
 
-    def _with(self, aligned: frozenset[str], ones: frozenset[str]) -> Mapping[int, Execution]:
-        """The first execution of each line, if some arguments were multiples of 16, and some were 1."""
-        key = (aligned - ones, ones)
+    def _with(self, aligned: frozenset[str], ones: frozenset[str], factors: _Factors = ()) -> Mapping[int, Execution]:
+        """The first execution of each line, if some arguments were multiples of 16, some 1, and constants others."""
+        key = (aligned - ones, ones, factors)
         if key not in self._known:
             held = {
                 value: constant(1, bits)
@@ -125,6 +136,19 @@ class Limits:
                 else atom(Source("argument", value.name), bits, _ENOUGH if value.name in key[0] else divisor)
                 for value, bits, divisor in self._parameters
             }
-            executions = evaluate(self._module, held, Programs()).executions
+            executions = evaluate(self._module, held, Programs(), _rules_with(dict(factors))).executions
             self._known[key] = {one.operation.first_line: one for one in reversed(executions)}
         return self._known[key]
+
+
+def _rules_with(factors: Mapping[int, int]) -> Mapping[str, Rule]:
+    """The rules of evaluation, with other numbers in place of constants."""
+
+    def instead(number: Number) -> Number:
+        to = factors.get(number.value) if number.value is not None else None
+        return constant(to, number.bits, number.shape) if to is not None else number
+
+    def changed(rule: Rule) -> Rule:
+        return lambda operation, operands, kind: rule(operation, [instead(one) for one in operands], kind)
+
+    return {**RULES, **{name: changed(RULES[name]) for name in ("arith.muli", "arith.cmpi")}} if factors else RULES

@@ -284,6 +284,14 @@ def remainder(one: Number, other: Number, *, signed: bool = True) -> Number:
     name = f"remainder {signed}"
     if least >= 0 and most < other.bounds[0] and fits(one, one.bits) and fits(other, other.bits):
         return one
+    step = gcd(one.step, other.step)
+    if other.tokens is not None and step > 1 and least >= 0 and fits(one, one.bits) and not (other.known % step).any():
+        # The divisor is a multiple of the step: what is below a multiple of the step stays as it is.
+        below = one.known % step
+        above = replace(one, known=one.known - below)
+        most = min(one.bounds[1], FAR)
+        return Number(below, _shape_of((one, other)), one.bits, mixed(name, (above, other)), step, 0, most,
+                      merged((one, other)))  # fmt: skip
     if by is None or by <= 0 or least < 0 or not fits(one, one.bits):
         return unknown(name, (one, other), one.bits)
     if one.step % by == 0:

@@ -37,8 +37,9 @@ def find_log(
     """
     request = replace(_request(capture), log_parts=tuple(parts), last_stage=last_stage)
     again = run(request)
-    if not again.has_compiled and capture.has_compiled:
-        # It may have ended where it printed what a pass had half built.
+    is_aborted = again.failure is not None and again.failure.kind == "abort"
+    if not again.has_compiled and (capture.has_compiled or is_aborted):
+        # It may have ended where it printed what a pass had half built, and what it printed last is lost.
         again = run(replace(request, verifies_log=True))
     known = {snapshot.index: snapshot.label for snapshot in capture.passes()}
     logged = {snapshot.index: snapshot.label for snapshot in again.passes()}

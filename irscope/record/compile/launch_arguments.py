@@ -21,7 +21,9 @@ class PendingLaunches:
     Not by thread: Triton may compile in a thread of its own.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, values: Callable[[Any], dict[str, Any]] = lambda tensor: {}) -> None:
+        """`values`: what is known of a tensor's data, as fields of an Argument."""
+        self._values = values
         self._described: dict[int, tuple[Any, dict[str, Any]]] = {}
 
     def stand_in(self, real: Callable[..., Any]) -> Callable[..., Any]:
@@ -32,7 +34,7 @@ class PendingLaunches:
             options = packed[0]
             described = {
                 "set_options": _set_options(keywords, vars(options), backend),
-                "record": LaunchRecord(tuple(_described_arguments(function, bound))),
+                "record": LaunchRecord(tuple(_described_arguments(function, bound, self._values))),
             }
             self._described[id(vars(options))] = (options, described)
             return packed
@@ -61,7 +63,9 @@ def _pairs(options: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
     return tuple((name, tupled(plain(value))) for name, value in sorted(options.items()))
 
 
-def _described_arguments(function: Any, bound: dict[str, Any]) -> Iterator[Argument]:
+def _described_arguments(
+    function: Any, bound: dict[str, Any], values: Callable[[Any], dict[str, Any]]
+) -> Iterator[Argument]:
     for param in function.params:
         if param.is_constexpr or param.name not in bound:
             continue
@@ -72,19 +76,23 @@ def _described_arguments(function: Any, bound: dict[str, Any]) -> Iterator[Argum
             flags["specializes"] = False
         if param.do_not_specialize_on_alignment:
             flags["specializes_on_alignment"] = False
-        for argument in _described(param.name, bound[param.name]):
+        for argument in _described(param.name, bound[param.name], values):
             yield replace(argument, **flags)
 
 
-def _described(path: str, value: Any) -> Iterator[Argument]:
+def _described(path: str, value: Any, values: Callable[[Any], dict[str, Any]]) -> Iterator[Argument]:
     if isinstance(value, (bool, int, float)):
         held = value if isinstance(value, int) or math.isfinite(value) else str(value)
         yield Argument(path, "scalar", _scalar_kind(value), held)
     elif isinstance(value, (tuple, list)):
         for index, item in enumerate(value):
-            yield from _described(f"{path}[{index}]", item)
+            yield from _described(f"{path}[{index}]", item, values)
     elif hasattr(value, "data_ptr"):
-        yield Argument(path, "tensor", **_tensor(value))
+        row = _tensor(value)
+        # It is read beside the launch, which nothing here may fail.
+        with contextlib.suppress(Exception):
+            row |= values(value)
+        yield Argument(path, "tensor", **row)
     elif hasattr(value, "block_shape") and hasattr(value, "base"):
         sizes = {name: tuple(map(int, getattr(value, name))) for name in ("shape", "strides", "block_shape")}
         yield Argument(path, "descriptor", **{**_tensor(value.base), **sizes})

@@ -15,7 +15,7 @@ from irscope.record.compile.block_arguments import restore_block_arguments
 from irscope.record.compile.launches import describe_traceback
 from irscope.record.compile.retarget import Retargeted, chosen_options, for_target
 from irscope.record.compile.watch import Watch, WatchedCompile, finish_compile
-from irscope.record.process.events import CompileBegun, Note, ParseBegun, ParseEnded
+from irscope.record.process.events import ArtifactMade, CompileBegun, Note, ParseBegun, ParseEnded
 from irscope.record.process.own_folder import parent_of_temporaries
 from irscope.record.process.requests import RecordRequest
 from irscope.record.triton import api as triton_api
@@ -59,7 +59,8 @@ def _assumed(request: RecordRequest, target: Target) -> tuple[str, ...]:
     if request.stage not in ("ttir", "ttgir", "glir", "llir"):
         return ()
     given = ", ".join(f"{name}={value}" for name, value in request.options)
-    said = f"Compiled from the text of a {request.stage}, which does not tell the launch's options: "
+    what = f"of a {request.stage}" if not request.resume_stage else f"for the passes of {request.resume_stage}"
+    said = f"Compiled from a text {what}, which does not tell the launch's options: "
     return (f"{said}{f'{given} are given, ' if given else ''}what is not in the text is {target}'s default.",)
 
 
@@ -73,6 +74,10 @@ def _run_stages(request: RecordRequest, work: Retargeted, watched: WatchedCompil
         with _file_of(request, work.text) as file:
             module: Any = triton_api.parse_module(file, context)
         watched.report(ParseEnded(watched.number))
+        if request.reprinted:
+            is_generic = request.reprinted == "generic"
+            watched.report(ArtifactMade(watched.number, request.stage, triton_api.printed(module, generic=is_generic)))
+            return
         restore_block_arguments(module, work.text)
         attributes = {
             "num_warps": module.get_int_attr("ttg.num-warps"),
@@ -116,8 +121,13 @@ def _file_of(request: RecordRequest, text: str) -> Iterator[Path]:
 
 def _first_stage(request: RecordRequest, stages: dict[str, Any]) -> int:
     names = list(stages)
-    if request.resume_stage:
+    if request.resume_stage in names:
         return names.index(request.resume_stage)
+    if request.resume_stage:
+        raise RecordingError(
+            f"there is no stage {request.resume_stage!r} here whose passes could run on it: the stages are "
+            f"{', '.join(names)}.{did_you_mean(request.resume_stage, names)}"
+        )
     if request.stage == "source":
         return 0
     if request.stage not in names[:-1]:

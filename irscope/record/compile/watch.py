@@ -39,7 +39,7 @@ def watch_compiles(watch: Watch) -> Iterator[None]:
     triton_api.require_triton()
     backends = triton_api.backend_classes()
     real = triton_api.compile_function()
-    pending = PendingLaunches()
+    pending = PendingLaunches(watch.values)
 
     def compile(src: Any, target: Any = None, options: Any = None, **keywords: Any) -> Any:
         described = pending.take(src, options)

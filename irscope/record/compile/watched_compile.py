@@ -52,6 +52,8 @@ class Watch:
     """The keys in Triton's cache of the compiles that were reported."""
     assumptions: Callable[[Launch], tuple[Assumption, ...]] = lambda launch: ()
     """What was assumed up to the compile of a launch: on the virtual GPU, for stand-ins."""
+    values: Callable[[Any], dict[str, Any]] = lambda tensor: {}
+    """What is known of a tensor's data, as fields of an Argument."""
     last_error: BaseException | None = None
     """The exception of the last compile that failed."""
     is_quiet: bool = False
@@ -346,12 +348,14 @@ class WatchedCompile:
     # The compiler's output on the process's standard error
 
     def _log_size(self) -> int:
+        self.watch.native.write_errors()
         # Without a log the path is empty, and no file.
         with contextlib.suppress(OSError):
             return os.stat(self.request.log_path).st_size
         return 0
 
     def _log_since(self, offset: int, end: int | None = None) -> str:
+        self.watch.native.write_errors()
         sys.stderr.flush()
         with contextlib.suppress(OSError), open(self.request.log_path, "rb") as file:
             file.seek(offset)
@@ -360,7 +364,7 @@ class WatchedCompile:
 
     def _newly_logged(self) -> str:
         begun, self._logged_to = self._logged_to, self._log_size()
-        return self._log_since(begun, self._logged_to)
+        return self.watch.native.as_printed(self._log_since(begun, self._logged_to))
 
     def diagnostics(self, error: BaseException) -> str:
         """The output since the failed pass, stage or compile began."""

@@ -113,7 +113,13 @@ def _errors(lines: list[str]) -> Iterator[str]:
         if (fatal := _LLVM_ERROR.match(line)) is not None:
             yield fatal["said"][:_MOST_COLUMNS]
         elif _ERROR.search(line) and not _SAYS_NOTHING.search(line):
-            yield "\n".join(item[:_MOST_COLUMNS] for item in (line, *_continued(lines, number + 1)))
+            yield "\n".join(item[:_MOST_COLUMNS] for item in (_placed(line), *_continued(lines, number + 1)))
+
+
+def _placed(line: str) -> str:
+    """An error without its place, if that is longer than a line: the location of a debugger's scope may be."""
+    place, _, said = line.partition("error: ")
+    return line if len(place) < _MOST_COLUMNS // 2 else f"error: {said}"
 
 
 def _continued(lines: list[str], start: int) -> list[str]:

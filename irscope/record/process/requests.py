@@ -15,6 +15,7 @@ from irscope.model.recording_options import RecordingOptions
 
 _IR_SUFFIXES = tuple(stage.name for stage in STAGES if stage.name in ("ttir", "ttgir", "llir", "ptx", "amdgcn"))
 """The stages whose files can be compiled on from."""
+_MLIR_SUFFIXES = ("mlir", *(stage.name for stage in STAGES if stage.kind == "mlir"))
 
 
 Way = Literal["file", "module", "tests", "notebook", "stdin", "command"]
@@ -46,6 +47,8 @@ class RecordRequest(RecordingOptions):
     """`text`: the text is a snapshot within this stage, which runs again from the pass after it."""
     resume_after: int = 0
     """How many passes of `resume_stage` are behind the text already."""
+    reprinted: Literal["", "plain", "generic"] = ""
+    """`text`: read and verify it, and print it without locations, in MLIR's custom or generic form; compile nothing."""
     last_stage: str = ""
     """`text`: the stage after which the compile stops; empty if it makes them all."""
     log_path: str = ""
@@ -116,9 +119,16 @@ def request_for(
     suffix = path.suffix.removeprefix(".")
     # As Python itself does it: the locations of what runs as __main__ hold absolute paths.
     request = RecordRequest.of_options(record_options, mode="script", path=os.path.abspath(path), kernel=kernel)
-    if record_options.assume and (record_options.signature is not None or suffix in _IR_SUFFIXES):
+    if record_options.assume and (
+        record_options.signature is not None or record_options.into is not None or suffix in _IR_SUFFIXES
+    ):
         raise UsageError("--assume is for scripts: nothing is assumed of a signature, or of IR.")
-    if suffix in _IR_SUFFIXES:
+    if record_options.into is not None:
+        if suffix not in _MLIR_SUFFIXES:
+            raise UsageError(f"--into is for a file of MLIR ({', '.join(_MLIR_SUFFIXES)}), and {path.name} is none.")
+        suffix = record_options.into
+        request = replace(request, resume_stage=suffix)
+    if suffix in _IR_SUFFIXES or record_options.into is not None:
         if record_options.signature is not None or record_options.constexprs:
             raise UsageError(
                 f"{path.name} is IR: its signature and constants are in it. Leave out --signature and --constexpr."

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from irscope.record.triton.architectures import check_architecture
 from irscope.record.triton.debug_output import print_reasons
 from irscope.record.triton.native_calls import note_of_restart
 from irscope.record.triton.versions import triton_version, untried_note
-from irscope.record.virtual.arguments import assumptions_under_way
+from irscope.record.virtual.arguments import assumptions_under_way, known_values
 
 __all__ = ["DEFAULT_TARGET", "describe_environment", "recorded_launches", "recording", "with_steps"]
 
@@ -64,7 +65,12 @@ def recording(
         if note:
             sink(Note(note))
     with with_steps(sink, request) as watched_sink:
-        watch = Watch(watched_sink, request, assumptions=assumptions_under_way)
+        watch = Watch(
+            watched_sink,
+            request,
+            assumptions=assumptions_under_way,
+            values=partial(known_values, with_data=request.tensor_data),
+        )
         watch.is_virtual = request.mode == "script" and not real
         if request.compiler_log:
             print_reasons(watch.native, verified=request.verifies_log, parts=request.log_parts)

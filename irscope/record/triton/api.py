@@ -215,6 +215,20 @@ def parse_module(path: Path, context: Any) -> Any:
     return module
 
 
+def printed(module: Any, *, generic: bool = False) -> str:
+    """A module without its locations, in MLIR's custom form or in its generic one, which names every type."""
+    if not generic:
+        return str(module.str_nodebug())
+    from triton._C.libtriton import ir
+
+    # MLIR prints what it cannot verify in the generic form, and a module may have no attribute without a dialect.
+    module.set_attr("irscope_generic", ir.builder(module.context).get_unit_attr())
+    text = str(module.str_nodebug())
+    for written in ("irscope_generic, ", ", irscope_generic", " {irscope_generic}"):
+        text = text.replace(written, "", 1)
+    return text
+
+
 def location_builder(module: Any) -> Any:
     """A builder of locations: `create_loc(file, line, column)`, `create_name_loc(name, location)`."""
     from triton._C.libtriton import ir

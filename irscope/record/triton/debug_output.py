@@ -89,7 +89,8 @@ def print_reasons(native: NativeCalls, *, verified: bool, parts: Collection[str]
 
     `verified`: whether it verifies the whole function before each operation that it prints, and prints what is not
     valid at that moment in the generic form. That takes most of the time; without it, an operation that a pass has half
-    built may end the process. `parts`: those that print them, by their debug types; by default all that are listed.
+    built may end the process, and what was printed last is lost with it. `parts`: those that print them, by their debug
+    types; by default all that are listed.
     """
     os.environ.update(VARIABLES)
     if parts:
@@ -97,3 +98,4 @@ def print_reasons(native: NativeCalls, *, verified: bool, parts: Collection[str]
     native.set_options(*_LLVM_OPTIONS, *_PRINTER_OPTIONS)
     if not verified:
         native.assume_verified()
+        native.hold_errors()

@@ -19,6 +19,7 @@ import ctypes
 import mmap
 import os
 import platform
+import re
 import signal
 import struct
 from collections.abc import Callable, Iterator
@@ -46,6 +47,10 @@ _FINGERPRINT = "_ZN4mlir20OperationFingerPrintC1EPNS_9OperationEb"
 _PARENT = "_ZN4mlir5Block11getParentOpEv"
 # mlir/Pass/PassManager.h, LogicalResult PassManager::run(Operation *), which is a bool.
 _RUN = "_ZN4mlir11PassManager3runEPNS_9OperationE"
+# llvm/Support/raw_ostream.h, raw_fd_ostream &errs(), which has no buffer: a log of 2 MB takes half a million writes.
+_ERRORS = "_ZN4llvm4errsEv"
+# The same, void raw_ostream::SetBuffered(): writes what a buffer holds, and makes a new one.
+_BUFFER = "_ZN4llvm11raw_ostream11SetBufferedEv"
 _PRINT = "mlir-print-assume-verified"
 
 _CALLS = {
@@ -54,10 +59,16 @@ _CALLS = {
     _FINGERPRINT: "mlir::OperationFingerPrint",
     _PARENT: "mlir::Block::getParentOp",
     _RUN: "mlir::PassManager::run",
+    _ERRORS: "llvm::errs",
+    _BUFFER: "llvm::raw_ostream::SetBuffered",
     _PRINT: f"the printer under --{_PRINT}",
 }
 """Each symbol's name as a reader knows it."""
+_TOGETHER = ((_REGISTER, _PARSE, _FINGERPRINT, _PARENT, _RUN), (_ERRORS, _BUFFER))
+"""Symbols whose addresses are found at once."""
 _NUMBERS = {name: number for number, name in enumerate(_CALLS, 1)}
+# <64x64xf16, #shared, #smem>!ttg.memdesc<64x64xf16, #shared, #smem>
+_TWICE = re.compile(r"(<[^\n!]{1,1000}?>)![\w.]{1,40}\1")
 _ASSUME_VERIFIED, _VERIFY = f"--{_PRINT}=true", f"--{_PRINT}=false"
 _OBJECT_BYTES = object.__basicsize__
 """The size of what every Python object begins with."""
@@ -97,6 +108,7 @@ class NativeCalls:
         self._allowed = allowed and calls_were_tried()
         self._note: mmap.mmap | None = None
         self._at_rest = _VERIFY
+        self._holds_errors = False
         self.note_beside(log)
 
     def note_beside(self, log: Path | None) -> None:
@@ -179,6 +191,36 @@ class NativeCalls:
             parse(count, (ctypes.c_char_p * count)(b"irscope", *(option.encode() for option in options)), None)
         return True
 
+    def hold_errors(self) -> None:
+        """Write what the compiler prints on standard error in blocks from now on; a process that aborts loses the last.
+
+        What is printed then is for `as_printed`.
+        """
+        self._holds_errors = True
+        self.write_errors()
+
+    def write_errors(self) -> None:
+        """Write what is held of that."""
+        if not self._holds_errors:
+            return
+        errors, buffer = self._function(_ERRORS, ctypes.c_void_p), self._function(_BUFFER, None, ctypes.c_void_p)
+        if errors is None or buffer is None:
+            return
+        with self._under_way(_ERRORS):
+            stream = errors()
+        with self._under_way(_BUFFER):
+            buffer(stream)
+
+    def as_printed(self, text: str) -> str:
+        """A text of standard error as it is without `hold_errors`.
+
+        MLIR prints a type without its name, and with it again if the stream has not moved: a stream in front of one
+        with a buffer does not.
+        """
+        if not self._holds_errors or ">!" not in text:
+            return text
+        return "\n".join(_TWICE.sub(r"\1", line) if ">!" in line else line for line in text.split("\n"))
+
     def _function(
         self, symbol: str, result: Any, *arguments: Any, releases_lock: bool = False
     ) -> Callable[..., Any] | None:
@@ -242,10 +284,10 @@ def note_of_restart(call: str) -> str:
 
 
 @cache
-def _addresses() -> dict[str, int]:
+def _addresses(names: tuple[str, ...]) -> dict[str, int]:
     library, exported = triton_api.compiler_library()
     try:
-        return function_addresses(library, (_REGISTER, _PARSE, _FINGERPRINT, _PARENT, _RUN), exported)
+        return function_addresses(library, names, exported)
     except OSError:
         return {}
 
@@ -253,6 +295,6 @@ def _addresses() -> dict[str, int]:
 @cache
 def _function(symbol: str, result: Any, *arguments: Any, releases_lock: bool) -> Callable[..., Any] | None:
     """A function of the compiler, or None if this libtriton lacks it; a call may release the interpreter's lock."""
-    address = _addresses().get(symbol)
+    address = _addresses(next(names for names in _TOGETHER if symbol in names)).get(symbol)
     kind = ctypes.CFUNCTYPE if releases_lock else ctypes.PYFUNCTYPE
     return None if address is None else kind(result, *arguments)(address)

@@ -11,7 +11,7 @@ import os
 import selectors
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -112,7 +112,7 @@ class VariantPool:
             self._compiler = version, fingerprint
         return self._compiler
 
-    def compile(self, requests: Iterable[RecordRequest]) -> Iterator[tuple[int, Capture]]:
+    def compile(self, requests: Iterable[RecordRequest]) -> Generator[tuple[int, Capture]]:
         """(0-based place of the request, its capture), each as soon as it is there.
 
         Closing the iterator ends what is still under way. Raises what a worker refused with (a target that Triton does

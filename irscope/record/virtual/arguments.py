@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -75,6 +76,16 @@ def _watched_grid(grid: Any, held: Mapping[str, Any], decided: _Decided) -> Any:
     called: Callable[[dict[str, Any]], Any] = grid
     # The grid function gets the arguments as the program passed them.
     return lambda bound: noted(called({**bound, **held} if held else bound))
+
+
+def known_values(tensor: Any, with_data: bool) -> dict[str, Any]:
+    """What is known of the data of a launch's tensor, as fields of an Argument; of anything but torch's, nothing."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(tensor, torch.Tensor):
+        return {}
+    from irscope.record.virtual.torch.values import recorded_values
+
+    return recorded_values(tensor, with_data)
 
 
 def assumptions_under_way(launch: Launch | None = None) -> tuple[Assumption, ...]:

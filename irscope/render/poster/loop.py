@@ -13,7 +13,7 @@ from irscope.render.text.figures import short_name
 
 __all__ = ["draw_loop"]
 
-_LABELS = 140.0
+_LABELS = 143.0
 """Pixels for the names of the lanes."""
 _ROW, _LEAST_ROW = 22.0, 15.0
 """Pixels of a lane, and of a slot; at least."""

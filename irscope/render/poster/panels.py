@@ -22,6 +22,8 @@ __all__ = ["draw_conversions", "draw_findings", "draw_limits", "draw_mix", "draw
 _MOST_CAUSES = 4
 _MOST_BLOCKS = 32
 """Blocks that are drawn: no multiprocessor holds more."""
+_FINDING = 45.0
+"""Pixels of a finding, at least."""
 _BAD_BELOW = 2
 """Findings of kinds of a lower rank are bad, the others warnings."""
 
@@ -82,7 +84,7 @@ def draw_findings(canvas: Canvas, area: Rect, findings: Sequence[Finding], failu
         for line in wrapped(failure, area.width, LEAST, 5):
             canvas.text(area.left, y + 11, line, look="bad", size=LEAST)
             y += 14
-    shown = findings[:WORST]
+    shown = findings[: min(WORST, int((area.bottom - y) // _FINDING))]
     if not shown and not failure:
         _say(canvas, area, "Nothing was found that is known to cost time.")
         return

@@ -47,7 +47,8 @@ def draw_tile(canvas: Canvas, area: Rect, tile: DescribedLayout | None) -> None:
     if len(parts) > _MOST_PARTS or not parts:
         plane = unit_worth_showing(unit_of(tile))
         parts = list(_parts(threads, plane.rows, plane.columns, columns))
-        rows, columns, note = plane.rows, plane.columns, plane.note.partition(", ")[0]
+        note = f"{plane.rows}×{plane.columns} of {rows}×{columns}{', repeated' if plane.repeats else ''}"
+        rows, columns = plane.rows, plane.columns
     word = "wave" if tile.target.backend == "hip" else "warp"
     each = f"{threads.registers} elements a thread · {threads.warps} {word}{'s' * (threads.warps > 1)}"
     canvas.text(area.left, area.bottom - 2, each, look="m", size=LEAST, room=area.width)

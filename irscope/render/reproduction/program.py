@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -21,7 +21,16 @@ from irscope.render.reproduction.values import (
     signature_dict,
 )
 
-__all__ = ["Reproduction", "render_reproduction"]
+__all__ = [
+    "Reproduction",
+    "compiling_code",
+    "future_import",
+    "launch_tables",
+    "pieces_text",
+    "render_reproduction",
+    "sorted_imports",
+    "target_line",
+]
 
 _FROM_IR = ("source", "ttir", "ttgir", "glir", "llir", "ptx", "amdgcn")
 _COLUMNS = 116
@@ -72,40 +81,63 @@ def render_reproduction(capture: Capture) -> Reproduction:
 
 
 def _from_python(capture: Capture, needed: NeededSource) -> Reproduction:
+    body = pieces_text(needed)
+    notes = [f"The capture does not hold {missing}." for missing in dict.fromkeys(needed.missing)]
+    if "torch" in needed.other_modules:
+        notes.append("It needs torch to compile: the kernel's own text uses it.")
+    tables, more_imports = launch_tables(capture, needed)
+    imports = [*needed.imports, *more_imports]
+    places = {f'"{name}"': _place(place) for name, place in needed.places.items()}
+    launching, why_not = _launching(capture, needed)
+    if why_not:
+        notes.append(f"It compiles and does not launch: {why_not}.")
+    code = compiling_code(capture, _rows(places)) + launching
+    text = _file(capture, notes, ["import gc", *imports], f"{body}\n\n{tables}\n", code)
+    return Reproduction(text, "python", tuple(notes))
+
+
+def launch_tables(capture: Capture, needed: NeededSource) -> tuple[str, list[str]]:
+    """(signature, constants, attributes and options as code, the imports of that and of the compile).
+
+    Raises NotExpressible.
+    """
     launch = capture.launch
-    gluon = launch.language == "gluon"
-    imports = list(needed.imports)
     tables = [
         ("SIGNATURE", {f'"{name}"': text for name, text in signature_dict(launch).items()}),
         ("CONSTANTS", constants_dict(launch, needed.functions)),
         ("ATTRIBUTES", attributes_dict(launch)),
         ("OPTIONS", options_dict(capture)),
     ]
-    body = _pieces(needed)
-    notes = [f"The capture does not hold {missing}." for missing in dict.fromkeys(needed.missing)]
-    if "torch" in needed.other_modules:
-        notes.append("It needs torch to compile: the kernel's own text uses it.")
-    tables_text = "\n\n".join(_table(name, rows) for name, rows in tables)
-    if gluon or "gl." in tables_text:
+    text = "\n\n".join(_table(name, rows) for name, rows in tables)
+    is_gluon = launch.language == "gluon"
+    imports: list[str] = []
+    if is_gluon or "gl." in text:
         imports.append("from triton.experimental.gluon import language as gl")
-    if gluon:
+    if is_gluon:
         imports += [
             "from triton.experimental import gluon",
             "from triton.experimental.gluon._runtime import GluonASTSource",
         ]
     else:
         imports.append("from triton.compiler import ASTSource")
-    places = {f'"{name}"': _place(place) for name, place in needed.places.items()}
-    launching, why_not = _launching(capture, needed)
-    if why_not:
-        notes.append(f"It compiles and does not launch: {why_not}.")
-    code = support.PLACE.format(places=_rows(places)) + support.COMPILE_PYTHON.format(
-        name=launch.kernel.name,
-        jit="gluon.jit" if gluon else "triton.jit",
-        source="GluonASTSource" if gluon else "ASTSource",
+    return text, imports
+
+
+def compiling_code(capture: Capture, places: str) -> str:
+    """The functions that compile the kernel; `places`: where functions stood, as code."""
+    is_gluon = capture.launch.language == "gluon"
+    return support.PLACE.format(places=places) + support.COMPILE_PYTHON.format(
+        name=capture.name,
+        jit="gluon.jit" if is_gluon else "triton.jit",
+        source="GluonASTSource" if is_gluon else "ASTSource",
     )
-    text = _file(capture, notes, ["import gc", *imports], f"{body}\n\n{tables_text}\n", code + launching)
-    return Reproduction(text, "python", tuple(notes))
+
+
+def target_line(capture: Capture) -> str:
+    """The target as code."""
+    target = capture.target
+    arch = target.arch if target.arch.isdigit() else f'"{target.arch}"'
+    return f'TARGET = GPUTarget("{target.backend}", {arch}, {target.warp_size})\n'
 
 
 def _from_ir(capture: Capture, stage: str, reason: str) -> Reproduction:
@@ -130,27 +162,29 @@ def _from_ir(capture: Capture, stage: str, reason: str) -> Reproduction:
 
 def _file(capture: Capture, notes: list[str], imports: list[str], body: str, code: str) -> str:
     target = capture.target
-    arch = target.arch if target.arch.isdigit() else f'"{target.arch}"'
     plan, switches = _plan(capture)
-    standard = {"import argparse", "import os", "import shutil", "import sys", "import tempfile"}
+    standard = {
+        "import argparse",
+        "import base64",
+        "import os",
+        "import shutil",
+        "import sys",
+        "import tempfile",
+        "import zlib",
+    }
     standard |= {"import types"} if plan else set()
     lines = [*imports, "import triton", "from triton.backends.compiler import GPUTarget"]
     lines += ["from triton.compiler.compiler import make_backend"] if plan else []
     standard |= {line for line in lines if line in ("import gc", "import types")}
-    others = sorted({line for line in lines if line not in standard}, key=lambda line: (line.split()[1], line))
-    future = any(
-        "from __future__ import annotations" in source.text
-        for source in capture.sources
-        if source.path == capture.launch.kernel.file
-    )
+    others = sorted_imports(line for line in lines if line not in standard)
     parts = [
         _header(capture, notes),
-        "from __future__ import annotations\n\n" if future else "",
+        future_import(capture),
         "\n".join(sorted(standard)) + "\n\n",
         _variables(capture),
-        "\n".join(others) + "\n\n",
+        others + "\n",
         body,
-        f'\nTARGET = GPUTarget("{target.backend}", {arch}, {target.warp_size})\n',
+        f"\n{target_line(capture)}",
         plan,
         code,
         support.MAIN.format(
@@ -162,6 +196,18 @@ def _file(capture: Capture, notes: list[str], imports: list[str], body: str, cod
         ),
     ]
     return "".join(parts)
+
+
+def sorted_imports(lines: Iterable[str]) -> str:
+    """Lines of imports, each once, by what they import."""
+    return "".join(f"{line}\n" for line in sorted(set(lines), key=lambda line: (line.split()[1], line)))
+
+
+def future_import(capture: Capture) -> str:
+    """The line that the kernel's file began with, if it did."""
+    line = "from __future__ import annotations"
+    file = capture.launch.kernel.file
+    return f"{line}\n\n" if any(line in one.text for one in capture.sources if one.path == file) else ""
 
 
 def _header(capture: Capture, notes: list[str]) -> str:
@@ -192,7 +238,8 @@ def _variables(capture: Capture) -> str:
     return "".join([*lines, "\n"]) if lines else ""
 
 
-def _pieces(needed: NeededSource) -> str:
+def pieces_text(needed: NeededSource) -> str:
+    """The statements that a kernel needs, in their order, each with the place that it is from."""
     parts: list[str] = []
     previous = ""
     for piece in needed.pieces:

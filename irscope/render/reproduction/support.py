@@ -149,18 +149,24 @@ LAUNCH = '''
 GRID = {grid}
 
 
-def tensor(dtype, shape, strides, offset=0, storage_bytes=None):
-    """A tensor as the launch was given one: floats are random numbers, anything else is zeros."""
+def tensor(dtype, shape, strides, offset=0, storage_bytes=None, least=0, greatest=0, data=""):
+    """A tensor as the launch was given one: with its data, or random floats, or integers of its range, or zeros."""
     dtype = getattr(torch, dtype)
     needed = offset + sum((size - 1) * abs(stride) for size, stride in zip(shape, strides)) + 1
     count = max(needed, (storage_bytes or 0) // dtype.itemsize)
     if dtype.is_floating_point:
         storage = torch.empty(count, dtype=torch.float16 if dtype.itemsize == 1 else dtype, device="cuda")
         storage = storage.normal_().to(dtype)
+    elif dtype == torch.bool or not (least or greatest):
+        # Where the values were not recorded, an index out of range would read beyond a tensor.
+        storage = torch.full((count,), bool(greatest), dtype=dtype, device="cuda")
     else:
-        # The values were not recorded, and an index out of range would read beyond a tensor.
-        storage = torch.zeros(count, dtype=dtype, device="cuda")
-    return storage.as_strided(shape, strides, offset)
+        storage = torch.randint(least, greatest + 1, (count,), device="cuda").to(dtype)
+    made = storage.as_strided(shape, strides, offset)
+    if data:
+        held = bytearray(zlib.decompress(base64.b85decode(data)))
+        made.copy_(torch.frombuffer(held, dtype=dtype).reshape(shape))
+    return made
 
 
 def descriptor(base, shape, strides, block_shape):

@@ -198,4 +198,8 @@ def _tensor(argument: Argument) -> str:
         row.append(f"offset={argument.storage_offset}")
     if argument.storage_bytes is not None:
         row.append(f"storage_bytes={argument.storage_bytes}")
+    if argument.data:
+        row.append(f"data={_quoted(argument.data)}")
+    elif argument.least is not None and argument.greatest is not None:
+        row.append(f"least={argument.least}, greatest={argument.greatest}")
     return f"tensor({', '.join(row)})"

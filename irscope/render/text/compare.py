@@ -83,11 +83,11 @@ def _stage_table(comparison: Comparison, width: int | None, color: bool) -> str:
 def _rows(title: str, changes: Sequence[Change], width: int | None, color: bool) -> list[str]:
     if not changes:
         return []
-    rows = [[name, before, "→", after, by] for name, before, after, by in change_cells(changes)]
+    rows = [[name, before, "→", after, by] for name, before, after, by in _change_cells(changes)]
     return [table([title, "before", "", "after", "±"], rows, width=width, color=color)]
 
 
-def change_cells(changes: Sequence[Change]) -> list[list[str]]:
+def _change_cells(changes: Sequence[Change]) -> list[list[str]]:
     """The name, both values and the difference of each resource or count that changed."""
     return [
         [

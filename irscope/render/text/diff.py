@@ -38,7 +38,7 @@ class _DiffRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
+class _Fold:
     """Lines that are left out."""
 
     count: int
@@ -66,8 +66,8 @@ def render_unified(
     painter = _Painter(color)
     lines = [painter.paint(f"--- {left_name}", "header"), painter.paint(f"+++ {right_name}", "header")]
     lines.extend(painter.paint(note, "faint") for note in _notes(diff))
-    for row in diff_rows(diff, context, rewired):
-        if isinstance(row, Fold):
+    for row in _diff_rows(diff, context, rewired):
+        if isinstance(row, _Fold):
             lines.append(painter.paint(f"@@ {row.count} {row.what} @@", "hunk"))
         else:
             lines.extend(_unified_row(diff, row, painter))
@@ -87,7 +87,7 @@ def render_around(
     diff: TextDiff, lefts: Collection[int], rights: Collection[int], *, color: bool = False, context: int = 2
 ) -> str:
     """The rows of a diff around lines of the left and of the right text, by their 1-based numbers in these."""
-    rows = [row for row in diff_rows(diff, len(diff.left_lines), rewired=True) if not isinstance(row, Fold)]
+    rows = [row for row in _diff_rows(diff, len(diff.left_lines), rewired=True) if not isinstance(row, _Fold)]
     wanted = {
         near
         for index, row in enumerate(rows)
@@ -163,8 +163,8 @@ def render_side_by_side(
     painter = _Painter(color)
     column = max(_NARROWEST, ((width or WIDE) - 3) // 2)
     lines = [painter.paint(note, "faint") for note in _notes(diff)]
-    for row in diff_rows(diff, context, rewired):
-        if isinstance(row, Fold):
+    for row in _diff_rows(diff, context, rewired):
+        if isinstance(row, _Fold):
             lines.append(painter.paint(f"{f' {row.count} {row.what} ':·^{2 * column + 3}}", "hunk"))
             continue
         left = _cell(diff.left_lines, row.left, row.left_marks, column, painter, row.op, _LEFT_STYLES)
@@ -239,20 +239,17 @@ def _notes(diff: TextDiff) -> Iterator[str]:
         yield "The texts have next to nothing in common."
 
 
-def diff_rows(diff: TextDiff, context: int, rewired: bool, fewest: int = 1) -> Iterator[_DiffRow | Fold]:
-    """The rows near a change; the equal rows between are folded, and without `rewired` those only rewired too.
-
-    Fewer equal rows than `fewest` are not folded.
-    """
+def _diff_rows(diff: TextDiff, context: int, rewired: bool) -> Iterator[_DiffRow | _Fold]:
+    """The rows near a change; the equal rows between are folded, and without `rewired` those only rewired too."""
     last = len(diff.entries) - 1
     for index, entry in enumerate(diff.entries):
         if entry.op == "equal":
             head, tail = context if index else 0, context if index < last else 0
-            yield from _context(entry, head, tail, fewest)
+            yield from _context(entry, head, tail)
         elif entry.is_rewired and not rewired:
             if not index or not diff.entries[index - 1].is_rewired:
                 run = takewhile(lambda one: one.is_rewired, diff.entries[index:])
-                yield Fold(sum(1 for _ in run), "that only read an equal value from elsewhere")
+                yield _Fold(sum(1 for _ in run), "that only read an equal value from elsewhere")
         elif entry.op == "changed":
             left_marks, right_marks = diff.marks(entry)
             yield _DiffRow("changed", entry.left.start, entry.right.start, left_marks, right_marks)
@@ -264,14 +261,14 @@ def diff_rows(diff: TextDiff, context: int, rewired: bool, fewest: int = 1) -> I
                 yield _DiffRow(entry.op, -1, line, partner=next(partners, -1))
 
 
-def _context(entry: DiffEntry, head: int, tail: int, fewest: int) -> Iterator[_DiffRow | Fold]:
+def _context(entry: DiffEntry, head: int, tail: int) -> Iterator[_DiffRow | _Fold]:
     count = len(entry.left)
     hidden = count - head - tail
     for offset in range(count):
-        if hidden < fewest or offset < head or offset >= count - tail:
+        if hidden < 1 or offset < head or offset >= count - tail:
             yield _DiffRow("equal", entry.left[offset], entry.right[offset])
         elif offset == head:
-            yield Fold(hidden, "equal")
+            yield _Fold(hidden, "equal")
 
 
 class _Painter:

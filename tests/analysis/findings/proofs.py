@@ -24,6 +24,8 @@ _AMD_ACCESS = re.compile(r"\b(?:global|buffer|flat)_(load|store)_([a-z]+)(?:_d16
 _AMD_BITS = {"dword": 32, "short": 16, "ushort": 16, "sshort": 16, "ubyte": 8, "sbyte": 8, "byte": 8}
 # REG:32 STACK:0 SHARED:0 LOCAL:0
 _USAGE = re.compile(r"\bREG:(\d+) STACK:(\d+)")
+# st.shared.v4.b32 [ %r1 + 0 ], …    stmatrix.sync.aligned.m8n8.x4.shared.b16 [ … ], …    ds_write_b128 v1, v[2:5]
+_SHARED_STORE = re.compile(r"^\s+(?:@!?%p\d+ )?(?:st\.shared|stmatrix|ds_(?:write|store)_)", re.M)
 _LABEL = re.compile(r"^(\$L\w+):")
 _BRANCH = re.compile(r"\bbra(?:\.uni)?\s+(\$L\w+);")
 # wgmma.wait_group.sync.aligned 	0;
@@ -149,6 +151,12 @@ def _fits(capture: Capture, _: Finding) -> Callable[[int, str], bool] | None:
     return (lambda figure, said: (figure <= limit) == said.endswith(" fits")) if limit else None
 
 
+def _stores_to_shared(capture: Capture, _: Finding) -> int:
+    """The instructions of the assembly, whatever they are from."""
+    text = capture.texts["amdgcn" if capture.target.backend == "hip" else "ptx"]
+    return len(_SHARED_STORE.findall(text))
+
+
 _CHECKS: dict[str, Callable[[Capture, Finding], int | Callable[[int, str], bool] | None]] = {
     " bits a lane": _widths,
     " registers": _registers,
@@ -157,6 +165,7 @@ _CHECKS: dict[str, Callable[[Capture, Finding], int | Callable[[int, str], bool]
     " buffers": _buffers,
     " dots waited for at once": _waits,
     " bytes of shared memory, fits": _fits,
+    " to shared memory": _stores_to_shared,
 }
 
 

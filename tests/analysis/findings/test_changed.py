@@ -93,36 +93,41 @@ import triton.language as tl
 
 
 @triton.jit
-def rows(x, y, stride, BLOCK: tl.constexpr):
+def rows(x, y, stride, n, BLOCK: tl.constexpr):
     columns = tl.arange(0, BLOCK)
-    values = tl.load(x + PRODUCT + columns)
+    values = tl.load(x + PRODUCT + columns) + tl.load(x + REMAINDER)
     tl.store(y + tl.program_id(0) * BLOCK + columns, values)
 """
 
 
 @pytest.mark.newest
 @pytest.mark.triton
-def test_a_hint_does_what_multiple_of_does_in_the_kernel(tmp_path: Path) -> None:
+def test_hints_do_what_they_do_in_the_kernel(tmp_path: Path) -> None:
     texts: list[list[str]] = []
-    for name, product in (("plain", "PRODUCT"), ("hinted", "tl.multiple_of(PRODUCT, 8)")):
+    product, remainder = "tl.program_id(0) * stride", "(tl.program_id(0) * BLOCK + columns) % n"
+    hints = (Change("hint", "stride", 8), Change("contiguous", "n", 8))
+    for name, of_product, of_remainder in (
+        ("plain", product, remainder),
+        ("hinted", f"tl.multiple_of({product}, 8)", f"tl.max_contiguous(tl.multiple_of({remainder}, 8), 8)"),
+    ):
         (file := tmp_path / f"{name}.py").write_text(
-            KERNEL.replace("PRODUCT", product.replace("PRODUCT", "tl.program_id(0) * stride"))
+            KERNEL.replace("PRODUCT", of_product).replace("REMAINDER", of_remainder)
         )
         capture = irscope.record(
             file,
             kernel="rows",
-            signature="*fp16:16, *fp16:16, i32",
+            signature="*fp16:16, *fp16:16, i32, i32",
             constexprs={"BLOCK": 1024},
             target="cuda:90",
             snapshots="none",
         )
         if name == "plain":
             assert "ld.global.v4" not in capture.text("ptx")
-            text = with_changes(capture.text("source"), ("%x", "%y", "%stride"), (Change("hint", "stride", 8),))
+            text = with_changes(capture.text("source"), ("%x", "%y", "%stride", "%n"), hints)
             assert text is not None
             asked = RecordingOptions(snapshots="none", disassemble=False, layouts=False)
             capture = compiled(replace(request_from_capture(capture, asked), text=text))
-        assert "ld.global.v4" in capture.text("ptx")
+        assert capture.text("ptx").count("ld.global.v4") == 2
         texts.append(clean(capture.text("ptx"), "ptx", frozenset({"locations"}))[0])
     assert texts[0] == texts[1]
 
@@ -136,3 +141,59 @@ def test_several_changes() -> None:
 @pytest.mark.parametrize("names", [("%x", "%s"), ("%s", "%s", "%s2")])
 def test_an_argument_that_cannot_be_told_changes_nothing(names: tuple[str, ...]) -> None:
     assert with_changes(SOURCE, names, (Change("divisible", "s", 16),)) is None
+
+
+CALLED = """module {
+  tt.func public @k(%x: !tt.ptr<f16>, %s: i32, %t: i32) {
+    %c100_i32 = arith.constant 100 : i32
+    %pid = tt.get_program_id x : i32
+    %0 = tt.call @help(%pid, %s) : (i32, i32) -> i32
+    %1 = tt.splat %t : i32 -> tensor<64xi32>
+    %2 = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
+    %3 = arith.remsi %2, %1 : tensor<64xi32> loc(#loc3)
+    %4 = arith.muli %pid, %c100_i32 : i32 loc(#loc3)
+    %cst = arith.constant dense<100> : tensor<64xi32>
+    %5 = arith.cmpi slt, %2, %cst : tensor<64xi32> loc(#loc4)
+    %6 = arith.addi %pid, %c100_i32 : i32
+    tt.return
+  }
+  tt.func private @help(%row: i32, %stride: i32) -> i32 {
+    %0 = arith.muli %row, %stride : i32
+    tt.return %0 : i32
+  }
+}
+"""
+PARAMETERS = ("%x", "%s", "%t")
+
+
+def test_a_hint_stands_in_a_function_that_is_called_with_nothing_else() -> None:
+    text = with_changes(CALLED, PARAMETERS, (Change("hint", "s", 8),))
+    assert text is not None
+    assert "%0 = arith.muli %row, %stride {tt.divisibility = dense<8> : tensor<1xi32>} : i32" in text
+    # Another call would be told what does not hold for it.
+    twice = CALLED.replace(
+        "    %1 = tt.splat", "    %9 = tt.call @help(%pid, %t) : (i32, i32) -> i32\n    %1 = tt.splat"
+    )
+    assert with_changes(twice, PARAMETERS, (Change("hint", "s", 8),)) is None
+
+
+def test_remainders_are_said_to_be_contiguous_and_divisible() -> None:
+    text = with_changes(CALLED, PARAMETERS, (change := Change("contiguous", "t", 8),))
+    assert text is not None
+    hint = "{tt.contiguity = dense<8> : tensor<1xi32>, tt.divisibility = dense<8> : tensor<1xi32>}"
+    assert f"%3 = arith.remsi %2, %1 {hint} : tensor<64xi32> loc(#loc3)" in text
+    assert str(change) == "tl.max_contiguous(tl.multiple_of(… % t, 8), 8)"
+    assert with_changes(CALLED, PARAMETERS, (Change("contiguous", "s", 8),)) is None
+
+
+def test_another_constant_stands_in_products_and_comparisons_alone() -> None:
+    text = with_changes(CALLED, PARAMETERS, (change := Change("factor", "PITCH", 104, 100),))
+    assert text is not None
+    lines = [line.strip() for line in text.split("\n")]
+    at = lines.index("%4 = arith.muli %pid, %factor_100_0 : i32 loc(#loc3)")
+    assert lines[at - 1] == "%factor_100_0 = arith.constant 104 : i32"
+    at = lines.index("%5 = arith.cmpi slt, %2, %factor_100_1 : tensor<64xi32> loc(#loc4)")
+    assert lines[at - 1] == "%factor_100_1 = arith.constant dense<104> : tensor<64xi32>"
+    assert "%6 = arith.addi %pid, %c100_i32 : i32" in lines
+    assert (str(change), str(Change("factor", "100", 104, 100))) == ("PITCH = 104", "104 in place of 100")
+    assert with_changes(CALLED, PARAMETERS, (Change("factor", "PITCH", 8, 7),)) is None

@@ -72,6 +72,19 @@ def test_other_pictures(product: str) -> None:
     assert "ttg.convert_layout" in run(product, "--after", "schedule_loops", "--fold", "0").stdout
 
 
+def test_the_page_opens_at_the_graph(product: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.html"
+    for arguments, view in (
+        ((), "tab=graph"),
+        (("--loops",), "tab=graph&amp;of=loops"),
+        (("--pipeline",), "tab=passes"),
+    ):
+        assert run(product, *arguments, "-o", str(path)).exit_code == 0
+        assert f'data-opened="{view}"' in path.read_text("utf-8")
+    refused = run(product, "--around", "%acc", "-o", str(path))
+    assert "--around does not go with a page" in str(refused.exception)
+
+
 def test_parts_are_chosen(product: str) -> None:
     whole = json.loads(run(product, "--json").stdout)[0]
     part = json.loads(run(product, "--json", "--lines", "42").stdout)[0]

@@ -49,13 +49,20 @@ def _told(answer: Any) -> Any:
     return json.loads(content.text)
 
 
-@pytest.fixture
-def call() -> Call:
-    """Calls one tool of a server in this process."""
+@pytest.fixture(scope="module")
+def server() -> Any:
+    """A server in this process; the schemas of its tools take a third of a second."""
     from irscope.cli.mcp.server import mcp_server
 
+    return mcp_server()
+
+
+@pytest.fixture
+def call(server: Any) -> Call:
+    """Calls one tool."""
+
     def called(name: str, **arguments: Any) -> Any:
-        return _told(anyio.run(_answers, mcp_server(), [(name, arguments)])[0])
+        return _told(anyio.run(_answers, server, [(name, arguments)])[0])
 
     return called
 
@@ -81,10 +88,8 @@ def flash() -> str:
     return capture.id
 
 
-def test_what_tools_may_do_is_marked() -> None:
-    from irscope.cli.mcp.server import mcp_server
-
-    tools = {tool.name: tool for tool in anyio.run(_answers, mcp_server(), [])[-1].tools}
+def test_what_tools_may_do_is_marked(server: Any) -> None:
+    tools = {tool.name: tool for tool in anyio.run(_answers, server, [])[-1].tools}
     marks = {
         name: (one.annotations.read_only_hint, one.annotations.destructive_hint, one.annotations.open_world_hint)
         for name, one in tools.items()
@@ -128,8 +133,10 @@ def test_a_stages_lines_keep_their_numbers(call: Call, flash: str) -> None:
     for row in every(call, "lines", "stages", capture=flash, stage="ttgir"):
         number, _, line = row.partition(": ")
         assert text[int(number) - 1].startswith(line[:20]), row
-    (cost, *_) = call("costs", capture=flash)["costs"]
-    chosen = every(call, "lines", "stages", capture=flash, stage="ttgir", source_lines=cost["place"].rpartition(":")[2])
+    text = load(STRIDED).text("ttgir").splitlines()
+    (cost, *_) = call("costs", capture=str(STRIDED))["costs"]
+    place = cost["place"].rpartition(":")[2]
+    chosen = every(call, "lines", "stages", capture=str(STRIDED), stage="ttgir", source_lines=place)
     assert str(cost["line"]) in {row.partition(":")[0] for row in chosen}
     assert len(chosen) < len(text) / 2
 

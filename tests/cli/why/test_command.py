@@ -11,6 +11,7 @@ from irscope.analysis.findings.stated import read_grid, read_sizes, with_launch
 from irscope.errors import UsageError
 from irscope.model.capture import Capture, Kernel, Launch
 from irscope.record.compile import compiler_log
+from irscope.record.variants import pool
 from irscope.target import Target
 from tests.analysis.findings.cases import PLANTED, marked_lines
 from tests.cli.product import Run
@@ -33,6 +34,9 @@ def test_a_finding_its_filters_and_what_was_tried(irscope: Run, monkeypatch: pyt
     assert suggestion["outcome"] == "helps"
     assert suggestion["effects"][0] == "16 bits a lane → 128 bits a lane"
 
+    # What was compiled is not compiled again.
+    monkeypatch.setattr(pool, "VariantPool", None)
+    assert irscope("why", "last", "--json")[:2] == (0, out)
     # From here on nothing is compiled.
     monkeypatch.setattr(compiler_log, "find_log", None)
 
@@ -51,6 +55,19 @@ def test_a_finding_its_filters_and_what_was_tried(irscope: Run, monkeypatch: pyt
     assert codes() == ["IRS101"]
     assert "not tried: " in irscope("why", "last", "--no-try")[1]
     assert irscope("why", "last", "--no-try", "--op", "tt.store")[1] == "Nothing was found.\n"
+
+
+@pytest.mark.newest
+def test_another_layout_is_tried_in_the_ir_after_the_pass_that_chose_it(irscope: Run) -> None:
+    kernel = f"{PLANTED.parent / 'families' / 'constants.py'}::unpadded"
+    how = ("--signature", "*fp32:16, *fp32:16, i32", "--constexpr", "BLOCK=1024", "--target", "cuda:90")
+    code, out, err = irscope("why", kernel, *how, "--op", "convert_layout", "--json")
+    assert code == 0, err
+    ((found,),) = (one["findings"] for one in json.loads(out))
+    (suggestion,) = found["suggestions"]
+    assert (found["code"], suggestion["outcome"]) == ("IRS401", "helps")
+    assert suggestion["changes"] == ["sizePerThread [4] → [1]"]
+    assert suggestion["effects"][0] == "2 stores to shared memory → 0 stores to shared memory"
 
 
 @pytest.mark.parametrize(

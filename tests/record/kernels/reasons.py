@@ -73,3 +73,19 @@ def small(a, b, c, ROWS: tl.constexpr, TILE: tl.constexpr):
     second = tl.load(b + columns[:, None] * TILE + columns[None, :])
     few_rows = tl.dot(first, second)
     tl.store(c + rows[:, None] * TILE + columns[None, :], few_rows)
+
+
+@triton.jit
+def specialised(a, b, c, m, n, k, TILE: tl.constexpr):
+    """Tiles one after another, whose loads, dots and stores have warps of their own."""
+    left = tl.make_tensor_descriptor(a, [m, k], [k, 1], [TILE, 64])
+    right = tl.make_tensor_descriptor(b, [n, k], [k, 1], [TILE, 64])
+    out = tl.make_tensor_descriptor(c, [m, n], [n, 1], [TILE, TILE])
+    across = tl.cdiv(n, TILE)
+    tiles = tl.cdiv(m, TILE) * across
+    for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), flatten=True, warp_specialize=True):
+        row, column = (tile // across) * TILE, (tile % across) * TILE
+        total = tl.zeros((TILE, TILE), tl.float32)
+        for start in range(0, k, 64):
+            total = tl.dot(left.load([row, start]), right.load([column, start]).T, total)
+        out.store([row, column], total.to(tl.float16))

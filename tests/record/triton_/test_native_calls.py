@@ -12,6 +12,7 @@ from unittest.mock import ANY
 import pytest
 
 from irscope.model.capture import Capture
+from irscope.record.compile.compiler_log import find_log
 from irscope.record.process.requests import RecordRequest, request_from_capture
 from irscope.record.process.session import Recording, record_request
 from irscope.record.triton.native_calls import SWITCH, calls_were_tried, note_of_restart
@@ -92,6 +93,19 @@ def plain() -> Capture:
         if before is not None:
             os.environ[SWITCH] = before
     return capture
+
+
+@pytest.mark.triton
+@pytest.mark.newest
+@pytest.mark.exhaustive
+@WHERE_TRIED
+@pytest.mark.parametrize("symbol", ["_ZN4llvm4errsEv", "_ZN4llvm11raw_ostream11SetBufferedEv"])
+def test_a_log_is_had_without_a_call_that_crashes(symbol: str, faulty: Callable[[str], None], plain: Capture) -> None:
+    whole = find_log(plain, parts=("tritongpu-coalesce",), last_stage="ttgir")
+    faulty(symbol)
+    log = find_log(plain, parts=("tritongpu-coalesce",), last_stage="ttgir")
+    counts = [[(item.index, item.text.count("\n[")) for item in one.passes] for one in (log, whole)]
+    assert counts[0] == counts[1] != []
 
 
 @pytest.mark.triton

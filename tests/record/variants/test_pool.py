@@ -18,7 +18,7 @@ from irscope.model.capture import Capture, Environment
 from irscope.plan import PassPlan
 from irscope.record.process.requests import RecordRequest
 from irscope.record.process.session import record_request
-from irscope.record.variants import store as variant_store
+from irscope.record.variants import kept as variant_store
 from irscope.record.variants.pool import VariantPool, variant_request
 from irscope.record.variants.store import Variants
 

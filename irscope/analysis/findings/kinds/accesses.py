@@ -12,8 +12,10 @@ from collections.abc import Iterator, Sequence
 from irscope.analysis.findings.arguments import (
     aligned,
     divisibility_cause,
+    factor_cause,
     hinted,
     is_hidden_unit,
+    other_factors,
     unit_stride,
     unit_stride_cause,
 )
@@ -21,11 +23,13 @@ from irscope.analysis.findings.changed import with_run
 from irscope.analysis.findings.model import Cause, Change, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
 from irscope.ir.mlir.model import Operation
+from irscope.ir.mlir.sites import factor_sites
 from irscope.layout.thread_map import ThreadMap
 from irscope.memory.access import Access
 from irscope.memory.global_costs import fastest_dimension
 from irscope.memory.machine import ACCESSES
 from irscope.model.linear_layout import LinearLayout
+from irscope.model.wording import joined
 
 __all__ = ["access_findings", "is_seen"]
 
@@ -117,16 +121,28 @@ class _Reader:
     def _is_apart(self, stride: int | None) -> bool:
         return stride is None or abs(stride) * 8 > self._bits
 
-    def _reach(self, names: Sequence[str] = (), ones: Sequence[str] = (), *, masked: bool = True) -> int:
-        """The bits that the addresses and the mask allow, whatever the layout, if some arguments were as said."""
-        widths = (self._studied.limits.width(self._operation, free, names, ones, masked=masked) for free in self._maps)
+    def _reach(
+        self,
+        names: Sequence[str] = (),
+        ones: Sequence[str] = (),
+        *,
+        masked: bool = True,
+        factors: Sequence[tuple[int, int]] = (),
+    ) -> int:
+        """The bits that the addresses and the mask allow, whatever the layout, if arguments and constants were so."""
+        width = self._studied.limits.width
+        given = tuple(sorted(factors))
+        widths = (width(self._operation, free, names, ones, masked=masked, factors=given) for free in self._maps)
         return min(max(widths, default=0), self._possible)
 
-    def _needed(self, ones: Sequence[str], wanted: int, *, masked: bool = True) -> list[str]:
+    def _needed(
+        self, ones: Sequence[str], wanted: int, *, masked: bool = True, factors: Sequence[tuple[int, int]] = ()
+    ) -> list[str]:
         """The arguments without which being multiples of 16 so many bits are not reached."""
 
         def is_needed(name: str) -> bool:
-            return self._reach([one for one in self._loose if one != name], ones, masked=masked) < wanted
+            others = [one for one in self._loose if one != name]
+            return self._reach(others, ones, masked=masked, factors=factors) < wanted
 
         return [name for name in self._loose if name not in ones and is_needed(name)]
 
@@ -141,8 +157,8 @@ class _Reader:
             return None
         if (wide := self._reach(self._loose)) > self._actual and (names := self._needed((), wide)):
             plain = [_plain(name) for name in names]
-            what = self._evaluated(f"with {' and '.join(plain)} divisible by 16, {wide} bits a lane are possible")
-            mends = [*hinted(self._capture, plain), aligned(self._capture, plain)]
+            what = self._evaluated(f"with {joined(plain)} divisible by 16, {wide} bits a lane are possible")
+            mends = [*hinted(self._studied, plain, wide // self._bits), aligned(self._capture, plain)]
             return wide, [*self._said(), what, *self._divisibility(names)], mends
         for name in self._loose:
             wide = self._reach(self._loose, (name,))
@@ -152,7 +168,33 @@ class _Reader:
                 cause = unit_stride_cause(self._capture, _plain(name))
                 more = [divisibility_cause(self._capture, other) for other in others]
                 return wide, [*self._said(), what, cause, *more], [unit_stride(self._capture, _plain(name), others)]
-        return self._by_mask()
+        return self._by_factors() or self._by_mask()
+
+    def _by_factors(self) -> tuple[int, list[Cause], list[Suggestion]] | None:
+        """Constants that something is multiplied by, or compared with, and with them arguments."""
+        run = self._possible // self._bits
+        factors = self._studied.limits.factors(run)
+        wide = self._reach(self._loose, factors=factors) if factors else 0
+        if wide <= self._actual:
+            return None
+        own = [one for one in factors if self._reach(self._loose, factors=[*{*factors} - {one}]) < wide]
+        names = [_plain(name) for name in self._needed((), wide, factors=own)]
+        module = self._studied.uses.module
+        # What is multiplied by a constant says more than what is compared with it.
+        sites = sorted(factor_sites(module), key=lambda site: site[1].name != "arith.muli")
+        lines = {value: one.first_line for value, one, _ in reversed(sites)}
+        if not own:
+            return None
+        causes = [factor_cause(self._studied, lines[value], value, run) for value, _ in own]
+        others = [(name, value, new) for (name, _), (value, new) in zip(causes, own, strict=True)]
+        aside = f", and {joined(names)} divisible by 16" if names else ""
+        told = joined(f"{new} in place of {value}" for _, value, new in others)
+        what = self._evaluated(f"with {told}{aside}, {wide} bits a lane are possible")
+        mend = other_factors(others, run)
+        if names:
+            more = aligned(self._capture, names)
+            mend = Suggestion(f"{mend.text}; and {more.text}", (*mend.changes, *more.changes))
+        return wide, [*self._said(), what, *(cause for _, cause in causes), *self._divisibility(names)], [mend]
 
     def _by_mask(self) -> tuple[int, list[Cause], list[Suggestion]] | None:
         # `coalesce` passes over masks: the layout is what it is without one.
@@ -162,7 +204,7 @@ class _Reader:
             names = [_plain(name) for name in self._needed((), wide, masked=False)]
             if wide <= self._actual or not names:
                 return None
-        aside = f"with {' and '.join(names)} divisible by 16, and without its mask" if names else "without its mask"
+        aside = f"with {joined(names)} divisible by 16, and without its mask" if names else "without its mask"
         causes = [*self._masked(), self._evaluated(f"{aside}, {wide} bits a lane are possible")]
         depends = self._studied.limits.depends(self._operation, mask_alone=True)
         ends = [_plain(name) for name, divisor in depends if divisor % 16 and _plain(name) not in names]

@@ -12,6 +12,7 @@ from os.path import basename
 from irscope.analysis.findings.kinds.occupancy import has_few_programs
 from irscope.analysis.findings.model import Cause, Change, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
+from irscope.analysis.source.lines import python_line
 from irscope.device.occupancy import REGISTERS, occupancy, occupancy_of
 from irscope.ir.asm.spills import spill_of
 from irscope.ir.body.aliases import Ignored
@@ -92,11 +93,7 @@ class _Assembly:
         return ", ".join(f"{number} {self._name(*place)}" for place, number in places.most_common(_MOST_HOLDERS))
 
     def _name(self, file: str, line: int) -> str:
-        texts = {one.path: one.text for one in self._capture.sources}
-        kernel = self._capture.launch.kernel
-        texts.setdefault(kernel.file, "\n" * max(0, (kernel.first_line or kernel.line) - 1) + kernel.source)
-        lines = texts.get(file, "").split("\n")
-        match = _ASSIGNED.match(lines[line - 1]) if 0 < line <= len(lines) else None
+        match = _ASSIGNED.match(python_line(self._capture, file, line))
         where = f"{basename(file)}:{line}"
         return f"of {match['names']} ({where})" if match is not None else f"from {where}"
 

@@ -6,11 +6,15 @@ conversion after a long loop, or of a vector beside a tile, costs nothing that c
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from irscope.analysis.findings.model import Cause, Finding
+from irscope.analysis.findings.relayout import one_layout
 from irscope.analysis.findings.studied import Studied
+from irscope.ir.locations.model import Chain
 from irscope.memory.cost import Cost
 
 if TYPE_CHECKING:
@@ -24,6 +28,10 @@ _LEAST_SHARE = 0.25
 _WAVEFRONT_BYTES = 128
 _COPIES = ("ttg.async_copy", "amdg.buffer_load_to_local", "amdgpu.buffer_load_to_local")
 """The order in which their data arrive, and so their conflicts, differ from run to run."""
+# arith.addf    tt.load    tt.trans: what never goes through shared memory itself
+_WITHOUT_SHARED = re.compile(
+    r"(?:arith|math|scf|cf)\.|tt\.(?:load|store|trans|splat|unsplat|expand_dims|broadcast|addptr|make_range|reshape|get_)"
+)
 _MATRIX_UNITS = ("#ttg.nvidia_mma", "#ttg.amd_mfma", "#ttg.amd_wmma")
 
 
@@ -34,7 +42,7 @@ def shared_findings(studied: Studied) -> Iterator[Finding]:
     heaviest: dict[object, Finding] = {}
     for cost in studied.costs_on_chip:
         one = None
-        if cost.kind == "conversion" and cost.by_operation and _is_large_conversion(studied, cost):
+        if cost.kind == "conversion" and _has_own(studied, cost) and _is_large_conversion(studied, cost):
             lives = studied.kept(_lives) if studied.follows_operations else {}
             one = _conversion(studied, cost, lives.get(cost.line))
         elif cost.kind == "shared" and cost.figures.get("ways", 1) > 1 and not cost.operation.startswith(_COPIES):
@@ -52,11 +60,29 @@ def _key(finding: Finding) -> object:
 
 
 def may_go_through_memory(studied: Studied) -> bool:
-    """Whether a conversion is a finding if the stores to shared memory at its place in Python are its own."""
+    """Whether a conversion is a finding if the stores to shared memory at its place in Python are its own.
+
+    False where it is known whose they are.
+    """
     has_any = any(use.name == _CONVERSION for use in studied.uses.operations)
     return has_any and any(
-        cost.kind == "conversion" and _is_large_conversion(studied, cost) for cost in studied.costs_on_chip
+        cost.kind == "conversion" and not _has_own(studied, cost) and _is_large_conversion(studied, cost)
+        for cost in studied.costs_on_chip
     )
+
+
+def _has_own(studied: Studied, cost: Cost) -> bool:
+    """Whether the instructions of shared memory at a conversion are its own: by the operation of each, or its place."""
+    if cost.by_operation:
+        return True
+    chain = studied.chain_at(cost.line)
+    return bool(chain) and studied.kept(_users_of_shared)[chain] == 1
+
+
+def _users_of_shared(studied: Studied) -> Counter[Chain]:
+    """Place in Python → how many operations there may use shared memory."""
+    uses = (use for use in studied.uses.operations if not _WITHOUT_SHARED.match(use.name))
+    return Counter(studied.uses.chain_of(use) for use in uses)
 
 
 def _is_large_conversion(studied: Studied, cost: Cost) -> bool:
@@ -110,6 +136,7 @@ def _conversion(studied: Studied, cost: Cost, life: tuple[OperationLife, str] | 
         f"{size} bytes through shared memory and barriers, {often}; {studied.traffic.told(cost.loops)}",
         cost.excess,
         causes,
+        [*one_layout(studied, next(use for use in studied.uses.operations if use.line == cost.line))],
     )
 
 

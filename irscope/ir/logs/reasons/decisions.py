@@ -12,6 +12,8 @@ __all__ = [
     "Decision",
     "LoadPipelining",
     "LoggedOperation",
+    "Partition",
+    "PartitionMerge",
     "PlacedBuffer",
     "PtxasAdvice",
     "Refusal",
@@ -221,6 +223,41 @@ class PlacedBuffer(Decision):
             f"buffer {self.number}{owner}: {self.size_bytes} bytes at {self.offset_bytes}, "
             f"from {self.first} to {self.last}"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Partition(Decision):
+    """Warp specialisation, from Triton 3.7 on: what a group of warps gets of a loop in the end."""
+
+    number: int | None
+    """None if it has none of its own."""
+    operations: int
+    cost: int
+    """By the compiler's own measure."""
+    flags: tuple[str, ...]
+    """What stands in it: `MMA`, `LOAD`, `STORE`, `TMEM`, `SFU`, `VIEW`."""
+
+    @property
+    def said(self) -> str:
+        """As a sentence."""
+        name = "a partition" if self.number is None else f"partition {self.number}"
+        return f"{name}: {self.operations} operations, cost {self.cost} ({' and '.join(self.flags) or 'none of note'})"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionMerge(Decision):
+    """Warp specialisation, from Triton 3.7 on: two operations, or two partitions, that go to the same warps."""
+
+    rule: str
+    """The compiler's name of the reason: `load_local_alloc`, `tmem_load`; of two partitions, `load`, `mma`."""
+    first: str
+    """`tt.descriptor_load`, `iter arg 6`; of a partition, its flags and how many operations it has."""
+    second: str
+
+    @property
+    def said(self) -> str:
+        """As a sentence."""
+        return f"{self.first} and {self.second} go to the same warps: {self.rule}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ The wording is that of Triton 3.6 to 3.9. An entry that no reader knows is no de
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 
 from irscope.ir.logs.reasons.decisions import (
@@ -13,6 +14,8 @@ from irscope.ir.logs.reasons.decisions import (
     Decision,
     LoadPipelining,
     LoggedOperation,
+    Partition,
+    PartitionMerge,
     PlacedBuffer,
     PtxasAdvice,
     Refusal,
@@ -101,6 +104,26 @@ _REFUSALS: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ),
     ("triton-loop-pipeline", re.compile("Not pipelining TMA load because (.*)()"), "TMA load not pipelined"),
 )
+
+# Partition@0x55b40d181ba0 {
+#   id=1
+#   size=15
+#   cost=64
+#   flags=STORE|TMEM
+# }
+_PARTITION = (
+    r"Partition@0x[\da-f]{1,16} \{\n  id=(None|\d{1,9})\n  size=(\d{1,9})\n  cost=(\d{1,15})\n"
+    r"  flags=([A-Z|]{1,99})\n\}\n?"
+)
+_PARTITIONS = re.compile(_PARTITION)
+# apply heuristic "load_local_alloc"
+# tt.descriptor_load -> ttg.local_alloc
+_RULE = re.compile(
+    r'^apply heuristic "(?P<rule>\w{1,80})"\n(?P<first>[^\n]{1,200}?) -> (?P<second>[^\n]{1,200})$', re.M
+)
+# merge "load" ----, and two partitions
+_MERGE = re.compile(rf'^merge "(?P<rule>\w{{1,80}})" ----\n{_PARTITION}{_PARTITION}', re.M)
+_FINAL = "final partitions:\n"
 
 
 def read_decisions(log: PassLog) -> tuple[Decision, ...]:
@@ -253,6 +276,30 @@ def _refusals(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision]:
                 yield Refusal(log.stage, log.index, entry.line, operation, part, reason)
 
 
+def _partitions(log: PassLog, entries: Sequence[LogEntry]) -> Iterator[Decision]:
+    for entry in entries:
+        text = entry.text
+        if _FINAL not in text and 'apply heuristic "' not in text:
+            continue
+        breaks = [index for index, letter in enumerate(text) if letter == "\n"]
+
+        def begun(match: re.Match[str], first: int = entry.line, breaks: Sequence[int] = breaks) -> int:
+            return first + bisect_left(breaks, match.start())
+
+        for one in _RULE.finditer(text):
+            yield PartitionMerge(log.stage, log.index, begun(one), None, one["rule"], one["first"], one["second"])
+        for one in _MERGE.finditer(text):
+            sides = (f"{one[at + 3]} ({one[at + 1]} operations)" for at in (2, 6))
+            yield PartitionMerge(log.stage, log.index, begun(one), None, one["rule"], *sides)
+        at = text.find(_FINAL) + len(_FINAL) if _FINAL in text else len(text)
+        # One follows the other.
+        while one := _PARTITIONS.match(text, at):
+            number = None if one[1] == "None" else int(one[1])
+            flags = tuple(flag for flag in one[4].split("|") if flag != "NONE")
+            yield Partition(log.stage, log.index, begun(one), None, number, int(one[2]), int(one[3]), flags)
+            at = one.end()
+
+
 _READERS: tuple[_Reader, ...] = (
     _thread_widths,
     _loads,
@@ -262,6 +309,7 @@ _READERS: tuple[_Reader, ...] = (
     _remarks,
     _advice,
     _refusals,
+    _partitions,
 )
 
 

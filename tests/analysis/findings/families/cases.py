@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from tests.analysis.findings.cases import Case, Variant
@@ -25,6 +26,15 @@ def _product(kernel: str, signature: str, *options: tuple[str, int], **constexpr
 
 def _layout(kernel: str, signature: str, **constexprs: object) -> Variant:
     return _in("layouts.py", kernel, signature, (), **constexprs)
+
+
+def _constant(kernel: str, signature: str, **constexprs: object) -> Variant:
+    return _in("constants.py", kernel, signature, (), **constexprs)
+
+
+def _launched(kernel: str, size: str, **constexprs: object) -> Variant:
+    """With an argument that 8 divides, and 16 does not."""
+    return replace(_constant(kernel, f"{_PAIR}, i32", **constexprs), grid=(8, 1, 1), sizes=((size, 1032),))
 
 
 _CUDA = ("cuda:80", "cuda:90", "cuda:100")
@@ -64,6 +74,32 @@ _LOADS = (
          helps="shift divisible by 16"),
     Case("IRS101", _layout("one_at_a_time", _PAIR, WIDTH=1, BLOCK=1024),
          _layout("one_at_a_time", _PAIR, WIDTH=8, BLOCK=1024), "its layout gives a thread", _CUDA),
+)  # fmt: skip
+_CONSTANTS = (
+    Case("IRS101", _constant("fixed_pitch", _PAIR, PITCH=1028, BLOCK=1024),
+         _constant("fixed_pitch", _PAIR, PITCH=1032, BLOCK=1024), "PITCH, 1028, multiplies the program id", _CUDA,
+         helps="PITCH = 1032"),
+    Case("IRS101", _constant("written_pitch", _PAIR, ODD=True, BLOCK=1024),
+         _constant("written_pitch", _PAIR, ODD=False, BLOCK=1024), "1001 multiplies the program id", _CUDA,
+         helps="1008 in place of 1001"),
+    Case("IRS101", _constant("called_pitch", _PAIR, PITCH=1028, BLOCK=1024),
+         _constant("called_pitch", _PAIR, PITCH=1032, BLOCK=1024), "PITCH, 1028, multiplies the program id", _CUDA,
+         helps="PITCH = 1032"),
+    Case("IRS101", _constant("masked_pitch", _PAIR, N=996, BLOCK=1024),
+         _constant("masked_pitch", _PAIR, N=1000, BLOCK=1024), "N, 996, multiplies the program id", _CUDA,
+         helps="N = 1000"),
+    Case("IRS101", _constant("tile_pitch", f"{_F}, {_F}", PITCH=130, TILE=64),
+         _constant("tile_pitch", f"{_F}, {_F}", PITCH=132, TILE=64), "PITCH, 130, multiplies", _CUDA,
+         helps="PITCH = 132"),
+    Case("IRS102", _constant("fixed_pitch_out", _PAIR, PITCH=1028, BLOCK=1024),
+         _constant("fixed_pitch_out", _PAIR, PITCH=1032, BLOCK=1024), "PITCH, 1028, multiplies the program id", _CUDA,
+         helps="PITCH = 1032"),
+    Case("IRS101", _launched("wrapped_around", "n", HINT=False, BLOCK=1024),
+         _launched("wrapped_around", "n", HINT=True, BLOCK=1024), "n", _CUDA,
+         helps="tl.max_contiguous(tl.multiple_of(… % n, 8), 8)"),
+    Case("IRS101", _launched("called_stride", "stride", HINT=False, BLOCK=1024),
+         _launched("called_stride", "stride", HINT=True, BLOCK=1024), "stride", _CUDA,
+         helps="tl.multiple_of(… * stride, 8)"),
 )  # fmt: skip
 _STORES = (
     Case("IRS102", _row("narrowed", f"{_F}, {_H}, i32", BLOCK=1024),
@@ -135,6 +171,12 @@ _SHARED = (
          _layout("added_turned", f"{_F}, {_F}, {_F}", TURN=False, TILE=64), "want", _ALL),
     Case("IRS401", _layout("converted", f"{_F}, {_F}", TURN=True, TILE=64),
          _layout("converted", f"{_F}, {_F}", TURN=False, TILE=64), "store (line", _CUDA),
+    Case("IRS401", _constant("unpadded", f"{_F}, {_F}, i32", BLOCK=1024),
+         _constant("unpadded", f"{_F}, {_F}, i32:16", BLOCK=1024), "store (line", _CUDA,
+         helps="sizePerThread [4] → [1]"),
+    Case("IRS401", _constant("weighted_rows", f"{_F}, {_F}, {_F}, i32, i32", BLOCK=1024),
+         _constant("weighted_rows", f"{_F}, {_F}, {_F}, i32, i32:16", BLOCK=1024), "store (line", _CUDA,
+         helps="sizePerThread [4] → [1]"),
     Case("IRS402", _layout("written_down", f"{_F}, {_F}", PHASES=1, TILE=32),
          _layout("written_down", f"{_F}, {_F}", PHASES=32, TILE=32), "wavefronts", _CUDA),
     Case("IRS402", _layout("read_of_halves", _PAIR, PHASES=1, TILE=64),
@@ -157,4 +199,4 @@ _RESOURCES = (
          _product("in_loop", f"{_F}, {_F}, {_F}, i32:16", ("num_stages", 1), ("num_warps", 8), HOW="tf32", TILE=128),
          "num_stages", ("cuda:80", "cuda:90"), is_of_kernel=True),
 )  # fmt: skip
-FAMILIES = (*_LOADS, *_STORES, *_SECTORS, *_LOOPS, *_DOTS, *_SHARED, *_RESOURCES)
+FAMILIES = (*_LOADS, *_CONSTANTS, *_STORES, *_SECTORS, *_LOOPS, *_DOTS, *_SHARED, *_RESOURCES)

@@ -11,6 +11,8 @@ from irscope.ir.logs.reasons.decisions import (
     AsyncDot,
     Decision,
     LoadPipelining,
+    Partition,
+    PartitionMerge,
     PlacedBuffer,
     PtxasAdvice,
     Refusal,
@@ -23,7 +25,9 @@ from irscope.ir.logs.reasons.readers import read_decisions
 from irscope.model.compiler_log import PassLog
 from tests.record.reasons import DATA, line_of, stored_logs
 
-FILES = sorted(DATA.glob("*.xz"))
+EVERY = sorted(DATA.glob("*.xz"))
+SPECIALISED = [path for path in EVERY if "cuda100" in path.name]
+FILES = [path for path in EVERY if path not in SPECIALISED]
 ON_HOPPER = [path for path in FILES if "cuda90" in path.name]
 
 
@@ -43,6 +47,7 @@ def widths(decisions: list[Decision], text: str, operation: str = "tt.load") -> 
 def test_every_version_is_there() -> None:
     assert len(ON_HOPPER) == 4
     assert len(FILES) == 8
+    assert len(SPECIALISED) == 4
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -174,3 +179,45 @@ def test_a_conversion_that_stays_and_one_that_goes() -> None:
 def test_what_no_reader_knows_is_no_decision() -> None:
     text = "[triton-loop-pipeline]: Load of a kind that is new\n[tritongpu-coalesce]: perThread: 8\nmore\n"
     assert read_decisions(PassLog("ttgir", text)) == ()
+
+
+@pytest.mark.parametrize("path", SPECIALISED, ids=lambda path: path.stem)
+def test_warps_that_are_specialised_say_what_each_group_gets(path: Path) -> None:
+    decisions = decided(path, "specialised")
+    partitions = [one for one in decisions if isinstance(one, Partition)]
+    merges = [one for one in decisions if isinstance(one, PartitionMerge)]
+    if path.name.startswith("3.6"):
+        # Its log does not say.
+        assert not partitions + merges
+        return
+    assert [(one.number, one.flags, one.cost) for one in partitions] == [
+        (2, ("LOAD",), 0), (1, ("MMA",), 64), (0, ("STORE", "TMEM"), 0)
+    ]  # fmt: skip
+    assert partitions[1].said == f"partition 1: {partitions[1].operations} operations, cost 64 (MMA)"
+    assert all(one.chain == () and one.stage == "ttgir" and one.index is not None for one in partitions)
+    text = next(log.text for log in stored_logs(path)["specialised"] if log.index == partitions[0].index)
+    lines = text.split("\n")
+    assert [lines[one.line - 1].startswith("Partition@0x") for one in partitions] == [True] * 3
+    assert len(merges) == text.count("apply heuristic") + text.count('merge "')
+    assert (merges[0].rule, merges[0].first, merges[0].second) == (
+        "load_local_alloc", "tt.descriptor_load", "ttg.local_alloc"
+    )  # fmt: skip
+    assert merges[-1].said == "LOAD (2 operations) and LOAD (2 operations) go to the same warps: load"
+
+
+def test_partitions_that_are_printed_otherwise_stay_text() -> None:
+    written = """final partitions:
+Partition@0x1f {
+  id=None
+  size=2
+  cost=0
+  flags=NONE
+}
+Partition@0x2f {
+  id=1
+  weight=2
+}
+"""
+    (one,) = read_decisions(PassLog("ttgir", written, 1))
+    assert (one.said, one.line) == ("a partition: 2 operations, cost 0 (none of note)", 2)
+    assert read_decisions(PassLog("ttgir", written.replace("size", "count"), 1)) == ()

@@ -1,4 +1,4 @@
-"""Check a case study of docs/cases on the GPU, and print its times before and after as JSON: `case.py NAME`."""
+"""Check a case study of docs/cases on the GPU, and print its times before and after as JSON: `case_times.py NAME`."""
 
 import json
 import sys
@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 import triton
 
-CASES = Path(__file__).parents[2] / "docs" / "cases"
+CASES = Path(__file__).parents[1] / "docs" / "cases"
 ROUNDS = 7
 
 

@@ -1,0 +1,69 @@
+"""One candidate of a reduction: a text, the passes that run on it, and the options of the compile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from irscope.model.capture import PassSnapshot
+from irscope.plan import PassPlan, PassRule
+
+__all__ = ["Case", "Pipeline"]
+
+_FEW = 3
+"""Passes that are named rather than those that are off: a pass that the failure keeps from running is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """The passes that may run on a text: those of the stages from the one that it is for."""
+
+    every: tuple[str, ...]
+    """The labels of all passes of these stages, as far as they are known, in their order."""
+    kept: frozenset[str]
+    """The labels of those that run."""
+
+    @staticmethod
+    def of(passes: Sequence[PassSnapshot], stages: Sequence[str], first: str = "") -> Pipeline:
+        """Those that ran in some stages, from the pass `first` on; empty for the first of all."""
+        every = [one for one in passes if one.stage in stages]
+        labels = [one.label for one in every]
+        begin = labels.index(first) if first in labels else 0
+        return Pipeline(tuple(labels), frozenset(one.label for one in every[begin:] if one.outcome != "skipped"))
+
+    @property
+    def running(self) -> tuple[str, ...]:
+        """The labels of the passes that run, in their order."""
+        return tuple(label for label in self.every if label in self.kept)
+
+    def without(self, labels: frozenset[str]) -> Pipeline:
+        """The same without some passes."""
+        return Pipeline(self.every, self.kept - labels)
+
+    @property
+    def plan(self) -> PassPlan:
+        """The plan under which these passes run, and no others of their stages; the shorter of both ways to say it."""
+        disabled: list[PassRule] = []
+        only: list[PassRule] = []
+        for stage in dict.fromkeys(label.partition(":")[0] for label in self.every):
+            of_stage = [label for label in self.every if label.startswith(f"{stage}:")]
+            kept = [label for label in of_stage if label in self.kept]
+            gone = [label for label in of_stage if label not in self.kept]
+            if not kept:
+                disabled.append(PassRule("*", stage))
+            elif not gone or len(kept) > max(len(gone), _FEW):
+                disabled += map(PassRule.parse, gone)
+            else:
+                only += map(PassRule.parse, kept)
+        return PassPlan(tuple(disabled), tuple(only))
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One candidate."""
+
+    text: str
+    pipeline: Pipeline
+    options: tuple[tuple[str, Any], ...] = ()
+    """Those that differ from the target's defaults."""

@@ -1,0 +1,71 @@
+"""When two failures are the same one: the pass and the message, apart from numbers, types, names and places."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from irscope.model.failure import Failure, FailureKind
+
+__all__ = ["Likeness", "likeness_of", "without_place"]
+
+# kernel.py:24:1: error: 'tt.load' op …   |  ptxas kernel.ptx, line 5; error   : Not a name …
+_BEFORE = re.compile(r"^.*?\b(?:error|fatal)\s*: ")
+# (FMA.cpp:28, Multiplier::multiply)
+_PLACE = re.compile(r"\((?P<file>[\w.+-]+):\d+(?P<rest>[^()]*)\)$")
+# "/tmp/x.ttgir"   /tmp/tmpab12.ptx
+_PATH = re.compile(r"""(?:/[\w.+-]+){2,}""")
+# failed to legalize operation 'cf.br' that was explicitly marked illegal: "cf.br"(%0)[^bb1] : (i32) -> ()
+_OPERATION = re.compile(r': (?:%[^"=]* = )?"[\w.]+"\(.*$')
+# tensor<64x32xf16, #blocked>   !ttg.memdesc<…>   #ttg.blocked<{…}>; the innermost of what is nested
+_TYPE = re.compile(r"(?P<name>\b(?:tensor|vector|memref|memdesc|struct)|[!#]\w+(?:\.\w+)*)<(?:[^<>]|->)*>")
+# ('i32')   'tensor'   '!tt.ptr': of several types the compiler names one or another
+_QUOTED = re.compile(r"'(?:i\d+|b?f\d+\w*|index|tensor|vector|!\w+(?:\.\w+)*)'")
+# @triton.language.standard.zeros__Tc32
+_SYMBOL = re.compile(r"@[\w.$-]+")
+# %acc_12#1  |  #blocked3  |  !type2  |  ^bb4
+_NAME = re.compile(r"[%^][\w$.-]+(?:#\d+)?|(?<!\w)[#!][A-Za-z_]\w*\b(?![.<])")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """What two failures have in common if they are the same one."""
+
+    kind: FailureKind
+    where: str
+    """The pass without its number, or the stage; empty if that is not known."""
+    said: str
+    """The first line of the message, without what `plain_message` leaves out."""
+
+    def __str__(self) -> str:
+        return ": ".join(filter(None, [self.where or self.kind, self.said]))
+
+    def is_of(self, failure: Failure | None) -> bool:
+        """Whether a failure is the same one."""
+        return failure is not None and likeness_of(failure) == self
+
+
+def likeness_of(failure: Failure) -> Likeness:
+    """What must be the same of another failure."""
+    where = failure.pass_label.partition("#")[0] or failure.stage
+    # A time-out says how long it took.
+    said = "" if failure.kind == "timeout" else plain_message(failure.headline)
+    return Likeness(failure.kind, where, said)
+
+
+def without_place(line: str) -> str:
+    """A line of a message without the place in a file that it begins with."""
+    return _BEFORE.sub("", line.strip())
+
+
+def plain_message(line: str) -> str:
+    """A line of a message without what differs between programs that fail alike: numbers, names, places, and what the
+    brackets of types hold."""
+    line = _PLACE.sub(lambda match: f"({match['file']}{match['rest']})", without_place(line))
+    line = _OPERATION.sub("", line)
+    while (shorter := _TYPE.sub(r"\g<name>", line)) != line:
+        line = shorter
+    for pattern, text in ((_QUOTED, "TYPE"), (_PATH, "PATH"), (_SYMBOL, "@"), (_NAME, "%"), (_NUMBER, "N")):
+        line = pattern.sub(text, line)
+    return " ".join(line.split())

@@ -1,0 +1,1 @@
+"""`irscope edit`: one text of a capture is edited, and compiled on from."""

@@ -1,0 +1,209 @@
+"""The texts of a capture that can be edited, and how each is compiled on from."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from irscope.cli.dump.stages import one_pass, snapshot_text
+from irscope.cli.subject.captures import run_request, tell_origin
+from irscope.errors import RecordingError, StageNotFound, UsageError
+from irscope.model.capture import Capture, PassSnapshot, stage_named
+
+if TYPE_CHECKING:
+    from irscope.model.recording_options import RecordingOptions
+    from irscope.record.process.requests import RecordRequest
+
+__all__ = ["PYTHON", "PassPlace", "Place", "PythonPlace", "place_at"]
+
+PYTHON = "source"
+"""The place that is the kernel's Python text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place(ABC):
+    """One text of a capture."""
+
+    capture: Capture
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """What messages call it: `ttgir:coalesce#1`, `ptx`, `source`."""
+
+    @property
+    def short(self) -> str:
+        """What the names of variants begin with."""
+        return self.label
+
+    @property
+    @abstractmethod
+    def suffix(self) -> str:
+        """Of a file with the text."""
+
+    @abstractmethod
+    def text(self) -> str:
+        """The text as it is."""
+
+    @abstractmethod
+    def compiled(self, text: str, path: Path, asked: RecordingOptions) -> Capture:
+        """The capture of a compile of the edited text, which `path` holds; not stored. Raises what recording raises."""
+
+
+@dataclass(frozen=True, slots=True)
+class _IrPlace(Place):
+    """A text of the compiler's."""
+
+    def compiled(self, text: str, path: Path, asked: RecordingOptions) -> Capture:
+        """The capture of a compile that begins with the edited text."""
+        tell_origin(self.capture)
+        (fresh,) = run_request(self._request(text, asked)).captures
+        note = f"Resumed {self._since} of capture {self.capture.id}, on an edited text ({path.name})."
+        return replace(self._completed(fresh), sources=self.capture.sources, notes=(*fresh.notes, note))
+
+    @property
+    @abstractmethod
+    def _since(self) -> str:
+        """Where the compile begins, for a note."""
+
+    @abstractmethod
+    def _request(self, text: str, asked: RecordingOptions) -> RecordRequest:
+        """The request to compile on from the edited text."""
+
+    def _completed(self, fresh: Capture) -> Capture:
+        """The capture with what its compile could not know."""
+        return replace(fresh, launch=replace(fresh.launch, grid=self.capture.launch.grid))
+
+
+@dataclass(frozen=True, slots=True)
+class PassPlace(_IrPlace):
+    """The IR after a pass."""
+
+    snapshot: PassSnapshot
+
+    @property
+    def label(self) -> str:
+        """As a plan names it."""
+        return self.snapshot.label
+
+    @property
+    def short(self) -> str:
+        """The pass's name."""
+        return self.snapshot.name + (f"#{self.snapshot.occurrence}" if self.snapshot.occurrence > 1 else "")
+
+    @property
+    def suffix(self) -> str:
+        """Of MLIR."""
+        return ".mlir"
+
+    def text(self) -> str:
+        """From the capture, or if it was left out from another compile."""
+        return snapshot_text(self.capture, self.snapshot, before=False)
+
+    @property
+    def _since(self) -> str:
+        return f"after {self.label}"
+
+    def _request(self, text: str, asked: RecordingOptions) -> RecordRequest:
+        from irscope.record.process.requests import request_resumed
+
+        return request_resumed(self.capture, self.snapshot, text, asked)
+
+
+@dataclass(frozen=True, slots=True)
+class _StagePlace(_IrPlace):
+    """What a stage made."""
+
+    stage: str
+
+    @property
+    def label(self) -> str:
+        """The stage's name."""
+        return self.stage
+
+    @property
+    def suffix(self) -> str:
+        """As irscope names IR files."""
+        return f".{self.stage}"
+
+    def text(self) -> str:
+        """From the capture."""
+        return self.capture.text(self.stage)
+
+    @property
+    def _since(self) -> str:
+        return f"from stage {self.stage}"
+
+    def _request(self, text: str, asked: RecordingOptions) -> RecordRequest:
+        from irscope.record.process.requests import request_from_capture
+
+        return replace(request_from_capture(self.capture, asked), stage=self.stage, text=text)
+
+    def _completed(self, fresh: Capture) -> Capture:
+        from irscope.record.variants.grafts import with_what_came_before
+
+        # The stages before it are not those of the edited text.
+        return replace(with_what_came_before(fresh, self.capture, self.stage), artifacts=fresh.artifacts)
+
+
+@dataclass(frozen=True, slots=True)
+class PythonPlace(Place):
+    """The kernel's Python text, with the functions and constants that it uses."""
+
+    @property
+    def label(self) -> str:
+        """`source`."""
+        return PYTHON
+
+    @property
+    def suffix(self) -> str:
+        """Of Python."""
+        return ".py"
+
+    def text(self) -> str:
+        """What the capture's files hold of it; raises RecordingError where that is not enough to compile it."""
+        from irscope.render.reproduction.edited import python_text
+
+        return python_text(self.capture)
+
+    def compiled(self, text: str, path: Path, asked: RecordingOptions) -> Capture:
+        """The capture of a compile of the text with the launch's signature, constants, options and target."""
+        from irscope.record.process.own_folder import own_folder
+        from irscope.record.process.requests import request_for
+        from irscope.render.reproduction.edited import driver_of
+
+        try:
+            compile(text, str(path), "exec", dont_inherit=True)
+        except (SyntaxError, ValueError) as error:
+            line = getattr(error, "lineno", None)
+            raise RecordingError(f"{path}{f':{line}' if line else ''}: {error.args[0]}.") from error
+        with own_folder() as folder:
+            driver = folder / f"{self.capture.name}.py"
+            driver.write_text(driver_of(self.capture, path.absolute()), "utf-8", "surrogateescape")
+            recording = run_request(request_for(driver, replace(asked, virtual=True, jobs=1)))
+        if not recording.captures:
+            said = [f"{end.message}\n{end.frames}".rstrip() for end in recording.stopped]
+            raise RecordingError("\n".join([f"{path} does not compile as the launch did.", *said]))
+        fresh, launch = recording.captures[-1], self.capture.launch
+        note = f"The Python text of capture {self.capture.id}, edited ({path.name})."
+        known = {"grid": launch.grid, "record": launch.record, "set_options": launch.set_options}
+        return replace(fresh, launch=replace(fresh.launch, **known), notes=(*fresh.notes, note))
+
+
+def place_at(capture: Capture, at: str) -> Place:
+    """The place that `--at` names: `source`, a stage, or a pass; raises UsageError, PlanError and StageNotFound."""
+    if at == PYTHON:
+        return PythonPlace(capture)
+    if at in capture.stages or stage_named(at).backends:
+        if not isinstance(capture.artifact(at).data, str) or at in ("edited", "sass"):
+            raise UsageError(f"--at {at}: nothing compiles on from it. Give a pass, a stage before it, or {PYTHON}.")
+        return _StagePlace(capture, at)
+    snapshot = one_pass(capture, at)
+    if snapshot.group == "llvm" or not snapshot.argument:
+        raise UsageError(f"--at {snapshot.label} is no pass of MLIR's: give the stage that is compiled on, as llir.")
+    if snapshot.outcome != "ran":
+        how = "was switched off" if snapshot.outcome == "skipped" else "failed"
+        raise StageNotFound(f"{snapshot.label} {how} in {capture!r}: there is no IR after it. Name another pass.")
+    return PassPlace(capture, snapshot)

@@ -1,0 +1,1 @@
+"""`irscope reduce`."""

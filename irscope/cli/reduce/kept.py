@@ -1,0 +1,137 @@
+"""What a reduction keeps true of a capture, one of: its failure, a finding, or that a command exits with 0.
+
+What makes the thing to keep of the first compile of a text is of type `KeptOf`: None if it is not so there.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from irscope.analysis.findings.find import findings_of
+from irscope.analysis.findings.measures import Reach, reach_of
+from irscope.analysis.findings.model import KINDS
+from irscope.analysis.findings.studied import Studied
+from irscope.analysis.reduce.likeness import Likeness, likeness_of, without_place
+from irscope.errors import DAMAGE, RecordingError, UsageError, did_you_mean
+from irscope.model.capture import Capture
+from irscope.model.failure import Failure
+from irscope.record.process.requests import RecordRequest
+from irscope.store.file import SUFFIX, save
+
+__all__ = [
+    "Kept", "KeptOf", "failing_alike", "if_it_holds", "kept_check", "kept_failure", "kept_finding", "refuse_lost",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One thing that is true of the capture, and of every smaller one that is accepted."""
+
+    text: str
+    """In words."""
+    holds: Callable[[RecordRequest, Capture], bool]
+    """Whether it is true of what a request was compiled to."""
+    likeness: Likeness | None = None
+    """Of the failure, if it is one."""
+    last_stage: str = ""
+    """How far a compile must go; empty for the binary."""
+    layouts: bool = False
+    """Whether the layouts must be known."""
+    lasts: bool = True
+    """Whether what a request comes to is the same the next time."""
+
+
+KeptOf = Callable[[RecordRequest, Capture], Kept | None]
+
+
+def if_it_holds(kept: Kept) -> KeptOf:
+    """What was true of a capture, if it is so of a text."""
+    return lambda request, capture: kept if kept.holds(request, capture) else None
+
+
+def failing_alike(recorded: Capture) -> KeptOf:
+    """The failure of a capture; where its passes ran together, and it does not tell which failed, as a text tells."""
+    kept = kept_failure(recorded)
+
+    def of(request: RecordRequest, capture: Capture) -> Kept | None:
+        if kept.holds(request, capture):
+            return kept
+        return kept_failure(capture) if _is_close(recorded.failure, capture.failure) else None
+
+    return of
+
+
+def _is_close(one: Failure | None, other: Failure | None) -> bool:
+    """Whether two failures differ at most in that only one of them tells the pass."""
+    if one is None or other is None or one.stage != other.stage or (one.pass_label and other.pass_label):
+        return False
+    return likeness_of(replace(one, pass_label="")) == likeness_of(replace(other, pass_label=""))
+
+
+def kept_failure(capture: Capture, failure: Failure | None = None) -> Kept:
+    """The failure of a capture, or the one that a compile of its text gave; raises UsageError where it has none."""
+    failure = failure or capture.failure
+    if failure is None:
+        raise UsageError(
+            f"{capture.name} ({capture.id[:8]}) did not fail: what is to be kept? Give one of --check CMD, --finding "
+            "CODE, --vs KEY=VALUE."
+        )
+    likeness = likeness_of(failure)
+    said = without_place(failure.headline)
+    text = f"it hangs in {failure.where}" if failure.kind == "timeout" else f"it {failure.verdict}: {said}"
+    return Kept(text, lambda _, other: likeness.is_of(other.failure), likeness, _stage_of(failure))
+
+
+def _stage_of(failure: Failure) -> str:
+    # What does not fit has been made.
+    return "" if failure.kind == "fit" else failure.stage
+
+
+def kept_finding(capture: Capture, code: str) -> Kept:
+    """That a finding of a code is among those of the capture; raises UsageError where it is not."""
+    code = next((one.code for one in KINDS.values() if code in (one.code, one.name)), code)
+    if code not in KINDS:
+        raise UsageError(f"--finding {code!r}: no finding has that code.{did_you_mean(code, KINDS)}")
+    found = next((one for one in findings_of(capture) if one.code == code), None)
+    if found is None:
+        codes = ", ".join(dict.fromkeys(one.code for one in findings_of(capture)))
+        raise UsageError(f"{capture.name} ({capture.id[:8]}) has no finding {code}: it has {codes or 'none'}.")
+    stages: dict[Reach, str] = {
+        "ttgir": "ttgir", "assembly": {"cuda": "ptx", "hip": "amdgcn"}.get(capture.target.backend, ""), "binary": "",
+    }  # fmt: skip
+
+    def holds(request: RecordRequest, other: Capture) -> bool:
+        if not other.has_compiled:
+            return False
+        try:
+            return any(one.code == code for one in findings_of(Studied(other)))
+        except DAMAGE:
+            return False
+
+    return Kept(f"it has a finding {code} ({KINDS[code].name})", holds, None, stages[reach_of(found)], layouts=True)
+
+
+def kept_check(command: str, timeout_s: float, echo: Callable[[str], None] | None) -> Kept:
+    """That a shell command exits with 0, as the check of `bisect` does where it is good; failed compiles count too."""
+    from irscope.cli.bisect.checks import command_check
+
+    def holds(request: RecordRequest, capture: Capture) -> bool:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, f"candidate{SUFFIX}")
+            save(capture, path)
+            judge = command_check(command, tuple(capture.passes()), timeout_s, echo)
+            return judge(capture, path).judgement == "good"
+
+    return Kept(f"{command!r} exits with 0", holds, lasts=False)
+
+
+def refuse_lost(capture: Capture, what: str, tried: list[str]) -> RecordingError:
+    """The error where what is to be kept is not true of the capture when it is compiled again."""
+    return RecordingError(
+        f"{capture.name} ({capture.id[:8]}): that {what} is not so when it is compiled again from "
+        f"{' or '.join(tried) or 'any text that it holds'} with Triton as it is installed here: nothing to reduce. "
+        "irscope show CAPTURE says which version recorded it."
+    )

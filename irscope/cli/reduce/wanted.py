@@ -1,0 +1,104 @@
+"""What the options of `irscope reduce` ask for: what is to be kept, and with which pools it is searched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from irscope.analysis.reduce.model import Reduced, ReducedPython
+from irscope.cli.output.talk import echo
+from irscope.cli.reduce.differences import kept_difference, other_interpreter
+from irscope.cli.reduce.kept import KeptOf, failing_alike, if_it_holds, kept_check, kept_failure, kept_finding
+from irscope.cli.reduce.origins import Origin
+from irscope.cli.reduce.python_text import PythonReduction
+from irscope.cli.reduce.run import Reduction
+from irscope.cli.subject.device import launch_on_gpu, why_no_gpu
+from irscope.errors import NoDevice, UsageError
+from irscope.model.capture import Capture
+from irscope.model.recording_options import RecordingOptions
+from irscope.record.variants.pool import VariantPool
+
+__all__ = ["Wanted"]
+
+_LIMIT_S, _HANG_S = 20.0, 6.0
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The options of one reduction."""
+
+    check: str | None = None
+    finding: str | None = None
+    versus: tuple[str, ...] = ()
+    differs: str = "outcome"
+    result: bool = False
+    limit_s: float | None = None
+    fresh: bool = False
+    python: bool = False
+
+    def __post_init__(self) -> None:
+        """Raises UsageError for several things to keep, or options that belong to another one."""
+        rows = (("--check", self.check), ("--finding", self.finding), ("--vs", self.versus or None))
+        given = [name for name, value in rows if value is not None]
+        if len(given) > 1:
+            raise UsageError(f"{' and '.join(given)} are several things to keep true: give one.")
+        if not self.versus and (self.result or self.differs != "outcome"):
+            raise UsageError("--differs and --result go with --vs KEY=VALUE, the other side of the comparison.")
+
+    def reduced(
+        self,
+        subject: str | None,
+        record_options: RecordingOptions,
+        capture: Capture,
+        number: int,
+        origins: Sequence[Origin],
+        told: Callable[[str], None],
+    ) -> tuple[Reduced | None, ReducedPython | None]:
+        """Reduce launch `number` of a subject: its IR, unless it has none, and if that is asked for its Python text."""
+        hangs = capture.failure is not None and capture.failure.kind == "timeout"
+        limit_s = self.limit_s or (_HANG_S if hangs else _LIMIT_S)
+        with ExitStack() as stack:
+            pool = stack.enter_context(VariantPool(jobs=record_options.jobs, timeout_s=limit_s))
+            if self.versus:
+                kept_of, what = self._difference(stack, pool, subject, record_options, capture, number, limit_s)
+            else:
+                kept_of, what = self._alone(capture, limit_s, echo if record_options.verbose else None)
+            ir = None
+            if origins or not self.python:
+                ir = Reduction(pool, capture, kept_of, what, told, self.fresh).run(origins)
+            text = None
+            if self.python and (ir is None or ir.is_complete):
+                text = PythonReduction(pool, capture, kept_of, what, told).run()
+            return ir, text
+
+    def _alone(self, capture: Capture, limit_s: float, talk: Callable[[str], None] | None) -> tuple[KeptOf, str]:
+        if self.check is None and self.finding is None:
+            return failing_alike(capture), kept_failure(capture).text
+        kept = (
+            kept_check(self.check, limit_s, talk)
+            if self.check is not None
+            else kept_finding(capture, self.finding or "")
+        )
+        return if_it_holds(kept), kept.text
+
+    def _difference(
+        self,
+        stack: ExitStack,
+        pool: VariantPool,
+        subject: str | None,
+        record_options: RecordingOptions,
+        capture: Capture,
+        number: int,
+        limit_s: float,
+    ) -> tuple[KeptOf, str]:
+        session = None
+        if self.result:
+            if reason := why_no_gpu(subject, record_options, capture):
+                raise NoDevice(f"--result runs the kernel. {reason} --differs needs no GPU.")
+            session = stack.enter_context(launch_on_gpu(subject, record_options, capture, number))
+        other = pool
+        if (interpreter := other_interpreter(self.versus)) is not None:
+            other = stack.enter_context(VariantPool(jobs=1, timeout_s=limit_s, interpreter=interpreter))
+        kept_of = kept_difference(self.versus, self.differs, other.compile_one, session)
+        return kept_of, f"it differs from {' '.join(self.versus)}"

@@ -1,0 +1,1 @@
+"""Searches over passes and over a kernel's IR as text: ablation, bisection, reduction."""
