@@ -220,7 +220,7 @@ def _ring(canvas: Canvas, area: Rect, flight: InFlight, scale: Scale, ring: Ring
         canvas.text(first.right - 8, middle, name, look="m", size=LEAST, anchor="end", room=first.width - 40)
         canvas.rect(Rect(first.right, top, scale.right - first.right, row - 2), "band")
         own = [stay for stay in ring.stays if stay.slot == slot]
-        for stay, following in zip(own, [*own[1:], None], strict=True):
+        for stay, following in zip(own, [*own[1:], None], strict=False):
             _stay(canvas, flight, scale, stay, following, top, row - 2)
     return first.top + ring.slots * row
 
