@@ -87,11 +87,11 @@ def bench(
         ]
         measured = _measured(session, captures or [("baseline, again", session.baseline)], rounds, not warm)
         bench = _with_rates(measured, session, known_bytes, known_flops)
+        compared = [session.baseline, *(capture for _, capture in captures)]
     if is_page(to.path) and not to.as_json:
         from irscope.render.report.results.bench import bench_results
 
-        each = [session.baseline, *(capture for _, capture in captures)]
-        emit_report(each, {"tab": "results"}, to.path, results=bench_results(bench))
+        emit_report(compared, {"tab": "results"}, to.path, results=bench_results(bench))
     else:
         to.emit(lambda: bench_json(bench), lambda width, color: render_bench(bench, width=width, color=color))
     for _, capture in captures:

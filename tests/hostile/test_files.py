@@ -146,7 +146,7 @@ def test_import_reads_regular_files_of_the_folder_alone(tmp_path: Path) -> None:
     assert "is no regular file" in told
 
 
-@pytest.mark.parametrize("command", ["show", "passes", "source"])
+@pytest.mark.parametrize("command", ["show", "passes"])
 def test_text_is_not_written_into_a_page(tmp_path: Path, command: str) -> None:
     file = tmp_path / "x.irscope"
     file.write_bytes(to_bytes(softmax()))

@@ -142,8 +142,8 @@ def _bins(values: Sequence[float]) -> list[tuple[float, float, int]]:
     if not values:
         return []
     least, greatest = min(values), max(values)
-    if least == greatest:
-        return [(least, greatest, len(values))]
     width = (greatest - least) / _BINS
+    if not width:
+        return [(least, greatest, len(values))]
     counts = Counter(min(int((value - least) / width), _BINS - 1) for value in values)
     return [(least + at * width, least + (at + 1) * width, counts[at]) for at in range(_BINS)]

@@ -79,7 +79,6 @@ def test_the_page(tmp_path: Path) -> None:
         ([FLASH, "--line", "1"], "no layout is used on line 1"),
         ([FLASH, "--layout", "#mma", "--color-by", "bank"], "colour it by warp, lane, register or vector"),
         ([FLASH, "--layout", "#mma", "--format", "gif"], "write terminal, svg, png, html, json"),
-        ([FLASH, "--layout", "#mma", "--format", "png"], "a PNG is written to a file"),
         ([FLASH, "--compare", "#mma@128x128", "#blocked@128x1"], "can't be compared"),
         ([FLASH, "--shape", "64x64"], "--shape goes with a layout that is given as text"),
         (["#ttg.blocked<{}>", "--compare", "#a", "#b"], "--compare needs two layouts"),

@@ -30,6 +30,8 @@ OTHER = {
     "options": (("num_warps", 8), ("list", ("a", 1.5, None))),
     "config": "all",
     "assume": (("n", "4"),),
+    "into": "ttgir",
+    "tensor_data": True,
     "plan": PassPlan.parse("-ttgir:coalesce#2 +ttir:cse"),
     "snapshots": "all",
     "llvm_passes": True,
