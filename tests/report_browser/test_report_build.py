@@ -84,15 +84,17 @@ def test_everybody_can_read_and_use_every_view(installed: Path, browser: Any, tm
             page.evaluate(f"location.hash = '#tab={view}'")
             page.wait_for_selector(f"#tab-{view.partition('&')[0]}[aria-selected=true]")
             page.evaluate("new Promise(done => requestIdleCallback(() => requestAnimationFrame(() => done(0))))")
-            found = page.evaluate(AXE)
+            # Colours are all that another theme changes.
+            found = page.evaluate(AXE % ("[]" if theme == "light" else '["color-contrast"]'))
             seen += [f"{theme} {view}: {one}" for one in found["violations"]]
-            assert found["passes"] > 10
+            assert found["passes"] > (10 if theme == "light" else 0)
     page.close()
     assert seen == []
 
 
-# The rules that are broken, each with the first place; and how many hold.
-AXE = """axe.run(document, {resultTypes: ["violations"]}).then(found => ({
+# Of the rules that are named, or of all, those that are broken, each with the first place; and how many hold.
+AXE = """axe.run(document, {resultTypes: ["violations"], ...(only => only.length ? {runOnly: only} : {})(%s)})
+.then(found => ({
   passes: found.passes.length,
   violations: found.violations.map(one => `${one.id}: ${one.nodes[0].html.slice(0, 200)}`),
 }))"""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,11 +12,7 @@ from irscope.analysis.diff.texts import diff_texts
 from irscope.device.occupancy import occupancy_of
 from irscope.model.compiler_log import CompilerLog, PassLog
 from irscope.render.dot.write import has_dot
-from irscope.render.report.page import render_report
-from irscope.render.report.results.ablation import ablation_results
 from irscope.render.text.figures import percent
-from tests.render.report.test_heat import heated
-from tests.render.text.searches.test_ablation import ABLATION, CHANGED
 from tests.report_browser.captures import HOSTILE, failed, hostile, softmax, without_a_pass
 from tests.report_browser.conftest import Open
 
@@ -304,13 +299,15 @@ def test_what_is_found_while_the_reader_reads_leaves_the_buttons_in_place(open_r
     assert page.evaluate("window.held.every((button) => button.isConnected)")
 
 
-def test_skipped_failed_and_left_out_passes_say_so(open_report: Open) -> None:
+def test_skipped_and_left_out_passes_say_so(open_report: Open) -> None:
     page = open_report([without_a_pass()], "tab=passes&pass=1")
     page.wait_for_selector(".item.skipped")
     assert "switched this pass off" in page.inner_text(".pass-body")
     page.keyboard.press("j")
     assert "not recorded" in page.inner_text(".pass-body")
 
+
+def test_a_pass_that_failed_says_why(open_report: Open) -> None:
     page = open_report([failed()], "tab=passes")
     page.wait_for_selector(".item.failed[aria-selected=true]")
     text = page.inner_text(".pass-body")
@@ -379,39 +376,3 @@ def test_hostile_content_stays_text(open_report: Open) -> None:
         page.wait_for_timeout(300)
         assert page.title() != "owned", tab
         assert page.evaluate("document.querySelectorAll('#app img[src], #app script, #app iframe').length") == 0, tab
-
-
-def test_results_are_sorted_and_lead_to_their_passes(open_report: Open, tmp_path: Path) -> None:
-    capture = softmax()
-    number, snapshot = next((at, one) for at, one in enumerate(capture.snapshots, 1) if one.changed)
-    linked = replace(CHANGED, off=(snapshot.label,))
-    results = ablation_results(replace(ABLATION, variants=(linked, *ABLATION.variants[1:])), capture)
-    page_text = render_report([capture], view={"tab": "results"}, results=results)
-    (tmp_path / "report.html").write_text(page_text, "utf-8")
-    page = open_report([])
-
-    def names() -> list[str]:
-        return page.locator(".result-table tbody td:first-child").all_inner_texts()
-
-    assert names() == ["every pass on", "ttgir:<script>#1", snapshot.label, "ttgir:cse#2"]
-    page.click(".result-table th button:has-text('instructions')")
-    # What has no number comes last, and the baseline stays the first.
-    assert names() == ["every pass on", "ttgir:cse#2", snapshot.label, "ttgir:<script>#1"]
-    page.click(".result-table th button:has-text('instructions')")
-    assert names() == ["every pass on", snapshot.label, "ttgir:cse#2", "ttgir:<script>#1"]
-    page.click(f"text='{snapshot.label}'")
-    page.wait_for_selector(".passes .cm-line")
-    assert f"pass={number}" in fragment(page)
-    assert page.inner_text(".pass-head h1") == snapshot.label
-
-
-def test_stalls_stand_beside_the_code(open_report: Open) -> None:
-    page = open_report([heated()], "tab=stages&panes=ttgir,sass")
-    page.wait_for_selector(".stage-pane .cm-line")
-    for index, text in ((0, "arith.addf"), (1, "FADD")):
-        pane = page.locator(".stage-pane").nth(index)
-        hot = pane.locator(".cm-line.heat-4")
-        assert text in hot.inner_text()
-        assert "75 %" in pane.locator(".cm-gutters").inner_text()
-    hot.hover(position={"x": 200, "y": 5})
-    page.wait_for_selector("text=30 samples of warps that waited for global memory 100 %")

@@ -34,7 +34,8 @@ OTHERWISE = {
 
 
 @pytest.fixture(
-    scope="module", params=["cuda:90", pytest.param("cuda:100", marks=pytest.mark.exhaustive), "hip:gfx942"]
+    scope="module",
+    params=["cuda:90", *(pytest.param(one, marks=pytest.mark.exhaustive) for one in ("cuda:100", "hip:gfx942"))],
 )
 def every_capture(request: pytest.FixtureRequest) -> dict[str, Capture]:
     asked = request_for(Path(str(computing.__file__)), targets=request.param, snapshots="none", disassemble=False)

@@ -28,8 +28,8 @@ async def _mended(name: str) -> Mended:
         return await mend(ask, next(one for one in CASES if one.name == name))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.triton
-@pytest.mark.newest
 def test_a_view_is_moved_to_where_loads_are_wide() -> None:
     pytest.importorskip("torch", reason="the script imports torch")
     mended = anyio.run(_mended, "view")
