@@ -167,7 +167,7 @@ gather[(1,)](torch.randn(200, device="cuda"), index, torch.empty(64, device="cud
 @pytest.mark.triton
 def test_tensors_have_the_values_that_are_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Random ones within the range of the script's own, and with --data its own, if it was recorded so."""
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="it makes tensors with torch")
     (script := tmp_path / "gather.py").write_text(GATHER)
     index = (torch.arange(128) * 7 % 128 + 3)[::2]
     made = {}

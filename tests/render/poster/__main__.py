@@ -38,7 +38,7 @@ def main(folder: Path, targets: tuple[str, ...]) -> int:
         chromium = driver.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         page = chromium.new_page(viewport={"width": 1280, "height": 720})
         for name, capture in _captures(folder, targets):
-            for theme in THEMES[:1]:
+            for theme in THEMES:
                 svg = poster_svg(capture, theme)
                 file = folder / f"{name}-{theme}.svg"
                 file.write_text(svg, "utf-8")
