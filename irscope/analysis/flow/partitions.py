@@ -16,7 +16,7 @@ from typing import Literal
 from irscope.ir.mlir.model import MlirModule, Operation, Region, Value
 from irscope.ir.mlir.reader import parse_mlir
 
-__all__ = ["Partition", "Ring", "RingUse", "WarpSpecialization", "read_partitions"]
+__all__ = ["Partition", "WarpRing", "WarpRingUse", "WarpSpecialization", "read_partitions"]
 
 _SPECIALIZE = "ttg.warp_specialize"
 _DEFAULT = "default"
@@ -37,6 +37,8 @@ _WRITES: Mapping[str, tuple[int, ...]] = {
 }
 # !ttg.memdesc<3x128x64xf16, #shared, #smem, mutable>
 _MEMDESC = re.compile(r"!ttg\.memdesc<(?P<shape>(?:\d{1,9}x){1,8})(?P<element>[^,>]{1,60})")
+# !ttg.memdesc<3x1xi64, #shared, #smem, mutable>
+_BARRIER = re.compile(r"!ttg\.memdesc<(?:\d{1,9}x){1,8}i64\b")
 # partition0(%arg: i32) num_warps(4) {
 _WARPS = re.compile(r"\bnum_warps\((?P<warps>\d{1,4})\)")
 # "ttg.num-warps" = 4 : i32
@@ -75,7 +77,7 @@ class Partition:
 
 
 @dataclass(frozen=True, slots=True)
-class RingUse:
+class WarpRingUse:
     """One operation at a barrier or a buffer."""
 
     partition: str
@@ -88,7 +90,7 @@ class RingUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Ring:
+class WarpRing:
     """One allocation of barriers or of a buffer that several partitions use."""
 
     value: str
@@ -96,9 +98,9 @@ class Ring:
     slots: int
     what: str
     """The type of a slot: `128x64xf16`; of a barrier how many arrivals complete a phase."""
-    uses: tuple[RingUse, ...]
+    uses: tuple[WarpRingUse, ...]
 
-    def by(self, action: Action) -> tuple[RingUse, ...]:
+    def by(self, action: Action) -> tuple[WarpRingUse, ...]:
         """The uses with an action."""
         return tuple(use for use in self.uses if use.action == action)
 
@@ -109,9 +111,11 @@ class WarpSpecialization:
 
     line: int
     partitions: tuple[Partition, ...]
-    buffers: tuple[Ring, ...]
+    buffers: tuple[WarpRing, ...]
     """What one partition writes and another reads."""
-    barriers: tuple[Ring, ...]
+    barriers: tuple[WarpRing, ...]
+    is_traced: bool
+    """Whether each use of a barrier was followed to its allocation: only then is what has no use known to have none."""
 
 
 def read_partitions(text: str) -> tuple[WarpSpecialization, ...]:
@@ -154,27 +158,33 @@ class _Reader:
             for operation in _walk(region)
         }
         # By the line of the allocation; each use once, in the order of the text.
-        uses: dict[int, dict[RingUse, None]] = {}
+        uses: dict[int, dict[WarpRingUse, None]] = {}
         roots: dict[int, Operation] = {}
-        kernel = self._module.kernel
+        kernel, is_traced = self._module.kernel, True
         for operation in kernel.walk() if kernel is not None else ():
+            if operation.name == "tt.call" and _BARRIER.search(operation.types):
+                is_traced = False
             if operation.name in _UNUSED or not _is_telling(operation.name):
                 continue
             found = [root for one in operation.operands if (root := self._root(one)) is not None]
             buffers = [root for root in found if not self._is_barrier(root)]
+            if len(buffers) == len(found) and _BARRIER.search(operation.types.partition("->")[0]):
+                is_traced = False
             for root in found:
                 if operation.name in _OF_BARRIERS and root in buffers:
                     continue
                 roots[root.first_line] = root
                 action = self._action(operation, root, buffers)
                 phase = self._phase(operation) if action == "waits" else ""
-                use = RingUse(names.get(operation.first_line, ""), action, operation.name, operation.first_line, phase)
+                use = WarpRingUse(
+                    names.get(operation.first_line, ""), action, operation.name, operation.first_line, phase
+                )
                 uses.setdefault(root.first_line, {})[use] = None
         rings = [self._ring(root, tuple(uses[line])) for line, root in sorted(roots.items())]
         barriers = tuple(ring for ring in rings if ring.line in self._arrivals)
         shared = (ring for ring in rings if ring.line not in self._arrivals)
         between = tuple(ring for ring in shared if len({one.partition for one in ring.uses} - {""}) > 1)
-        return WarpSpecialization(self._specialize.first_line, partitions, between, barriers)
+        return WarpSpecialization(self._specialize.first_line, partitions, between, barriers, is_traced)
 
     def _partitions(self) -> Iterator[Partition]:
         text = f"{self._specialize.text} {self._specialize.closing}"
@@ -233,14 +243,14 @@ class _Reader:
             value = operation.operands[1]
         return first.name
 
-    def _ring(self, root: Operation, uses: tuple[RingUse, ...]) -> Ring:
+    def _ring(self, root: Operation, uses: tuple[WarpRingUse, ...]) -> WarpRing:
         match = _MEMDESC.search(root.types.rpartition("->")[2])
         shape = match["shape"].rstrip("x").split("x") if match is not None else []
         value = root.results[0].name if root.results else ""
         # A ring of one slot may have no axis of slots.
         slots = int(shape[0]) if len(shape) > (1 if self._is_barrier(root) else 2) else 1
         what = "x".join([*shape[1 if len(shape) > 2 else 0 :], match["element"]]) if match is not None else ""
-        return Ring(value, root.first_line, slots, self._arrivals.get(root.first_line, what), uses)
+        return WarpRing(value, root.first_line, slots, self._arrivals.get(root.first_line, what), uses)
 
     def _is_barrier(self, allocation: Operation) -> bool:
         return allocation.first_line in self._arrivals

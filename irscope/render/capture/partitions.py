@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from irscope.analysis.flow.partitions import Partition, Ring, RingUse, WarpSpecialization
+from irscope.analysis.flow.partitions import Partition, WarpRing, WarpRingUse, WarpSpecialization
 
 __all__ = [
     "BARRIERS",
@@ -56,7 +56,7 @@ def barrier_rows(found: Sequence[WarpSpecialization]) -> Iterator[tuple[object, 
         yield ring.value, ring.line, ring.slots, ring.what, _users(ring.by("arrives")), _users(waits), phases
 
 
-def _users(uses: Sequence[RingUse]) -> str:
+def _users(uses: Sequence[WarpRingUse]) -> str:
     """`partition0: ttng.tc_gen5_mma (line 111); …`."""
     lines: dict[tuple[str, str], list[int]] = {}
     for use in uses:
@@ -68,7 +68,9 @@ def _users(uses: Sequence[RingUse]) -> str:
 
 def waits_in_vain(found: Sequence[WarpSpecialization]) -> list[str]:
     """A sentence for each barrier that is waited for and that nothing arrives at."""
-    rings: list[Ring] = [ring for one in found for ring in one.barriers if ring.by("waits") and not ring.by("arrives")]
+    rings: list[WarpRing] = [
+        ring for one in found if one.is_traced for ring in one.barriers if ring.by("waits") and not ring.by("arrives")
+    ]
     return [f"{ring.value} (line {ring.line}) is waited for, and nothing in this text arrives at it." for ring in rings]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from irscope.analysis.flow.partitions import Ring, read_partitions
+from irscope.analysis.flow.partitions import WarpRing, read_partitions
 from irscope.render.capture.partitions import barrier_rows, buffer_rows, partition_rows, partitions_json, waits_in_vain
 
 TEXT = (Path(__file__).parents[2] / "data" / "warps" / "ws_matmul.ttgir").read_text()
@@ -48,7 +48,7 @@ def test_barriers_have_all_their_waits() -> None:
     assert {ring.what for ring in FOUND.barriers} == {"1"}
 
 
-def ring(value: str) -> Ring:
+def ring(value: str) -> WarpRing:
     return next(one for one in (*FOUND.barriers, *FOUND.buffers) if one.value == value)
 
 
@@ -74,6 +74,14 @@ def test_a_wait_that_nothing_arrives_at_is_said() -> None:
     without = re.sub(r"^ *ttng\.tc_gen5_commit.*\n", "", TEXT, flags=re.MULTILINE)
     (sentence,) = waits_in_vain(read_partitions(without))
     assert sentence == "%acc_4 (line 28) is waited for, and nothing in this text arrives at it."
+    # What is called, or a value that cannot be followed, may arrive at it.
+    memdesc = "!ttg.memdesc<1xi64, #shared, #smem, mutable>"
+    for use in (f"tt.call @other(%acc_4) : ({memdesc}) -> ()", f"ttng.arrive_barrier %chosen, 1 : {memdesc}"):
+        (found,) = read_partitions(
+            re.sub(r"^( *ttng\.wait_barrier)", rf"      {use}\n\1", without, count=1, flags=re.MULTILINE)
+        )
+        assert not found.is_traced
+        assert waits_in_vain([found]) == []
 
 
 def test_rows_and_json() -> None:
