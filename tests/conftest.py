@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.once import begin_run
+
 DATA = Path(__file__).parent / "data"
 
 # A run of tests/gpu alone does without Hypothesis.
@@ -91,6 +93,7 @@ def _has_triton() -> bool:
 def clean_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """No setting of the user's, also for what is made once for several tests; listings of nvdisasm are kept."""
     home = tmp_path_factory.mktemp("home")
+    begin_run(tmp_path_factory)
     with pytest.MonkeyPatch.context() as patch:
         _set_clean(patch, home)
         # Here, not in the tests that call irscope by its name: recordings are forks as long as this is the same.
