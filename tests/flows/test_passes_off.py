@@ -33,10 +33,10 @@ def again(capture: Capture, plan: str, snapshots: str = "triton") -> Capture:
 
 
 @pytest.mark.newest
-@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.exhaustive) for part in (1, 2, 3, 4, 5))])
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.exhaustive) for part in range(1, 12))])
 def test_every_pass_off_is_a_capture(product: Capture, part: int) -> None:
-    labels = [snapshot.label for snapshot in product.snapshots][part::6]
-    assert len(labels) > 6
+    labels = [snapshot.label for snapshot in product.snapshots][part::12]
+    assert len(labels) > 3
     ok = 0
     # Forks of one process: each compile is one of its own all the same, and starts warm.
     requests = [
@@ -60,7 +60,7 @@ def test_every_pass_off_is_a_capture(product: Capture, part: int) -> None:
             failed = next(snapshot for snapshot in capture.snapshots if snapshot.label == failure.pass_label)
             assert failed.outcome == "failed"
             assert capture.text_before(failed) is not None
-    assert ok > len(labels) // 2
+    assert ok >= len(labels) // 2
 
 
 def test_a_failing_pass_is_named_with_the_ir_before_it(product: Capture) -> None:
