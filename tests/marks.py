@@ -13,5 +13,7 @@ def newest_but(older: Collection[str], *cases: str, rare: Collection[str] = ()) 
 
     `rare` are those that `make exhaustive` alone runs.
     """
-    marks = {case: pytest.mark.exhaustive if case in rare else pytest.mark.newest for case in cases if case not in older}
+    marks = {
+        case: pytest.mark.exhaustive if case in rare else pytest.mark.newest for case in cases if case not in older
+    }
     return [pytest.param(one, marks=marks.get(one, ())) for one in cases]

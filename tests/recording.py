@@ -12,7 +12,7 @@ from tests.once import kept
 
 
 def record_without_sass(source: str | Path, *, kernel: str = "", target: str, **options: Any) -> Capture:
-    """The first capture of a recording, with these options of `RecordingOptions`; recorded once in a run of the tests."""
+    """The first capture of a recording with these options of `RecordingOptions`, made once in a run of the tests."""
     request = request_for(source, kernel=kernel, targets=target, disassemble=False, **options)
     text = Path(source).read_text("utf-8")
     return kept((Path(source).name, text, kernel, target, options), lambda: record_request(request).captures[0])

@@ -73,7 +73,7 @@ def test_two_stores(target: str, store: str) -> None:
     assert set(first.figures["assembly_bits"]) == {"128"}
 
 
-@pytest.mark.parametrize("target", ["cuda:90", "hip:gfx942"])
+@pytest.mark.parametrize("target", ["cuda:90", pytest.param("hip:gfx942", marks=pytest.mark.exhaustive)])
 def test_two_conversions(target: str) -> None:
     capture = recorded("two_conversions", "*fp32:16, *fp32:16, *fp16:16", target, 64)
     machine = read_machine(capture)
