@@ -27,8 +27,9 @@ def product() -> Capture:
     )
 
 
-def again(capture: Capture, plan: str, snapshots: str = "triton") -> Capture:
-    (fresh,) = record_request(request_from_capture(capture, plan=plan, snapshots=snapshots, timeout_s=120.0)).captures  # type: ignore[arg-type]
+def again(capture: Capture, plan: str, snapshots: str = "triton", disassemble: bool = False) -> Capture:
+    how = {"plan": plan, "snapshots": snapshots, "disassemble": disassemble, "layouts": False, "timeout_s": 120.0}
+    (fresh,) = record_request(request_from_capture(capture, **how)).captures
     return fresh
 
 
@@ -63,6 +64,7 @@ def test_every_pass_off_is_a_capture(product: Capture, part: int) -> None:
     assert ok >= len(labels) // 2
 
 
+@pytest.mark.newest
 def test_a_failing_pass_is_named_with_the_ir_before_it(product: Capture) -> None:
     capture = again(product, "-accelerate_matmul")
     assert capture.status == "failed"
@@ -95,7 +97,7 @@ def test_only_keeps_one_pass_of_a_stage(product: Capture) -> None:
 
 
 def test_llvm_and_ptxas_optimisers_are_steps_of_the_plan(product: Capture) -> None:
-    plain, no_llvm, no_ptxas = product, again(product, "-llvm-opt"), again(product, "-ptxas-opt")
+    plain, no_llvm, no_ptxas = product, again(product, "-llvm-opt"), again(product, "-ptxas-opt", disassemble=True)
     assert plain.ttgir == no_llvm.ttgir
     assert plain.llir != no_llvm.llir
     assert plain.ptx == no_ptxas.ptx

@@ -23,8 +23,9 @@ from tests.record.reasons import CASES, line_of, with_log
 
 pytestmark = pytest.mark.triton
 
-OLDER, RARE = ("cuda:90", "hip:gfx942"), ("cuda:80", "cuda:100")
-TARGETS = newest_but(OLDER, *OLDER, *RARE, rare=RARE)
+RARE = ("cuda:80", "cuda:100")
+# Of the older versions' logs for AMD the readers' tests have what is stored.
+TARGETS = newest_but(["cuda:90"], "cuda:90", "hip:gfx942", *RARE, rare=RARE)
 _VALUE = re.compile(r"%[\w.$-]+")
 # #loc12 = loc("x"(#loc3))
 _LOCATION_LINE = re.compile(r"#loc\d* = ")

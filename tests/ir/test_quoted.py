@@ -149,6 +149,7 @@ def test_a_path_of_another_system_stays_as_it_is() -> None:
     assert SassPaths().true(r"C:\kernels\matmul.py") == r"C:\kernels\matmul.py"
 
 
+@pytest.mark.newest
 @pytest.mark.triton
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such file names")
 def test_a_path_that_is_no_text_fails_in_the_compilers_words(tmp_path: Path) -> None:

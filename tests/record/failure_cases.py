@@ -358,7 +358,7 @@ EVERY_VERSION = frozenset(
     (
         "helper", "pack_in_helper", "ttir_operation", "attribute", "doubled_warps", "no_warps", "not_inlined",
         "not_lowered", "negation", "rule_not_reached", "assertion", "constraint", "amd_constraint", "instruction",
-        "amd_instruction", "shared", "amd_shared", "memory",
+        "amd_instruction", "memory",
     )
 )  # fmt: skip
 """The names of the cases that are run under every version: their words are the compiler's own."""

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.marks import newest_but
 from tests.recording import record_without_sass
 
 
 @pytest.mark.triton
-@pytest.mark.parametrize("target", ["cuda:90", "hip:gfx942"])
+@pytest.mark.parametrize("target", newest_but(["cuda:90"], "cuda:90", "hip:gfx942"))
 def test_what_is_printed_changes_no_artifact(target: str) -> None:
     """The same passes, in the same order, with all texts and with those by default; each with a time."""
     pytest.importorskip("triton", reason="it compiles with Triton")

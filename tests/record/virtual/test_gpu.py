@@ -232,6 +232,7 @@ def test_nothing_is_left_behind() -> None:
     assert run_script("restored.py", 0).stdout.strip() == "restored"
 
 
+@pytest.mark.newest
 @pytest.mark.parametrize(("ending", "returncode"), [("fall_off", 0), ("exit", 3)])
 def test_the_interpreter_may_end_within(ending: str, returncode: int) -> None:
     assert "Exception ignored" not in run_script("ends_within.py", returncode, ending).stderr
