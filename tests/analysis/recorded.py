@@ -8,6 +8,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
@@ -66,7 +67,7 @@ def recorded(kernel: str, target: str) -> Capture:
     """An example, or a kernel of kernels/marked.py, compiled for a target; needs Triton."""
     if kernel in EXAMPLES:
         return example(kernel, target)
-    how = {"kernel": kernel, "signature": _MARKED[kernel], "target": target}
+    how: dict[str, Any] = {"kernel": kernel, "signature": _MARKED[kernel], "target": target}
     return kept(("marked", kernel, target), lambda: irscope.record(KERNELS / "marked.py", **how))
 
 
