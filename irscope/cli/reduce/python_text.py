@@ -87,7 +87,7 @@ class PythonReduction:
             return self._search(case, kept, Path(folder), started)
 
     def _search(self, case: PythonCase, kept: Kept, folder: Path, started: float) -> ReducedPython:
-        candidates = Candidates(self.pool, kept.holds)
+        candidates = Candidates(self.pool, kept.judge)
 
         def first(cases: Iterable[PythonCase]) -> int | None:
             return candidates.first(self._request(one, folder) for one in cases)

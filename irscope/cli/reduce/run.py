@@ -21,7 +21,7 @@ from irscope.interruption import Interrupted
 from irscope.model.capture import Capture, Launch
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.process.requests import RecordRequest
-from irscope.record.variants.candidates import Candidates
+from irscope.record.variants.candidates import Candidates, settled
 from irscope.record.variants.pool import VariantPool
 from irscope.store.recent import default_folder
 
@@ -63,6 +63,8 @@ class Reduction:
     """Gets what is going on, in a line."""
     fresh: bool = False
     """Whether the judgements of an earlier run are forgotten."""
+    last_stage: str = ""
+    """How far the first compile must go, as what is to be kept does afterwards; empty for the binary."""
 
     def run(self, origins: Iterable[Origin]) -> Reduced:
         """Reduce the first of some texts on which what is to be kept is so; raises RecordingError if it is on none.
@@ -88,12 +90,13 @@ class Reduction:
         request = self._request(case, origin)
         for _ in range(_TRIES):
             if (kept := self.kept_of(request, self.pool.compile_one(request))) is not None:
+                case = replace(case, pipeline=case.pipeline.up_to(kept.last_stage))
                 return _Begun(origin, kept, program, case, plain)
         return None
 
     def _reduced(self, begun: _Begun, started: float) -> Reduced:
         origin, kept = begun.origin, begun.kept
-        candidates = Candidates(self.pool, kept.holds, self._file(kept) if kept.lasts else None)
+        candidates = Candidates(self.pool, kept.judge, self._file(kept) if kept.lasts else None)
 
         def first(cases: Iterable[Case]) -> int | None:
             return candidates.first(self._request(one, origin, kept) for one in cases)
@@ -138,7 +141,11 @@ class Reduction:
         for text in [text for text in texts for _ in range(_TRIES)]:
             request = self._request(replace(best, text=text), begun.origin, begun.kept)
             made = self.pool.compile_one(request)
-            if begun.kept.holds(request, made):
+
+            def compiled(one: RecordRequest, request: RecordRequest = request, made: Capture = made) -> Capture:
+                return made if one == request else self.pool.compile_one(one)
+
+            if settled(begun.kept.judge, request, compiled)[0]:
                 return text, made, True
             tried.append((text, made))
         return *tried[0], False
@@ -160,7 +167,7 @@ class Reduction:
             stage=origin.into,
             resume_stage=origin.into,
             text=case.text,
-            last_stage=kept.last_stage if kept is not None else "",
+            last_stage=kept.last_stage if kept is not None else self.last_stage,
         )
 
     def _reprinted(self, text: str, form: Any) -> str | None:
@@ -176,7 +183,7 @@ class Reduction:
 
     def _file(self, kept: Kept) -> Path:
         """Where the judgements are kept: for the capture, what is kept, and the compiler as it is now."""
-        identity = repr((self.capture.id, kept.text, *self.pool.compiler))
+        identity = repr((self.capture.id, kept.text, self.pool.compilers))
         folder = default_folder() / "reductions"
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / hashlib.sha256(identity.encode()).hexdigest()[:16]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from irscope.analysis.reduce.model import Reduced, ReducedPython
 from irscope.cli.output.talk import echo
-from irscope.cli.reduce.differences import kept_difference, other_interpreter
+from irscope.cli.reduce.differences import kept_difference, last_stage
 from irscope.cli.reduce.kept import KeptOf, failing_alike, if_it_holds, kept_check, kept_failure, kept_finding
 from irscope.cli.reduce.origins import Origin
 from irscope.cli.reduce.python_text import PythonReduction
@@ -61,12 +61,13 @@ class Wanted:
         with ExitStack() as stack:
             pool = stack.enter_context(VariantPool(jobs=record_options.jobs, timeout_s=limit_s))
             if self.versus:
-                kept_of, what = self._difference(stack, pool, subject, record_options, capture, number, limit_s)
+                kept_of, what = self._difference(stack, pool, subject, record_options, capture, number)
             else:
                 kept_of, what = self._alone(capture, limit_s, echo if record_options.verbose else None)
             ir = None
             if origins or not self.python:
-                ir = Reduction(pool, capture, kept_of, what, told, self.fresh).run(origins)
+                stage = last_stage(self.differs, self.result)
+                ir = Reduction(pool, capture, kept_of, what, told, self.fresh, stage).run(origins)
             text = None
             if self.python and (ir is None or ir.is_complete):
                 text = PythonReduction(pool, capture, kept_of, what, told).run()
@@ -90,15 +91,11 @@ class Wanted:
         record_options: RecordingOptions,
         capture: Capture,
         number: int,
-        limit_s: float,
     ) -> tuple[KeptOf, str]:
         session = None
         if self.result:
             if reason := why_no_gpu(subject, record_options, capture):
                 raise NoDevice(f"--result runs the kernel. {reason} --differs needs no GPU.")
             session = stack.enter_context(launch_on_gpu(subject, record_options, capture, number))
-        other = pool
-        if (interpreter := other_interpreter(self.versus)) is not None:
-            other = stack.enter_context(VariantPool(jobs=1, timeout_s=limit_s, interpreter=interpreter))
-        kept_of = kept_difference(self.versus, self.differs, other.compile_one, session)
+        kept_of = kept_difference(self.versus, self.differs, pool.compile_one, session)
         return kept_of, f"it differs from {' '.join(self.versus)}"
