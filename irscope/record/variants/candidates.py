@@ -11,6 +11,7 @@ from pathlib import Path
 
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
+from irscope.model.failure import Failure
 from irscope.record.process.codec import frame_of
 from irscope.record.process.requests import RecordRequest
 from irscope.record.variants.kept import lasts
@@ -48,11 +49,17 @@ class _Candidate:
 class Candidates:
     """Judges requests, and keeps the judgements by a digest of the request."""
 
-    def __init__(self, pool: VariantPool, judge: Judge, kept: Path | None = None) -> None:
-        """`kept`: the file of the judgements of an earlier run; it grows."""
+    def __init__(
+        self, pool: VariantPool, judge: Judge, kept: Path | None = None, *, timeouts_last: bool = False
+    ) -> None:
+        """`kept`: the file of the judgements of an earlier run; it grows.
+
+        `timeouts_last`: whether those that ran out of time are kept there too.
+        """
         self._pool = pool
         self._judge = judge
         self._file = kept
+        self._timeouts_last = timeouts_last
         self.known: dict[str, bool] = _read(kept)
         self.compiled = 0
         """How many requests were judged by compiling."""
@@ -136,9 +143,12 @@ class Candidates:
         self.compiled += 1
         digest = _digest_of(one.request)
         self.known[digest] = is_interesting
-        if self._file is not None and all(lasts(capture.failure) for capture in one.made):
+        if self._file is not None and all(self._lasts(capture.failure) for capture in one.made):
             with self._file.open("a", encoding="ascii") as file:
                 file.write(f"{digest} {int(is_interesting)}\n")
+
+    def _lasts(self, failure: Failure | None) -> bool:
+        return lasts(failure) or (self._timeouts_last and failure is not None and failure.kind == "timeout")
 
 
 def _digest_of(request: RecordRequest) -> str:

@@ -106,7 +106,7 @@ class VariantPool:
         forks: bool = False,
     ) -> None:
         self.jobs = jobs or default_jobs()
-        self._timeout_s = timeout_s
+        self.timeout_s = timeout_s
         self._interpreter = interpreter
         self._forks = forks
         self._servers: dict[str | None, _Server] = {}
@@ -198,7 +198,7 @@ class VariantPool:
         if job.child.at_end:
             return True
         # A worker that has not begun, or is at its end, waits for nothing but the machine.
-        limit_s = self._timeout_s if job.assembly.compiling else max(self._timeout_s, _IDLE_TIMEOUT_S)
+        limit_s = self.timeout_s if job.assembly.compiling else max(self.timeout_s, _IDLE_TIMEOUT_S)
         if time.monotonic() - job.started > limit_s:
             job.ending = "timeout"
         return job.ending == "timeout"
@@ -215,7 +215,7 @@ class VariantPool:
             call = call_that_ended(job.child.log, job.child.pid, outcome.code) if job.ending == "end" else ""
         if call:
             return self.compile_one(replace(job.request, ended_in=call))
-        check_end(job.assembly, job.ending, outcome, output, self._timeout_s)
+        check_end(job.assembly, job.ending, outcome, output, self.timeout_s)
         if not (captures := job.assembly.captures()):
             raise RecordingError(f"a worker began no compile.\n{output[-2000:].decode('utf-8', 'replace')}".rstrip())
         return captures[0]
