@@ -124,11 +124,13 @@ def _difference(one: Capture, other: Capture, figure: str, session: Session | No
         if session is not None or any(side is not None and side.kind == "parse" for side in sides):
             return None
         return _Difference(f"{_outcome(left)}, and the other side {_outcome(right)}", sides)
+    if left is None and session is not None:
+        first, second = session.check(one).passes, session.check(other).passes
+        words = ("it writes what the launch writes", "it writes something else")
+        rows = words if first else words[::-1]
+        return _Difference(f"{rows[0]}, and the other side: {rows[1]}") if first != second else None
     if left is not None or figure == "outcome":
         return None
-    if session is not None:
-        passes = session.check(one).passes, session.check(other).passes
-        return _Difference(f"results: {passes}") if passes[0] != passes[1] else None
     if figure in _COUNTS:
         first, second = (getattr(count_capture(side), figure) or 0 for side in (one, other))
         sign = ">" if first > second else "<"

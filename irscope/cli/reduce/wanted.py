@@ -83,7 +83,9 @@ class Wanted:
 
     def _alone(self, capture: Capture, limit_s: float, talk: Callable[[str], None] | None) -> tuple[KeptOf, str]:
         if self.check is None and self.finding is None:
-            return failing_alike(capture), kept_failure(capture).text
+            kept = kept_failure(capture)
+            hangs = kept.likeness is not None and kept.likeness.kind == "timeout"
+            return failing_alike(capture), f"{kept.text} (--limit {limit_s:g})" if hangs else kept.text
         kept = (
             kept_check(self.check, limit_s, talk)
             if self.check is not None
