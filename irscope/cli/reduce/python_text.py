@@ -42,10 +42,10 @@ def python_case(capture: Capture) -> PythonCase:
     nested = [name for name, kind in launch.signature if kind.startswith("(")]
     constants, attributes = dict(launch.constants), dict(launch.attributes)
     nested += [name for name, text in constants.items() if not _is_literal(text)]
-    if nested or launch.language != "triton":
+    if nested:
         raise RecordingError(
-            f"--python takes Triton kernels whose parameters are numbers, pointers and plain constants, and "
-            f"{capture.name} has {', '.join(nested) or f'the language {launch.language}'}."
+            f"--python takes kernels whose parameters are numbers, pointers and plain constants, and {capture.name} "
+            f"has {', '.join(nested)}."
         )
     rows: list[tuple[str, str, bool]] = []
     for name, kind in launch.signature:

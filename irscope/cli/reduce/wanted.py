@@ -11,7 +11,7 @@ from irscope.cli.output.talk import echo
 from irscope.cli.reduce.differences import kept_difference, last_stage
 from irscope.cli.reduce.kept import KeptOf, failing_alike, if_it_holds, kept_check, kept_failure, kept_finding
 from irscope.cli.reduce.origins import Origin
-from irscope.cli.reduce.python_text import PythonReduction
+from irscope.cli.reduce.python_text import PythonReduction, python_case
 from irscope.cli.reduce.run import Reduction
 from irscope.cli.subject.device import launch_on_gpu, why_no_gpu
 from irscope.errors import NoDevice, UsageError
@@ -60,6 +60,9 @@ class Wanted:
         told: Callable[[str], None],
     ) -> tuple[Reduced | None, ReducedPython | None]:
         """Reduce launch `number` of a subject: its IR, unless it has none, and if that is asked for its Python text."""
+        if self.python:
+            # Before all else: what cannot be done is said at once.
+            python_case(capture)
         limit_s = self.limit_s or default_limit_s(capture)
         with ExitStack() as stack:
             pool = stack.enter_context(VariantPool(jobs=record_options.jobs, timeout_s=limit_s))
