@@ -136,10 +136,18 @@ def kept_check(command: str, timeout_s: float, echo: Callable[[str], None] | Non
     return Kept(f"{command!r} exits with 0", _of_one(holds), lasts=False)
 
 
-def refuse_lost(capture: Capture, what: str, tried: list[str]) -> RecordingError:
-    """The error where what is to be kept is not true of the capture when it is compiled again."""
+def refuse_lost(capture: Capture, what: str, tried: list[str], made: Capture | None = None) -> RecordingError:
+    """The error where what is to be kept is not true of the capture when it is compiled again; `made`: to what."""
     return RecordingError(
         f"{capture.name} ({capture.id[:8]}): that {what} is not so when it is compiled again from "
-        f"{' or '.join(tried) or 'any text that it holds'} with Triton as it is installed here: nothing to reduce. "
+        f"{' or '.join(tried) or 'any text that it holds'} with Triton as it is installed here{_how_it_ended(made)}: nothing to reduce. "
         "irscope show CAPTURE says which version recorded it."
     )
+
+
+def _how_it_ended(made: Capture | None) -> str:
+    if made is None:
+        return ""
+    if made.failure is None:
+        return " (it compiled)"
+    return f" (it {made.failure.verdict}: {without_place(made.failure.headline)})"

@@ -84,7 +84,7 @@ class PythonReduction:
             first = self.pool.compile_one(request)
             kept = self.kept_of(request, first)
             if kept is None:
-                raise refuse_lost(self.capture, self.what, ["its Python text"])
+                raise refuse_lost(self.capture, self.what, ["its Python text"], first)
             return self._search(case, kept, first, Path(folder), started)
 
     def _search(self, case: PythonCase, kept: Kept, made: Capture, folder: Path, started: float) -> ReducedPython:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +67,8 @@ class Reduction:
     """Whether the judgements of an earlier run are forgotten."""
     last_stage: str = ""
     """How far the first compile must go, as what is to be kept does afterwards; empty for the binary."""
+    _last: Capture | None = field(init=False, default=None)
+    """What the text that was tried last is compiled to."""
 
     def run(self, origins: Iterable[Origin]) -> Reduced:
         """Reduce the first of some texts on which what is to be kept is so; raises RecordingError if it is on none.
@@ -80,7 +82,7 @@ class Reduction:
             self.told(f"compiling {origin.name}")
             if (begun := self._begun(origin)) is not None:
                 return self._reduced(begun, started)
-        raise refuse_lost(self.capture, self.what, tried)
+        raise refuse_lost(self.capture, self.what, tried, self._last)
 
     def _begun(self, origin: Origin) -> _Begun | None:
         """The program of a text, and what is to be kept of it, if that is so when it is compiled again."""
@@ -91,7 +93,7 @@ class Reduction:
         case = Case(write_program(program), origin.pipeline, self._options(plain))
         request = self._request(case, origin)
         for _ in range(_TRIES):
-            made = self.pool.compile_one(request)
+            self._last = made = self.pool.compile_one(request)
             if (kept := self.kept_of(request, made)) is not None:
                 case = replace(case, pipeline=case.pipeline.up_to(kept.last_stage))
                 return _Begun(origin, kept, program, case, plain, made)
