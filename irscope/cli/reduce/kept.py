@@ -140,7 +140,8 @@ def refuse_lost(capture: Capture, what: str, tried: list[str], made: Capture | N
     """The error where what is to be kept is not true of the capture when it is compiled again; `made`: to what."""
     return RecordingError(
         f"{capture.name} ({capture.id[:8]}): that {what} is not so when it is compiled again from "
-        f"{' or '.join(tried) or 'any text that it holds'} with Triton as it is installed here{_how_it_ended(made)}: nothing to reduce. "
+        f"{' or '.join(tried) or 'any text that it holds'} with Triton as it is installed here"
+        f"{_how_it_ended(made)}: nothing to reduce. "
         "irscope show CAPTURE says which version recorded it."
     )
 

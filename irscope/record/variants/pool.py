@@ -116,7 +116,7 @@ class VariantPool:
         with ExitStack() as stack:
             self.folder = stack.enter_context(own_folder())
             self._held = stack
-            self._server(self._interpreter)
+            self._server_of(self._interpreter)
             self._held = stack.pop_all()
         return self
 
@@ -129,14 +129,14 @@ class VariantPool:
 
         Waits until Triton is imported; raises what stood in the way.
         """
-        return self._server(self._interpreter).imported()
+        return self._server_of(self._interpreter).imported()
 
     @property
     def compilers(self) -> tuple[tuple[str, str], ...]:
         """The same of every Python for which there was a request."""
-        return tuple(self._server(interpreter).imported() for interpreter in self._servers)
+        return tuple(self._server_of(interpreter).imported() for interpreter in self._servers)
 
-    def _server(self, interpreter: str | None) -> _Server:
+    def _server_of(self, interpreter: str | None) -> _Server:
         """The process for a Python; it is started for the first request."""
         if interpreter not in self._servers:
             server = self._held.enter_context(
@@ -183,7 +183,7 @@ class VariantPool:
     def _start(self, index: int, request: RecordRequest) -> _Job:
         if request.mode == "script":
             raise RecordingError(f"a request of mode {request.mode!r} is not for the pool: it runs no script.")
-        chosen = self._server(request.interpreter or self._interpreter)
+        chosen = self._server_of(request.interpreter or self._interpreter)
         chosen.imported()
         chosen.prepare(request.targets[:1])
         with ExitStack() as stack, starts_children(chosen.server.fork):
