@@ -30,7 +30,7 @@ _output = options.in_panel("Output")
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class _Timing:
     """How launches are timed."""
 
     rounds: int
@@ -86,7 +86,7 @@ def upgrade(
     )
     if time:
         _require_launches(subject, record_options, pythons)
-    timing = Timing(rounds, cold=not warm) if time else None
+    timing = _Timing(rounds, cold=not warm) if time else None
     found = _upgraded(subject, record_options, (pythons[0], pythons[1]), blame, timing)
     if is_page(to.path) and not to.as_json:
         from irscope.render.report.results.upgrade import upgrade_captures, upgrade_results
@@ -133,7 +133,7 @@ def _upgraded(
     record_options: RecordingOptions,
     pythons: tuple[str | None, str | None],
     blames: bool,
-    timing: Timing | None,
+    timing: _Timing | None,
 ) -> Upgrade:
     from irscope.cli.upgrade.run import upgraded
     from irscope.record.variants.grafts import Compiler

@@ -39,7 +39,7 @@ def take_inputs(kept: KeptArguments, folder: Path, alive: Callable[[], None] = l
     The reference of the launch is no longer one then, unless the inputs were the same.
     """
     if json.loads((folder / _HEADER).read_text("utf-8")) != _header(kept):
-        return "the two launches have tensors of other sizes, or use them otherwise"
+        return "the two launches have other numbers or tensors, or use them otherwise"
     floats: list[tuple[torch.Tensor, torch.Tensor]] = []
     for number, one in enumerate(kept.storages):
         if one.is_output:
@@ -85,6 +85,7 @@ def check_outputs(kept: KeptArguments, folder: Path, alive: Callable[[], None] =
     return kept.check(put, alive, most=len(_POISONS))
 
 
-def _header(kept: KeptArguments) -> list[list[object]]:
-    """What must be the same of two launches: the memory behind their tensors, and what becomes of it."""
-    return [[one.names, one.pristine.numel(), str(one.dtype), one.is_output] for one in kept.storages]
+def _header(kept: KeptArguments) -> list[object]:
+    """What must be the same of two launches: their numbers, the memory behind their tensors, what becomes of it."""
+    memory = [[one.names, one.pristine.numel(), str(one.dtype), one.is_output] for one in kept.storages]
+    return [[repr(one) for one in kept.arguments if isinstance(one, (bool, int, float))], memory]

@@ -54,7 +54,7 @@ def _parts(upgrade: Upgrade, every: bool, width: int | None, color: bool) -> Ite
                 one.capture.name,
                 str(one.capture.target),
                 one.variant,
-                *((time_text(one), result_text(one)) if upgrade.device else ()),
+                *((_time_text(one), _result_text(one)) if upgrade.device else ()),
                 changes_text(one, _CHANGES, measured=not upgrade.device),
                 stages_text(one.blame),
             ]
@@ -95,7 +95,7 @@ def headline(upgrade: Upgrade) -> str:
     return f"Triton {before} → {after}: {' of '.join(counted)}. {said[:1].upper()}{said[1:]}."
 
 
-def time_text(row: Row) -> str:
+def _time_text(row: Row) -> str:
     """`12.3 → 15.1 µs, 1.23x (1.21 to 1.25)`; a dash for what has no time."""
     found = row.measured
     if found is None or found.before is None or found.after is None or found.ratio is None:
@@ -103,7 +103,7 @@ def time_text(row: Row) -> str:
     return f"{microseconds(found.before.median_us)} → {microseconds(found.after.median_us)} µs, {found.ratio.text}"
 
 
-def result_text(row: Row) -> str:
+def _result_text(row: Row) -> str:
     """How the result agrees in one word; a dash where that is not known."""
     found = row.measured
     return found.agreement.verdict if found is not None and found.agreement is not None else "–"
@@ -149,7 +149,7 @@ def explanation(row: Row, versions: tuple[str, str], *, diff_lines: int = _DIFF_
     for side, version in zip((row.before, row.after), versions, strict=True):
         if side is not None and side.failure is not None:
             lines.append(f"Triton {version} {side.failure.verdict}: {side.failure.headline}".rstrip(": "))
-    lines += measured_lines(row)
+    lines += _measured_lines(row)
     if blame is not None:
         lines += [_probes(blame, row, versions)] if blame.telling_probes else []
         lines += [_guilty(blame.guilty, versions)] if blame.guilty else []
@@ -161,7 +161,7 @@ def explanation(row: Row, versions: tuple[str, str], *, diff_lines: int = _DIFF_
     return lines[:_LINES]
 
 
-def measured_lines(row: Row) -> list[str]:
+def _measured_lines(row: Row) -> list[str]:
     """The time with its spread, and what is to be said of the result."""
     if row.why_not_measured:
         return [f"not run: {row.why_not_measured}"]

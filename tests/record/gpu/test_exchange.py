@@ -102,9 +102,13 @@ def test_integers_of_another_run_are_not_taken(tmp_path: Path) -> None:
     store_inputs(first, tmp_path)
     assert take_inputs(first, tmp_path) == ""
     assert take_inputs(second, tmp_path).startswith("p0 holds other integers")
+    with_number = KeptArguments(
+        ["p0", "n"], [torch.tensor([1, 2]), 5], {}, PointerUses((PointerUse("p0", True, False),))
+    )
+    assert take_inputs(with_number, tmp_path).startswith("the two launches have other numbers")
 
 
 def test_other_tensors_and_other_uses_are_not_compared(tmp_path: Path) -> None:
     assert exchanged(adds, adds, tmp_path, "r rw rw") == (
-        "the two launches have tensors of other sizes, or use them otherwise"
+        "the two launches have other numbers or tensors, or use them otherwise"
     )
