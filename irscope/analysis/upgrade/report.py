@@ -35,7 +35,11 @@ class Upgrade:
                 f"Both compiled the IR of Triton {made}'s front end, so the front ends are not compared: "
                 "irscope upgrade FILE runs the script under both."
             )
-        if self.device:
+        if self.device and all(one.measured is None for one in self.rows):
+            said.append(
+                "No launch was timed: binaries are the same, or a launch could not be made, which its row says."
+            )
+        elif self.device:
             said.append(
                 f"Timed on {self.device}, by each environment's own interpreter, in turns: a ratio is of blocks that "
                 "follow each other, with the 95 % confidence interval of its median. Results are those on the inputs "

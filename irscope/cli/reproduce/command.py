@@ -23,6 +23,7 @@ from irscope.model.launch_record import Argument
 from irscope.model.recording_options import RecordingOptions
 
 _reproduction = options.in_panel("Reproduction")
+_LIMIT_MIB = 2.0
 
 
 @app.command(rich_help_panel="Compare")
@@ -43,8 +44,9 @@ def reproduce(
         ),
     ] = False,
     data_limit: Annotated[
-        float, _reproduction("--data-limit", metavar="MIB", min=0.001, help="With --data: the largest tensor, in MiB.")
-    ] = 2.0,
+        float | None,
+        _reproduction("--data-limit", metavar="MIB", min=0.001, help="With --data: the largest tensor. Default: 2."),
+    ] = None,
     python: Annotated[
         str,
         _reproduction("--python", metavar="PATH", help="The interpreter of --check. Default: irscope's own."),
@@ -62,11 +64,13 @@ def reproduce(
     """
     from irscope.render.reproduction.program import render_reproduction
 
-    capture = only_one(
-        captures_of(subject, replace(record_options, data_limit_bytes=int(data_limit * 2**20 * data))), subject
-    )
+    if data_limit is not None and not data:
+        raise UsageError("--data-limit is about the tensors of --data: give that too.")
+    limit_mib = _LIMIT_MIB if data_limit is None else data_limit
+    asked = replace(record_options, data_limit_bytes=int(limit_mib * 2**20)) if data else record_options
+    capture = only_one(captures_of(subject, asked), subject)
     if data:
-        _tell_data(capture, data_limit)
+        _tell_data(capture, limit_mib)
     made = render_reproduction(capture)
     if check and not trust and not is_stored(capture):
         raise UsageError(
