@@ -19,7 +19,7 @@ from irscope.store.file import load, save
 from irscope.store.recent import CaptureStore
 from tests import reference
 from tests.analysis.roofline.launched import attention
-from tests.cli.product import KERNELS, recorded_product
+from tests.cli.product import FEW, KERNELS, recorded_product
 from tests.recording import without_torch
 from tests.test_borders import MODULES
 
@@ -76,9 +76,11 @@ def threads_for(scheduler: str, jobs: int | None) -> Iterator[Any]:
 
     from irscope.cli.sweep import task
 
-    with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, scheduler_kwargs={"dashboard": False}
-    ) as cluster, distributed.Client(cluster) as client:  # fmt: skip
+    dashboard: dict[str, Any] = {"dashboard_address": None, "scheduler_kwargs": {"dashboard": False}}
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, **dashboard) as cluster,
+        distributed.Client(cluster) as client,
+    ):
         yield client
     task.close_pools()
 
@@ -134,11 +136,14 @@ def test_every_command_runs(
             # A signature has no launch, and without one there is nothing to count.
             words[words.index("last")] = str(launched)
         if words == ["ablate", "last"]:
-            # Its default are the passes of ttgir, each a compile; those of ttir are fewer.
-            words += ["--stage", "ttir"]
-        if words[0] == "bisect" and "--check" in words:
-            # tests/cli/bisect searches the whole stage, with a check that takes a tenth of the time.
-            words = [*words[:2], "-d", "ttgir:pipeline", "-d", "ttgir:triton_licm", *words[2:]]
+            # Its default are the passes of ttgir, each a compile.
+            words += ["--pass", "coalesce", "--pass", "ttgir:cse"]
+        if "--pairs" in words:
+            # One that runs twice and not four times.
+            words = [word.replace("remove_layout_conversions", "optimize_dot_operands") for word in words]
+        if words[0] == "bisect":
+            # tests/cli/bisect searches a whole stage, with a check that takes a tenth of the time.
+            words += FEW
         assert run_irscope(words) == 0, f"{command}\n{capsys.readouterr().err}"
 
 

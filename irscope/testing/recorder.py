@@ -23,6 +23,7 @@ from irscope.analysis.findings.silence import codes_of
 from irscope.errors import IrscopeError, UsageError
 from irscope.ir.locations.strip import strip_locations
 from irscope.model.capture import Capture, stage_named
+from irscope.model.compiler_log import CompilerLog
 from irscope.record.binaries.disassembly import disassembled
 from irscope.testing.verdict import Figure, Verdict
 

@@ -102,9 +102,9 @@ def test_files_by_their_suffix(irscope: Run, product: Capture, tmp_path: Path) -
 
 @pytest.mark.newest
 def test_pairs_of_the_passes_that_are_named(irscope: Run, product: Capture) -> None:
-    # No other test compiles these.
-    words = ("ablate", "last", "--pass", "ttir:reorder_broadcast", "--pass", "ttgir:optimize_dot_operands", "--pairs")
-    code, out, err = irscope(*words, "--json", "--no-gpu")
+    # No other test compiles these pairs.
+    some = [word for name in ("combine", "reorder_broadcast", "loop_unroll") for word in ("--pass", f"ttir:{name}")]
+    code, out, err = irscope("ablate", "last", *some, "--pairs", "--json", "--no-gpu")
     assert code == 0
     rows = json.loads(out)["variants"]
     singles = [row["off"] for row in rows if len(row["off"]) == 1]
@@ -146,7 +146,7 @@ def test_an_interrupted_one_goes_on(recorded: tuple[Path, Path]) -> None:
     )
     variants = Path(os.environ["IRSCOPE_HOME"]) / "variants"
     deadline = time.monotonic() + 60
-    while len(list(variants.glob("*/*.irscope"))) < 3 and time.monotonic() < deadline:
+    while len(list(variants.glob("*/*.irscope"))) < 2 and time.monotonic() < deadline:
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)

@@ -21,7 +21,7 @@ from irscope.record.process.requests import RecordRequest
 from irscope.store.file import save
 from irscope.store.recent import CaptureStore
 from irscope.store.shelf import StoredCaptures
-from tests.cli.product import KERNELS, Run
+from tests.cli.product import FEW, KERNELS, Run
 
 # What `irscope show {capture} --stage STAGE` prints, in a tenth of the time.
 _STAGE = "import sys, zipfile; sys.stdout.buffer.write(zipfile.ZipFile(sys.argv[1]).read('stages/' + sys.argv[2]))"
@@ -74,7 +74,7 @@ def test_counted_from_the_front_it_is_the_pass_whose_presence_decides(irscope: R
 @pytest.mark.newest
 def test_registers_and_the_commands_of_both_sides(irscope: Run, product: Capture) -> None:
     most = product.resources.registers
-    code, out, _ = irscope("bisect", "last", "--stage", "ttgir", "--check-regs", most)
+    code, out, _ = irscope("bisect", "last", "--stage", "ttgir", *FEW, "--check-regs", most)
     assert code == 0
     commands = [line.strip() for line in out.splitlines() if line.strip().startswith("irscope dump")]
     assert len(commands) == 2
