@@ -87,7 +87,6 @@ def threads_for(scheduler: str, jobs: int | None) -> Iterator[Any]:
 
 @pytest.mark.triton
 @pytest.mark.newest
-@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.name)
 def test_every_command_runs(
     page: Path,

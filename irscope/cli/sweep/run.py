@@ -48,7 +48,7 @@ def client_of(scheduler: str, jobs: int | None) -> Generator[Any]:
 
     from irscope.record.variants.pool import default_jobs
 
-    # Forks of one process that has imported dask, which takes a second of a core: here no worker shares anything else.
+    # The workers are forks of one process that has imported dask: each would take a second of a core for that.
     forked = {"distributed.worker.multiprocessing-method": "forkserver"} if _CAN_FORK else {}
     with (
         config.set(forked),
