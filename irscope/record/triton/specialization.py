@@ -50,8 +50,7 @@ def attributes_of(backend: Any, record: LaunchRecord, signature: dict[str, str])
 def spare_torch(patches: Patches) -> None:
     """Keep AMD's backend from importing torch at the launches of a program that has not: none gets a tensor of it."""
     for kind in backend_classes():
-        # 3.6 and 3.7 have no such switch.
-        if hasattr(kind, "_torch_available"):
+        if hasattr(kind, "is_within_2gb"):
             patches.set(kind, "is_within_2gb", staticmethod(_sparing_torch(kind, kind.is_within_2gb)))
 
 
@@ -74,7 +73,9 @@ def _without_torch(kind: Any) -> Iterator[None]:
         return
     # 3.6 and 3.7 have no such switch.
     missing = "torch" not in sys.modules
-    sys.modules.setdefault("torch", ModuleType("torch"))
+    stand_in = ModuleType("torch")
+    vars(stand_in)["Tensor"] = _Tensor
+    sys.modules.setdefault("torch", stand_in)
     try:
         yield
     finally:
