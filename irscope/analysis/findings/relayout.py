@@ -28,7 +28,7 @@ _BLOCKED = "#ttg.blocked<"
 # tt.store %p, %v, %m {x = 1 : i32} : tensor<64x64x!tt.ptr<f32>, #blocked> loc(#loc9)
 _ACCESS = re.compile(
     r"(?P<space> *)(?:(?P<result>%[\w.$-]+) = )?tt\.(?P<what>load|store) (?P<operands>%[\w.$-]+(?:, %[\w.$-]+){0,2})"
-    r"(?P<rest>[^\n]*) : tensor<(?P<shape>[\dx]+)x!tt\.ptr<(?P<element>\w+)(?P<space_number>, \d+)?>, "
+    r"(?P<rest>[^\n]*) : tensor<(?P<shape>[\dx]+)x!tt\.ptr<(?P<element>\w+)(?P<memory>, \d+)?>, "
     r"(?P<layout>#[^\n]+)>(?P<place>(?: loc\([^\n]*\))?)"
 )
 
@@ -56,17 +56,17 @@ def _with_access(text: str, number: int, layout: str) -> str | None:
     match = _ACCESS.fullmatch(lines[number - 1])
     if match is None:
         return None
-    pointer = f"!tt.ptr<{match['element']}{match['space_number'] or ''}>"
-    order = (pointer, "i1", match["element"]) if match["what"] == "load" else (pointer, match["element"], "i1")
+    pointer = f"!tt.ptr<{match['element']}{match['memory'] or ''}>"
+    kinds = (pointer, "i1", match["element"]) if match["what"] == "load" else (pointer, match["element"], "i1")
     space, place, own = match["space"], match["place"], match["layout"]
 
-    def converted(result: str, value: str, kind: str, to: str) -> str:
-        was, now = (f"tensor<{match['shape']}x{kind}, {one}>" for one in ((own, to) if to != own else (layout, own)))
-        return f"{space}{result} = ttg.convert_layout {value} : {was} -> {now}{place}"
+    def converted(result: str, value: str, kind: str, was: str, now: str) -> str:
+        of = f"tensor<{match['shape']}x{kind}, "
+        return f"{space}{result} = ttg.convert_layout {value} : {of}{was}> -> {of}{now}>{place}"
 
     operands = match["operands"].split(", ")
     laid = [f"%relaid_{number}_{index}" for index in range(len(operands))]
-    rows = [converted(*row, layout) for row in zip(laid, operands, order, strict=False)]
+    rows = [converted(*row, own, layout) for row in zip(laid, operands, kinds, strict=False)]
     access = (
         f"tt.{match['what']} {', '.join(laid)}{match['rest']} : tensor<{match['shape']}x{pointer}, {layout}>{place}"
     )
@@ -75,7 +75,7 @@ def _with_access(text: str, number: int, layout: str) -> str | None:
     else:
         rows += [
             f"{space}%relaid_{number} = {access}",
-            converted(match["result"], f"%relaid_{number}", match["element"], own),
+            converted(match["result"], f"%relaid_{number}", match["element"], layout, own),
         ]
     return "\n".join([*lines[: number - 1], *rows, *lines[number:]])
 
@@ -97,7 +97,7 @@ def along_dimension(studied: Studied, operation: Operation, axis: int, run: int)
         for one in module.walk()
         if one.name in ("tt.load", "tt.store") and chain and locations.chain_at(one.first_line) == chain
     ]
-    if not other or len(found) != 1:
+    if other in ("", layout.encoding.text) or len(found) != 1:
         return None
     match = _ACCESS.fullmatch(text.split("\n")[found[0] - 1])
     if match is None or module.resolve(match["layout"]) != layout.encoding.text:
