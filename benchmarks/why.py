@@ -42,6 +42,7 @@ if len(sys.argv) > 1:
     path, target, options = sys.argv[1], json.loads(sys.argv[2]), json.loads(sys.argv[3])
     triton.compile(path, target=GPUTarget(*target), options=options)
 """
+_DIGESTS = "from irscope.record.triton.identity import compiler_fingerprint; compiler_fingerprint()"
 _OPTIONS = ("num_warps", "num_stages", "num_ctas")
 
 
@@ -77,6 +78,8 @@ def actions(capture: Capture, folder: Path) -> dict[str, Callable[[], float]]:
         "TRITON_ALWAYS_COMPILE": "1",
         "TRITON_CACHE_DIR": str(folder / "triton"),
     }
+    # Whoever recorded a capture here has the digests of Triton's files, which that found.
+    subprocess.run([sys.executable, "-c", _DIGESTS], check=True, env=environment)
     plain = [sys.executable, "-c", _PLAIN]
 
     def irscope(*words: str, output: Path | None = None) -> Callable[[], float]:

@@ -111,6 +111,11 @@ class Access:
     """What was assumed or is unknown, of arguments, data and operations."""
 
     @property
+    def unit(self) -> str:
+        """What is counted, in words."""
+        return "sectors" if self.unit_bytes == 32 else "cache lines"
+
+    @property
     def mark(self) -> str:
         """The certainty in words, with how it is known."""
         if self.certainty == "exact":

@@ -40,8 +40,13 @@ def findings_of(capture: Capture | Studied, *, evaluates: bool = True) -> tuple[
         found += [*loops, *dot_findings(studied, loops), *stage_findings(studied)]
         found += [*atomic_findings(studied), *precision_findings(studied)]
         if evaluates:
-            found += [*shared_findings(studied), *overflow_findings(studied)]
+            found += [*shared_findings(studied), *studied.kept(_overflows)]
     return worst(found)
+
+
+def _overflows(studied: Studied) -> tuple[Finding, ...]:
+    """Those that no log says more of."""
+    return tuple(overflow_findings(studied))
 
 
 def every_finding(studied: Studied) -> tuple[Finding, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
@@ -45,10 +46,11 @@ def reach_of(finding: Finding) -> Reach:
     return _REACHES.get(finding.code, "binary")
 
 
-def compare(finding: Finding, own: Studied, other: Studied, reach: Reach = "binary") -> Proof:
+def compare(finding: Finding, own: Studied, other: Studied, reach: Reach = "binary", *, relaid: bool = False) -> Proof:
     """What a compile that tries a suggestion says of it, and that went so far.
 
-    The other capture should hold its layouts if sectors are compared.
+    The other capture should hold its layouts if sectors are compared. `relaid`: whether another layout is tried, which
+    may bring conversions in.
     """
     before, after = own.capture, other.capture
     if not after.has_compiled:
@@ -63,7 +65,9 @@ def compare(finding: Finding, own: Studied, other: Studied, reach: Reach = "bina
     narrower = dict(_narrower(own, other)) if finding.code == "IRS401" else {}
     loops = own.operations[finding.line][1] if narrower else 0
     helps = now.value < was.value and fits and all(depth < loops for depth in narrower.values())
-    return Proof(helps, (*effects, *narrower, *_others(finding, before, after)), failure, unseen=_UNSEEN[reach])
+    more = _of_layouts(finding, own, other) if relaid else ()
+    effects = (*effects, *narrower, *more, *_others(finding, before, after))
+    return Proof(helps, effects, failure, unseen=_UNSEEN[reach])
 
 
 def _narrower(own: Studied, other: Studied) -> Iterator[tuple[str, int]]:
@@ -80,6 +84,21 @@ def _narrower(own: Studied, other: Studied) -> Iterator[tuple[str, int]]:
             ]
             if widths and max(widths) < was:
                 yield f"{was} → {max(widths)} bits a lane of {one.name} (line {one.first_line} of ttgir)", loops
+
+
+def _of_layouts(finding: Finding, own: Studied, other: Studied) -> Iterator[str]:
+    """How the conversions of a kernel, and the instructions of the access, change by another layout."""
+    counts = [Counter(one.name for one, _ in each.operations.values())["ttg.convert_layout"] for each in (own, other)]
+    rows = [("conversions", *counts)]
+    widths = [_widths(finding, each) for each in (own, other)] if finding.code == "IRS103" else []
+    if widths and all(widths):
+        rows += [
+            ("bits a lane", *map(max, widths)),
+            ("instructions of the access", *(one.total() for one in widths)),
+        ]
+    for name, was, now in rows:
+        if was != now:
+            yield f"{was} → {now} {name}"
 
 
 def may_not_fit(capture: Capture) -> bool:
@@ -125,20 +144,25 @@ def _at(finding: Finding, studied: Studied, costs: Sequence[Cost]) -> list[Cost]
     return [cost for cost in costs if studied.chain_at(cost.line) == finding.chain]
 
 
+def _widths(finding: Finding, studied: Studied) -> Counter[int]:
+    """Bits a lane → number of instructions, of the accesses of a finding's place."""
+    found = Counter[int]()
+    for one, _ in studied.operations.values():
+        if one.name in ACCESSES and studied.chain_at(one.first_line) == finding.chain:
+            found += studied.machine.widths_of(one)
+    return found
+
+
 def _width(finding: Finding, studied: Studied) -> _Measured | None:
-    widths = [
-        width
-        for one, _ in studied.operations.values()
-        if one.name in ACCESSES and studied.chain_at(one.first_line) == finding.chain
-        for width in studied.machine.widths_of(one)
-    ]
+    widths = _widths(finding, studied)
     return _Measured(-max(widths), f"{max(widths)} bits a lane") if widths else None
 
 
 def _sectors(finding: Finding, studied: Studied) -> _Measured | None:
     costs = _at(finding, studied, studied.global_costs)
-    units = [cost.access.launch.units[0] for cost in costs if cost.access is not None]
-    return _Measured(sum(units), f"{sum(units)} sectors") if units else None
+    accesses = [cost.access for cost in costs if cost.access is not None]
+    units = sum(one.launch.units[0] for one in accesses)
+    return _Measured(units, f"{units} {accesses[0].unit}") if accesses else None
 
 
 def _waiting_loads(finding: Finding, studied: Studied) -> _Measured | None:

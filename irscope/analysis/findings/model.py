@@ -80,7 +80,8 @@ class Change:
     value: int | str
     """The layout that stands in for it, or a number."""
     was: int = 0
-    """Of a `factor`: the constant."""
+    """Of a `factor`: the constant. Of a `snapshot`: the line, after that pass, of the one access that gets the layout;
+    0 if it stands in everywhere."""
 
     def __str__(self) -> str:
         if self.kind == "divisible":
@@ -136,6 +137,11 @@ class Suggestion:
     """What is compiled to try it; empty if it cannot be tried without the script."""
     proof: Proof | None = None
     """None if it was not tried."""
+
+    @property
+    def is_relaid(self) -> bool:
+        """Whether another layout is tried in the IR after the pass that chose it."""
+        return any(one.kind == "snapshot" for one in self.changes)
 
     @property
     def tried(self) -> str:

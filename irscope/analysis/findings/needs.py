@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from irscope.analysis.findings.kinds.dots import may_be_refused
-from irscope.analysis.findings.kinds.loops import unexplained_loads
+from irscope.analysis.findings.kinds.loops import LOADS, unexplained_loads
 from irscope.analysis.findings.kinds.precision import may_round
 from irscope.analysis.findings.kinds.shared import may_go_through_memory
 from irscope.analysis.findings.model import Finding
@@ -27,7 +27,8 @@ _WAIT = re.compile(r"\bwgmma\.wait_group\b")
 # WARPGROUP.DEPBAR.LE gsb0, 0x0 ;
 # HGMMA.64x64x16.F32 R24, R24, gdesc[UR4], R24, gsb0 ;
 _WGMMA_OF_SASS = re.compile(r"\b[A-Z]GMMA\b")
-_WAIT_OF_SASS = re.compile(r"\bWARPGROUP\.DEPBAR\b")
+_WAIT_OF_SASS = re.compile(r"\bWARPGROUP\.DEPBAR\.LE gsb\d{1,2}, (0x[0-9a-f]{1,4})")
+_VIEWS = ("tt.trans", "tt.reshape")
 
 _GLOBAL: tuple[Action, ...] = ("global load", "global store", "async copy", "atomic")
 _SHARED: tuple[Action, ...] = ("shared load", "shared store", "matrix load", "matrix store")
@@ -52,7 +53,8 @@ def log_needs(studied: Studied, findings: Iterable[Finding]) -> LogNeeds:
     capture = studied.capture
     if capture.log is not None or capture.failure is not None or not studied.ttgir:
         return LogNeeds()
-    codes = {one.code for one in findings}
+    found = list(findings)
+    codes = {one.code for one in found}
     parts: dict[str, None] = {}
     loads = any(True for _ in unexplained_loads(studied))
     if loads or codes.intersection(_BY_COALESCE):
@@ -61,18 +63,31 @@ def log_needs(studied: Studied, findings: Iterable[Finding]) -> LogNeeds:
         parts |= dict.fromkeys(_PIPELINE)
     if may_be_refused(studied):
         parts |= dict.fromkeys((*_ASYNC_DOTS, *_PIPELINE, *_COALESCE) if loads else _ASYNC_DOTS)
-    if "IRS401" in codes:
+    if any(one.code == "IRS401" and not _is_of_load(studied, one) for one in found):
         parts |= dict.fromkeys(_CONVERSIONS)
     return LogNeeds(tuple(parts), _may_be_serialised(studied))
 
 
+def _is_of_load(studied: Studied, finding: Finding) -> bool:
+    """Whether a conversion takes what was loaded as it is: a load is not done again, and the log says no more."""
+    made = studied.uses.maker_of(studied.operations[finding.line][0].operands[0])
+    while made is not None and made.name in _VIEWS:
+        made = studied.uses.maker_of(made.operands[0])
+    return made is not None and made.name in LOADS
+
+
 def _may_be_serialised(studied: Studied) -> bool:
-    """Whether ptxas may have serialised wgmma: then the SASS waits more often than the PTX, or for each instruction."""
+    """Whether ptxas may have serialised wgmma.
+
+    Then the SASS waits more often than the PTX, or for each instruction; and each time for all that were begun.
+    """
     ptx, sass = studied.capture.texts.get("ptx", ""), studied.capture.texts.get("sass", "")
     if "wgmma.mma_async" not in ptx:
         return False
-    waits = len(_WAIT_OF_SASS.findall(sass))
-    return not sass or waits > len(_WAIT.findall(ptx)) or waits >= len(_WGMMA_OF_SASS.findall(sass))
+    left = _WAIT_OF_SASS.findall(sass)
+    if len(left) > len(_WAIT.findall(ptx)):
+        return True
+    return not sass or (len(left) >= len(_WGMMA_OF_SASS.findall(sass)) and all(int(one, 16) == 0 for one in left))
 
 
 def needs_operations(studied: Studied) -> bool:

@@ -77,7 +77,7 @@ class Tries:
         worst = [one for one in findings if any(each.changes for each in one.suggestions)][: self._budget.findings]
         for finding, changes in open_:
             if finding in worst:
-                wanted[changes] = _farthest([self._reach_of(finding), wanted.get(changes) or "ttgir"])
+                wanted[changes] = _farthest([self._reach_of(finding, changes), wanted.get(changes) or "ttgir"])
                 if finding.code == "IRS103":
                     sectors.add(changes)
         compiles, long = _left(self._budget.compiles, self._count), _left(self._budget.long, self._long)
@@ -91,7 +91,7 @@ class Tries:
         near = {
             changes
             for finding, changes in open_
-            if finding in worst and changes not in taken and self._reach_of(finding) == "ttgir"
+            if finding in worst and changes not in taken and self._reach_of(finding, changes) == "ttgir"
         }
         short: list[Changes] = [one for one in wanted if one in near][: compiles - len(plans)]
         plans += [_Plan(one, (one,), "ttgir", False) for one in short]
@@ -99,17 +99,18 @@ class Tries:
         self.left_out = len({changes for _, changes in open_} - taken)
         return plans
 
-    def _reach_of(self, finding: Finding) -> Reach:
-        return "binary" if self._to_binary else reach_of(finding)
+    def _reach_of(self, finding: Finding, changes: Changes) -> Reach:
+        # What another layout of one access is worth is known with the registers only that the conversions take.
+        is_one_access = any(one.kind == "snapshot" and one.was for one in changes)
+        return "binary" if self._to_binary or is_one_access else reach_of(finding)
 
     def _next_of(self, finding: Finding) -> Changes:
         """The changes to try next for a finding; empty if there are none, or one helped."""
         if is_mended(finding):
             return ()
-        needed = _RANKS[self._reach_of(finding)]
 
         def is_open(changes: Changes) -> bool:
-            known = self._known.get(changes)
+            known, needed = self._known.get(changes), _RANKS[self._reach_of(finding, changes)]
             return known is None or (known.after is not None and _RANKS[known.reach] < needed)
 
         wanted = (one.changes for one in finding.suggestions if one.changes)
@@ -134,15 +135,15 @@ class Tries:
 
     def told(self, finding: Finding) -> Finding:
         """A finding with what is known of its suggestions."""
-        needed = _RANKS[self._reach_of(finding)]
 
         def with_proof(one: Suggestion) -> Suggestion:
             known = self._known.get(one.changes)
             if known is None or known.after is None or one.proof is not None:
                 return one
+            needed = _RANKS[self._reach_of(finding, one.changes)]
             if _RANKS[known.reach] < needed and known.after.capture.failure is None:
                 return one
-            proof = compare(finding, self._studied, known.after, known.reach)
+            proof = compare(finding, self._studied, known.after, known.reach, relaid=one.is_relaid)
             return replace(one, proof=replace(proof, together=known.together if known.together != one.changes else ()))
 
         return replace(finding, suggestions=tuple(map(with_proof, finding.suggestions)))

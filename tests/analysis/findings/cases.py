@@ -16,6 +16,7 @@ from irscope.record.compile.compiler_log import find_log
 from irscope.record.compile.operations import find_operations
 from irscope.record.process.requests import RecordRequest, request_for
 from irscope.record.process.session import compiled as one_capture
+from irscope.record.triton.versions import triton_version
 
 PLANTED = Path(__file__).parent / "planted.py"
 _DOT = "*fp16:16, *fp16:16, *fp32:16"
@@ -49,7 +50,7 @@ class Case:
     is_of_kernel: bool = False
     """Whether it is about the whole kernel: no line is to be named."""
     helps: str = ""
-    """The change of a suggestion that must have helped; empty if there is none to try."""
+    """The change of a suggestion that must have helped, or the end of one of layouts; empty if there is none to try."""
     also: tuple[str, ...] = ()
     """What else of the launch its causes may name."""
 
@@ -74,6 +75,8 @@ LOGGED = ("IRS201", "IRS302", "IRS303")
 _CUDA = ("cuda:80", "cuda:90", "cuda:100")
 _ROW = "*fp16:16, *fp16:16"
 _WORDS = "*fp32:16, *fp32:16"
+_TAKES_LAST = not triton_version().startswith("3.6.")
+"""Whether `coalesce` lays an access of which it knows nothing along its last dimension; Triton 3.6 takes the first."""
 CASES = (
     Case("IRS101", _variant("row", f"{_ROW}, i32", BLOCK=1024), _variant("row", f"{_ROW}, i32:16", BLOCK=1024),
          "stride", helps="stride divisible by 16"),
@@ -93,6 +96,10 @@ CASES = (
          "stride", helps="stride divisible by 16"),
     Case("IRS101", _variant("stepped", f"{_ROW}, i32", BLOCK=1024), _variant("every", _ROW, STEP=1, BLOCK=1024),
          "step", helps="step = 1"),
+    *(Case("IRS103", _launched(_variant(name, f"{_WORDS}, i32", LAST=not _TAKES_LAST, TILE=64), 15, size=1001),
+           _launched(_variant(name, f"{_WORDS}, i32", LAST=_TAKES_LAST, TILE=64), 15, size=1001), "coalesce knows",
+           helps=f"order {'[1, 0] → [0, 1]' if _TAKES_LAST else '[0, 1] → [1, 0]'}", also=("size",))
+      for name in ("wrapped", "wrapped_out")),
     Case("IRS103", _variant("every", _ROW, STEP=2, BLOCK=1024), _variant("every", _ROW, STEP=1, BLOCK=1024), "apart"),
     Case("IRS103", _variant("every", _ROW, STEP=16, BLOCK=1024), _variant("every", _ROW, STEP=1, BLOCK=1024), "apart"),
     Case("IRS103", _variant("every_out", _ROW, STEP=4, BLOCK=1024), _variant("every_out", _ROW, STEP=1, BLOCK=1024),

@@ -84,6 +84,30 @@ def every_out(x, y, STEP: tl.constexpr, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def wrapped(x, y, size, LAST: tl.constexpr, TILE: tl.constexpr):
+    """Rows that begin again at a size, next to each other in memory; or with that dimension last, and transposed."""
+    inner = (tl.program_id(0) * TILE + tl.arange(0, TILE)) % size
+    outer = tl.arange(0, TILE)
+    if LAST:
+        values = tl.trans(tl.load(x + inner[None, :] + outer[:, None] * size))  # here: IRS103
+    else:
+        values = tl.load(x + inner[:, None] + outer[None, :] * size)  # here: IRS103
+    tl.store(y + outer[:, None] * TILE + tl.arange(0, TILE)[None, :], values)
+
+
+@triton.jit
+def wrapped_out(x, y, size, LAST: tl.constexpr, TILE: tl.constexpr):
+    """The same of a store."""
+    inner = (tl.program_id(0) * TILE + tl.arange(0, TILE)) % size
+    outer = tl.arange(0, TILE)
+    values = tl.load(x + outer[:, None] * TILE + tl.arange(0, TILE)[None, :])
+    if LAST:
+        tl.store(y + inner[None, :] + outer[:, None] * size, tl.trans(values))  # here: IRS103
+    else:
+        tl.store(y + inner[:, None] + outer[None, :] * size, values)  # here: IRS103
+
+
+@triton.jit
 def product(a, b, c, size, tight, TILE: tl.constexpr):
     """The left operand comes in rows that begin anywhere."""
     rows, columns = tl.arange(0, TILE), tl.arange(0, TILE)

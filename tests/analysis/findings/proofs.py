@@ -157,6 +157,10 @@ def _stores_to_shared(capture: Capture, _: Finding) -> int:
     return len(_SHARED_STORE.findall(text))
 
 
+def _conversions(capture: Capture, _: Finding) -> int:
+    return len(re.findall(r"= ttg\.convert_layout ", capture.texts["ttgir"]))
+
+
 _CHECKS: dict[str, Callable[[Capture, Finding], int | Callable[[int, str], bool] | None]] = {
     " bits a lane": _widths,
     " registers": _registers,
@@ -165,6 +169,7 @@ _CHECKS: dict[str, Callable[[Capture, Finding], int | Callable[[int, str], bool]
     " buffers": _buffers,
     " dots waited for at once": _waits,
     " bytes of shared memory, fits": _fits,
+    " conversions": _conversions,
     " to shared memory": _stores_to_shared,
 }
 

@@ -21,6 +21,7 @@ from irscope.analysis.findings.arguments import (
 )
 from irscope.analysis.findings.changed import with_run
 from irscope.analysis.findings.model import Cause, Change, Finding, Suggestion
+from irscope.analysis.findings.relayout import CHOSEN_BY, along_dimension
 from irscope.analysis.findings.studied import Studied
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.sites import factor_sites
@@ -302,7 +303,7 @@ class _Reader:
         if found is None:
             return
         causes, suggestions = found
-        unit = f"{'sectors' if access.unit_bytes == 32 else 'cache lines'} of {access.unit_bytes} bytes"
+        unit = f"{access.unit} of {access.unit_bytes} bytes"
         shown = str(units) if total.units[0] == total.units[1] else f"at least {units}"
         first = self._evaluated(f"{shown} {unit} in a launch, {least} hold all that each warp asks for; {access.mark}")
         yield self._studied.finding(
@@ -328,17 +329,45 @@ class _Reader:
                 f"its layout goes along dimension {along} first, where neighbours are {abs(stride)} bytes apart; "
                 f"along dimension {other} they are {abs(strides[other] or 0)}"
             )
+        is_turned = bool(near) and along not in near
         for name in self._loose:
-            wide = self._reach(self._loose, (name,), masked=False)
-            if wide > self._reach(self._loose, masked=False):
-                plain = _plain(name)
+            wide, plain = self._reach(self._loose, (name,), masked=False), _plain(name)
+            is_known = is_turned and not is_hidden_unit(self._capture, plain)
+            if wide > self._reach(self._loose, masked=False) and not is_known:
                 others = [_plain(one) for one in self._needed((name,), wide, masked=False)]
                 causes = [apart, *self._said(), unit_stride_cause(self._capture, plain)]
                 return causes, [unit_stride(self._capture, plain, others)]
-        if near and along not in near:
-            return None if not self._is_layout_given else ([apart], [])
+        if is_turned:
+            return ([apart], []) if self._is_layout_given else self._turned(apart, near[-1], along)
         text = "read what lies between with other lanes of the same load, or store the data in the order it is read"
         return [apart, *self._said()], [Suggestion(text)]
+
+    def _turned(self, apart: Cause, axis: int, along: int) -> tuple[list[Cause], list[Suggestion]] | None:
+        """Of an access that `coalesce` did not lay along its contiguous dimension; None if it did not choose so.
+
+        `along`: the dimension it took, which is the last one where it knows nothing, and before Triton 3.7 the first.
+        """
+        run = self._studied.limits.width(self._operation, _along(self._threads.shape, axis)) // self._bits
+        run = min(max(run, 1), self._own_bits // self._bits)
+        change = along_dimension(self._studied, self._operation, axis, run)
+        if change is None:
+            return None
+        wide = self._reach(self._loose)
+        names = [_plain(name) for name in self._needed((), wide)] if wide > self._reach() else []
+        unseen = self._evaluated(
+            f"what {CHOSEN_BY} knows of the arguments does not tell that neighbours along dimension {axis} are "
+            f"contiguous: it takes dimension {along} then"
+        )
+        is_store = ACCESSES[self._operation.name] == "store"
+        turned = (
+            f"index the tile the other way, what is contiguous along dimension {along}, and tl.trans what is "
+            f"{'stored' if is_store else 'loaded'}; what is compiled is another layout of this access alone, in the IR "
+            f"after {CHOSEN_BY} (irscope dump --from-pass {CHOSEN_BY} --edited FILE)"
+        )
+        mends = [*hinted(self._studied, names, wide // self._bits), Suggestion(turned, (change,))]
+        mends += [aligned(self._capture, names)] if names else []
+        causes = [divisibility_cause(self._capture, name) for name in names]
+        return [apart, *self._said(), unseen, *causes], mends
 
     def _evaluated(self, text: str) -> Cause:
         return self._studied.in_ir(text, self._line, "evaluated")

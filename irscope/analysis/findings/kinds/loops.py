@@ -150,7 +150,8 @@ def _refused(studied: Studied, load: Operation, accesses: Sequence[Finding]) -> 
         return
     causes, suggestions = [studied.logged(said[0])], list[Suggestion]()
     is_narrow = said[0].width_bits is not None and said[0].width_bits < 32
-    for other in accesses:
+    # Whether a load is pipelined depends on its width: what is said of that comes first.
+    for other in sorted(accesses, key=lambda one: one.code == "IRS103"):
         if is_narrow and other.line == load.first_line:
             causes += [one for one in other.causes if one not in causes]
             suggestions = list(other.suggestions)
