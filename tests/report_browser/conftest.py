@@ -44,7 +44,7 @@ def browser() -> Iterator[Any]:
 def open_report(browser: Any, tmp_path: Path) -> Iterator[Open]:
     """`open_report(captures, fragment)`: a page that shows them, whose console and requests are checked."""
     context = browser.new_context(viewport={"width": 1280, "height": 800})
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(60_000)
     said: list[str] = []
     asked: list[str] = []
 
