@@ -45,7 +45,7 @@ def test_a_click_names_the_pass_that_made_it(open_report: Open) -> None:
     maker, remover = (lives.trail.steps[step].passes[0] for step in (life.counted_from, life.removal.step))
     page = open_report([softmax()], f"tab=passes&pass={remover.index + 1}")
     page.wait_for_selector(".passes .cm-line")
-    page.locator(".cm-line", has_text="ttg.convert_layout").first.click(position={"x": 200, "y": 5})
+    page.locator(".diff:not(.behind) .cm-line", has_text="ttg.convert_layout").first.click(position={"x": 200, "y": 5})
     until(page, "document.querySelector('.life').innerText.includes('made by')")
     assert maker.label in page.inner_text(".life")
     assert remover.label in page.inner_text(".life")

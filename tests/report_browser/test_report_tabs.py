@@ -19,6 +19,10 @@ from tests.report_browser.conftest import Open
 pytestmark = pytest.mark.slow
 
 
+# The diff that is looked at: its neighbours are drawn behind it.
+FRONT = ".diff:not(.behind)"
+
+
 def fragment(page: Any) -> str:
     return page.evaluate("location.hash")
 
@@ -116,7 +120,7 @@ def test_the_diff_is_the_structural_one(open_report: Open) -> None:
     assert diff.summary in page.inner_text(".pass-head")
     added = {diff.right_lines[line].strip() for entry in diff.entries if entry.op == "added" for line in entry.right}
     shown = page.eval_on_selector_all(
-        ".cm-line.row-added, .cm-line.row-moved", "all => all.map(one => one.textContent.trim())"
+        f"{FRONT} :is(.row-added, .row-moved)", "all => all.map(one => one.textContent.trim())"
     )
     assert added
     assert added & set(shown)
@@ -140,9 +144,9 @@ def test_side_by_side_scrolls_as_one(open_report: Open) -> None:
     capture = softmax()
     largest = max(range(len(capture.snapshots)), key=lambda index: len(capture.snapshots[index].text or ""))
     page = open_report([capture], f"tab=passes&pass={largest + 1}&side=1")
-    page.wait_for_selector(".diff.split .pane + .pane .cm-line")
-    page.evaluate("document.querySelectorAll('.diff .cm-scroller')[0].scrollTop = 400")
-    until(page, "Math.abs(document.querySelectorAll('.diff .cm-scroller')[1].scrollTop - 400) < 2")
+    page.wait_for_selector(f"{FRONT}.split .pane + .pane .cm-line")
+    page.evaluate(f"document.querySelectorAll('{FRONT} .cm-scroller')[0].scrollTop = 400")
+    until(page, f"Math.abs(document.querySelectorAll('{FRONT} .cm-scroller')[1].scrollTop - 400) < 2")
 
 
 def test_a_line_is_followed_through_the_stages(open_report: Open) -> None:
@@ -278,7 +282,7 @@ def test_a_pane_is_taken_whole_and_a_diff_copied(open_report: Open) -> None:
     page.click(".pass-head .copy:text-is('diff')")
     diff = page.evaluate("window.copied").split("\n")
     signs = [line[:1] for line in diff]
-    assert signs.count("+") == page.locator(".cm-line.row-added, .cm-line.row-moved").count() or "+" in signs
+    assert signs.count("+") == page.locator(f"{FRONT} :is(.row-added, .row-moved)").count() or "+" in signs
     before = {line.strip() for line in (capture.text_before(capture.snapshots[number]) or "").split("\n")}
     assert any(line[1:].strip() in before for line in diff if line.startswith("-"))
 
