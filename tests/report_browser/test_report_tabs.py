@@ -12,6 +12,7 @@ from irscope.analysis.diff.texts import diff_texts
 from irscope.device.occupancy import occupancy_of
 from irscope.model.compiler_log import CompilerLog, PassLog
 from irscope.render.dot.write import has_dot
+from irscope.render.report.page import render_report
 from irscope.render.text.figures import percent
 from tests.report_browser.captures import HOSTILE, failed, hostile, softmax, without_a_pass
 from tests.report_browser.conftest import Open
@@ -38,7 +39,7 @@ def until(page: Any, condition: str) -> None:
 
 def first_changed(page: Any) -> None:
     page.keyboard.press("2")
-    page.wait_for_selector(".passes .cm-line")
+    page.wait_for_selector(f"{FRONT} .cm-line")
 
 
 def test_the_overview_says_what_was_compiled(open_report: Open) -> None:
@@ -116,7 +117,7 @@ def test_the_diff_is_the_structural_one(open_report: Open) -> None:
     assert after is not None
     diff = diff_texts(before, after, "mlir")
     page = open_report([capture], f"tab=passes&pass={number + 1}")
-    page.wait_for_selector(".diff .cm-line")
+    page.wait_for_selector(f"{FRONT} .cm-line")
     assert diff.summary in page.inner_text(".pass-head")
     added = {diff.right_lines[line].strip() for entry in diff.entries if entry.op == "added" for line in entry.right}
     shown = page.eval_on_selector_all(
@@ -128,7 +129,7 @@ def test_the_diff_is_the_structural_one(open_report: Open) -> None:
 
 def test_toggles(open_report: Open) -> None:
     page = open_report([softmax()], "tab=passes&pass=3")
-    page.wait_for_selector(".passes .cm-line")
+    page.wait_for_selector(f"{FRONT} .cm-line")
     before = page.inner_text(".pass-body")
     for key, name in (("l", "loc"), ("a", "alias"), ("r", "bare")):
         page.keyboard.press(key)
@@ -204,7 +205,7 @@ def test_the_graph_goes_from_node_to_line(open_report: Open, monkeypatch: pytest
     if dot and not has_dot():
         pytest.skip("dot is not installed")
     monkeypatch.setattr("irscope.render.report.payload.has_dot", lambda: dot)
-    page = open_report([softmax()], "tab=graph&of=ttgir")
+    page = open_report(render_report([softmax()]), "tab=graph&of=ttgir")
     page.wait_for_selector(".graph .node", timeout=20_000)
     assert page.locator("script#graphs").count() == int(not dot)
     assert page.locator(".graph .edge").count() > 5
@@ -219,7 +220,7 @@ def test_the_graph_goes_from_node_to_line(open_report: Open, monkeypatch: pytest
 
 
 def test_two_are_compared(open_report: Open) -> None:
-    page = open_report([softmax(), without_a_pass()])
+    page = open_report([softmax(), without_a_pass()], fresh=True)
     page.check("input[aria-label='pick 1']")
     page.check("input[aria-label='pick 2']")
     page.click(".captures button:text-is('compare')")
@@ -260,7 +261,7 @@ def test_compare_opens_on_what_is_chosen_and_another_capture_keeps_the_pass(open
 
 def test_a_pane_is_taken_whole_and_a_diff_copied(open_report: Open) -> None:
     capture = softmax()
-    page = open_report([capture], "tab=stages&panes=ptx")
+    page = open_report([capture], "tab=stages&panes=ptx", fresh=True)
     page.wait_for_selector(".cm-line")
     page.evaluate("navigator.clipboard.writeText = text => { window.copied = text; return Promise.resolve(); }")
     page.click(".cm-content")
@@ -278,7 +279,7 @@ def test_a_pane_is_taken_whole_and_a_diff_copied(open_report: Open) -> None:
 
     number = next(index for index, item in enumerate(capture.snapshots) if "Coalesce" in item.name and item.changed)
     page.evaluate(f"location.hash = 'tab=passes&pass={number + 1}'")
-    page.wait_for_selector(".diff .cm-line")
+    page.wait_for_selector(f"{FRONT} .cm-line")
     page.click(".pass-head .copy:text-is('diff')")
     diff = page.evaluate("window.copied").split("\n")
     signs = [line[:1] for line in diff]
@@ -293,7 +294,7 @@ def test_what_is_found_while_the_reader_reads_leaves_the_buttons_in_place(open_r
         replace(stage, data=re.sub(r"%(\w+)", r"%r_\1", stage.text)) if stage.stage == "ttgir" else stage
         for stage in one.artifacts
     )
-    page = open_report([one, one.with_(artifacts=renumbered)])
+    page = open_report([one, one.with_(artifacts=renumbered)], fresh=True)
     page.evaluate("window.later = []; window.requestIdleCallback = (step) => window.later.push(step); 0")
     page.evaluate("location.hash = 'tab=compare&a=1&b=2'")
     page.wait_for_selector(".compare button [data-state-of='ttgir']:text-is('differs')")
@@ -322,16 +323,16 @@ def test_a_pass_that_failed_says_why(open_report: Open) -> None:
 
 def test_a_link_opens_the_same_view_again(open_report: Open) -> None:
     page = open_report([softmax()], "tab=passes&pass=5&side=1&alias=1")
-    page.wait_for_selector(".passes .cm-line")
+    page.wait_for_selector(f"{FRONT} .cm-line")
     label, body = page.inner_text(".pass-head h1"), page.inner_text(".pass-body")
     page.reload()
-    page.wait_for_selector(".passes .cm-line")
+    page.wait_for_selector(f"{FRONT} .cm-line")
     assert page.inner_text(".pass-head h1") == label
     assert page.inner_text(".pass-body") == body
 
 
 def test_back_and_forward(open_report: Open) -> None:
-    page = open_report([softmax()])
+    page = open_report([softmax()], fresh=True)
     # The page's clock moves by these steps alone. Those that follow another at once make no history of their own; the
     # first one does however early it comes.
     page.evaluate("window.clock = 1; performance.now = () => window.clock; 0")
