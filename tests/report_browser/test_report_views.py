@@ -1,0 +1,71 @@
+"""Every view of the report in four sizes and two themes, and printed.
+
+`IRSCOPE_SCREENSHOTS=FOLDER pytest tests/report_browser/test_report_views.py` keeps what it looked like.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.report_browser.conftest import SETTLED, Open
+from tests.report_browser.views import VIEWS, rich
+
+pytestmark = [pytest.mark.slow, pytest.mark.newest]
+
+SIZES = ((390, 844), (1024, 768), (1280, 800), (1920, 1080))
+THEMES = ("light", "dark")
+
+# What sticks out of the page, what is cut without a sign of it, and what lies over something else's text.
+FLAWS = """() => {
+  const found = [];
+  const name = (one) => `${one.tagName.toLowerCase()}.${one.className.baseVal ?? one.className}` +
+    ` "${one.textContent.trim().slice(0, 40)}"`;
+  const wide = document.documentElement.scrollWidth;
+  if (wide > innerWidth) found.push(`the page is ${wide} wide`);
+  const scrolls = (one) => {
+    for (let at = one; at && at !== document.body; at = at.parentElement)
+      if (getComputedStyle(at).overflowX !== 'visible') return true;
+    return false;
+  };
+  for (const one of document.querySelectorAll('#app *')) {
+    if (!one.checkVisibility({visibilityProperty: true}) || one.closest('.cm-editor, svg, .offscreen')) continue;
+    const {right, left, width} = one.getBoundingClientRect();
+    if (width && (right > innerWidth + 1 || left < -1) && !scrolls(one.parentElement)) found.push(`out: ${name(one)}`);
+    const style = getComputedStyle(one);
+    const cut = (['hidden', 'clip'].includes(style.overflowX) && one.scrollWidth > one.clientWidth + 1
+        && style.textOverflow !== 'ellipsis')
+      || (['hidden', 'clip'].includes(style.overflowY) && one.scrollHeight > one.clientHeight + 3);
+    if (cut && one.textContent.trim() && one.clientWidth) found.push(`cut: ${name(one)}`);
+    // Text of its own that is wider than its box, where nothing scrolls.
+    if (style.overflowX === 'visible' && style.display !== 'inline' && one.scrollWidth > one.clientWidth + 1
+        && [...one.childNodes].some((child) => child.nodeType === 3 && child.data.trim()) && one.clientWidth)
+      found.push(`wider than its box: ${name(one)}`);
+  }
+  return found;
+}"""
+
+
+def test_every_view_fits_in_every_size_and_theme(open_report: Open) -> None:
+    kept = os.environ.get("IRSCOPE_SCREENSHOTS")
+    page = open_report(rich())
+    flaws: list[str] = []
+    for width, height in SIZES:
+        page.set_viewport_size({"width": width, "height": height})
+        for view in VIEWS:
+            page.evaluate(f"location.hash = '#tab={view}'")
+            for theme in THEMES:
+                page.evaluate(f"document.documentElement.dataset.theme = {theme!r}; {SETTLED}")
+                if theme == THEMES[0]:  # a theme changes colours alone
+                    flaws += [f"{width}x{height} {view}: {flaw}" for flaw in page.evaluate(FLAWS)]
+                picture = page.screenshot(**kept_as(kept, f"{width}-{theme}-{view}"), type="png", animations="allow")
+                assert len(picture) > 5000
+    assert flaws == []
+
+
+def kept_as(folder: str | None, name: str) -> dict[str, Any]:
+    """The argument of a screenshot that is kept, where it is to be."""
+    return {"path": Path(folder) / f"{name.replace('&', '-').replace('=', '')}.png"} if folder else {}
