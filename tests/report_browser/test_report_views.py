@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,6 +17,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.newest]
 
 SIZES = ((390, 844), (1024, 768), (1280, 800), (1920, 1080))
 THEMES = ("light", "dark")
+KEPT = os.environ.get("IRSCOPE_SCREENSHOTS")
 
 # What sticks out of the page, what is cut without a sign of it, and what lies over something else's text.
 FLAWS = """() => {
@@ -50,7 +50,6 @@ FLAWS = """() => {
 
 
 def test_every_view_fits_in_every_size_and_theme(open_report: Open) -> None:
-    kept = os.environ.get("IRSCOPE_SCREENSHOTS")
     page = open_report(rich())
     flaws: list[str] = []
     for width, height in SIZES:
@@ -61,11 +60,11 @@ def test_every_view_fits_in_every_size_and_theme(open_report: Open) -> None:
                 page.evaluate(f"document.documentElement.dataset.theme = {theme!r}; {SETTLED}")
                 if theme == THEMES[0]:  # a theme changes colours alone
                     flaws += [f"{width}x{height} {view}: {flaw}" for flaw in page.evaluate(FLAWS)]
-                picture = page.screenshot(**kept_as(kept, f"{width}-{theme}-{view}"), type="png", animations="allow")
+                picture = page.screenshot(path=place(f"{width}-{theme}-{view}"))
                 assert len(picture) > 5000
     assert flaws == []
 
 
-def kept_as(folder: str | None, name: str) -> dict[str, Any]:
-    """The argument of a screenshot that is kept, where it is to be."""
-    return {"path": Path(folder) / f"{name.replace('&', '-').replace('=', '')}.png"} if folder else {}
+def place(name: str) -> Path | None:
+    """Where a screenshot is kept, if it is."""
+    return Path(KEPT) / f"{name.replace('&', '-').replace('=', '')}.png" if KEPT else None

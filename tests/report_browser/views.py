@@ -14,14 +14,14 @@ VIEWS = (
     "results",
     "overview",
     "overview&c=4",
-    "passes&pass=11",
-    "passes&pass=11&side=1",
+    "passes&pass=17",
+    "passes&pass=17&side=1",
     "stages",
     "layouts",
     "memory&c=3",
     "graph",
     "compare",
-    "compare&a=1&b=2&stage=ttgir",
+    "compare&a=1&b=2&stage=llir",
 )
 
 
