@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.report_browser.captures import softmax
 from tests.report_browser.conftest import SETTLED, Open
 from tests.report_browser.views import VIEWS, rich
 
@@ -63,6 +64,39 @@ def test_every_view_fits_in_every_size_and_theme(open_report: Open) -> None:
                 picture = page.screenshot(path=place(f"{width}-{theme}-{view}"))
                 assert len(picture) > 5000
     assert flaws == []
+
+
+# What can be pressed or filled in, and is on paper all the same; a link is text.
+CONTROLS = """() => [...document.querySelectorAll('button:not(.link), select, input, nav, .bar-of-tools, .pass-list')]
+  .filter((one) => one.checkVisibility({visibilityProperty: true})).map((one) => one.outerHTML.slice(0, 120))"""
+
+
+def test_every_view_is_printed_as_a_document(open_report: Open) -> None:
+    page = open_report(rich(), fresh=True)
+    flaws: list[str] = []
+    texts: dict[str, str] = {}
+    page.set_viewport_size({"width": 718, "height": 1047})  # A4 less Chromium's margins
+    page.emulate_media(media="print", color_scheme="dark")
+    page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    for view in VIEWS:
+        page.evaluate(f"location.hash = '#tab={view}'; {SETTLED}")
+        page.evaluate(SETTLED)
+        flaws += [f"{view}: {flaw}" for flaw in page.evaluate(FLAWS) + page.evaluate(CONTROLS)]
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        texts[view] = page.inner_text("#app")
+        # Whose it is, which no header says on paper.
+        assert texts[view].startswith(page.title().removesuffix(" · irscope"))
+    assert flaws == []
+    assert "IRS501" in texts["overview"]
+    assert "the pass gave up" in texts["overview&c=4"]
+    assert "ttgir:TritonGPUCoalesce#1" in texts["passes&pass=17"]
+    assert "Memory over time" in texts["memory&c=3"]
+    assert "every pass on" in texts["results"]
+    # All lines, not those that are in sight on a screen.
+    page.evaluate(f"location.hash = '#tab=stages'; {SETTLED}")
+    lines = [line for line in softmax().text("ttgir").split("\n") if not line.startswith("#loc")]
+    assert page.locator(".stage-pane:nth-child(2) .cm-line").count() == len(lines)
+    assert page.pdf().startswith(b"%PDF")
 
 
 def place(name: str) -> Path | None:
