@@ -121,7 +121,7 @@ export class PassesTab implements Tab {
     return element.classList.contains("behind");
   }
 
-  /** How a diff is drawn: what that hangs on, what is shown of its lines, and whether in two panes. */
+  /** How a diff is drawn: the name of that, what is shown of its lines, and whether in two panes. */
   private looks(diff: Diff): [string, () => Shown, boolean] {
     const toggles = this.toggles();
     const split = state.flag("side");
