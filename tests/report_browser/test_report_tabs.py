@@ -81,20 +81,6 @@ def test_a_pass_shows_its_log(open_report: Open) -> None:
     assert HOSTILE in page.inner_text(".pass-log pre")
 
 
-def test_passes_are_stepped_by_keyboard(open_report: Open) -> None:
-    page = open_report([softmax()])
-    first_changed(page)
-    before = page.inner_text(".item[aria-selected=true] .name")
-    page.keyboard.press("j")
-    second = page.inner_text(".item[aria-selected=true] .name")
-    page.keyboard.press("ArrowDown")
-    third = page.inner_text(".item[aria-selected=true] .name")
-    page.keyboard.press("k")
-    assert page.inner_text(".item[aria-selected=true] .name") == second
-    assert len({before, second, third}) >= 2
-    assert "pass=" in fragment(page)
-
-
 def test_hiding_and_filtering(open_report: Open) -> None:
     page = open_report([softmax()])
     first_changed(page)
@@ -329,28 +315,6 @@ def test_a_link_opens_the_same_view_again(open_report: Open) -> None:
     page.wait_for_selector(f"{FRONT} .cm-line")
     assert page.inner_text(".pass-head h1") == label
     assert page.inner_text(".pass-body") == body
-
-
-def test_back_and_forward(open_report: Open) -> None:
-    page = open_report([softmax()], fresh=True)
-    # The page's clock moves by these steps alone. Those that follow another at once make no history of their own; the
-    # first one does however early it comes.
-    page.evaluate("window.clock = 1; performance.now = () => window.clock; 0")
-    for key, later in (("2", 0), ("3", 1000), ("4", 1)):
-        page.evaluate(f"window.clock += {later}; 0")
-        page.keyboard.press(key)
-    page.wait_for_selector(".layouts")
-    page.go_back()
-    page.wait_for_selector(".passes")
-    page.go_back()
-    page.wait_for_selector(".overview")
-    page.go_forward()
-    page.wait_for_selector(".passes")
-    # After a walk through history too.
-    page.keyboard.press("3")
-    page.wait_for_selector(".stages")
-    page.go_back()
-    page.wait_for_selector(".passes")
 
 
 def test_help_theme_and_print(open_report: Open) -> None:
