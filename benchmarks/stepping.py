@@ -3,7 +3,8 @@
 The browser slows its processor down four times by itself (`Emulation.setCPUThrottlingRate`). A step is the key `j`,
 from the press until what it shows is painted; who reads pauses between two, who looks for a pass does not. With no
 capture it records a matmul whose largest text has 12,000 lines. Times are those of the main thread's processor: other
-work on the machine counts less.
+work on the machine counts less. The browser slows down by the clock, so that on a machine with other work it slows down
+more than it was told: how much a loop took longer is printed, and the times of a processor four times as slow.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ LEAST_LINES = 3000
 # What the page does while its reader reads is held back until a step was measured: it comes after the painting.
 HOLD = "window.held = []; window.idle ??= requestIdleCallback; window.requestIdleCallback = f => held.push(f); 0"
 FREE = "window.requestIdleCallback = idle; held.forEach(f => idle(f)); 0"
+# Milliseconds of some work that is always the same.
+WORK = "() => { let found = 0; for (let n = 0; n < 2e7; n++) found = (found * 31 + n) | 0; return found; }"
 STEP = "() => document.body.dispatchEvent(new KeyboardEvent('keydown', {key: 'j', bubbles: true}))"
 
 
@@ -56,13 +59,27 @@ def measure(browser: Any, page: Path, capture: Capture) -> None:
                                    ("at once", 0, SLOWER)):  # fmt: skip
         tab = Tab(browser, f"{page.as_uri()}#tab=passes&hide=1&pass={changed[0] + 1}")
         tab.page.wait_for_selector(".item")
+        plain = _work(tab)
         session = tab.page.context.new_cdp_session(tab.page)
         session.send("Emulation.setCPUThrottlingRate", {"rate": slower})
+        before = _work(tab)
         found = steps(tab, len(changed) - 1, pause_ms)
+        slowed = (before + _work(tab)) / 2 / plain
         tab.page.close()
         large = [row for row, lines in zip(found, sizes, strict=True) if lines >= LEAST_LINES]
-        print(f"{page.stem}: stepping {name}, slowed down {slower} times: {_spread(found)}")
+        print(f"{page.stem}: stepping {name}, slowed down {slower} times (a loop: {slowed:.1f}): {_spread(found)}")
         print(f"{page.stem}: of these to texts of {LEAST_LINES} to {max(sizes)} lines: {_spread(large or found)}")
+        if slower > 1:
+            scaled = [row[1] * slower / slowed for row in found]
+            print(
+                f"{page.stem}: {slower} times exactly: {statistics.median(scaled):.0f} ms of processor, "
+                f"at most {max(scaled):.0f} ms"
+            )
+
+
+def _work(tab: Tab) -> float:
+    """What the same work takes, in milliseconds of the processor."""
+    return statistics.median(tab.do(WORK)[1] for _ in range(5))
 
 
 def _texts(capture: Capture, number: int) -> tuple[str | None, str | None]:

@@ -110,6 +110,7 @@ def softmax(warps: int = 4) -> Capture:
     )
 
 
+@lru_cache
 def attention(alignment: int = 512, offset: int = 0, width: int = 64, *, recorded: bool = True) -> Capture:
     """Flash attention for sm_90 with its launch, and with the IR after shared memory was allocated.
 
@@ -136,6 +137,7 @@ def attention(alignment: int = 512, offset: int = 0, width: int = 64, *, recorde
     return whole.with_(launch=launch, snapshots=(snapshot,))
 
 
+@lru_cache
 def without_a_pass() -> Capture:
     """The same with other warps, one pass switched off, and one whose text was left out."""
     capture = softmax(8)
@@ -145,6 +147,7 @@ def without_a_pass() -> Capture:
     return capture.with_(snapshots=(off, unknown, *rest), plan=PassPlan.parse(f"-{first.name}"))
 
 
+@lru_cache
 def failed() -> Capture:
     """The same, failed in a pass in the middle."""
     capture = softmax()
@@ -166,6 +169,7 @@ HOSTILE = (
 )
 
 
+@lru_cache
 def hostile() -> Capture:
     """A capture that has markup, quotes, line separators and terminal codes wherever a text can stand."""
     bad = HOSTILE

@@ -40,28 +40,89 @@ def browser() -> Iterator[Any]:
         chromium.close()
 
 
-@pytest.fixture
-def open_report(browser: Any, tmp_path: Path) -> Iterator[Open]:
-    """`open_report(captures, fragment)`: a page that shows them, whose console and requests are checked."""
-    context = browser.new_context(viewport={"width": 1280, "height": 800})
-    context.set_default_timeout(10_000)
-    said: list[str] = []
-    asked: list[str] = []
+class Shelf:
+    """The reports of a module's tests, each written once, and their pages, each opened once."""
 
-    def open_page(captures: list[Capture], fragment: str = "") -> Any:
-        path = tmp_path / "report.html"
-        if not path.exists():
-            path.write_text(render_report(captures), "utf-8", "surrogateescape")
-        page = context.new_page()
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.on("request", lambda request: asked.append(request.url))
-        page.goto(path.as_uri() + (f"#{fragment}" if fragment else ""))
-        page.wait_for_selector("html[data-ready]")
+    def __init__(self, browser: Any, folder: Path) -> None:
+        self._browser = browser
+        self._folder = folder
+        self._paths: dict[object, Path] = {}
+        self._captures: list[Capture] = []
+        self._pages: dict[Path, Any] = {}
+        self._contexts: list[Any] = []
+        self.said: list[str] = []
+        """What pages wrote to their consoles, and their errors."""
+        self.asked: list[str] = []
+        """What pages requested."""
+
+    def written(self, report: list[Capture] | str) -> Path:
+        """The file of a report of captures, or of a page's HTML."""
+        key = report if isinstance(report, str) else tuple(map(id, report))
+        path = self._paths.get(key)
+        if path is None:
+            if not isinstance(report, str):
+                self._captures += report  # so that no other one gets its id
+            path = self._paths[key] = self._folder / str(len(self._paths)) / "report.html"
+            path.parent.mkdir()
+            text = report if isinstance(report, str) else render_report(report)
+            path.write_text(text, "utf-8", "surrogateescape")
+        return path
+
+    def open(self, report: list[Capture] | str, fragment: str = "", *, fresh: bool = False) -> Any:
+        """A page that shows a report: the one that shows it already, as new to its reader, or a fresh one."""
+        path = self.written(report)
+        page = None if fresh else self._pages.get(path)
+        if page is None:
+            page = self._new_page()
+            page.goto(path.as_uri() + (f"#{fragment}" if fragment else ""))
+            page.wait_for_selector("html[data-ready]")
+            if not fresh:
+                self._pages[path] = page
+            return page
+        page.bring_to_front()
+        page.mouse.move(0, 0)
+        page.emulate_media(color_scheme="light")
+        page.evaluate(f"document.activeElement.blur(); delete document.documentElement.dataset.theme; {SETTLED}")
+        page.evaluate("location.hash = '#tab=overview'")
+        page.evaluate(f"location.hash = {'#' + fragment!r}; {SETTLED}")
         return page
 
-    yield open_page
-    context.close()
-    assert said == []
-    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
-    assert all(url.split("#")[0].endswith("report.html") for url in asked if url.startswith("file:"))
+    def close(self) -> None:
+        for context in self._contexts:
+            context.close()
+
+    def _new_page(self) -> Any:
+        context = self._browser.new_context(viewport={"width": 1280, "height": 800})
+        self._contexts.append(context)
+        context.set_default_timeout(60_000)
+        page = context.new_page()
+        page.on("console", lambda message: self.said.append(message.text))
+        page.on("pageerror", lambda error: self.said.append(str(error)))
+        page.on("request", lambda request: self.asked.append(request.url))
+        return page
+
+
+# Two frames: what was asked for is drawn.
+SETTLED = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))"
+
+
+@pytest.fixture(scope="module")
+def shelf(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelf]:
+    made = Shelf(browser, tmp_path_factory.mktemp("reports"))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def open_report(shelf: Shelf) -> Iterator[Open]:
+    """`open_report(captures or HTML, fragment)`: a page that shows them, whose console and requests are checked.
+
+    The tests of a module share the pages of their reports; `fresh=True` gives one of its own to a test that changes
+    more than its address can change back.
+    """
+    shelf.said.clear()
+    shelf.asked.clear()
+    yield shelf.open
+    assert shelf.said == []
+    assert [url for url in shelf.asked if not url.startswith(("file:", "data:"))] == []
+    assert all(url.split("#")[0].endswith("report.html") for url in shelf.asked if url.startswith("file:"))

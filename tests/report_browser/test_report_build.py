@@ -8,12 +8,11 @@ import shutil
 import subprocess
 import zlib
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from irscope.render.report.page import render_report
-from tests.report_browser.captures import softmax
+from tests.report_browser.conftest import SETTLED, Open
+from tests.report_browser.views import VIEWS, rich
 
 REPORT = Path(__file__).parents[2] / "irscope" / "render" / "report"
 REMEDY = "run 'npm ci && npm run build' in irscope/render/report/frontend"
@@ -64,31 +63,21 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-VIEWS = ["overview", "passes", "stages", "layouts", "memory", "graph", "compare", "compare&stage=ttgir"]
-
-
 @pytest.mark.slow
 @pytest.mark.newest
-def test_everybody_can_read_and_use_every_view(installed: Path, browser: Any, tmp_path: Path) -> None:
+def test_everybody_can_read_and_use_every_view(installed: Path, open_report: Open) -> None:
     """No violation that axe-core knows, of WCAG or of good practice, in any tab and theme."""
-    axe = (installed / "node_modules" / "axe-core" / "axe.min.js").read_text("utf-8")
-    (tmp_path / "report.html").write_text(render_report([softmax(), softmax(8)]), "utf-8")
-    page = browser.new_page(viewport={"width": 1280, "height": 800})
-    page.goto((tmp_path / "report.html").as_uri())
-    page.wait_for_selector("html[data-ready]")
-    page.evaluate(f"{axe};0")
+    page = open_report(rich())
+    page.evaluate(f"{(installed / 'node_modules' / 'axe-core' / 'axe.min.js').read_text('utf-8')};0")
     seen: list[str] = []
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme)
         for view in VIEWS:
-            page.evaluate(f"location.hash = '#tab={view}'")
-            page.wait_for_selector(f"#tab-{view.partition('&')[0]}[aria-selected=true]")
-            page.evaluate("new Promise(done => requestIdleCallback(() => requestAnimationFrame(() => done(0))))")
+            page.evaluate(f"location.hash = '#tab={view}'; {SETTLED}")
             # Colours are all that another theme changes.
             found = page.evaluate(AXE % ("[]" if theme == "light" else '["color-contrast"]'))
             seen += [f"{theme} {view}: {one}" for one in found["violations"]]
             assert found["passes"] > (10 if theme == "light" else 0)
-    page.close()
     assert seen == []
 
 

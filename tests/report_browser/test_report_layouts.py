@@ -94,13 +94,12 @@ def test_a_layout_is_explored(open_report: Open) -> None:
     assert "element (2, 0, 0)" in said(page)
 
 
-def test_two_layouts_stand_beside_each_other_at_one_scale(open_report: Open, tmp_path: Any) -> None:
+def test_two_layouts_stand_beside_each_other_at_one_scale(open_report: Open) -> None:
     first, second = described(REGISTERS[0]), described(PADDED)
     there, back = between_layouts(first, second)
     view = {"tab": "layouts", "layout": 1, "versus": 2}
     text = render_report([capture_of_layouts([first, second])], view=view, between={(0, 1): there, (1, 0): back})
-    (tmp_path / "report.html").write_text(text, "utf-8")
-    page = open_report([])
+    page = open_report(text)
     page.wait_for_selector("canvas.second[data-cell]")
     left, right = (page.locator(f"canvas.{name}").bounding_box() for name in ("tensor", "second"))
     assert left["y"] == right["y"]

@@ -9,7 +9,7 @@ import pytest
 from irscope.analysis.lives.operations import Lives, is_named, operation_lives
 from tests.report_browser.captures import softmax
 from tests.report_browser.conftest import Open
-from tests.report_browser.test_report_tabs import first_changed, fragment, until
+from tests.report_browser.test_report_tabs import FRONT, first_changed, fragment, until
 
 pytestmark = pytest.mark.slow
 
@@ -44,8 +44,8 @@ def test_a_click_names_the_pass_that_made_it(open_report: Open) -> None:
     life = next(life for life in lives.lives if life.removal is not None and life.removal.step > life.counted_from >= 0)
     maker, remover = (lives.trail.steps[step].passes[0] for step in (life.counted_from, life.removal.step))
     page = open_report([softmax()], f"tab=passes&pass={remover.index + 1}")
-    page.wait_for_selector(".passes .cm-line")
-    page.locator(".cm-line", has_text="ttg.convert_layout").first.click(position={"x": 200, "y": 5})
+    page.wait_for_selector(f"{FRONT} .cm-line")
+    page.locator(f"{FRONT} .cm-line", has_text="ttg.convert_layout").first.click(position={"x": 200, "y": 5})
     until(page, "document.querySelector('.life').innerText.includes('made by')")
     assert maker.label in page.inner_text(".life")
     assert remover.label in page.inner_text(".life")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -13,19 +12,18 @@ from tests.render.report.test_heat import heated
 from tests.render.text.searches.test_ablation import ABLATION, CHANGED
 from tests.report_browser.captures import softmax
 from tests.report_browser.conftest import Open
-from tests.report_browser.test_report_tabs import fragment
+from tests.report_browser.test_report_tabs import FRONT, fragment
 
 pytestmark = pytest.mark.slow
 
 
-def test_results_are_sorted_and_lead_to_their_passes(open_report: Open, tmp_path: Path) -> None:
+def test_results_are_sorted_and_lead_to_their_passes(open_report: Open) -> None:
     capture = softmax()
     number, snapshot = next((at, one) for at, one in enumerate(capture.snapshots, 1) if one.changed)
     linked = replace(CHANGED, off=(snapshot.label,))
     results = ablation_results(replace(ABLATION, variants=(linked, *ABLATION.variants[1:])), capture)
     page_text = render_report([capture], view={"tab": "results"}, results=results)
-    (tmp_path / "report.html").write_text(page_text, "utf-8")
-    page = open_report([])
+    page = open_report(page_text)
 
     def names() -> list[str]:
         return page.locator(".result-table tbody td:first-child").all_inner_texts()
@@ -37,7 +35,7 @@ def test_results_are_sorted_and_lead_to_their_passes(open_report: Open, tmp_path
     page.click(".result-table th button:has-text('instructions')")
     assert names() == ["every pass on", snapshot.label, "ttgir:cse#2", "ttgir:<script>#1"]
     page.click(f"text='{snapshot.label}'")
-    page.wait_for_selector(".passes .cm-line")
+    page.wait_for_selector(f"{FRONT} .cm-line")
     assert f"pass={number}" in fragment(page)
     assert page.inner_text(".pass-head h1") == snapshot.label
 

@@ -12,11 +12,16 @@ from irscope.analysis.diff.texts import diff_texts
 from irscope.device.occupancy import occupancy_of
 from irscope.model.compiler_log import CompilerLog, PassLog
 from irscope.render.dot.write import has_dot
+from irscope.render.report.page import render_report
 from irscope.render.text.figures import percent
 from tests.report_browser.captures import HOSTILE, failed, hostile, softmax, without_a_pass
 from tests.report_browser.conftest import Open
 
 pytestmark = pytest.mark.slow
+
+
+# The diff that is looked at: its neighbours are drawn behind it.
+FRONT = ".diff:not(.behind)"
 
 
 def fragment(page: Any) -> str:
@@ -34,7 +39,7 @@ def until(page: Any, condition: str) -> None:
 
 def first_changed(page: Any) -> None:
     page.keyboard.press("2")
-    page.wait_for_selector(".passes .cm-line")
+    page.wait_for_selector(f"{FRONT} .cm-line")
 
 
 def test_the_overview_says_what_was_compiled(open_report: Open) -> None:
@@ -76,20 +81,6 @@ def test_a_pass_shows_its_log(open_report: Open) -> None:
     assert HOSTILE in page.inner_text(".pass-log pre")
 
 
-def test_passes_are_stepped_by_keyboard(open_report: Open) -> None:
-    page = open_report([softmax()])
-    first_changed(page)
-    before = page.inner_text(".item[aria-selected=true] .name")
-    page.keyboard.press("j")
-    second = page.inner_text(".item[aria-selected=true] .name")
-    page.keyboard.press("ArrowDown")
-    third = page.inner_text(".item[aria-selected=true] .name")
-    page.keyboard.press("k")
-    assert page.inner_text(".item[aria-selected=true] .name") == second
-    assert len({before, second, third}) >= 2
-    assert "pass=" in fragment(page)
-
-
 def test_hiding_and_filtering(open_report: Open) -> None:
     page = open_report([softmax()])
     first_changed(page)
@@ -112,11 +103,11 @@ def test_the_diff_is_the_structural_one(open_report: Open) -> None:
     assert after is not None
     diff = diff_texts(before, after, "mlir")
     page = open_report([capture], f"tab=passes&pass={number + 1}")
-    page.wait_for_selector(".diff .cm-line")
+    page.wait_for_selector(f"{FRONT} .cm-line")
     assert diff.summary in page.inner_text(".pass-head")
     added = {diff.right_lines[line].strip() for entry in diff.entries if entry.op == "added" for line in entry.right}
     shown = page.eval_on_selector_all(
-        ".cm-line.row-added, .cm-line.row-moved", "all => all.map(one => one.textContent.trim())"
+        f"{FRONT} :is(.row-added, .row-moved)", "all => all.map(one => one.textContent.trim())"
     )
     assert added
     assert added & set(shown)
@@ -124,7 +115,7 @@ def test_the_diff_is_the_structural_one(open_report: Open) -> None:
 
 def test_toggles(open_report: Open) -> None:
     page = open_report([softmax()], "tab=passes&pass=3")
-    page.wait_for_selector(".passes .cm-line")
+    page.wait_for_selector(f"{FRONT} .cm-line")
     before = page.inner_text(".pass-body")
     for key, name in (("l", "loc"), ("a", "alias"), ("r", "bare")):
         page.keyboard.press(key)
@@ -140,9 +131,9 @@ def test_side_by_side_scrolls_as_one(open_report: Open) -> None:
     capture = softmax()
     largest = max(range(len(capture.snapshots)), key=lambda index: len(capture.snapshots[index].text or ""))
     page = open_report([capture], f"tab=passes&pass={largest + 1}&side=1")
-    page.wait_for_selector(".diff.split .pane + .pane .cm-line")
-    page.evaluate("document.querySelectorAll('.diff .cm-scroller')[0].scrollTop = 400")
-    until(page, "Math.abs(document.querySelectorAll('.diff .cm-scroller')[1].scrollTop - 400) < 2")
+    page.wait_for_selector(f"{FRONT}.split .pane + .pane .cm-line")
+    page.evaluate(f"document.querySelectorAll('{FRONT} .cm-scroller')[0].scrollTop = 400")
+    until(page, f"Math.abs(document.querySelectorAll('{FRONT} .cm-scroller')[1].scrollTop - 400) < 2")
 
 
 def test_a_line_is_followed_through_the_stages(open_report: Open) -> None:
@@ -200,7 +191,7 @@ def test_the_graph_goes_from_node_to_line(open_report: Open, monkeypatch: pytest
     if dot and not has_dot():
         pytest.skip("dot is not installed")
     monkeypatch.setattr("irscope.render.report.payload.has_dot", lambda: dot)
-    page = open_report([softmax()], "tab=graph&of=ttgir")
+    page = open_report(render_report([softmax()]), "tab=graph&of=ttgir")
     page.wait_for_selector(".graph .node", timeout=20_000)
     assert page.locator("script#graphs").count() == int(not dot)
     assert page.locator(".graph .edge").count() > 5
@@ -215,7 +206,7 @@ def test_the_graph_goes_from_node_to_line(open_report: Open, monkeypatch: pytest
 
 
 def test_two_are_compared(open_report: Open) -> None:
-    page = open_report([softmax(), without_a_pass()])
+    page = open_report([softmax(), without_a_pass()], fresh=True)
     page.check("input[aria-label='pick 1']")
     page.check("input[aria-label='pick 2']")
     page.click(".captures button:text-is('compare')")
@@ -256,7 +247,7 @@ def test_compare_opens_on_what_is_chosen_and_another_capture_keeps_the_pass(open
 
 def test_a_pane_is_taken_whole_and_a_diff_copied(open_report: Open) -> None:
     capture = softmax()
-    page = open_report([capture], "tab=stages&panes=ptx")
+    page = open_report([capture], "tab=stages&panes=ptx", fresh=True)
     page.wait_for_selector(".cm-line")
     page.evaluate("navigator.clipboard.writeText = text => { window.copied = text; return Promise.resolve(); }")
     page.click(".cm-content")
@@ -274,11 +265,11 @@ def test_a_pane_is_taken_whole_and_a_diff_copied(open_report: Open) -> None:
 
     number = next(index for index, item in enumerate(capture.snapshots) if "Coalesce" in item.name and item.changed)
     page.evaluate(f"location.hash = 'tab=passes&pass={number + 1}'")
-    page.wait_for_selector(".diff .cm-line")
+    page.wait_for_selector(f"{FRONT} .cm-line")
     page.click(".pass-head .copy:text-is('diff')")
     diff = page.evaluate("window.copied").split("\n")
     signs = [line[:1] for line in diff]
-    assert signs.count("+") == page.locator(".cm-line.row-added, .cm-line.row-moved").count() or "+" in signs
+    assert signs.count("+") == page.locator(f"{FRONT} :is(.row-added, .row-moved)").count() or "+" in signs
     before = {line.strip() for line in (capture.text_before(capture.snapshots[number]) or "").split("\n")}
     assert any(line[1:].strip() in before for line in diff if line.startswith("-"))
 
@@ -289,7 +280,7 @@ def test_what_is_found_while_the_reader_reads_leaves_the_buttons_in_place(open_r
         replace(stage, data=re.sub(r"%(\w+)", r"%r_\1", stage.text)) if stage.stage == "ttgir" else stage
         for stage in one.artifacts
     )
-    page = open_report([one, one.with_(artifacts=renumbered)])
+    page = open_report([one, one.with_(artifacts=renumbered)], fresh=True)
     page.evaluate("window.later = []; window.requestIdleCallback = (step) => window.later.push(step); 0")
     page.evaluate("location.hash = 'tab=compare&a=1&b=2'")
     page.wait_for_selector(".compare button [data-state-of='ttgir']:text-is('differs')")
@@ -318,27 +309,12 @@ def test_a_pass_that_failed_says_why(open_report: Open) -> None:
 
 def test_a_link_opens_the_same_view_again(open_report: Open) -> None:
     page = open_report([softmax()], "tab=passes&pass=5&side=1&alias=1")
-    page.wait_for_selector(".passes .cm-line")
+    page.wait_for_selector(f"{FRONT} .cm-line")
     label, body = page.inner_text(".pass-head h1"), page.inner_text(".pass-body")
     page.reload()
-    page.wait_for_selector(".passes .cm-line")
+    page.wait_for_selector(f"{FRONT} .cm-line")
     assert page.inner_text(".pass-head h1") == label
     assert page.inner_text(".pass-body") == body
-
-
-def test_back_and_forward(open_report: Open) -> None:
-    page = open_report([softmax()])
-    page.wait_for_timeout(700)
-    page.keyboard.press("2")
-    page.wait_for_timeout(700)
-    page.keyboard.press("3")
-    page.wait_for_selector(".stages")
-    page.go_back()
-    page.wait_for_selector(".passes")
-    page.go_back()
-    page.wait_for_selector(".overview")
-    page.go_forward()
-    page.wait_for_selector(".passes")
 
 
 def test_help_theme_and_print(open_report: Open) -> None:

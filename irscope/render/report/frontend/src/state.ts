@@ -14,12 +14,14 @@ function read(): Values {
 class State {
   private values: Values = read();
   private readonly listeners: Listener[] = [];
-  private pushed = 0;
+  /** When history was last made: the first step, and the first after a walk through history, always make some. */
+  private pushed = -Infinity;
 
   constructor() {
     const follow = () => {
       const before = this.values;
       this.values = read();
+      this.pushed = -Infinity;
       this.tell(differing(before, this.values));
     };
     addEventListener("popstate", follow);

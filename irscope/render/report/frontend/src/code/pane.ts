@@ -42,7 +42,8 @@ export interface Listeners {
   click?(row: number, column: number, event: MouseEvent): void;
 }
 
-const FIRST_COLUMNS = 320;
+/** Columns that are coloured until a pane's width is known. */
+const FIRST_COLUMNS = 160;
 const repaint = StateEffect.define<null>();
 const lineMarks = new Map<string, Decoration>();
 const wordMarks = new Map<string, Decoration>();
@@ -223,19 +224,32 @@ function painter(look: () => Look): Extension {
       decorations: DecorationSet;
       /** Columns that are coloured: of lines of thousands of characters most are out of sight. */
       private columns = FIRST_COLUMNS;
+      private width = FIRST_COLUMNS;
       private readonly scrolled: () => void;
       constructor(readonly view: EditorView) {
         this.decorations = painted(view, look(), this.columns);
         this.scrolled = () => {
-          const { scrollLeft, clientWidth } = view.scrollDOM;
-          if ((scrollLeft + clientWidth) / view.defaultCharacterWidth < this.columns) return;
-          this.columns = Math.ceil(((scrollLeft + 2 * clientWidth) / view.defaultCharacterWidth) * 2);
+          const { scrollLeft } = view.scrollDOM;
+          if (scrollLeft / view.defaultCharacterWidth + this.width < this.columns) return;
+          this.columns = Math.ceil((scrollLeft / view.defaultCharacterWidth + 2 * this.width) * 2);
           view.dispatch({ effects: repaint.of(null) });
         };
         view.scrollDOM.addEventListener("scroll", this.scrolled, { passive: true });
       }
       update(update: ViewUpdate): void {
+        if (update.geometryChanged) {
+          this.view.requestMeasure({
+            key: this,
+            read: (view) => Math.ceil(view.scrollDOM.clientWidth / view.defaultCharacterWidth),
+            write: (width, view) => {
+              this.width = Math.max(width, 1);
+              if (this.width > this.columns) queueMicrotask(() => view.dispatch({ effects: repaint.of(null) }));
+            },
+          });
+        }
         const asked = update.transactions.some((one) => one.effects.some((effect) => effect.is(repaint)));
+        // Another text is shown from its first column on.
+        this.columns = update.docChanged ? this.width : Math.max(this.columns, this.width);
         if (update.docChanged || update.viewportChanged || asked)
           this.decorations = painted(update.view, look(), this.columns);
       }

@@ -23,44 +23,73 @@ function row(op: Row["op"], left: number, right: number, more: Partial<Row> = {}
   return { op, left, right, partner: -1, fold: -1, count: 0, ...more };
 }
 
+/** Rows of which each stands one line further than the one before. */
+interface Piece {
+  first: Row;
+  count: number;
+}
+
 /** The rows; `open` holds the folds that are unfolded, or is null for all of them. */
 export function rowsOf(diff: Diff, shown: Shown, open: ReadonlySet<number> | null): Row[] {
   const rows: Row[] = [];
-  const all: Row[] = [];
-  for (const entry of diff.entries) {
-    if (entry.op === "moved" && entry.rightCount) {
-      for (let n = 0; n < entry.rightCount; n++)
-        all.push(row("moved", -1, entry.right + n, { partner: entry.partner + n }));
-      continue;
+  let quiet: Piece[] = [];
+  let length = 0;
+  let fold = -1;
+  /** Adds what is quiet up to here: folded, but for a few lines next to a change. */
+  const flush = (isLast: boolean) => {
+    const start = rows.length ? CONTEXT : 0;
+    const end = length - (isLast ? 0 : CONTEXT);
+    const isFold = end > start;
+    if (isFold) fold++;
+    if (!isFold || end - start === 1 || open === null || open.has(fold)) rows.push(...slice(quiet, 0, length));
+    else {
+      const [hidden] = slice(quiet, start, start + 1);
+      rows.push(...slice(quiet, 0, start));
+      rows.push(row("fold", hidden!.left, hidden!.right, { fold, count: end - start }));
+      rows.push(...slice(quiet, end, length));
     }
-    if (entry.op === "moved") {
-      for (let n = 0; n < entry.leftCount; n++)
-        all.push(row("moved", entry.left + n, -1, { partner: entry.partner + n }));
-      continue;
-    }
-    const count = Math.max(entry.leftCount, entry.rightCount);
-    for (let n = 0; n < count; n++) {
-      const left = entry.leftCount ? entry.left + n : -1;
-      const right = entry.rightCount ? entry.right + n : -1;
-      all.push(row(opOf(entry.op, entry.rewired, shown, left, right), left, right));
+    quiet = [];
+    length = 0;
+  };
+  for (const { first, count } of piecesOf(diff, shown)) {
+    if (first.op === "equal" || first.op === "quiet") {
+      quiet.push({ first, count });
+      length += count;
+    } else {
+      flush(false);
+      rows.push(...slice([{ first, count }], 0, count));
     }
   }
-  const quiet = (one: Row | undefined) => one?.op === "equal" || one?.op === "quiet";
-  const near = distances(all.map((one) => !quiet(one)));
-  let fold = -1;
-  for (let at = 0; at < all.length;) {
-    const one = all[at]!;
-    if (!quiet(one) || near[at]! <= CONTEXT) {
-      rows.push(one);
-      at++;
+  flush(true);
+  return rows;
+}
+
+/** The lines of a diff; long equal stretches are one piece each, whatever their length. */
+function* piecesOf(diff: Diff, shown: Shown): Generator<Piece> {
+  for (const { op, left, leftCount, right, rightCount, rewired, partner } of diff.entries) {
+    if (op === "changed") {
+      for (let n = 0; n < Math.max(leftCount, rightCount); n++) {
+        const [one, other] = [leftCount ? left + n : -1, rightCount ? right + n : -1];
+        yield { first: row(opOf(op, rewired, shown, one, other), one, other), count: 1 };
+      }
       continue;
     }
-    let end = at;
-    while (end < all.length && quiet(all[end]) && near[end]! > CONTEXT) end++;
-    fold++;
-    if (end - at === 1 || open === null || open.has(fold)) rows.push(...all.slice(at, end));
-    else rows.push(row("fold", one.left, one.right, { fold, count: end - at }));
-    at = end;
+    const onRight = op === "moved" && rightCount > 0;
+    const first = row(op, leftCount && !onRight ? left : -1, rightCount ? right : -1);
+    if (op === "moved") first.partner = partner;
+    yield { first, count: onRight ? rightCount : Math.max(leftCount, rightCount) };
+  }
+}
+
+/** Some of the rows of pieces, which are counted over all of them. */
+function slice(pieces: Piece[], from: number, to: number): Row[] {
+  const rows: Row[] = [];
+  const at = (start: number, n: number) => (start < 0 ? -1 : start + n);
+  let begun = 0;
+  for (const { first, count } of pieces) {
+    for (let n = Math.max(0, from - begun); n < Math.min(count, to - begun); n++)
+      rows.push({ ...first, left: at(first.left, n), right: at(first.right, n), partner: at(first.partner, n) });
+    begun += count;
   }
   return rows;
 }
@@ -70,17 +99,4 @@ function opOf(op: Op, rewired: boolean, shown: Shown, left: number, right: numbe
   // What the toggles hide is no change that can be seen.
   if (shown.left[left] === shown.right[right]) return "equal";
   return rewired ? "quiet" : "changed";
-}
-
-/** How far each row is from the next one that counts. */
-function distances(counts: boolean[]): number[] {
-  const found = new Array<number>(counts.length);
-  let last = Infinity;
-  counts.forEach((is, at) => (found[at] = last = is ? 0 : last + 1));
-  last = Infinity;
-  for (let at = counts.length - 1; at >= 0; at--) {
-    last = counts[at] ? 0 : last + 1;
-    found[at] = Math.min(found[at]!, last);
-  }
-  return found;
 }

@@ -1,4 +1,5 @@
 // A diff on screen: unified in one pane, or side by side in two that scroll as one.
+import { searchPanelOpen } from "@codemirror/search";
 import type { Diff } from "../data/diff";
 import { wordMarks, type Span } from "../data/marks";
 import { Pane, type Listeners, type Look, type Mark } from "../code/pane";
@@ -10,6 +11,10 @@ import { rowsOf, type Row, type Shown } from "./rows";
 export interface Place {
   before: boolean;
   line: number;
+}
+
+export interface DiffListeners {
+  click?(text: string, column: number, lines: string[], place: Place): void;
 }
 
 interface Line {
@@ -31,9 +36,15 @@ export class DiffView {
   private current = -1;
   private readonly marks = new Map<Row, [Span[], Span[]]>();
 
-  constructor(
-    private readonly listeners: { click?(text: string, column: number, lines: string[], place: Place): void } = {},
-  ) {}
+  constructor(private readonly listeners: DiffListeners = {}) {}
+
+  get hasFocus(): boolean {
+    return this.panes.some((pane) => pane.view.hasFocus);
+  }
+
+  get isSearched(): boolean {
+    return this.panes.some((pane) => searchPanelOpen(pane.view.state));
+  }
 
   show(diff: Diff, shown: Shown, split: boolean): void {
     if (diff !== this.diff) this.open.clear();
@@ -116,14 +127,15 @@ export class DiffView {
   private draw(stay = false): void {
     const diff = this.diff;
     if (!diff) return;
-    const tops = this.panes.map((pane) => pane.view.scrollDOM.scrollTop);
+    // Asking where it is scrolled to lays out the page.
+    const tops = stay ? this.panes.map((pane) => pane.view.scrollDOM.scrollTop) : [];
     this.marks.clear();
     this.current = -1;
     // Unfolding one fold renumbers none: folds are counted before they are opened.
     this.rows = rowsOf(diff, this.shown, this.open);
     if (this.split) this.drawSides(diff);
     else this.drawUnified(diff);
-    if (stay) this.panes.forEach((pane, index) => (pane.view.scrollDOM.scrollTop = tops[index]!));
+    tops.forEach((top, index) => (this.panes[index]!.view.scrollDOM.scrollTop = top));
   }
 
   /** The first row that differs, 1-based; 0 for none. */

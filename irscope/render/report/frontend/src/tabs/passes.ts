@@ -6,7 +6,9 @@ import { nameAt } from "../code/values";
 import { command, copy, copyButton, toast } from "../copy";
 import type { Diff } from "../data/diff";
 import { hasDiff, labelOf, type Capture, type Kind, type Pass } from "../data/model";
-import { DiffView, type Place } from "../diff/view";
+import { Deck } from "../diff/deck";
+import type { Shown } from "../diff/rows";
+import type { Place } from "../diff/view";
 import { fill, h, toggle } from "../dom";
 import { milliseconds, signed } from "../format";
 import type { Key } from "../keys";
@@ -28,11 +30,20 @@ export class PassesTab implements Tab {
   private readonly list: PassList;
   private readonly head = h("div", { class: "pass-head" });
   private readonly life = h("span", { class: "life" });
-  private readonly body = h("div", { class: "pass-body" });
-  private readonly view = new DiffView({
+  private readonly deck = new Deck({
     click: (text, column, lines, place) => this.clicked(text, column, lines, place),
   });
-  private pane: Pane | undefined;
+  /** What stands in place of a diff: a remark, and the text where there is one. */
+  private readonly remark = h("div");
+  private readonly holder = h("div", { class: "pane alone" });
+  private readonly whole = h("div", { class: "whole" }, this.remark, this.holder);
+  private readonly pane = new Pane(this.holder, {
+    click: (row) => this.showLife(this.shownText, this.numbers[row - 1] ?? 0),
+  });
+  private shownText: number | undefined;
+  private textLook = "";
+  private numbers: number[] = [];
+  private readonly body = h("div", { class: "pass-body" }, this.deck.element, this.whole);
   private waiting = 0;
   private pause = 0;
 
@@ -84,18 +95,37 @@ export class PassesTab implements Tab {
           capture.status === "failed" ? "The compile failed before any pass ran." : "No passes were recorded.",
         ),
       );
-      fill(this.body, capture.failure ? failureBox(capture) : null);
+      this.bring(false);
+      this.holder.hidden = true;
+      fill(this.remark, capture.failure ? failureBox(capture) : null);
       return;
     }
     const diff = this.app.data.passDiff(pass);
+    const isDiff = differs(diff);
     this.drawHead(capture, pass, diff);
-    if (diff?.entries.some((entry) => entry.op !== "equal")) {
-      if (!this.body.contains(this.view.element)) this.body.replaceChildren(this.view.element);
-      this.view.show(diff, shownLines(diff, this.toggles()), state.flag("side"));
-    } else {
-      this.drawText(capture, pass, diff);
-    }
+    this.bring(isDiff);
+    if (isDiff) this.deck.show(diff, ...this.looks(diff));
+    else this.drawText(capture, pass, diff);
     this.readAhead(capture, number);
+  }
+
+  /** Brings the diff to the front, or what stands in place of one. */
+  private bring(isDiff: boolean): void {
+    // What was looked at may have been scrolled.
+    if (isDiff && !this.isBehind(this.whole)) this.textLook = "";
+    this.deck.element.classList.toggle("behind", !isDiff);
+    this.whole.classList.toggle("behind", isDiff);
+  }
+
+  private isBehind(element: HTMLElement): boolean {
+    return element.classList.contains("behind");
+  }
+
+  /** How a diff is drawn: the name of that, what is shown of its lines, and whether in two panes. */
+  private looks(diff: Diff): [string, () => Shown, boolean] {
+    const toggles = this.toggles();
+    const split = state.flag("side");
+    return [JSON.stringify([toggles, split]), () => shownLines(diff, toggles), split];
   }
 
   private drawHead(capture: Capture, pass: Pass, diff: Diff | undefined): void {
@@ -120,7 +150,7 @@ export class PassesTab implements Tab {
         h("span", null, counts.join(", ")),
         h("span", { class: "room" }),
         copyButton("IR", "Copy the IR after this pass", text),
-        diff ? copyButton("diff", "Copy this diff", () => this.view.text()) : null,
+        diff ? copyButton("diff", "Copy this diff", () => this.deck.front.text()) : null,
         copyButton("diff command", "Copy the command that shows this diff (y)", () => commandOf(capture, pass)),
         copyButton("without it", "Copy the command that compiles without this pass", () =>
           command("diff", capture.id, "--disable-pass", labelOf(pass)),
@@ -163,27 +193,36 @@ export class PassesTab implements Tab {
     ];
   }
 
+  private textOf(pass: Pass): number | undefined {
+    return pass.outcome === "failed" ? (pass.before ?? pass.after) : (pass.after ?? pass.before);
+  }
+
   private text(pass: Pass): string[] {
-    const number = pass.outcome === "failed" ? (pass.before ?? pass.after) : (pass.after ?? pass.before);
+    const number = this.textOf(pass);
     return number === undefined ? [] : this.app.data.lines(number);
   }
 
   private drawText(capture: Capture, pass: Pass, diff: Diff | undefined): void {
-    const kind: Kind = pass.group === "llvm" ? "llvm" : "mlir";
-    const all = this.text(pass);
-    const { lines, numbers } = shownText(all, kind, this.toggles());
-    const holder = h("div", { class: "pane alone" });
     fill(
-      this.body,
+      this.remark,
       pass.outcome === "failed" && capture.failure ? failureBox(capture) : null,
       h("p", { class: "remark" }, remark(pass, diff)),
-      all.length ? holder : null,
     );
-    this.pane?.destroy();
-    this.pane = undefined;
-    if (!all.length) return;
-    const shown = pass.outcome === "failed" ? (pass.before ?? pass.after) : (pass.after ?? pass.before);
-    this.pane = new Pane(holder, { click: (row) => this.showLife(shown, numbers[row - 1] ?? 0) });
+    this.prepareText(pass);
+  }
+
+  /** Draws the text that stands in place of a diff, which may be out of sight. */
+  private prepareText(pass: Pass): void {
+    const kind: Kind = pass.group === "llvm" ? "llvm" : "mlir";
+    const number = this.textOf(pass);
+    const all = this.text(pass);
+    this.holder.hidden = !all.length;
+    const look = JSON.stringify([number, labelOf(pass), this.toggles()]);
+    if (!all.length || look === this.textLook) return;
+    this.textLook = look;
+    const { lines, numbers } = shownText(all, kind, this.toggles());
+    this.shownText = number;
+    this.numbers = numbers;
     this.pane.show({
       kind,
       lines,
@@ -192,25 +231,37 @@ export class PassesTab implements Tab {
     });
   }
 
-  /** Compares the neighbours, then the other changes, one at a time while the reader reads. */
+  /** Draws the neighbours, then compares the other changes, one at a time while the reader reads. */
   private readAhead(capture: Capture, number: number): void {
     cancelIdleCallback(this.waiting);
     clearTimeout(this.pause);
     const near = this.list.around(number);
     const others = capture.passes.flatMap((pass, at) => (hasDiff(pass) && !near.includes(at) ? [at] : []));
-    const readFirst = (queue: number[], then?: () => void) => {
+    const diffOf = (at: number) => this.app.data.passDiff(capture.passes[at]!);
+    const one = (queue: number[], what: (at: number) => void, then?: () => void) => {
       this.waiting = requestIdleCallback(() => {
-        const pass = capture.passes[queue.shift() ?? -1];
+        const at = queue.shift();
         if (!this.element.isConnected) return;
-        if (pass) this.app.data.passDiff(pass);
-        if (queue.length) readFirst(queue, then);
+        if (at !== undefined) what(at);
+        if (queue.length) one(queue, what, then);
         else then?.();
       });
     };
+    let hasText = !this.isBehind(this.whole);
+    const draw = (at: number) => {
+      const diff = diffOf(at);
+      if (differs(diff)) this.deck.prepare(diff, ...this.looks(diff), near.map(diffOf));
+      else if (!hasText) {
+        hasText = true;
+        this.prepareText(capture.passes[at]!);
+      }
+    };
     // Who steps on at once shall not wait for what lies far away.
-    readFirst(near, () => {
-      this.pause = setTimeout(() => readFirst(others.slice(0, MOST_READ_AHEAD)), PAUSE_MS);
-    });
+    one([...near], diffOf, () =>
+      one([...near], draw, () => {
+        this.pause = setTimeout(() => one(others.slice(0, MOST_READ_AHEAD), diffOf), PAUSE_MS);
+      }),
+    );
   }
 
   private keys(): Key[] {
@@ -222,9 +273,13 @@ export class PassesTab implements Tab {
     return [
       { keys: ["j", "ArrowDown"], text: "The next pass", run: step(1) },
       { keys: ["k", "ArrowUp"], text: "The pass before", run: step(-1) },
-      { keys: ["n"], text: "The next change in the diff", run: () => this.view.step(1) },
-      { keys: ["N"], text: "The change before", run: () => this.view.step(-1) },
-      { keys: ["Enter"], text: "Into the code", run: () => (this.pane ?? this.view).focus() },
+      { keys: ["n"], text: "The next change in the diff", run: () => this.deck.front.step(1) },
+      { keys: ["N"], text: "The change before", run: () => this.deck.front.step(-1) },
+      {
+        keys: ["Enter"],
+        text: "Into the code",
+        run: () => (this.isBehind(this.whole) ? this.deck.front : this.pane).focus(),
+      },
       { keys: ["/"], text: "Filter the passes", run: () => this.list.focusFilter() },
       { keys: ["h"], text: "Hide the passes that changed nothing", run: flip("hide") },
       { keys: ["s"], text: "Side by side, or unified", run: flip("side") },
@@ -263,6 +318,11 @@ export class PassesTab implements Tab {
     const pass = capture.passes[this.number(capture)];
     if (pass) void copy(commandOf(capture, pass));
   }
+}
+
+/** Whether there is a difference to be shown. */
+function differs(diff: Diff | undefined): diff is Diff {
+  return diff?.entries.some((entry) => entry.op !== "equal") ?? false;
 }
 
 function commandOf(capture: Capture, pass: Pass): string {

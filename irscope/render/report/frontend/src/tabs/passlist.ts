@@ -66,7 +66,8 @@ export class PassList {
     this.chosen = chosen;
     const item = this.items.get(chosen);
     item?.setAttribute("aria-selected", "true");
-    item?.scrollIntoView({ block: "nearest" });
+    // Scrolling lays out the page: once all of it is drawn.
+    requestAnimationFrame(() => this.reveal());
   }
 
   private draw(capture: Capture): void {

@@ -1,0 +1,36 @@
+"""One report with something in every view, and the addresses of its views."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+from irscope.render.report.page import render_report
+from irscope.render.report.results.ablation import ablation_results
+from tests.render.text.searches.test_ablation import ABLATION, CHANGED
+from tests.report_browser.captures import attention, failed, softmax
+
+VIEWS = (
+    "results",
+    "overview",
+    "overview&c=4",
+    "passes&pass=17",
+    "passes&pass=17&side=1",
+    "stages",
+    "layouts",
+    "memory&c=3",
+    "graph",
+    "compare",
+    "compare&a=1&b=2&stage=llir",
+)
+
+
+@lru_cache
+def rich() -> str:
+    """The page of two softmaxes, an attention with its launch, one that failed, and the results of an ablation."""
+    capture = softmax()
+    label = next(one.label for one in capture.snapshots if one.changed)
+    results = ablation_results(
+        replace(ABLATION, variants=(replace(CHANGED, off=(label,)), *ABLATION.variants[1:])), capture
+    )
+    return render_report([capture, softmax(8), attention(), failed()], results=results)
