@@ -68,9 +68,7 @@ def follow(capture: Capture) -> Followed:
     def watch(step: int, compared: Compared, lots: list[Lot]) -> None:
         links[step] = list(_links(compared, lots))
 
-    lives = operation_lives(
-        capture, lambda name: name.partition(".")[0] not in _LOWERED, explains=False, watch=watch
-    )
+    lives = operation_lives(capture, lambda name: name.partition(".")[0] not in _LOWERED, explains=False, watch=watch)
     return Followed(lives, links)
 
 

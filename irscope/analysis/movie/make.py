@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -18,7 +18,7 @@ from irscope.ir.locations.stages import read_locations
 from irscope.ir.locations.user import line_text, place_of
 from irscope.model.capture import Capture
 
-__all__ = ["MOST_VALUES", "movie_of"]
+__all__ = ["MOST_VALUES", "movie_of", "of_stages"]
 
 MOST_VALUES = 6
 """Main values that are chosen."""
@@ -71,6 +71,12 @@ def movie_of(capture: Capture, followed: Followed | None = None) -> Movie:
     return Movie(values, tuple(frames), label, not_kept)
 
 
+def of_stages(movie: Movie, stages: Collection[str]) -> Movie:
+    """A movie from the first to the last pass of some stages; its first frame is what the first pass found."""
+    at = [index for index, frame in enumerate(movie.frames) if index and frame.stage in stages]
+    return replace(movie, frames=movie.frames[at[0] - 1 : at[-1] + 1] if at else ())
+
+
 # ── the main values ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -96,15 +102,16 @@ def _chosen(roles: RoleText) -> list[tuple[int, Role]]:
     order: list[tuple[int, Role]] = []
     for number, line in enumerate(ranked["dot"]):
         order += [(line, role) for role in roles.roles_at(line) if number == 0 or role == "result"]
-    loads = [(line, role) for line in ranked["load"] for role in roles.roles_at(line)]
-    stores = [(line, role) for line in ranked["store"] for role in roles.roles_at(line)]
+    loads, stores = (
+        [(line, role) for line in ranked[family] for role in roles.roles_at(line)] for family in ("load", "store")
+    )
     order = [*order[:4], *loads[:2], *stores[:1], *loads[2:], *stores[1:]]
     if len(order) > MOST_VALUES and order[MOST_VALUES] in stores[:1]:
         # What leaves the kernel is worth more than a second dot.
         order.insert(MOST_VALUES - 1, order.pop(MOST_VALUES))
     order = order[:MOST_VALUES]
     # As data goes: loaded, multiplied, stored.
-    rows = {"loaded": 0, "stored": 2}
+    rows: dict[Role, int] = {"loaded": 0, "stored": 2}
     return sorted(order, key=lambda one: (rows.get(one[1], 1), order.index(one)))
 
 
@@ -179,7 +186,5 @@ def _changes(lives: Iterable[OperationLife], steps: int, file: str) -> dict[int,
     found: dict[int, list[Change]] = {}
     for step in range(steps):
         keys = sorted(made[step] | removed[step], key=lambda one: (-made[step][one] - removed[step][one], one))
-        found[step] = [
-            Change(*one, made[step][one], removed[step][one], (step, one[0]) not in unclear) for one in keys
-        ]
+        found[step] = [Change(*one, made[step][one], removed[step][one], (step, one[0]) not in unclear) for one in keys]
     return found

@@ -62,12 +62,12 @@ def movie_svg(
     return _whole(scene, capture, still + "".join(frames), style)
 
 
-def frame_svg(
-    capture: Capture, movie: Movie, at: int, theme: str = "light", answers: Answers | None = None
-) -> str:
+def frame_svg(capture: Capture, movie: Movie, at: int, theme: str = "light", answers: Answers | None = None) -> str:
     """One frame of a movie as an SVG that does not move; raises UsageError if there is no such frame."""
     if not 0 <= at < len(movie.frames):
-        raise UsageError(f"there is no frame {at}: the movie of {capture.name} has frames 0 to {len(movie.frames) - 1}.")
+        raise UsageError(
+            f"there is no frame {at}: the movie of {capture.name} has frames 0 to {len(movie.frames) - 1}."
+        )
     scene = _scene(capture, movie, theme, answers)
     return _whole(scene, capture, scene.still() + scene.frame(at), "")
 

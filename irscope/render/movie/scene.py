@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 
 from irscope.analysis.movie.model import COUNTERS, Change, Frame, Held, MainValue, Movie, Tile
 from irscope.model.capture import Capture
 from irscope.render.layout.labels import Rect
 from irscope.render.movie.tiles import Answers, Drawn, draw_tile, title_of_tile
-from irscope.render.poster.canvas import HEIGHT, LEAST, WIDTH, Canvas, width_of
+from irscope.render.poster.canvas import LEAST, WIDTH, Canvas
 from irscope.render.text.figures import short_name
 from irscope.render.theme import Theme
 
@@ -25,7 +25,9 @@ _COUNTERS_HIGH = 244.0
 _ROW = 40.0
 _LINE = 17.0
 _BARS = "operations made above the line, removed below; heights by square root, cut where LLVM's dialects begin"
-_KEY = "a colour: a warp, or banks of shared memory · dark: what the first thread holds · blue frame: changed by this pass"
+_KEY = (
+    "a colour: a warp, or banks of shared memory · dark: what the first thread holds · blue frame: changed by this pass"
+)
 
 
 class Scene:
@@ -101,8 +103,7 @@ class Scene:
             most = max(1, *(counts[at] for at, frame in enumerate(self._movie.frames) if not frame.net))
             step = area.width / len(counts)
             points = "".join(
-                f"L{area.left + at * step:.1f} {area.bottom - min(count / most, 1) * area.height:.1f}"
-                f"h{step:.1f}"
+                f"L{area.left + at * step:.1f} {area.bottom - min(count / most, 1) * area.height:.1f}h{step:.1f}"
                 for at, count in enumerate(counts)
             )
             path = f"M{area.left:.1f} {area.bottom:.1f}{points}V{area.bottom:.1f}z"
@@ -123,10 +124,14 @@ class Scene:
         area = Rect(_MARGIN, _BELOW, WIDTH - 2 * _MARGIN, _END - _BELOW)
         canvas.panel(area, "Passes that changed it", _BARS)
         self._base = area.top + 68
+        # What an earlier pass made of the first frame is not shown.
+        frames = (replace(frames[0], changes=(), net=()), *frames[1:])
         made = [sum(one.made for one in frame.changes) + sum(max(n, 0) for _, n in frame.net) for frame in frames]
         gone = [sum(one.removed for one in frame.changes) - sum(min(n, 0) for _, n in frame.net) for frame in frames]
         # In the dialects of LLVM there are so many that nothing else would be seen.
-        most = max(1, *(count for frame, *both in zip(frames, made, gone, strict=True) if not frame.net for count in both))
+        most = max(
+            1, *(count for frame, *both in zip(frames, made, gone, strict=True) if not frame.net for count in both)
+        )
         for at, (up, down) in enumerate(zip(made, gone, strict=True)):
             left, width = self._slot_left(at) + 2, self._slot - 4
             high, low = (min(count / most, 1) ** 0.5 * 28 for count in (up, down))
@@ -154,7 +159,7 @@ class Scene:
         frame = self._movie.frames[at]
         self._title(at, frame)
         for number, (area, held) in enumerate(zip(self._cards, frame.held, strict=False)):
-            self._held(area, held, self._last_tile(at, number))
+            self._held(area, held, self._last_tile(at, number), is_first=not at)
         self._values(at)
         self._came_and_went(at, frame)
         left = self._slot_left(at)
@@ -165,8 +170,9 @@ class Scene:
         canvas, y = self.canvas, 92.0
         number = f"{at}/{len(self._movie.frames) - 1}"
         x = _MARGIN + canvas.text(_MARGIN, y, number, look="m", size=16) + 12
-        if not frame.passes:
-            canvas.text(x, y, "before the first pass", size=26, bold=True)
+        if not at:
+            text = f"after {frame.passes[-1]}" if frame.passes else "before the first pass"
+            canvas.text(x, y, text, size=26, bold=True, room=WIDTH - _MARGIN - x)
             return
         x += canvas.text(x, y, f"{frame.stage}:", look="m", size=16) + 8
         occurrence = frame.passes[-1].rpartition("#")[2]
@@ -182,9 +188,9 @@ class Scene:
         found = next(seen, None)
         return found and Tile(found.shape, found.element)
 
-    def _held(self, area: Rect, held: Held, last: Tile | None) -> None:
+    def _held(self, area: Rect, held: Held, last: Tile | None, *, is_first: bool) -> None:
         canvas, left, room = self.canvas, area.left + 12, area.width - 24
-        if held.is_new:
+        if held.is_new and not is_first:
             canvas.rect(area, "fresh", radius=8)
         tile = held.tiles[0] if held.tiles else last
         if tile is None:
@@ -221,8 +227,9 @@ class Scene:
     def _came_and_went(self, at: int, frame: Frame) -> None:
         area = self._changes_area
         y, left, room = area.top + 44, area.left + 14, area.width - 28
-        if not frame.passes:
-            self.canvas.text(left, y, "what the front end wrote", look="m", size=LEAST)
+        if not at:
+            text = "what earlier passes left" if frame.passes else "what the front end wrote"
+            self.canvas.text(left, y, text, look="m", size=LEAST)
             return
         rows = _rows_of(frame)
         if not rows:
@@ -251,7 +258,9 @@ def _rows_of(frame: Frame) -> list[tuple[str, str, str, str]]:
     def row(one: Change) -> tuple[str, str, str, str]:
         line = f":{one.place.rpartition(':')[2]}" if one.place else ""
         about = "" if one.is_certain else "~"
-        made, removed = (f"{about}{sign}{count}" if count else "" for sign, count in (("+", one.made), ("−", one.removed)))
+        made, removed = (
+            f"{about}{sign}{count}" if count else "" for sign, count in (("+", one.made), ("−", one.removed))
+        )
         return made, removed, one.operation, line
 
     net = sorted(frame.net, key=lambda pair: -abs(pair[1]))

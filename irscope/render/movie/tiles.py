@@ -9,14 +9,15 @@ from functools import lru_cache
 from irscope.analysis.movie.model import Movie, Tile
 from irscope.errors import DAMAGE, UsageError
 from irscope.ir.mlir.encoding import read_encoding
+from irscope.ir.mlir.types import element_bits
 from irscope.layout.computed import computed_map
 from irscope.layout.linear import Preimage, span
 from irscope.layout.memory_map import MemoryMap
 from irscope.layout.thread_map import ThreadMap
 from irscope.layout.typed import parse_typed
-from irscope.ir.mlir.types import element_bits
 from irscope.model.capture import Target
 from irscope.model.layout import LayoutAnswer, LayoutMap, LayoutRefusal, LayoutRow
+from irscope.render.layout.plane import sizes_of
 
 __all__ = ["COLORS", "HIGH", "WIDE", "Drawn", "draw_tile", "layouts_wanted", "title_of_tile"]
 
@@ -85,7 +86,7 @@ def title_of_tile(tile: Tile) -> str:
 def draw_tile(tile: Tile, answers: Answers, target: Target) -> Drawn:
     """Draw a tile; where the map of its layout is not known, an empty one whose caption says so."""
     shape = tile.covered or tile.shape
-    rows, columns = shape[-2] if len(shape) > 1 else 1, shape[-1]
+    rows, columns = sizes_of(shape)
     if not tile.encoding:
         return _empty(rows, columns, "no layout yet")
     answer = _answer(tile, answers)
@@ -154,9 +155,7 @@ def _of_threads(threads: ThreadMap, rows: int, columns: int, word: str) -> Drawn
     return _marked(drawn, span(threads.layout.flat_vectors("register")[:_MOST_REGISTER_BITS]), columns)
 
 
-def _colored(
-    places: Preimage, rows: int, columns: int, decides: int, key: Callable[[int], int], caption: str
-) -> Drawn:
+def _colored(places: Preimage, rows: int, columns: int, decides: int, key: Callable[[int], int], caption: str) -> Drawn:
     """A picture whose neighbouring elements with one key are one part.
 
     Args:
