@@ -99,13 +99,13 @@ def _chosen(roles: RoleText) -> list[tuple[int, Role]]:
 
     for lines in ranked.values():
         lines.sort(key=rank)
-    order: list[tuple[int, Role]] = []
-    for number, line in enumerate(ranked["dot"]):
-        order += [(line, role) for role in roles.roles_at(line) if number == 0 or role == "result"]
-    loads, stores = (
-        [(line, role) for line in ranked[family] for role in roles.roles_at(line)] for family in ("load", "store")
-    )
-    order = [*order[:4], *loads[:2], *stores[:1], *loads[2:], *stores[1:]]
+
+    def named(family: str) -> list[tuple[int, Role]]:
+        return [(line, role) for line in ranked[family] for role in roles.roles_at(line)]
+
+    loads, stores, first = named("load"), named("store"), ranked["dot"][:1]
+    dots = [one for one in named("dot") if one[0] in first or one[1] == "result"]
+    order = [*dots[:4], *loads[:2], *stores[:1], *loads[2:], *stores[1:]]
     if len(order) > MOST_VALUES and order[MOST_VALUES] in stores[:1]:
         # What leaves the kernel is worth more than a second dot.
         order.insert(MOST_VALUES - 1, order.pop(MOST_VALUES))

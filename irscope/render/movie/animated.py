@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from irscope.analysis.movie.model import Movie
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
@@ -75,8 +73,7 @@ def frame_svg(capture: Capture, movie: Movie, at: int, theme: str = "light", ans
 def _scene(capture: Capture, movie: Movie, theme: str, answers: Answers | None) -> Scene:
     if not movie.frames:
         raise UsageError(f"{capture.name} holds no IR of a pass: there is nothing to show.")
-    known: Mapping[tuple[str, tuple[int, ...]], object] = answers or {}
-    maps = {(row.encoding, row.shape): row.answer for row in capture.layouts if (row.encoding, row.shape) not in known}
+    maps = {(row.encoding, row.shape): row.answer for row in capture.layouts}
     return Scene(capture, movie, theme_named(theme), {**maps, **(answers or {})})
 
 

@@ -146,6 +146,9 @@ def _of_threads(threads: ThreadMap, rows: int, columns: int, word: str) -> Drawn
     run, dimension = max(((threads.contiguous(one), one) for one in range(last + 1)), default=(1, 0))
     together = f", {run} {'in a row' if dimension == last else 'in a column'}" if run > 1 else ""
     some = f"{threads.warps} {word}{'s' * (threads.warps > 1)}"
+    if (copies := threads.replication.warps) > 1:
+        # Of those that hold one element, the first one's colour is shown.
+        some, together = f"{some}{f', {copies}' * (copies < threads.warps)} hold the same", ""
     caption = f"{some} · {threads.registers} a thread{together}"
 
     def warp_of(place: int) -> int:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from irscope import __version__
+from irscope.analysis.movie.follow import follow
 from irscope.model.capture import Capture
 from irscope.model.compiler_log import CompilerLog, PassLog
 from irscope.model.telling import Row, parts_of, telling_texts
@@ -19,13 +20,15 @@ from irscope.render.report.layouts import Between, packed_layouts
 from irscope.render.report.lives import NO_LIVES, packed_lives
 from irscope.render.report.locations import stage_locations
 from irscope.render.report.memory import packed_memory
+from irscope.render.report.movie import packed_movie
 from irscope.render.report.results.model import Results
 from irscope.render.report.texts import Blobs, TextTable
 
 _PAYLOAD_VERSION = 1
 _NO_PAIRS: Mapping[tuple[int, int], Between] = MappingProxyType({})
 _MOST_EVALUATED = 8
-"""In a report of more captures, evaluating addresses is left to `irscope why`, and placing graphs to the page."""
+"""In a report of more captures, evaluating addresses is left to `irscope why`, placing graphs to the page, and movies
+to `irscope movie`."""
 _MOST_STUDIED = 64
 """In a report of more captures, the operations of each are neither followed through the passes nor costed."""
 _NOT_STUDIED = (
@@ -107,8 +110,13 @@ class Payload:
 
             if (heat := heat_of(capture)) is not None:
                 row["heat"] = blobs.add(heat)
-        lives = packed_lives(capture, lambda text: self.texts.add(text, number, blobs)) if self._studies else NO_LIVES
+        followed = follow(capture) if self._studies else None
+        lives = (
+            packed_lives(capture, lambda text: self.texts.add(text, number, blobs), followed) if followed else NO_LIVES
+        )
         row["lives"] = blobs.add(lives)
+        if self._evaluates and followed is not None:
+            row["movie"] = blobs.add(packed_movie(capture, followed))
         graphs, unplaced = packed_graphs(
             capture,
             lambda text, place: self._text(text, number, blobs, place, []),

@@ -1,0 +1,58 @@
+"""The movie of a report's capture: its frames, and the pictures of its tiles, each once."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from irscope.analysis.movie.follow import Followed
+from irscope.analysis.movie.make import movie_of
+from irscope.analysis.movie.model import Frame, Held
+from irscope.model.capture import Capture
+from irscope.render.movie.scene import state_text
+from irscope.render.movie.tiles import Drawn, draw_tile, title_of_tile
+
+__all__ = ["packed_movie"]
+
+
+def packed_movie(capture: Capture, followed: Followed) -> dict[str, Any]:
+    """The movie of a capture for the page.
+
+    `values`: (title, line of Python) of each main value. `frames`: each with `passes`, the places of its first and its
+    last pass among the passes, `stage`, `name`, `counts`, `changes` as (operation, line of Python, made, removed,
+    whether it is certain), `net` as (operation, change), and `held`, for each value (number of its tile or -1, the
+    tile's title, what is known of it, whether it is unclear, whether the pass changed it). `tiles`: the pictures.
+
+    Args:
+        capture: what it is of; maps of layouts that it does not hold are computed from their texts where these tell.
+        followed: its operations.
+    """
+    movie = movie_of(capture, followed)
+    places = {one.label: place for place, one in enumerate(capture.passes())}
+    answers = {(row.encoding, row.shape): row.answer for row in capture.layouts}
+    tiles: dict[Drawn, int] = {}
+
+    def held(one: Held) -> list[Any]:
+        if not one.tiles:
+            return [-1, "", state_text(one), one.state == "unclear", one.is_new]
+        drawn = draw_tile(one.tiles[0], answers, capture.target)
+        number = tiles.setdefault(drawn, len(tiles))
+        return [number, title_of_tile(one.tiles[0]), state_text(one), one.state == "unclear", one.is_new]
+
+    def packed(frame: Frame) -> dict[str, Any]:
+        return {
+            "passes": [places[label] for label in (*frame.passes[:1], *frame.passes[-1:])],
+            "stage": frame.stage,
+            "name": frame.name,
+            "counts": [*asdict(frame.counts).values()],
+            "changes": [[*asdict(one).values()] for one in frame.changes],
+            "net": frame.net,
+            "held": [held(one) for one in frame.held],
+        }
+
+    frames = [packed(frame) for frame in movie.frames]
+    return {
+        "values": [[value.title, value.place] for value in movie.values],
+        "frames": frames,
+        "tiles": [asdict(drawn) | {"title": drawn.title} for drawn in tiles],
+    }
