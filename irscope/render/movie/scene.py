@@ -66,10 +66,10 @@ class Scene:
     def tiles(self) -> str:
         """The pictures of all tiles that frames were drawn with, each once."""
         for drawn, number in self._tiles.items():
-            parts = "".join(f'<path class="f{color} cell" d="{path}"/>' for color, path in drawn.parts)
-            marks = f'<path class="held" d="{drawn.marks}"/>' if drawn.marks else ""
+            parts = "".join(f'<path class="f{color} cell" d="{path}"/>' for color, path in drawn.parts())
+            marks = f'<path class="held" d="{drawn.marks()}"/>' if drawn.held else ""
             outline = f"M0 0h{drawn.width:.1f}v{drawn.height:.1f}h-{drawn.width:.1f}z"
-            edge = f'<path class="{"axis" if drawn.parts else "off"}" d="{outline}"/>'
+            edge = f'<path class="{"axis" if drawn.colors else "off"}" d="{outline}"/>'
             self.canvas.parts.append(f'<g id="tile{number}">{parts}{marks}{edge}</g>')
         return self._taken()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -50,11 +50,27 @@ class Drawn:
     """Those that are shown."""
     whole: tuple[int, int]
     """All rows and columns."""
-    parts: tuple[tuple[int, str], ...]
-    """(colour, path) of what is held together; without a layout none."""
-    marks: str
-    """The path of what the first thread holds."""
+    colors: tuple[str, ...]
+    """Cells of one size in rows, a digit each: what is held together has one colour. Empty without a layout."""
+    held: tuple[tuple[int, int, int], ...]
+    """(row, column, elements to the right) of what the first thread holds."""
     caption: str
+
+    def parts(self) -> Iterator[tuple[int, str]]:
+        """The path of the cells of each colour."""
+        high = self.height / max(len(self.colors), 1)
+        paths: dict[int, list[str]] = {}
+        for row, colors in enumerate(self.colors):
+            wide = self.width / len(colors)
+            for column, color in enumerate(colors):
+                paths.setdefault(int(color), []).append(_box(column * wide, row * high, wide, high))
+        for color, boxes in sorted(paths.items()):
+            yield color, "".join(boxes)
+
+    def marks(self) -> str:
+        """The path of what the first thread holds."""
+        across, down = self.width / self.columns, self.height / self.rows
+        return "".join(_box(column * across, row * down, count * across, down) for row, column, count in self.held)
 
     @property
     def title(self) -> str:
@@ -62,6 +78,14 @@ class Drawn:
         if self.whole == (self.rows, self.columns):
             return str(self.columns)
         return f"the first {self.rows}×{self.columns} of {self.whole[0]}×{self.whole[1]}"
+
+
+def _box(left: float, top: float, width: float, height: float) -> str:
+    return f"M{_n(left)} {_n(top)}h{_n(width)}v{_n(height)}h-{_n(width)}z"
+
+
+def _n(value: float) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 def layouts_wanted(movie: Movie) -> tuple[LayoutRow, ...]:
@@ -175,17 +199,11 @@ def _colored(places: Preimage, rows: int, columns: int, decides: int, key: Calla
     width, height = _size(shown_rows, shown_columns)
     width = max(width, min(shown_columns // wide * _LEAST_CELL, WIDE))
     height = max(height, min(shown_rows // high * _LEAST_CELL, HIGH))
-    across, down = width / shown_columns, height / shown_rows
-    keys = [
-        [key(places[row * columns + column]) for column in range(0, shown_columns, wide)]
+    colors = tuple(
+        "".join(str(key(places[row * columns + column]) % COLORS) for column in range(0, shown_columns, wide))
         for row in range(0, shown_rows, high)
-    ]
-    paths: dict[int, list[str]] = {}
-    for part, row, column, tall, long in _boxes(keys):
-        box = _box(column * wide * across, row * high * down, long * wide * across, tall * high * down)
-        paths.setdefault(part % COLORS, []).append(box)
-    parts = tuple((color, "".join(boxes)) for color, boxes in sorted(paths.items()))
-    return Drawn(width, height, shown_rows, shown_columns, (rows, columns), parts, "", caption)
+    )
+    return Drawn(width, height, shown_rows, shown_columns, (rows, columns), colors, (), caption)
 
 
 def _shown(size: int, part: int, most: float, pixels: float) -> int:
@@ -205,54 +223,25 @@ def _alike(places: Preimage, size: int, stride: int, decides: int) -> int:
     return count
 
 
-def _boxes(keys: Sequence[Sequence[int]]) -> Iterator[tuple[int, int, int, int, int]]:
-    """(key, row, column, rows, columns) of rectangles of one key."""
-    row = 0
-    while row < len(keys):
-        below = row + 1
-        while below < len(keys) and keys[below] == keys[row]:
-            below += 1
-        column = 0
-        while column < len(keys[row]):
-            end = column + 1
-            while end < len(keys[row]) and keys[row][end] == keys[row][column]:
-                end += 1
-            yield keys[row][column], row, column, below - row, end - column
-            column = end
-        row = below
-
-
 def _marked(drawn: Drawn, elements: Iterable[int], columns: int) -> Drawn:
     """The same with the elements of one thread marked."""
-    across, down = drawn.width / drawn.columns, drawn.height / drawn.rows
     places = sorted({divmod(element, columns) for element in elements})
     places = [(row, column) for row, column in places if row < drawn.rows and column < drawn.columns]
-    boxes: list[str] = []
-    at = 0
-    while at < len(places) and len(boxes) < _MOST_MARKS:
-        row, column = places[at]
-        end = at + 1
-        while end < len(places) and places[end] == (row, column + end - at):
-            end += 1
-        boxes.append(_box(column * across, row * down, (end - at) * across, down))
-        at = end
-    return replace(drawn, marks="".join(boxes))
+    held: list[tuple[int, int, int]] = []
+    for row, column in places:
+        if held and (row, column) == (held[-1][0], held[-1][1] + held[-1][2]):
+            held[-1] = (row, held[-1][1], held[-1][2] + 1)
+        else:
+            held.append((row, column, 1))
+    return replace(drawn, held=tuple(held[:_MOST_MARKS]))
 
 
 def _empty(rows: int, columns: int, caption: str) -> Drawn:
     width, height = _size(rows, columns)
-    return Drawn(width, height, rows, columns, (rows, columns), (), "", caption)
+    return Drawn(width, height, rows, columns, (rows, columns), (), (), caption)
 
 
 def _size(rows: int, columns: int) -> tuple[float, float]:
     """Pixels of a tile: to scale, unless it is too narrow to see."""
     scale = min(WIDE / columns, HIGH / rows)
     return max(columns * scale, _LEAST_WIDE), max(rows * scale, _LEAST_HIGH)
-
-
-def _box(left: float, top: float, width: float, height: float) -> str:
-    return f"M{_n(left)} {_n(top)}h{_n(width)}v{_n(height)}h-{_n(width)}z"
-
-
-def _n(value: float) -> str:
-    return f"{value:.2f}".rstrip("0").rstrip(".")

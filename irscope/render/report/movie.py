@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
-from typing import Any
+from typing import Any, cast
 
 from irscope.analysis.movie.follow import Followed
 from irscope.analysis.movie.make import movie_of
@@ -12,11 +13,11 @@ from irscope.model.capture import Capture
 from irscope.render.movie.scene import state_text
 from irscope.render.movie.tiles import Drawn, draw_tile, title_of_tile
 
-__all__ = ["packed_movie"]
+__all__ = ["movie_text"]
 
 
-def packed_movie(capture: Capture, followed: Followed) -> dict[str, Any]:
-    """The movie of a capture for the page.
+def movie_text(capture: Capture, followed: Followed) -> str:
+    """The movie of a capture for the page, as JSON with a line for each of its rows: captures have many in common.
 
     `values`: (title, line of Python) of each main value. `frames`: each with `passes`, the places of its first and its
     last pass among the passes, `stage`, `name`, `counts`, `changes` as (operation, line of Python, made, removed,
@@ -50,9 +51,20 @@ def packed_movie(capture: Capture, followed: Followed) -> dict[str, Any]:
             "held": [held(one) for one in frame.held],
         }
 
-    frames = [packed(frame) for frame in movie.frames]
-    return {
-        "values": [[value.title, value.place] for value in movie.values],
-        "frames": frames,
-        "tiles": [asdict(drawn) | {"title": drawn.title} for drawn in tiles],
-    }
+    return _lines(
+        {
+            "values": [[value.title, value.place] for value in movie.values],
+            "frames": [packed(frame) for frame in movie.frames],
+            "tiles": [asdict(drawn) | {"title": drawn.title} for drawn in tiles],
+        }
+    )
+
+
+def _lines(value: Any) -> str:
+    """A value as JSON, what its lists hold on lines of their own."""
+    if isinstance(value, dict):
+        items = cast("dict[str, Any]", value).items()
+        return f"{{{','.join(f'{json.dumps(name)}:{_lines(own)}' for name, own in items)}}}"
+    if isinstance(value, list) and any(isinstance(one, (list, dict)) for one in cast("list[Any]", value)):
+        return "[\n" + ",\n".join(map(_lines, cast("list[Any]", value))) + "\n]"
+    return json.dumps(value, separators=(",", ":"))

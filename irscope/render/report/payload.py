@@ -20,7 +20,7 @@ from irscope.render.report.layouts import Between, packed_layouts
 from irscope.render.report.lives import NO_LIVES, packed_lives
 from irscope.render.report.locations import stage_locations
 from irscope.render.report.memory import packed_memory
-from irscope.render.report.movie import packed_movie
+from irscope.render.report.movie import movie_text
 from irscope.render.report.results.model import Results
 from irscope.render.report.texts import Blobs, TextTable
 
@@ -116,7 +116,7 @@ class Payload:
         )
         row["lives"] = blobs.add(lives)
         if self._evaluates and followed is not None:
-            row["movie"] = blobs.add(packed_movie(capture, followed))
+            row["movie"] = self._text(movie_text(capture, followed), number, blobs, "movie", [])
         graphs, unplaced = packed_graphs(
             capture,
             lambda text, place: self._text(text, number, blobs, place, []),
