@@ -64,7 +64,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-VIEWS = ["overview", "passes", "stages", "layouts", "memory", "graph", "compare", "compare&stage=ttgir"]
+VIEWS = ["overview", "passes", "stages", "layouts", "memory", "movie", "graph", "compare", "compare&stage=ttgir"]
 
 
 @pytest.mark.slow
