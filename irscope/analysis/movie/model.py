@@ -118,6 +118,22 @@ class Frame:
     net: tuple[tuple[str, int], ...] = ()
     """(operation, change of its count) of what is not followed one by one: the dialects of LLVM."""
 
+    @property
+    def made(self) -> int:
+        """Operations that came; of what is not followed, the net change."""
+        return sum(one.made for one in self.changes) + sum(max(change, 0) for _, change in self.net)
+
+    @property
+    def removed(self) -> int:
+        """Operations that went; of what is not followed, the net change."""
+        return sum(one.removed for one in self.changes) - sum(min(change, 0) for _, change in self.net)
+
+    @property
+    def net_changes(self) -> tuple[Change, ...]:
+        """What is not followed one by one, that which changed most first."""
+        order = sorted(self.net, key=lambda pair: -abs(pair[1]))
+        return tuple(Change(name, "", max(change, 0), max(-change, 0)) for name, change in order)
+
 
 @dataclass(frozen=True, slots=True)
 class Movie:

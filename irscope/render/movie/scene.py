@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from irscope.analysis.movie.model import COUNTERS, Change, Frame, Held, MainValue, Movie, Tile
 from irscope.model.capture import Capture
 from irscope.render.layout.labels import Rect
@@ -125,9 +123,7 @@ class Scene:
         canvas.panel(area, "Passes that changed it", _BARS)
         self._base = area.top + 68
         # What an earlier pass made of the first frame is not shown.
-        frames = (replace(frames[0], changes=(), net=()), *frames[1:])
-        made = [sum(one.made for one in frame.changes) + sum(max(n, 0) for _, n in frame.net) for frame in frames]
-        gone = [sum(one.removed for one in frame.changes) - sum(min(n, 0) for _, n in frame.net) for frame in frames]
+        made, gone = [0, *(frame.made for frame in frames[1:])], [0, *(frame.removed for frame in frames[1:])]
         # In the dialects of LLVM there are so many that nothing else would be seen.
         most = max(
             1, *(count for frame, *both in zip(frames, made, gone, strict=True) if not frame.net for count in both)
@@ -253,20 +249,19 @@ class Scene:
 
 
 def _rows_of(frame: Frame) -> list[tuple[str, str, str, str]]:
-    """(made, removed, operation, line of Python) as texts, those of most change first."""
+    """(made, removed, operation, line of Python) as texts."""
 
-    def row(one: Change) -> tuple[str, str, str, str]:
-        line = f":{one.place.rpartition(':')[2]}" if one.place else ""
+    def row(one: Change, place: str) -> tuple[str, str, str, str]:
         about = "" if one.is_certain else "~"
         made, removed = (
             f"{about}{sign}{count}" if count else "" for sign, count in (("+", one.made), ("−", one.removed))
         )
-        return made, removed, one.operation, line
+        return made, removed, one.operation, place
 
-    net = sorted(frame.net, key=lambda pair: -abs(pair[1]))
+    lines = (f":{one.place.rpartition(':')[2]}" if one.place else "" for one in frame.changes)
     return [
-        *((_signed(n) if n > 0 else "", _signed(n) if n < 0 else "", name, "net") for name, n in net),
-        *map(row, frame.changes),
+        *(row(one, "net") for one in frame.net_changes),
+        *(row(one, line) for one, line in zip(frame.changes, lines, strict=True)),
     ]
 
 

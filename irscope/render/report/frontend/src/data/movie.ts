@@ -1,20 +1,20 @@
 // A kernel over the passes that changed it, as irscope/render/report/movie.py writes it.
 
-/** (operation, line of Python, made, removed, whether it is known which). */
-export type Change = [string, string, number, number, boolean];
+/** (operation, line of Python, made, removed, `~` if it is not known which, or `net` if they are not followed). */
+export type Change = [string, string, number, number, string?];
 /** (number of the tile or -1, its title, what is known, whether it is unclear, whether the pass changed it). */
 export type Held = [number, string, string, boolean, boolean];
 
 export interface Frame {
   /** The places of its first and its last pass; empty before the first pass. */
   passes: number[];
-  stage: string;
-  name: string;
   /** In the order of `COUNTERS`. */
   counts: number[];
-  changes: Change[];
-  /** (operation, change of its count) of what is not followed one by one. */
-  net: [string, number][];
+  /** (operations made, removed, whether there are those of LLVM). */
+  came: [number, number, number];
+  rows: Change[];
+  /** How many rows there are beside them. */
+  more: number;
   held: Held[];
 }
 

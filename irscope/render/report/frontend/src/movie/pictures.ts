@@ -51,7 +51,7 @@ const box = (left: number, top: number, width: number, height: number) =>
 
 /** The most of some counts, those of LLVM's dialects left out: nothing else would be seen. */
 function most(frames: Frame[], counts: number[]): number {
-  return Math.max(1, ...counts.filter((_, at) => !frames[at]!.net.length));
+  return Math.max(1, ...counts.filter((_, at) => !frames[at]!.came[2]));
 }
 
 /** A counter over all frames. */
@@ -69,12 +69,8 @@ export function curve(frames: Frame[], counter: number, shown: number): SVGSVGEl
 
 /** What each pass made, above, and removed, below; `choose` gets the frame that is clicked. */
 export function timeline(frames: Frame[], shown: number, choose: (at: number) => void): SVGSVGElement {
-  const made = frames.map(
-    (one) => sum(one.changes.map((row) => row[2])) + sum(one.net.map((row) => Math.max(row[1], 0))),
-  );
-  const gone = frames.map(
-    (one) => sum(one.changes.map((row) => row[3])) - sum(one.net.map((row) => Math.min(row[1], 0))),
-  );
+  const made = frames.map((one) => one.came[0]);
+  const gone = frames.map((one) => one.came[1]);
   const top = Math.max(most(frames, made), most(frames, gone));
   const height = (count: number) => Math.sqrt(Math.min(count / top, 1)) * BAR;
   return svg(
@@ -98,8 +94,4 @@ export function timeline(frames: Frame[], shown: number, choose: (at: number) =>
       }),
     ]),
   );
-}
-
-function sum(values: number[]): number {
-  return values.reduce((total, value) => total + value, 0);
 }

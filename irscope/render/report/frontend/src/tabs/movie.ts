@@ -4,7 +4,7 @@ import { command, copyButton } from "../copy";
 import { labelOf, type Capture } from "../data/model";
 import { COUNTERS, type Frame, type Held, type Movie } from "../data/movie";
 import { button, fill, h, select, table } from "../dom";
-import { signed } from "../format";
+import { count, signed } from "../format";
 import type { Key } from "../keys";
 import { curve, tilePicture, timeline } from "../movie/pictures";
 import { state } from "../state";
@@ -16,7 +16,6 @@ const SPEEDS: [string, string][] = [
   ["600", "speed 2"],
   ["300", "speed 4"],
 ];
-const MOST_ROWS = 40;
 
 export class MovieTab implements Tab {
   readonly name = "movie";
@@ -208,13 +207,8 @@ function lineLink(capture: Capture, place: string): HTMLElement {
 function counters(movie: Movie, at: number): HTMLElement {
   const before = movie.frames[at - 1];
   const rows = COUNTERS.map((title, number) => {
-    const count = movie.frames[at]!.counts[number]!;
-    return [
-      title,
-      String(count),
-      before ? signed(count - before.counts[number]!) : "",
-      curve(movie.frames, number, at),
-    ];
+    const now = movie.frames[at]!.counts[number]!;
+    return [title, String(now), before ? signed(now - before.counts[number]!) : "", curve(movie.frames, number, at)];
   });
   return table([], rows, { class: "figures counters" });
 }
@@ -222,28 +216,21 @@ function counters(movie: Movie, at: number): HTMLElement {
 function changes(capture: Capture, frame: Frame): HTMLElement {
   if (!frame.passes.length) return h("p", { class: "faint" }, "What the front end wrote.");
   const link = (name: string) => button(name, "The diff of this pass", () => showPass(frame), { class: "link" });
-  const net = frame.net.map(([name, change]) => [
-    change > 0 ? signed(change) : "",
-    change < 0 ? signed(change) : "",
-    link(name),
-    "net",
-  ]);
-  const own = frame.changes.map(([name, place, made, removed, certain]) => {
-    const about = certain ? "" : "~";
+  const rows = frame.rows.map(([name, place, made, removed, mark]) => {
+    const about = mark === "~" ? mark : "";
     return [
-      made ? `${about}+${made}` : "",
-      removed ? `${about}−${removed}` : "",
+      made ? `${about}+${count(made)}` : "",
+      removed ? `${about}−${count(removed)}` : "",
       link(name),
-      place ? lineLink(capture, place) : "",
+      mark === "net" ? mark : place ? lineLink(capture, place) : "",
     ];
   });
-  const rows = [...net, ...own];
   if (!rows.length) return h("p", { class: "faint" }, "None: it changed operations in place.");
   return h(
     "div",
     null,
-    table([], rows.slice(0, MOST_ROWS), { class: "figures changes" }),
-    rows.length > MOST_ROWS ? h("p", { class: "faint" }, `${rows.length - MOST_ROWS} more kinds or lines`) : null,
-    frame.changes.every((row) => row[4]) ? null : h("p", { class: "faint" }, "~ it is not known which of several"),
+    table([], rows, { class: "figures changes" }),
+    frame.more ? h("p", { class: "faint" }, `${frame.more} more kinds or lines`) : null,
+    frame.rows.some((row) => row[4] === "~") ? h("p", { class: "faint" }, "~ it is not known which of several") : null,
   );
 }
