@@ -26,7 +26,7 @@ class Sight:
     """Whether all of them do; else it is one of them, or several."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Followed:
     """A capture's operations followed through its passes."""
 
@@ -66,7 +66,7 @@ def follow(capture: Capture) -> Followed:
     links: dict[int, list[Lot]] = {}
 
     def watch(step: int, compared: Compared, lots: list[Lot]) -> None:
-        links[step] = list(_links(compared, lots))
+        links[step] = _links(compared, lots)
 
     lives = operation_lives(capture, lambda name: name.partition(".")[0] not in _LOWERED, explains=False, watch=watch)
     return Followed(lives, links)

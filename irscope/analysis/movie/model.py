@@ -95,7 +95,7 @@ class MainValue:
 
     @property
     def title(self) -> str:
-        """`dot operand A: a`, `loaded: b`, `stored :23`."""
+        """`dot operand A: a`, `loaded: b`, `stored`."""
         what = {"first operand": "dot operand A", "second operand": "dot operand B", "result": "dot result"}
         told = what.get(self.role, self.role)
         return f"{told}: {self.name}" if self.name else told

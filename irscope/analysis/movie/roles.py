@@ -143,9 +143,10 @@ class RoleText:
     def _tile(self, value: Value) -> Tile | None:
         written = self._type(value).strip()
         if (plain := _PLAIN.match(written)) is not None:
-            return Tile(tuple(map(int, plain[1].rstrip("x").split("x"))), plain[2].strip())
+            shape = tuple(map(int, plain[1].rstrip("x").split("x")))
+            return Tile(shape, plain[2].strip()) if all(shape) else None
         kind = next(iter(read_types(written)), None)
-        if kind is None or written.startswith("!tt.tensordesc") or not kind.shape:
+        if kind is None or written.startswith("!tt.tensordesc") or not kind.shape or not all(kind.shape):
             return None
         encoding = read_encoding(resolve_aliases(kind.encoding, self._aliases))
         covered, _ = own_shape(encoding, kind)

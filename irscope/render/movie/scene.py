@@ -20,6 +20,8 @@ _MOST_ACROSS = 3
 _SIDE_LEFT = _MARGIN + _CARDS + _GAP
 _SIDE = WIDTH - _MARGIN - _SIDE_LEFT
 _COUNTERS_HIGH = 244.0
+_BASE = _BELOW + 68
+"""The line of the bars below."""
 _ROW = 40.0
 _LINE = 17.0
 _BARS = "operations made above the line, removed below; heights by square root, cut where LLVM's dialects begin"
@@ -121,7 +123,6 @@ class Scene:
         frames, canvas = self._movie.frames, self.canvas
         area = Rect(_MARGIN, _BELOW, WIDTH - 2 * _MARGIN, _END - _BELOW)
         canvas.panel(area, "Passes that changed it", _BARS)
-        self._base = area.top + 68
         # What an earlier pass made of the first frame is not shown.
         made, gone = [0, *(frame.made for frame in frames[1:])], [0, *(frame.removed for frame in frames[1:])]
         # In the dialects of LLVM there are so many that nothing else would be seen.
@@ -132,10 +133,10 @@ class Scene:
             left, width = self._slot_left(at) + 2, self._slot - 4
             high, low = (min(count / most, 1) ** 0.5 * 28 for count in (up, down))
             if up:
-                canvas.rect(Rect(left, self._base - high, width, high), "made")
+                canvas.rect(Rect(left, _BASE - high, width, high), "made")
             if down:
-                canvas.rect(Rect(left, self._base, width, low), "gone")
-        canvas.path(f"M{area.left + 14:.1f} {self._base:.1f}h{area.width - 28:.1f}", "axis")
+                canvas.rect(Rect(left, _BASE, width, low), "gone")
+        canvas.path(f"M{area.left + 14:.1f} {_BASE:.1f}h{area.width - 28:.1f}", "axis")
         stages = [frame.stage for frame in frames]
         for at, stage in enumerate(stages):
             if at and stages[at - 1] == stage:
@@ -159,7 +160,7 @@ class Scene:
         self._values(at)
         self._came_and_went(at, frame)
         left = self._slot_left(at)
-        self.canvas.rect(Rect(left, self._base - 30, self._slot, 60), "now", radius=3)
+        self.canvas.rect(Rect(left, _BASE - 30, self._slot, 60), "now", radius=3)
         return self._taken()
 
     def _title(self, at: int, frame: Frame) -> None:

@@ -9,6 +9,7 @@ from typing import Any, cast
 from irscope.analysis.movie.follow import Followed
 from irscope.analysis.movie.make import movie_of
 from irscope.analysis.movie.model import Change, Frame, Held
+from irscope.errors import DAMAGE
 from irscope.model.capture import Capture
 from irscope.render.movie.scene import state_text
 from irscope.render.movie.tiles import Drawn, draw_tile, title_of_tile
@@ -31,8 +32,14 @@ def movie_text(capture: Capture, followed: Followed) -> str:
     Args:
         capture: what it is of; maps of layouts that it does not hold are computed from their texts where these tell.
         followed: its operations.
+
+    Empty for a damaged capture.
     """
-    movie = movie_of(capture, followed)
+    try:
+        movie = movie_of(capture, followed)
+    except DAMAGE:
+        # The texts come from the capture's file, which may say anything.
+        return ""
     places = {one.label: place for place, one in enumerate(capture.passes())}
     answers = {(row.encoding, row.shape): row.answer for row in capture.layouts}
     tiles: dict[Drawn, int] = {}

@@ -117,8 +117,8 @@ class Payload:
             packed_lives(capture, lambda text: self.texts.add(text, number, blobs), followed) if followed else NO_LIVES
         )
         row["lives"] = blobs.add(lives)
-        if self._evaluates and followed is not None:
-            row["movie"] = self._text(movie_text(capture, followed), number, blobs, "movie", [])
+        if self._evaluates and followed is not None and (movie := movie_text(capture, followed)):
+            row["movie"] = self._text(movie, number, blobs, "movie", [])
         graphs, unplaced = packed_graphs(
             capture,
             lambda text, place: self._text(text, number, blobs, place, []),
