@@ -28,7 +28,6 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("diff", "{file}", "{other}", "-s", "all", "-o", "{out}/x.html"),
     ("report", "{file}", "{other}", "-o", "{out}/report.html"),
     ("poster", "{file}", "-o", "{out}/poster.svg"),
-    ("movie", "{file}", "-o", "{out}/movie.svg"),
 )  # fmt: skip
 
 LONGEST_S = 5.0
