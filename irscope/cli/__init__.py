@@ -62,7 +62,7 @@ _PANELS = {
     "Compare": "check watch diff edit variants report reproduce reduce",
     "On the GPU": "run bench profile",
     "Effect of passes": "ablate bisect sweep upgrade",
-    "Inspect": "why layout roofline graph poster source",
+    "Inspect": "why layout roofline graph poster movie source",
     "For programs": "mcp",
 }
 _SUMMARIES = {
@@ -95,6 +95,7 @@ _SUMMARIES = {
     "source": "Show the kernel's Python with, for each line, its operations at every stage, instructions and live "
     "registers.",
     "poster": "Draw a kernel at a glance: its loop turn by turn, shared memory, registers, limits and worst findings.",
+    "movie": "Play the passes that changed a kernel: its tiles under each pass's layouts, counts, what came and went.",
     "variants": "Say why a kernel was compiled more than once: which argument told its variants apart, and what would "
     "merge them.",
     "report": "Write one HTML file with every pass, stage and layout; it needs no server and no network.",

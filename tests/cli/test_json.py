@@ -38,6 +38,7 @@ from irscope.store.file import load, save
 from irscope.store.recent import CaptureStore
 from irscope.target import Target
 from tests.analysis.in_flight.launched import matmul
+from tests.analysis.movie.staged import staged
 from tests.analysis.recorded import stored
 from tests.analysis.roofline.launched import attention
 from tests.analysis.trails import eventful
@@ -152,6 +153,9 @@ def _passes_and_their_graphs(reference: Reference, irscope: Run, tmp_path: Path)
     for name, capture in (("matmul", matmul("matmul-hip-gfx942", 1024)), ("attention", attention())):
         save(capture, tmp_path / f"{name}.irscope")
         check(reference, irscope, "poster", "poster", tmp_path / f"{name}.irscope")
+    save(staged("softmax.cuda90"), tmp_path / "softmax.irscope")
+    check(reference, irscope, "movie", "movie", tmp_path / "softmax.irscope")
+    check(reference, irscope, "movie", "movie", lives)
     check(reference, irscope, "diff", "diff", made, made)
     check(reference, irscope, "diff", "diff", tmp_path / "80.irscope", tmp_path / "90.irscope")
 

@@ -264,6 +264,12 @@ class Compared:
         results, others = here.results(here.line(own)), there.results(there.line(other))
         return others[results.index(value)] if value in results and len(results) == len(others) else None
 
+    def sign(self, number: int, *, is_right: bool) -> tuple[str, Place]:
+        """The name of the operation on a line, and where it comes from; that is empty where it is not known."""
+        side = self._right_side if is_right else self._left_side
+        line = side.line(number)
+        return side.body.shapes[line].name, side.place(line)
+
     def same_text(self, left_number: int, right_number: int) -> bool:
         """Whether two lines say the same, up to names and locations."""
         return self._matching.is_equal(self._left_side.line(left_number), self._right_side.line(right_number))

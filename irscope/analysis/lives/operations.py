@@ -139,12 +139,18 @@ def is_named(name: str, asked: str) -> bool:
 
 
 def operation_lives(
-    capture: Capture, is_wanted: Callable[[str], bool], group: str = "mlir", *, until: str = "", explains: bool = True
+    capture: Capture,
+    is_wanted: Callable[[str], bool],
+    group: str = "mlir",
+    *,
+    until: str = "",
+    explains: bool = True,
+    watch: Callable[[int, Compared, list[Lot]], None] | None = None,
 ) -> Lives:
     """Follow the operations of some names through the passes of one group, if asked only until a stage's artifact.
 
-    `explains`: whether to find out what each comes from, and what stands in for it. Costs a structural diff of each
-    step that has such operations on either side.
+    `explains`: whether to find out what each comes from, and what stands in for it. `watch` gets each step that has
+    such operations on either side, what is compared of it, and their lots. Costs a structural diff of each such step.
     """
     trail = trail_of(capture, group)
     if until:
@@ -165,7 +171,10 @@ def operation_lives(
         seen = {one.line: one for one in sightings(step.right, kind, is_wanted)}
         if follower.present or seen:
             compared = Compared(step)
-            follower.take(index, compared, compared.lots(is_wanted), seen)
+            lots = compared.lots(is_wanted)
+            follower.take(index, compared, lots, seen)
+            if watch is not None:
+                watch(index, compared, lots)
     lives = [*follower.ended, *(track.life() for track in follower.present.values())]
     lives.sort(key=lambda life: (life.counted_from, life.first.line))
     return Lives(trail, tuple(lives), frozenset(follower.uncertain))

@@ -18,7 +18,7 @@ from irscope.model.layout import LayoutRefusal, LayoutRow
 from irscope.record.layouts.messages import Module
 from irscope.record.layouts.server import LayoutServer
 
-__all__ = ["ask_layout", "bank_conflicts", "layouts_of_text"]
+__all__ = ["answered_rows", "ask_layout", "bank_conflicts", "layouts_of_text"]
 
 _ELEMENTS = {
     "fp16": "f16", "fp32": "f32", "fp64": "f64", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
@@ -39,7 +39,18 @@ def layouts_of_text(
 
     Never raises: a layout without a map has a LayoutRefusal.
     """
-    rows = layout_rows(text)
+    return answered_rows(layout_rows(text), text, target, known, interpreter=interpreter)
+
+
+def answered_rows(
+    rows: Sequence[LayoutRow],
+    text: str,
+    target: Target,
+    known: Iterable[LayoutRow] = (),
+    *,
+    interpreter: str | None = None,
+) -> tuple[LayoutRow, ...]:
+    """Rows with the compiler's answers; `text` is a module that says how many warps and CTAs there are."""
     answers = {(row.encoding, row.shape): row.answer for row in known}
     missing = [row for row in rows if (row.encoding, row.shape) not in answers]
     if missing:

@@ -7,17 +7,16 @@ from collections.abc import Callable, Iterable
 from itertools import groupby
 from typing import Any
 
-from irscope.analysis.lives.operations import OperationLife, operation_lives
+from irscope.analysis.lives.operations import OperationLife
+from irscope.analysis.movie.follow import Followed, follow
 from irscope.model.capture import Capture
 
-_LOWERED = ("llvm", "nvvm", "rocdl", "builtin")
-"""Dialects whose operations are not followed: they are many, and their passes name none for a reader to look for."""
 NO_LIVES: dict[str, Any] = {"steps": [], "changes": [], "texts": {}}
 """Of a capture whose operations are not followed."""
 _NONE, _FIRST, _UNCLEAR = -1, -2, -3
 
 
-def packed_lives(capture: Capture, number_of: Callable[[str], int]) -> dict[str, Any]:
+def packed_lives(capture: Capture, number_of: Callable[[str], int], followed: Followed | None = None) -> dict[str, Any]:
     """The lives of a capture's operations, but those of the LLVM dialects.
 
     `steps`: (first pass, last pass) by their places among the MLIR passes: one, or several whose texts between were not
@@ -28,8 +27,9 @@ def packed_lives(capture: Capture, number_of: Callable[[str], int]) -> dict[str,
     Args:
         capture: the capture.
         number_of: the number of a text in the report.
+        followed: the capture's operations, if they were followed already.
     """
-    lives = operation_lives(capture, lambda name: name.partition(".")[0] not in _LOWERED, explains=False)
+    lives = (followed or follow(capture)).lives
     trail = lives.trail
     if trail.first is None:
         return NO_LIVES

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from irscope import __version__
+from irscope.analysis.movie.follow import follow
 from irscope.model.capture import Capture
 from irscope.model.compiler_log import CompilerLog, PassLog
 from irscope.model.telling import Row, parts_of, telling_texts
@@ -19,6 +20,7 @@ from irscope.render.report.layouts import Between, packed_layouts
 from irscope.render.report.lives import NO_LIVES, packed_lives
 from irscope.render.report.locations import stage_locations
 from irscope.render.report.memory import packed_memory
+from irscope.render.report.movie import movie_text
 from irscope.render.report.posters import packed_poster
 from irscope.render.report.results.model import Results
 from irscope.render.report.texts import Blobs, TextTable
@@ -26,7 +28,8 @@ from irscope.render.report.texts import Blobs, TextTable
 _PAYLOAD_VERSION = 1
 _NO_PAIRS: Mapping[tuple[int, int], Between] = MappingProxyType({})
 _MOST_EVALUATED = 8
-"""In a report of more captures, `irscope why` evaluates addresses, the page places graphs, and no poster is drawn."""
+"""In a report of more captures, `irscope why` evaluates addresses, the page places graphs, and neither a poster nor a
+movie is made."""
 _MOST_STUDIED = 64
 """In a report of more captures, the operations of each are neither followed through the passes nor costed."""
 _NOT_STUDIED = (
@@ -109,8 +112,13 @@ class Payload:
 
             if (heat := heat_of(capture)) is not None:
                 row["heat"] = blobs.add(heat)
-        lives = packed_lives(capture, lambda text: self.texts.add(text, number, blobs)) if self._studies else NO_LIVES
+        followed = follow(capture) if self._studies else None
+        lives = (
+            packed_lives(capture, lambda text: self.texts.add(text, number, blobs), followed) if followed else NO_LIVES
+        )
         row["lives"] = blobs.add(lives)
+        if self._evaluates and followed is not None and (movie := movie_text(capture, followed)):
+            row["movie"] = self._text(movie, number, blobs, "movie", [])
         graphs, unplaced = packed_graphs(
             capture,
             lambda text, place: self._text(text, number, blobs, place, []),

@@ -122,7 +122,7 @@ def test_many_captures_take_the_memory_of_a_few(monkeypatch: pytest.MonkeyPatch)
     captures = [softmax().with_(notes=(str(number),)) for number in range(2)]
     captures += [replace(one, artifacts=_marked(one, number)) for number, one in enumerate([softmax()] * 3)]
     reader = Reader(payload := Payload(captures))
-    assert len(payload.texts._lines) == len(Payload(captures[:1]).texts._lines)
+    assert len(payload.texts._lines) == len(Payload(captures[:3]).texts._lines)
     for capture, row in zip(captures, reader.index["captures"], strict=True):
         assert row["notes"] == [*capture.notes, module._NOT_STUDIED]
         texts = {one["stage"]: reader.text(one["text"]) for one in row["stages"] if "text" in one}

@@ -10,6 +10,7 @@ import { CompareTab } from "./tabs/compare";
 import { GraphTab } from "./tabs/graph";
 import { LayoutsTab } from "./tabs/layouts";
 import { MemoryTab } from "./tabs/memory";
+import { MovieTab } from "./tabs/movie";
 import { OverviewTab } from "./tabs/overview";
 import { PassesTab } from "./tabs/passes";
 import { ResultsTab } from "./tabs/results";
@@ -23,6 +24,7 @@ const makers: [string, string, (app: App) => Tab][] = [
   ["stages", "Stages", (app) => new StagesTab(app)],
   ["layouts", "Layouts", (app) => new LayoutsTab(app)],
   ["memory", "Memory", (app) => new MemoryTab(app)],
+  ["movie", "Movie", (app) => new MovieTab(app)],
   ["graph", "Graph", (app) => new GraphTab(app)],
   ["compare", "Compare", (app) => new CompareTab(app)],
 ];

@@ -54,6 +54,8 @@ export interface Capture {
   layouts: Place;
   memory: Place;
   heat?: Place;
+  /** The number of a text: JSON of a `Movie`. */
+  movie?: number;
   lives: Place;
   graphs: Place;
   /** The number of its text: the SVG of `irscope poster`, without a style of its own. */

@@ -15,6 +15,7 @@ import {
   type Place,
 } from "./model";
 import type { Memory } from "./memory";
+import type { Movie } from "./movie";
 import { withNumbers } from "./numbers";
 import { diffTexts } from "../structure/structural";
 import { countsOf, type Counts } from "../structure/counts";
@@ -103,6 +104,15 @@ export class Payload {
       this.followed.set(capture, found);
     }
     return found;
+  }
+
+  /** The passes that changed the kernel; undefined in a report of many captures. */
+  movie(capture: number): Movie | undefined {
+    const number = this.captures[capture]!.movie;
+    if (number === undefined) return undefined;
+    const key = `movie ${number}`;
+    if (!this.values.has(key)) this.values.set(key, JSON.parse(this.lines(number).join("")));
+    return this.values.get(key) as Movie;
   }
 
   layouts(capture: number): Layouts {

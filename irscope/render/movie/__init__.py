@@ -1,0 +1,1 @@
+"""Draws the movie of a kernel: its tiles, and one animated SVG that needs no script."""

@@ -1,0 +1,88 @@
+"""A movie as one SVG: its frames shown in turn by CSS, without a script."""
+
+from __future__ import annotations
+
+from irscope.analysis.movie.model import Movie
+from irscope.errors import UsageError
+from irscope.model.capture import Capture
+from irscope.render.movie.scene import Scene
+from irscope.render.movie.tiles import Answers
+from irscope.render.theme import theme_named
+
+__all__ = ["MOST_SECONDS", "frame_svg", "movie_svg"]
+
+MOST_SECONDS = 60.0
+"""Of one frame."""
+_FIRST_HOLD, _LAST_HOLD = 2, 3
+"""Frames that the first and the last are worth."""
+
+
+def movie_svg(
+    capture: Capture, movie: Movie, theme: str = "light", seconds: float = 1.2, answers: Answers | None = None
+) -> str:
+    """A movie as an animated SVG of 1280×720 pixels that loops; without animations its first frame is shown.
+
+    Who asked for less motion sees the first frame too.
+
+    Args:
+        capture: what the movie is of.
+        movie: with at least one frame.
+        theme: `light`, `dark` or `print`.
+        seconds: of each frame.
+        answers: the maps of layouts; those missing are computed from their texts, as far as these tell.
+
+    Raises UsageError for a theme or a time that is none.
+    """
+    if not 0.1 <= seconds <= MOST_SECONDS:
+        raise UsageError(f"{seconds!r} seconds a pass: at least 0.1, at most {MOST_SECONDS:g}.")
+    scene = _scene(capture, movie, theme, answers)
+    still = scene.still()
+    holds = [1] * len(movie.frames)
+    holds[0] += _FIRST_HOLD - 1
+    holds[-1] += _LAST_HOLD - 1
+    total, begin = sum(holds), 0
+    frames: list[str] = []
+    for at, hold in enumerate(holds):
+        drawn = scene.frame(at)
+        first = " first" if at == 0 else ""
+        frames.append(f'<g class="frame h{hold}{first}" style="animation-delay:{begin * seconds:g}s">{drawn}</g>')
+        begin += hold
+    rules = "".join(
+        f"@keyframes h{hold}{{0%{{visibility:visible}}{100 * hold / total:.4f}%{{visibility:hidden}}"
+        f"100%{{visibility:hidden}}}}.h{hold}{{animation-name:h{hold}}}"
+        for hold in sorted(set(holds))
+    )
+    style = (
+        f".frame{{visibility:hidden;animation-duration:{total * seconds:g}s;animation-timing-function:step-end;"
+        f"animation-iteration-count:infinite}}.first{{visibility:visible}}{rules}"
+        "@media(prefers-reduced-motion:reduce){.frame{animation:none}}"
+    )
+    return _whole(scene, capture, still + "".join(frames), style)
+
+
+def frame_svg(capture: Capture, movie: Movie, at: int, theme: str = "light", answers: Answers | None = None) -> str:
+    """One frame of a movie as an SVG that does not move; raises UsageError if there is no such frame."""
+    if not 0 <= at < len(movie.frames):
+        raise UsageError(
+            f"there is no frame {at}: the movie of {capture.name} has frames 0 to {len(movie.frames) - 1}."
+        )
+    scene = _scene(capture, movie, theme, answers)
+    return _whole(scene, capture, scene.still() + scene.frame(at), "")
+
+
+def _scene(capture: Capture, movie: Movie, theme: str, answers: Answers | None) -> Scene:
+    if not movie.frames:
+        raise UsageError(f"{capture.name} holds no IR of a pass: there is nothing to show.")
+    maps = {(row.encoding, row.shape): row.answer for row in capture.layouts}
+    return Scene(capture, movie, theme_named(theme), {**maps, **(answers or {})})
+
+
+def _whole(scene: Scene, capture: Capture, drawn: str, style: str) -> str:
+    canvas, theme = scene.canvas, scene.canvas.theme
+    looks = (
+        f".held{{fill:{theme.text};fill-opacity:.62}}.made{{fill:{theme.accent}}}.gone{{fill:{theme.bad}}}"
+        f".now{{fill:none;stroke:{theme.text};stroke-width:1.5}}"
+        f".fresh{{fill:none;stroke:{theme.accent};stroke-width:2.5}}.cell{{stroke-width:.6}}"
+    )
+    canvas.parts = [f"<style>{looks}{style}</style><defs>{scene.tiles()}</defs>", drawn]
+    return canvas.svg(f"{capture.name} on {capture.target}, pass by pass")
