@@ -1,4 +1,4 @@
-"""The integers that values of MLIR hold when they are computed first: constants, what is carried into a loop, and sums."""
+"""The integers that values of MLIR hold when they are computed first: constants, what enters a loop, and sums."""
 
 from __future__ import annotations
 
