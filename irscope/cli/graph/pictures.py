@@ -20,7 +20,7 @@ from irscope.ir.locations.stages import capture_locations, lines_selected
 from irscope.model.capture import Capture, StageKind, stage_named, stage_rank
 from irscope.render.capture.partitions import partitions_json
 from irscope.render.dot.graph import Drawing
-from irscope.render.dot.stages import Loops, loops_of, python_lines
+from irscope.render.dot.stages import Loops, loops_of, passes_graph, python_lines
 from irscope.render.warps.drawn import WarpsPicture, warps_picture
 
 _DRAWN: tuple[StageKind, ...] = ("mlir", "llvm")
@@ -42,11 +42,9 @@ def picture_of(capture: Capture, wanted: GraphOptions, theme: str | None = None)
         picture = _warps(capture, theme)
         return Picture(picture, (picture.note,) if picture.note else ())
     if wanted.pipeline:
-        from irscope.analysis.passes.effects import pass_effects
-        from irscope.render.dot.passes import render_passes
-
-        plan = (f"plan: {capture.plan}",) if capture.plan else ()
-        return Picture(render_passes(list(pass_effects(capture)), title=f"{name} · passes", notes=plan))
+        if (passes := passes_graph(capture)) is None:
+            raise UsageError(f"{capture.name} ({capture.target}) holds no passes.")
+        return Picture(passes)
     if wanted.loops:
         from irscope.render.dot.loops import render_loops
 

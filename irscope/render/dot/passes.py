@@ -26,7 +26,7 @@ _IN_A_BOX = 3
 
 
 def render_passes(effects: Sequence[PassEffect], *, title: str, notes: Iterable[str] = ()) -> Drawing:
-    """The passes in the order they ran, by stage.
+    """The passes in the order they ran, by stage; `p7` is the box that begins with the eighth.
 
     Args:
         effects: the passes, each with what it changed.
@@ -40,13 +40,13 @@ def render_passes(effects: Sequence[PassEffect], *, title: str, notes: Iterable[
     graph = new_drawing("passes", title, (*notes, summary), rankdir="TB", newrank="true")
     stages = list(dict.fromkeys(effect.stage_title for effect in effects))
     heads: list[str] = []
-    number = 0
+    # The page goes from a box to its first pass by the box's name.
+    places = {id(effect): place for place, effect in enumerate(effects)}
     for column, stage in enumerate(stages):
         with graph.frame(str(column), f"<<B>{text(stage)}</B>>", fillcolor=FRAME, fontsize="14") as inner:
             previous = ""
             for group in _groups([effect for effect in effects if effect.stage_title == stage]):
-                name = f"p{number}"
-                number += 1
+                name = f"p{places[id(group[0])]}"
                 _draw(inner, name, group)
                 if previous:
                     inner.edge(previous, name)

@@ -12,7 +12,7 @@ from irscope.render.layout.labels import Rect
 from irscope.render.text.tables import display_width, shorten, visible
 from irscope.render.theme import MONOSPACE, SANS, Theme
 
-__all__ = ["HEIGHT", "LEAST", "WIDTH", "Canvas", "width_of", "wrapped"]
+__all__ = ["HEIGHT", "LEAST", "WIDTH", "Canvas", "style_of", "width_of", "wrapped"]
 
 WIDTH, HEIGHT = 1280, 720
 LEAST = 11.0
@@ -90,7 +90,7 @@ class Canvas:
         wide, high = _n(self.width), _n(self.height)
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" width="{wide}" height="{high}" '
-            f'role="img"><title>{_escaped(visible(title))}</title><style>{_style(self.theme)}</style>{_DEFINED}'
+            f'role="img"><title>{_escaped(visible(title))}</title><style>{style_of(self.theme)}</style>{_DEFINED}'
             f'<rect class="page" width="{wide}" height="{high}"/>{"".join(self.parts)}</svg>\n'
         )
 
@@ -123,7 +123,8 @@ _DEFINED = (
 )
 
 
-def _style(theme: Theme) -> str:
+def style_of(theme: Theme) -> str:
+    """The rules of CSS that give a poster its colours."""
     tiles = "".join(
         f".f{index}{{fill:{shade.fill}}}.x{index}{{fill:{shade.text}}}.s{index}{{stroke:{shade.fill}}}"
         for index, shade in enumerate(shades(TILES, theme.is_dark))

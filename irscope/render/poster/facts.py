@@ -74,18 +74,19 @@ class Facts:
         return tuple(one for one in self.costs if one.kind == "global")
 
 
-def facts_of(capture: Capture, costs: Sequence[Cost] | None = None) -> Facts:
-    """The facts of a capture; `costs` are those of `costs_of`, if they are known."""
+def facts_of(capture: Capture, costs: Sequence[Cost] | None = None, findings: Sequence[Finding] | None = None) -> Facts:
+    """The facts of a capture; `costs` are those of `costs_of`, and `findings` the worst first, if they are known."""
     known = tuple(costs if costs is not None else _costs(capture))
-    studied = Studied(capture, known, follows_operations=False)
-    found = [one for one in every_finding(studied) if not is_silenced(one, capture)]
+    if findings is None:
+        studied = Studied(capture, known, follows_operations=False)
+        findings = [one for one in every_finding(studied) if not is_silenced(one, capture)]
     tile, of_dot = _tile(capture)
     return Facts(
         capture,
         in_flight(capture),
         _allocations(capture),
         known,
-        tuple(found),
+        tuple(findings),
         occupancy_of(capture),
         instruction_families(capture),
         next((stage for stage in ("sass", "amdgcn", "ptx") if stage in capture.stages), ""),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from irscope.analysis.findings.model import Finding
 from irscope.memory.cost import Cost
 from irscope.model.capture import Capture
 from irscope.render.layout.labels import Rect
@@ -27,18 +28,24 @@ _BELOW = 484.0
 """Where the lower panels begin."""
 
 
-def poster_svg(capture: Capture, theme: str = "light", costs: Sequence[Cost] | None = None) -> str:
+def poster_svg(
+    capture: Capture,
+    theme: str = "light",
+    costs: Sequence[Cost] | None = None,
+    findings: Sequence[Finding] | None = None,
+) -> str:
     """The poster of a capture as one SVG, 1280×720 pixels; what is not known is said where it would stand.
 
     Args:
         capture: with its layouts, as far as they are known.
         theme: `light`, `dark` or `print`.
         costs: those of `costs_of`, if they are known.
+        findings: those of the capture that are not silenced, the worst first, if they are known.
 
     Raises UsageError for a theme that is none.
     """
     look = theme_named(theme)
-    facts = facts_of(capture, costs)
+    facts = facts_of(capture, costs, findings)
     canvas = Canvas(look)
     _head(canvas, capture)
     has_accesses = _main(canvas, facts)

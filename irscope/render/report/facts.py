@@ -7,6 +7,7 @@ from dataclasses import asdict
 from hashlib import sha256
 from typing import Any
 
+from irscope.analysis.findings.model import Finding
 from irscope.analysis.passes.effects import PassEffect, pass_effects
 from irscope.analysis.resources.metrics import instruction_families, resource_rows
 from irscope.device.occupancy import occupancy_of
@@ -18,8 +19,8 @@ _LARGEST = 8
 """Operations whose change is named with a pass."""
 
 
-def facts_of(capture: Capture, costs: Sequence[Cost], *, evaluates: bool) -> dict[str, Any]:
-    """All but the texts of a capture, as JSON holds it; `evaluates` is of `findings_of`."""
+def facts_of(capture: Capture, costs: Sequence[Cost], found: Sequence[Finding]) -> dict[str, Any]:
+    """All but the texts of a capture, as JSON holds it; `found` are its findings."""
     launch = capture.launch
     occupancy = occupancy_of(capture)
     return {
@@ -61,7 +62,7 @@ def facts_of(capture: Capture, costs: Sequence[Cost], *, evaluates: bool) -> dic
             for item in capture.artifacts
         ],
         "passes": [_pass(effect) for effect in pass_effects(capture)],
-        "findings": findings_of(capture, costs, evaluates=evaluates),
+        "findings": findings_of(capture, costs, found),
     }
 
 

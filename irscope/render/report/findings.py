@@ -27,7 +27,7 @@ _SLOW_SHARE = 0.2
 _LOW_OCCUPANCY = 0.5
 
 
-def findings_of(capture: Capture, costs: Sequence[Cost], *, evaluates: bool = True) -> list[dict[str, Any]]:
+def findings_of(capture: Capture, costs: Sequence[Cost], found: Sequence[Finding]) -> list[dict[str, Any]]:
     """Rows: the failure, the three worst findings of `irscope why`, then what else stands out.
 
     Each has a `level` (bad, warn, note), its `text`, the `code` of a finding, and where to look: `stage` and `line`,
@@ -36,21 +36,27 @@ def findings_of(capture: Capture, costs: Sequence[Cost], *, evaluates: bool = Tr
     Args:
         capture: the capture.
         costs: those of `costs_of_layouts`.
-        evaluates: whether addresses are evaluated for that, which takes a tenth of a compile's time.
+        found: those of `findings_in`.
     """
     others = [*_occupancy(capture), *_costs(costs), *_slow_passes(capture)]
     ranks = {"bad": 0, "warn": 1, "note": 2}
     others.sort(key=lambda row: ranks[row["level"]])
-    return [*_failure(capture), *_worst(capture, costs, evaluates), *others][: 2 * _MOST]
+    worst = [_row(one) for one in found[:_MOST_WORST] if capture.failure is None or one.code != "IRS503"]
+    return [*_failure(capture), *worst, *others][: 2 * _MOST]
 
 
-def _worst(capture: Capture, costs: Sequence[Cost], evaluates: bool) -> list[dict[str, Any]]:
-    if evaluates:
-        studied = Studied(capture, costs, follows_operations=False)
-        found = [one for one in every_finding(studied) if not is_silenced(one, capture)]
-    else:
-        found = quick_findings(capture)
-    return [_row(one) for one in found[:_MOST_WORST] if capture.failure is None or one.code != "IRS503"]
+def findings_in(capture: Capture, costs: Sequence[Cost], *, evaluates: bool) -> Sequence[Finding]:
+    """The findings of a capture, the worst first.
+
+    Args:
+        capture: the capture.
+        costs: those of `costs_of_layouts`.
+        evaluates: whether addresses are evaluated for that, which takes a tenth of a compile's time.
+    """
+    if not evaluates:
+        return quick_findings(capture)
+    studied = Studied(capture, costs, follows_operations=False)
+    return [one for one in every_finding(studied) if not is_silenced(one, capture)]
 
 
 def _row(finding: Finding) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from irscope.model.capture import Capture
 from irscope.render.assets import read_asset
 from irscope.render.report.layouts import Between
 from irscope.render.report.payload import Payload
+from irscope.render.report.posters import poster_style
 from irscope.render.report.results.model import Results
 from irscope.render.report.summary import summary_html
 from irscope.render.report.texts import pack
@@ -64,7 +65,7 @@ def render_report(
     payload = Payload(captures, between, results)
     names = list(dict.fromkeys(row["kernel"] for row in payload.index["captures"]))
     title = title or ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
-    loader, style = _asset("loader.js").decode(), _asset("viewer.css").decode() + _picture_style()
+    loader, style = _asset("loader.js").decode(), _asset("viewer.css").decode() + _picture_style() + poster_style()
     nonce = base64.b64encode(hashlib.sha256(style.encode()).digest()[:18]).decode()
     allowed = json.loads(_asset("digests.json"))
     if not payload.places_graphs:

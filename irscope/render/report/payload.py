@@ -12,20 +12,22 @@ from irscope.model.capture import Capture
 from irscope.model.compiler_log import CompilerLog, PassLog
 from irscope.model.telling import Row, parts_of, telling_texts
 from irscope.render.dot.write import has_dot
+from irscope.render.report.beside import packed_beside
 from irscope.render.report.facts import facts_of
-from irscope.render.report.findings import costs_of_layouts
+from irscope.render.report.findings import costs_of_layouts, findings_in
 from irscope.render.report.graphs import packed_graphs
 from irscope.render.report.layouts import Between, packed_layouts
 from irscope.render.report.lives import NO_LIVES, packed_lives
 from irscope.render.report.locations import stage_locations
 from irscope.render.report.memory import packed_memory
+from irscope.render.report.posters import packed_poster
 from irscope.render.report.results.model import Results
 from irscope.render.report.texts import Blobs, TextTable
 
 _PAYLOAD_VERSION = 1
 _NO_PAIRS: Mapping[tuple[int, int], Between] = MappingProxyType({})
 _MOST_EVALUATED = 8
-"""In a report of more captures, evaluating addresses is left to `irscope why`, and placing graphs to the page."""
+"""In a report of more captures, `irscope why` evaluates addresses, the page places graphs, and no poster is drawn."""
 _MOST_STUDIED = 64
 """In a report of more captures, the operations of each are neither followed through the passes nor costed."""
 _NOT_STUDIED = (
@@ -85,7 +87,8 @@ class Payload:
         self.chunks.append(blobs)
         self._kernel = capture.name
         costs = costs_of_layouts(capture) if self._studies else []
-        row = facts_of(capture, costs, evaluates=self._evaluates)
+        found = findings_in(capture, costs, evaluates=self._evaluates)
+        row = facts_of(capture, costs, found)
         texts = capture.texts
         last = self._text(next(iter(texts.values())), number, blobs, "source", []) if texts else -1
         for group in ("mlir", "llvm"):
@@ -107,6 +110,8 @@ class Payload:
 
             if (heat := heat_of(capture)) is not None:
                 row["heat"] = blobs.add(heat)
+        if self._studies and (machine_code := packed_beside(capture)) is not None:
+            row["beside"] = blobs.add(machine_code)
         lives = packed_lives(capture, lambda text: self.texts.add(text, number, blobs)) if self._studies else NO_LIVES
         row["lives"] = blobs.add(lives)
         graphs, unplaced = packed_graphs(
@@ -116,6 +121,8 @@ class Payload:
         )
         row["graphs"] = blobs.add(graphs)
         self.places_graphs = self.places_graphs or unplaced
+        if self._evaluates and (drawn := packed_poster(capture, costs, found)):
+            row["poster"] = self._text(drawn, number, blobs, "poster", [])
         if not self._studies:
             row["notes"].append(_NOT_STUDIED)
         # One capture's texts after another's: memory holds those of one, and those that later ones are compared with.

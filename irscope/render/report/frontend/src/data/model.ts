@@ -56,6 +56,8 @@ export interface Capture {
   heat?: Place;
   lives: Place;
   graphs: Place;
+  /** The number of its text: the SVG of `irscope poster`, without a style of its own. */
+  poster?: number;
 }
 
 /** A graph of `irscope graph`. */

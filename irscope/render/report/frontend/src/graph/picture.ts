@@ -1,12 +1,13 @@
 // The text of a picture as elements: SVG that irscope or Graphviz wrote. What is not drawing is left out, and text stays text.
 import { svg } from "../dom";
 
-const ELEMENTS = new Set(["g", "path", "polygon", "polyline", "ellipse", "text"]);
+const ELEMENTS = new Set(["g", "path", "polygon", "polyline", "ellipse", "text", "rect", "line", "defs", "pattern"]);
 const ATTRIBUTES = new Set(
   [
-    ["class", "transform", "d", "points", "x", "y", "cx", "cy", "rx", "ry"],
+    ["class", "transform", "d", "points", "x", "y", "y2", "cx", "cy", "rx", "ry", "width", "height"],
     ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-opacity"],
     ["text-anchor", "font-size", "font-weight", "font-style"],
+    ["patternUnits", "patternTransform"],
   ].flat(),
 );
 const PART = /<(\/?)([a-z]+)((?:\s+[\w:.-]+="[^"]*")*)\s*(\/?)>|([^<]+)/g;
@@ -42,7 +43,8 @@ export function pictureOf(text: string): Picture {
       if (box) [picture.width, picture.height] = [box[2] ?? 0, box[3] ?? 0];
       // An element that is not drawn keeps its place, so that what is in it stands where it belongs.
       const made = svg(tag === "title" ? "title" : ELEMENTS.has(tag!) ? (tag as "g") : "g");
-      for (const [name, value] of values) if (ATTRIBUTES.has(name)) made.setAttribute(name, value);
+      for (const [name, value] of values)
+        if (ATTRIBUTES.has(name) || (name === "id" && tag === "pattern")) made.setAttribute(name, value);
       if (tag !== "title") parent.append(made);
       if (!alone) stack.push(made);
     }

@@ -7,6 +7,7 @@ import { button, fill, h, table } from "../dom";
 import { bytes, count, fileName, milliseconds, percent, plural, resourceTitle, resourceValue, shown } from "../format";
 import { state } from "../state";
 import { captureTable } from "./captures";
+import { poster } from "./poster";
 import { pythonLink } from "./sources";
 
 const COMMON = ["num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion", "warp_size"];
@@ -31,6 +32,7 @@ export class OverviewTab implements Tab {
       this.app.data.captures.length > 1 ? captureTable(this.app) : null,
       this.head(capture),
       capture.failure ? failureBox(capture) : null,
+      poster(this.app),
       h(
         "div",
         { class: "cards" },

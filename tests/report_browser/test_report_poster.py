@@ -1,0 +1,37 @@
+"""The poster on top of the overview: that of `irscope poster`, in the page's colours, and saved as it is shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from irscope.render.poster.poster import poster_svg
+from irscope.render.theme import theme_named
+from tests.analysis.in_flight.launched import matmul
+from tests.render.poster.texts import texts_of
+from tests.report_browser.conftest import Open
+
+pytestmark = pytest.mark.slow
+_FILL = "getComputedStyle(document.querySelector('.poster .p-page')).fill"
+
+
+def rgb(colour: str) -> str:
+    return f"rgb({', '.join(str(int(colour[at : at + 2], 16)) for at in (1, 3, 5))})"
+
+
+def test_the_poster_is_the_commands_and_follows_the_theme(open_report: Open, tmp_path: Path) -> None:
+    capture = matmul("matmul-cuda-80", 1024)
+    wanted = [one.text for one in texts_of(poster_svg(capture))]
+    page = open_report([capture])
+    page.wait_for_selector(".poster svg text")
+    assert page.evaluate("[...document.querySelectorAll('.poster svg text')].map(one => one.textContent)") == wanted
+    for theme in ("light", "dark"):
+        page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
+        assert page.evaluate(_FILL) == rgb(theme_named(theme).page)
+    with page.expect_download() as saved:
+        page.click(".poster figcaption button")
+    saved.value.save_as(tmp_path / "poster.svg")
+    alone = (tmp_path / "poster.svg").read_text("utf-8")
+    assert [one.text for one in texts_of(alone)] == wanted
+    assert rgb(theme_named("dark").page) in alone
