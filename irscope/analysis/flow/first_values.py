@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from operator import add, and_, floordiv, mod, mul, or_, sub, xor
 
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 
@@ -13,6 +14,18 @@ __all__ = ["FirstValues", "constant_of"]
 _CONSTANT = re.compile(r"= arith\.constant (?P<value>-?\d{1,19}|true|false)\b")
 # %wraps = arith.cmpi eq, %next, %c3_i32 : i32
 _EQUAL = re.compile(r"= arith\.cmpi (?P<sign>eq|ne), ")
+_CASTS = ("arith.extui", "arith.trunci", "arith.index_cast", "arith.index_castui")
+_DIVIDES = ("arith.divsi", "arith.divui", "arith.remsi", "arith.remui")
+_COMPUTED: Mapping[str, Callable[[int, int], int]] = {
+    "arith.addi": add,
+    "arith.subi": sub,
+    "arith.muli": mul,
+    "arith.xori": xor,
+    "arith.andi": and_,
+    "arith.ori": or_,
+    **dict.fromkeys(_DIVIDES[:2], floordiv),
+    **dict.fromkeys(_DIVIDES[2:], mod),
+}
 _MOST_STEPS = 200
 """Operations that one value is computed of."""
 
@@ -52,6 +65,8 @@ class FirstValues:
         if operation.name == "arith.select" and len(operands) == 3:
             chosen = self._of(operands[0])
             return None if chosen is None else self._of(operands[1 if chosen else 2])
+        if operation.name in _CASTS and len(operands) == 1:
+            return self._of(operands[0])
         if len(operands) != 2:
             return None
         left, right = self._of(operands[0]), self._of(operands[1])
@@ -59,8 +74,13 @@ class FirstValues:
             return None
         if (equal := _EQUAL.search(operation.text)) is not None:
             return int((left == right) == (equal["sign"] == "eq"))
-        found = {"arith.addi": left + right, "arith.subi": left - right, "arith.xori": left ^ right}
-        return found.get(operation.name)
+        compute = _COMPUTED.get(operation.name)
+        # What divides rounds towards zero: of negative numbers nothing is said.
+        return (
+            compute(left, right)
+            if compute is not None and left >= 0 and right >= (operation.name in _DIVIDES)
+            else None
+        )
 
 
 def constant_of(operation: Operation) -> int | None:

@@ -151,7 +151,7 @@ class _Reader:
         }
         self._carried = {argument.number: first for operation in module.walk() for argument, first in operation.carried}
         self._loops = {line: loops for region in specialize.regions for line, loops in _loops_around(region)}
-        self._first = FirstValues(module, self._outer | self._carried)
+        self._first = FirstValues(module, self._outer | self._carried | dict(_begins(module)))
         self._arrivals = dict(self._initialised())
         """Line of the allocation of barriers -> the arrivals that complete a phase."""
 
@@ -297,6 +297,15 @@ def _walk(region: Region) -> Iterator[Operation]:
     for block in region.blocks:
         for operation in block.operations:
             yield from operation.walk()
+
+
+def _begins(module: MlirModule) -> Iterator[tuple[int, Value]]:
+    """(number of the variable, its first value) of each loop that counts."""
+    for operation in module.walk():
+        blocks = [block for region in operation.regions[:1] for block in region.blocks[:1]]
+        # scf.for %i = %lower to %upper step %step
+        if operation.name == "scf.for" and operation.operands and blocks and blocks[0].arguments:
+            yield blocks[0].arguments[0].number, operation.operands[0]
 
 
 def _loops_around(region: Region) -> Iterator[tuple[int, tuple[int, ...]]]:

@@ -5,16 +5,20 @@ The dataclass is the page's data: `frontend/src/data/beside.ts` has the same as 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
-from irscope.analysis.source.beside import MACHINE_CODE, Beside, beside
+from irscope.analysis.source.beside import MACHINE_CODE, Beside, BesideInstruction, beside
 from irscope.analysis.source.map import source_map
 from irscope.errors import DAMAGE
 from irscope.model.capture import Capture
 from irscope.render.capture.beside import BesideColumns
 
-__all__ = ["MachineCode", "packed_beside"]
+__all__ = ["Kind", "MachineCode", "packed_beside"]
+
+
+Kind = Literal["spill", "dot", "barrier"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +36,8 @@ class MachineCode:
     """Of the instructions, 1-based; each as the step from the one before."""
     live: tuple[int, ...]
     """Of each instruction; -1 where it is not known."""
-    marks: tuple[tuple[int, str, str], ...]
-    """(number of the instruction, `store` or `load` of a spilled register, matrix instruction or barrier)."""
+    marks: tuple[tuple[int, Kind, str], ...]
+    """(number of the instruction from 0, kind, what it is: `spill store`, `wgmma`)."""
     python: dict[str, tuple[tuple[int, str, str], ...]]
     """File -> (line, the most live registers of its instructions, their marks)."""
 
@@ -73,6 +77,13 @@ def _packed(capture: Capture, found: Beside) -> MachineCode:
         found.peak.line if found.peak is not None else 0,
         tuple(line - before for before, line in zip([0, *lines], lines, strict=False)),
         tuple(-1 if one.live is None else one.live for one in found.instructions),
-        tuple((at, one.spill, one.tick) for at, one in enumerate(found.instructions) if one.spill or one.tick),
+        tuple((at, *mark) for at, one in enumerate(found.instructions) for mark in _marks(one)),
         {file: tuple(rows) for file, rows in python.items()},
     )
+
+
+def _marks(one: BesideInstruction) -> Iterator[tuple[Kind, str]]:
+    if one.spill:
+        yield "spill", f"spill {one.spill}"
+    if one.tick:
+        yield "dot" if one.is_matrix else "barrier", one.tick

@@ -54,6 +54,7 @@ export interface Capture {
   layouts: Place;
   memory: Place;
   heat?: Place;
+  beside?: Place;
   lives: Place;
   graphs: Place;
   /** The number of its text: the SVG of `irscope poster`, without a style of its own. */
@@ -62,12 +63,12 @@ export interface Capture {
 
 /** A graph of `irscope graph`. */
 export interface Graph {
-  /** A stage, or `loops`. */
+  /** A stage, `passes`, `loops` or `warps`. */
   of: string;
   /** The number of its picture's text: SVG, or where nothing placed it yet DOT. */
   text: number;
   dot: boolean;
-  /** Of each node (first line, last line) again and again. */
+  /** Of each node (first line, last line) again and again, of the stage or of the TTGIR. */
   lines: Record<string, number[]>;
 }
 
