@@ -22,7 +22,7 @@ _GAP = 10.0
 _RING = 30.0
 """Pixels of a ring."""
 _LEAST_CARD = 112.0
-_LANE = 170.0
+_LANE = 182.0
 """Pixels of a lane at least."""
 _TOP, _BELOW = 74.0, 58.0
 """Pixels above the cards, and below the rows."""

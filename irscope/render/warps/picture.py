@@ -233,7 +233,7 @@ class _Picture:
             size = LEAST if grid.row < _HIGH else _LARGE
             used = width_of(f":{python}", size) if python else 0.0
             y = middle + 3.5
-            canvas.text(box.left + 7, y, label_of(event), look=ink, size=size, room=box.width - 18 - used)
+            canvas.text(box.left + 7, y, label_of(event), look=ink, size=size, room=box.width - 15 - used)
             if python:
                 look = "m" if waits is not None else ink
                 canvas.text(box.right - 6, y, f":{python}", look=look, size=size, anchor="end")
@@ -299,7 +299,7 @@ class _Picture:
             x += 18 + canvas.text(x + 18, y, text, look="m", size=LEAST) + 20
         vain = [ring.value for ring in self.rings.values() if self._is_barrier(ring) and self._is_in_vain(ring)]
         text = (
-            "×3: slots, /2: arrivals of a phase where it is not one; phase 0,1,…: another one each time around the ring"
+            "×3: slots, /2: arrivals of a phase where it is not one; phase 0,1…: another one each time around the ring"
         )
         if vain:
             canvas.text(24, y + 18, f"Nothing in this text arrives at {', '.join(vain)}.", look="bad", size=12)

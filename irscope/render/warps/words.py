@@ -49,7 +49,7 @@ def counted(count: int, what: str) -> str:
 
 
 def label_of(event: WarpEvent) -> str:
-    """What an operation does, in a few letters: `wait phase 0,1,…`, `expect 32,768 B`, `TMA load`."""
+    """What an operation does, in a few letters: `wait phase 0,1…`, `expect 32,768 B`, `TMA load`."""
     name = _NAMES.get(event.operation) or event.operation.rpartition(".")[2].replace("_", " ")
     uses: Sequence[WarpRingUse] = [use for _, use in event.touched]
     expected = next((use.bytes for use in uses if use.bytes is not None), None)
@@ -60,10 +60,10 @@ def label_of(event: WarpEvent) -> str:
 
 
 def _phase(use: WarpRingUse) -> str:
-    """`0,1,…` where it flips from 0."""
+    """`0,1…` where it flips from 0."""
     if use.phase != "flips":
         return use.phase
-    return "flips" if use.first_phase is None else f"{use.first_phase},{1 - use.first_phase},…"
+    return "flips" if use.first_phase is None else f"{use.first_phase},{1 - use.first_phase}…"
 
 
 def _details(use: WarpRingUse) -> str:
