@@ -15,6 +15,7 @@ export function alone(picture: SVGSVGElement, width: number, height: number): st
     for (const look of LOOKS) copied[at]!.setAttribute(look, style.getPropertyValue(look));
     copied[at]!.removeAttribute("class");
   });
+  for (const name of ["class", "hidden"]) copy.removeAttribute(name);
   copy.setAttribute("width", String(width));
   copy.setAttribute("height", String(height));
   return new XMLSerializer().serializeToString(copy);
