@@ -13,6 +13,7 @@ from irscope.render.theme import sized
 
 _FORMATS = ("svg", "png", "pdf", "gv")
 _DEFAULT_SECONDS = 60.0
+_OTHER_RANKS = "-Gnewrank=true"
 _INSTALL = "install Graphviz (apt install graphviz, brew install graphviz, conda install graphviz, or graphviz.org)"
 
 
@@ -78,6 +79,9 @@ def _run(command: Sequence[str], source: str, seconds: float) -> bytes:
         raise IrscopeError(
             f"dot took more than {seconds:g} s: fold harder with --fold N, or take a part with --around."
         ) from error
+    if answer.returncode != 0 and _OTHER_RANKS not in command:
+        # dot 2.43 finds no ranks for some graphs with frames in frames, but does so in another way.
+        return _run([*command, _OTHER_RANKS], source, seconds)
     if answer.returncode != 0:
         said = answer.stderr.decode("utf-8", "replace").strip()
         raise IrscopeError(f"dot failed with exit code {answer.returncode}: {said}. The graph's source: -o FILE.gv.")
