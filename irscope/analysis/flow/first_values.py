@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from operator import add, and_, floordiv, mod, mul, or_, sub, xor
 
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 
@@ -14,17 +13,17 @@ __all__ = ["FirstValues", "constant_of"]
 _CONSTANT = re.compile(r"= arith\.constant (?P<value>-?\d{1,19}|true|false)\b")
 # %wraps = arith.cmpi eq, %next, %c3_i32 : i32
 _EQUAL = re.compile(r"= arith\.cmpi (?P<sign>eq|ne), ")
-_CASTS = ("arith.extui", "arith.trunci", "arith.index_cast", "arith.index_castui")
+_CASTS = ("arith.extui", "arith.index_cast", "arith.index_castui")
 _DIVIDES = ("arith.divsi", "arith.divui", "arith.remsi", "arith.remui")
 _COMPUTED: Mapping[str, Callable[[int, int], int]] = {
-    "arith.addi": add,
-    "arith.subi": sub,
-    "arith.muli": mul,
-    "arith.xori": xor,
-    "arith.andi": and_,
-    "arith.ori": or_,
-    **dict.fromkeys(_DIVIDES[:2], floordiv),
-    **dict.fromkeys(_DIVIDES[2:], mod),
+    "arith.addi": int.__add__,
+    "arith.subi": int.__sub__,
+    "arith.muli": int.__mul__,
+    "arith.xori": int.__xor__,
+    "arith.andi": int.__and__,
+    "arith.ori": int.__or__,
+    **dict.fromkeys(_DIVIDES[:2], int.__floordiv__),
+    **dict.fromkeys(_DIVIDES[2:], int.__mod__),
 }
 _MOST_STEPS = 200
 """Operations that one value is computed of."""

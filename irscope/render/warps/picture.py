@@ -77,9 +77,8 @@ class _Picture:
             counted(len(self.found.partitions), "partition"),
             counted(warps, "warp"),
             counted(channels, "channel"),
-            counted(len([ring for ring in self.rings.values() if ring.line in grid.rings and self._is_barrier(ring)]),
-                     "barrier"),
-        ]  # fmt: skip
+            counted(len(self._barriers()), "barrier"),
+        ]
         canvas.text(24, 60, f"{' · '.join(counts)}{line}", look="m", room=grid.width - 48)
         canvas.text(grid.width - 24, 40, title[1], size=14, anchor="end", room=grid.width - 72 - used)
         self._grounds()
@@ -166,14 +165,14 @@ class _Picture:
             y += 14
 
     def _mark(self, x: float, y: float, state: str) -> None:
-        """The sign of a barrier: a full disc where its waits need data, a ring where they need room."""
-        look = "t" if state == _FULL else "edge"
+        """The sign of a barrier: a disc where its waits need data, a ring where they need room, else a dashed one."""
+        look = {_FULL: "t", _EMPTY: "edge"}.get(state, "off")
         self.canvas.path(f"M{x - 4:.1f} {y:.1f}a4 4 0 1 0 8 0a4 4 0 1 0 -8 0", look)
 
     def _state(self, ring: WarpRing) -> str:
         """What the waits of partitions for a barrier wait for, as far as their first phases tell."""
-        first = {use.first_phase for use in ring.by("waits") if use.partition} - {None}
-        return {0: _FULL, 1: _EMPTY}.get(next(iter(first)) or 0, "") if len(first) == 1 else ""
+        first = {use.first_phase for use in ring.by("waits") if use.partition and use.first_phase is not None}
+        return {(0,): _FULL, (1,): _EMPTY}.get(tuple(first), "")
 
     def _ring(self, ring: WarpRing, x: float) -> None:
         """A ring's line, and on it who hands over to whom."""
@@ -268,6 +267,10 @@ class _Picture:
                 text = f"{len(events)} {_SUMS[row.part]}"
                 canvas.text(box.left + 7, row.top + grid.row / 2 + 3, text, look="m", size=LEAST, room=box.width - 12)
 
+    def _barriers(self) -> list[WarpRing]:
+        """Those in the picture."""
+        return [ring for ring in self.found.barriers if ring.line in self.grid.rings]
+
     def _is_barrier(self, ring: WarpRing) -> bool:
         return any(ring is one for one in self.found.barriers)
 
@@ -284,6 +287,9 @@ class _Picture:
             ("empty", "barrier: its waits need a free slot, at first they pass"),
             ("off", "from before, or to the next turn"),
         )
+        barriers = self._barriers()
+        if any(not self._state(ring) for ring in barriers):
+            items = (*items, ("unknown", "barrier: not known which"))
         if not grid.rings:
             canvas.text(
                 x, grid.height - 16, "Between the partitions there is neither a buffer nor a barrier.", look="m"
@@ -295,9 +301,9 @@ class _Picture:
             elif kind == "off":
                 canvas.path(f"M{x - 6:.1f} {y - 4:.1f}h18", "off")
             else:
-                self._mark(x + 6, y - 4, _FULL if kind == "full" else _EMPTY)
+                self._mark(x + 6, y - 4, {"full": _FULL, "empty": _EMPTY}.get(kind, ""))
             x += 18 + canvas.text(x + 18, y, text, look="m", size=LEAST) + 20
-        vain = [ring.value for ring in self.rings.values() if self._is_barrier(ring) and self._is_in_vain(ring)]
+        vain = [ring.value for ring in barriers if self._is_in_vain(ring)]
         text = (
             "×3: slots, /2: arrivals of a phase where it is not one; phase 0,1…: another one each time around the ring"
         )

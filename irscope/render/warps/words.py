@@ -67,8 +67,12 @@ def _phase(use: WarpRingUse) -> str:
 
 
 def _details(use: WarpRingUse) -> str:
-    parts = [f"slot {use.slot}"] if use.slot is not None else []
-    parts += [f"phase {use.phase}"] if use.phase else []
-    parts += [f"at first {use.first_phase}"] if use.first_phase is not None and use.phase != str(use.first_phase) else []
-    parts += [f"{use.bytes} bytes"] if use.bytes is not None else []
-    return f"({'; '.join(parts)})" if parts else ""
+    says_first = use.first_phase is not None and use.phase != str(use.first_phase)
+    parts = [
+        f"slot {use.slot}" if use.slot is not None else "",
+        f"phase {use.phase}" if use.phase else "",
+        f"at first {use.first_phase}" if says_first else "",
+        f"{use.bytes} bytes" if use.bytes is not None else "",
+    ]
+    known = "; ".join(filter(None, parts))
+    return f"({known})" if known else ""
