@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from irscope.analysis.passes.effects import PassEffect
-from irscope.render.dot.graph import Drawing, new_drawing, text
+from irscope.render.dot.graph import Drawing, new_drawing, plain, text
 from irscope.render.dot.palette import (
     BAD,
     CHANGED,
@@ -104,7 +104,7 @@ def _draw(graph: Drawing, name: str, group: list[PassEffect]) -> None:
     graph.node(
         name,
         label=f"<{'<BR/>'.join(rows)}>",
-        tooltip=f"{snapshot.argument} {snapshot.options}".strip() or snapshot.name,
+        tooltip=plain(f"{snapshot.argument} {snapshot.options}".strip() or snapshot.name),
         **style,
     )
 

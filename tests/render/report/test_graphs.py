@@ -91,6 +91,9 @@ def test_captures_that_say_anything_have_what_can_be_drawn() -> None:
     for capture in (hostile(), failed()):
         rows, _ = packed_graphs(capture, lambda *_: 0, placed=False)
         assert all(row["of"] in ("passes", *capture.stages) for row in rows)
+        # What passes and their options are called is no DOT.
+        if shutil.which("dot") is not None:
+            assert not any(row["dot"] for row in packed_graphs(capture, lambda *_: 0, placed=True)[0])
 
 
 def test_partitions_are_drawn_as_by_the_command() -> None:
