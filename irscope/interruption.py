@@ -21,9 +21,14 @@ class Interrupted(BaseException):
         self.number = number
 
 
+def signal_of(error: BaseException) -> int:
+    """The signal that an Interrupted or a KeyboardInterrupt is for."""
+    return error.number if isinstance(error, Interrupted) else int(signal.SIGINT)
+
+
 def exit_code(error: BaseException) -> int:
     """The exit code of an interrupted command, as in a shell: 130 for Ctrl-C, 143 for SIGTERM."""
-    return 128 + (error.number if isinstance(error, Interrupted) else signal.SIGINT)
+    return 128 + signal_of(error)
 
 
 def raise_on_signals() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from irscope.model.capture import PassSnapshot
+from irscope.model.capture import PassSnapshot, stage_rank
 from irscope.plan import PassPlan, PassRule
 
 __all__ = ["Case", "Pipeline"]
@@ -40,6 +40,13 @@ class Pipeline:
     def without(self, labels: frozenset[str]) -> Pipeline:
         """The same without some passes."""
         return Pipeline(self.every, self.kept - labels)
+
+    def up_to(self, stage: str) -> Pipeline:
+        """The same without the passes of later stages, which then run as they do; all for an empty `stage`."""
+        if not stage:
+            return self
+        every = tuple(label for label in self.every if stage_rank(label.partition(":")[0]) <= stage_rank(stage))
+        return Pipeline(every, self.kept & {*every})
 
     @property
     def plan(self) -> PassPlan:

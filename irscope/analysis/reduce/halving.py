@@ -18,6 +18,7 @@ def halved(
     shrunk: Callable[[frozenset[_Edit]], _Case],
     first: First[_Case],
     taken: Callable[[frozenset[_Edit], _Case], None],
+    parts: int | None = None,
 ) -> None:
     """Make as many edits as can be: all at once, else halves, quarters, and so on down to each alone.
 
@@ -27,10 +28,12 @@ def halved(
         first: the place of the first of some cases that is interesting, or None. What is taken is always the first, so
             that the result does not depend on how many are tried at a time.
         taken: called with the edits that were made, and the case with them.
+        parts: how many parts the edits are cut into at most; None for down to each alone.
     """
     left = [*edits]
     size = len(left)
-    while size:
+    least = 1 if parts is None else -(-size // parts)
+    while size >= max(least, 1):
         done = 0
         while done < len(left):
             chunks = [frozenset(left[start : start + size]) for start in range(done, len(left), size)]

@@ -55,10 +55,19 @@ class Reduced:
     repeated: int
     """How many candidates were compiled, and how many were known already."""
     seconds: float
-    is_complete: bool = True
-    """False if it was interrupted: what there is then may be smaller yet."""
+    signal: int = 0
+    """The signal that interrupted it, so that the smallest may not be found yet; 0 for none."""
+    goes_on: bool = True
+    """Whether what was found out of candidates is kept for the next time."""
     is_steady: bool = True
     """False if what is kept was not so when the result was compiled again, three times."""
+    hangs_after_s: float = 0.0
+    """The time limit of a candidate, where what is kept is that it hangs."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it was not interrupted."""
+        return not self.signal
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +88,13 @@ class ReducedPython:
     taken: tuple[tuple[str, int], ...]
     compiled: int
     seconds: float
-    is_complete: bool = True
+    signal: int = 0
+    """As of `Reduced`."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it was not interrupted."""
+        return not self.signal
 
     @property
     def lines(self) -> int:

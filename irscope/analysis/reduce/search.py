@@ -14,6 +14,8 @@ from irscope.analysis.reduce.text import write_program
 __all__ = ["Search"]
 
 _MOST_ROUNDS = 12
+_FEW_PARTS = 8
+"""What large cuts leave alone is tried only on what they leave: each compile of it takes less."""
 
 
 @dataclass(slots=True)
@@ -31,14 +33,18 @@ class Search:
 
     def run(self) -> None:
         """Make it as small as the steps can."""
-        for _ in range(_MOST_ROUNDS):
-            before = self.best
-            self._halved("passes", self._passes(), self._without_passes)
-            self._halved("options", [name for name, _ in self.best.options], self._without_options)
-            for step in self.steps:
-                self._step(step)
-            if self.best == before:
-                return
+        for parts in (_FEW_PARTS, None):
+            # One step may undo what another does, at no loss.
+            seen: set[Case] = set()
+            while self.best not in seen and len(seen) < _MOST_ROUNDS:
+                seen.add(self.best)
+                self._round(parts)
+
+    def _round(self, parts: int | None) -> None:
+        self._halved("passes", self._passes(), self._without_passes, parts=parts)
+        self._halved("options", [name for name, _ in self.best.options], self._without_options, parts=parts)
+        for step in self.steps:
+            self._step(step, parts)
 
     def _passes(self) -> list[Edit]:
         return [*reversed(self.best.pipeline.running)]
@@ -49,7 +55,7 @@ class Search:
     def _without_options(self, chosen: frozenset[Edit]) -> Case:
         return replace(self.best, options=tuple(row for row in self.best.options if row[0] not in chosen))
 
-    def _step(self, step: Step) -> None:
+    def _step(self, step: Step, parts: int | None) -> None:
         programs: dict[frozenset[Edit], Program] = {}
 
         def shrunk(chosen: frozenset[Edit]) -> Case:
@@ -62,7 +68,7 @@ class Search:
             self.program = programs[chosen]
             programs.clear()
 
-        self._halved(step.name, step.edits(self.program), shrunk, taken)
+        self._halved(step.name, step.edits(self.program), shrunk, taken, parts)
 
     def _halved(
         self,
@@ -70,6 +76,7 @@ class Search:
         edits: Sequence[Edit],
         shrunk: Callable[[frozenset[Edit]], Case],
         made: Callable[[frozenset[Edit]], None] = lambda chosen: None,
+        parts: int | None = None,
     ) -> None:
         def taken(chosen: frozenset[Edit], case: Case) -> None:
             if case != self.best:
@@ -78,4 +85,4 @@ class Search:
                 self.taken[name] = self.taken.get(name, 0) + len(chosen)
                 self.told(name, case)
 
-        halved(edits, shrunk, self.first, taken)
+        halved(edits, shrunk, self.first, taken, parts)

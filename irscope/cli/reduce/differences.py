@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from irscope.analysis.passes.ablation import count_capture
@@ -17,9 +17,10 @@ from irscope.errors import UsageError, did_you_mean
 from irscope.model.capture import Capture, Target
 from irscope.plan import PassPlan
 from irscope.record.process.requests import RecordRequest
+from irscope.record.variants.candidates import Judge
 from irscope.record.variants.measure import Session
 
-__all__ = ["Compile", "changed", "differing_figures", "kept_difference", "other_interpreter"]
+__all__ = ["Compile", "changed", "differing_figures", "kept_difference", "last_stage"]
 
 Compile = Callable[[RecordRequest], Capture]
 _COUNTS = ("instructions", "registers", "spills", "shared")
@@ -30,12 +31,6 @@ differing_figures = ("outcome", *_STAGES, *_COUNTS)
 _ARGUMENTS = re.compile(r"function_type = (?P<type>\(.*?\) -> |!llvm\.func<[^>]*)")
 
 
-def other_interpreter(versus: Sequence[str]) -> str | None:
-    """The Python of `--vs triton=`; None without one."""
-    given = dict(versus_pair(text, "--vs") for text in versus).get("triton")
-    return None if given is None else str(interpreter_at(given, "--vs triton="))
-
-
 def changed(request: RecordRequest, versus: Sequence[str]) -> RecordRequest:
     """The request for the other side; raises UsageError and PlanError."""
     for text in versus:
@@ -44,17 +39,17 @@ def changed(request: RecordRequest, versus: Sequence[str]) -> RecordRequest:
             request = replace(request, plan=request.plan.joined(PassPlan.parse(value)))
         elif key == "target":
             request = replace(request, targets=(str(Target.parse(value)),))
+        elif key == "triton":
+            request = replace(request, interpreter=str(interpreter_at(value, "--vs triton=")))
         elif key in ("config", "kernel"):
             raise UsageError(f"--vs {text}: both sides compile one text, and that needs the script again.")
-        elif key != "triton":
+        else:
             options: dict[str, Any] = {**dict(request.options), key: option_value(value)}
             request = replace(request, options=tuple(options.items()))
     return request
 
 
-def kept_difference(
-    versus: Sequence[str], figure: str, compile_other: Compile, session: Session | None = None
-) -> KeptOf:
+def kept_difference(versus: Sequence[str], figure: str, compile_one: Compile, session: Session | None = None) -> KeptOf:
     """What makes the thing to keep of the first compile: how its two sides differ.
 
     `figure`: what must differ. `session`: if the launch's result must. Raises UsageError for another figure.
@@ -63,28 +58,42 @@ def kept_difference(
         raise UsageError(
             f"--differs {figure!r}: write {', '.join(differing_figures)}.{did_you_mean(figure, differing_figures)}"
         )
-    text = " ".join(versus)
 
     def of(request: RecordRequest, capture: Capture) -> Kept | None:
-        other = compile_other(changed(request, versus))
-        wanted = _difference(capture, other, figure, session)
+        if figure in _STAGES and capture.has_compiled and figure not in capture.stages:
+            # The text is of this stage, or of a later one.
+            return None
+        wanted = _difference(capture, compile_one(changed(request, versus)), figure, session)
         if wanted is None:
             return None
-        arguments = _arguments(request)
-
-        def holds(request: RecordRequest, capture: Capture) -> bool:
-            if session is not None and _arguments(request) != arguments:
-                # It could not be launched as the script does.
-                return False
-            return _difference(capture, compile_other(changed(request, versus)), figure, session) == wanted
-
-        return Kept(f"{wanted[0]}; the other side is {text}", holds, None, _last_stage(figure, session))
+        judge = _judge(versus, figure, wanted, session, _arguments(request))
+        return Kept(
+            f"{wanted.text}; the other side is {' '.join(versus)}", judge, None, last_stage(figure, session is not None)
+        )
 
     return of
 
 
-def _last_stage(figure: str, session: Session | None) -> str:
-    return figure if figure in _STAGES and session is None else ""
+def _judge(versus: Sequence[str], figure: str, wanted: _Difference, session: Session | None, arguments: str) -> Judge:
+    """Compiles the side that fails first, and the other one only where the first is as it should be."""
+    first = 1 if wanted.sides[0] is None and wanted.sides[1] is not None else 0
+
+    def judge(request: RecordRequest, made: tuple[Capture, ...]) -> RecordRequest | bool:
+        if not made and session is not None and _arguments(request) != arguments:
+            # It could not be launched as the script does.
+            return False
+        if len(made) == 1 and _failing(made[0], figure) != wanted.sides[first]:
+            return False
+        if len(made) < 2:
+            return request if len(made) == first else changed(request, versus)
+        return _difference(made[first], made[1 - first], figure, session) == wanted
+
+    return judge
+
+
+def last_stage(figure: str, runs: bool) -> str:
+    """How far both sides must be compiled; empty for the binary. `runs`: whether they are launched."""
+    return figure if figure in _STAGES and not runs else ""
 
 
 def _arguments(request: RecordRequest) -> str:
@@ -92,29 +101,42 @@ def _arguments(request: RecordRequest) -> str:
     return found["type"] if found else ""
 
 
-_Difference = tuple[str, Likeness | None, Likeness | None]
+@dataclass(frozen=True, slots=True)
+class _Difference:
+    """How two sides differ."""
+
+    text: str
+    sides: tuple[Likeness | None, Likeness | None] = (None, None)
+    """How each fails; None for one that compiles."""
+
+
+def _failing(capture: Capture, figure: str) -> Likeness | None:
+    """How a side fails; what does not fit on the GPU has been compiled, and its figures are there."""
+    if capture.failure is None or (capture.has_compiled and figure != "outcome"):
+        return None
+    return likeness_of(capture.failure)
 
 
 def _difference(one: Capture, other: Capture, figure: str, session: Session | None) -> _Difference | None:
-    """How two sides differ, in words and by their failures; None if they do not."""
-    left = None if one.has_compiled or one.failure is None else likeness_of(one.failure)
-    right = None if other.has_compiled or other.failure is None else likeness_of(other.failure)
+    """How two sides differ; None if they do not."""
+    sides = left, right = _failing(one, figure), _failing(other, figure)
     if left != right:
-        if session is not None or (left and left.kind == "parse") or (right and right.kind == "parse"):
+        if session is not None or any(side is not None and side.kind == "parse" for side in sides):
             return None
-        words = [_outcome(side) for side in (left, right)]
-        return f"{words[0]}, and the other side {words[1]}", left, right
+        return _Difference(f"{_outcome(left)}, and the other side {_outcome(right)}", sides)
+    if left is None and session is not None:
+        first, second = session.check(one).passes, session.check(other).passes
+        words = ("it writes what the launch writes", "it writes something else")
+        rows = words if first else words[::-1]
+        return _Difference(f"{rows[0]}, and the other side: {rows[1]}") if first != second else None
     if left is not None or figure == "outcome":
         return None
-    if session is not None:
-        passes = session.check(one).passes, session.check(other).passes
-        return (f"results: {passes}", None, None) if passes[0] != passes[1] else None
     if figure in _COUNTS:
         first, second = (getattr(count_capture(side), figure) or 0 for side in (one, other))
         sign = ">" if first > second else "<"
-        return (f"{figure} {sign} those of the other side", None, None) if first != second else None
+        return _Difference(f"{figure} {sign} those of the other side") if first != second else None
     first, second = _operations(one, figure), _operations(other, figure)
-    return (f"the operations of {figure} are not those of the other side", None, None) if first != second else None
+    return _Difference(f"the operations of {figure} are not those of the other side") if first != second else None
 
 
 def _outcome(likeness: Likeness | None) -> str:

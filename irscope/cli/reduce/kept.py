@@ -19,6 +19,7 @@ from irscope.errors import DAMAGE, RecordingError, UsageError, did_you_mean
 from irscope.model.capture import Capture
 from irscope.model.failure import Failure
 from irscope.record.process.requests import RecordRequest
+from irscope.record.variants.candidates import Judge
 from irscope.store.file import SUFFIX, save
 
 __all__ = [
@@ -32,8 +33,8 @@ class Kept:
 
     text: str
     """In words."""
-    holds: Callable[[RecordRequest, Capture], bool]
-    """Whether it is true of what a request was compiled to."""
+    judge: Judge
+    """Whether it is true of a request."""
     likeness: Likeness | None = None
     """Of the failure, if it is one."""
     last_stage: str = ""
@@ -49,7 +50,7 @@ KeptOf = Callable[[RecordRequest, Capture], Kept | None]
 
 def if_it_holds(kept: Kept) -> KeptOf:
     """What was true of a capture, if it is so of a text."""
-    return lambda request, capture: kept if kept.holds(request, capture) else None
+    return lambda request, capture: kept if kept.judge(request, (capture,)) is True else None
 
 
 def failing_alike(recorded: Capture) -> KeptOf:
@@ -57,7 +58,7 @@ def failing_alike(recorded: Capture) -> KeptOf:
     kept = kept_failure(recorded)
 
     def of(request: RecordRequest, capture: Capture) -> Kept | None:
-        if kept.holds(request, capture):
+        if kept.judge(request, (capture,)) is True:
             return kept
         return kept_failure(capture) if _is_close(recorded.failure, capture.failure) else None
 
@@ -82,7 +83,12 @@ def kept_failure(capture: Capture, failure: Failure | None = None) -> Kept:
     likeness = likeness_of(failure)
     said = without_place(failure.headline)
     text = f"it hangs in {failure.where}" if failure.kind == "timeout" else f"it {failure.verdict}: {said}"
-    return Kept(text, lambda _, other: likeness.is_of(other.failure), likeness, _stage_of(failure))
+    return Kept(text, _of_one(lambda other: likeness.is_of(other.failure)), likeness, _stage_of(failure))
+
+
+def _of_one(holds: Callable[[Capture], bool]) -> Judge:
+    """Judges requests by what each is compiled to."""
+    return lambda request, made: holds(made[0]) if made else request
 
 
 def _stage_of(failure: Failure) -> str:
@@ -103,7 +109,7 @@ def kept_finding(capture: Capture, code: str) -> Kept:
         "ttgir": "ttgir", "assembly": {"cuda": "ptx", "hip": "amdgcn"}.get(capture.target.backend, ""), "binary": "",
     }  # fmt: skip
 
-    def holds(request: RecordRequest, other: Capture) -> bool:
+    def holds(other: Capture) -> bool:
         if not other.has_compiled:
             return False
         try:
@@ -111,27 +117,38 @@ def kept_finding(capture: Capture, code: str) -> Kept:
         except DAMAGE:
             return False
 
-    return Kept(f"it has a finding {code} ({KINDS[code].name})", holds, None, stages[reach_of(found)], layouts=True)
+    return Kept(
+        f"it has a finding {code} ({KINDS[code].name})", _of_one(holds), None, stages[reach_of(found)], layouts=True
+    )
 
 
 def kept_check(command: str, timeout_s: float, echo: Callable[[str], None] | None) -> Kept:
     """That a shell command exits with 0, as the check of `bisect` does where it is good; failed compiles count too."""
     from irscope.cli.bisect.checks import command_check
 
-    def holds(request: RecordRequest, capture: Capture) -> bool:
+    def holds(capture: Capture) -> bool:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, f"candidate{SUFFIX}")
             save(capture, path)
             judge = command_check(command, tuple(capture.passes()), timeout_s, echo)
             return judge(capture, path).judgement == "good"
 
-    return Kept(f"{command!r} exits with 0", holds, lasts=False)
+    return Kept(f"{command!r} exits with 0", _of_one(holds), lasts=False)
 
 
-def refuse_lost(capture: Capture, what: str, tried: list[str]) -> RecordingError:
-    """The error where what is to be kept is not true of the capture when it is compiled again."""
+def refuse_lost(capture: Capture, what: str, tried: list[str], made: Capture | None = None) -> RecordingError:
+    """The error where what is to be kept is not true of the capture when it is compiled again; `made`: to what."""
     return RecordingError(
         f"{capture.name} ({capture.id[:8]}): that {what} is not so when it is compiled again from "
-        f"{' or '.join(tried) or 'any text that it holds'} with Triton as it is installed here: nothing to reduce. "
+        f"{' or '.join(tried) or 'any text that it holds'} with Triton as it is installed here"
+        f"{_how_it_ended(made)}: nothing to reduce. "
         "irscope show CAPTURE says which version recorded it."
     )
+
+
+def _how_it_ended(made: Capture | None) -> str:
+    if made is None:
+        return ""
+    if made.failure is None:
+        return " (it compiled)"
+    return f" (it {made.failure.verdict}: {without_place(made.failure.headline)})"

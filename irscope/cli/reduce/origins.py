@@ -56,7 +56,9 @@ def _before(capture: Capture, snapshot: PassSnapshot) -> Origin | None:
         return None
     stages = _stages_from(capture, snapshot.stage)
     pipeline = Pipeline.of(tuple(capture.passes()), stages, snapshot.label)
-    return Origin(f"before {snapshot.label}", text, snapshot.stage, pipeline)
+    # Gluon's passes of ttgir are other ones than Triton's; its own first stage runs none, and tells them apart.
+    is_gluon = capture.launch.language == "gluon" and snapshot.stage == "ttgir"
+    return Origin(f"before {snapshot.label}", text, "glir" if is_gluon else snapshot.stage, pipeline)
 
 
 def _artifacts(capture: Capture) -> Iterator[Origin]:

@@ -16,7 +16,7 @@ from irscope.analysis.reduce.python import PythonCase, PythonSearch
 from irscope.cli.reduce.kept import Kept, KeptOf, refuse_lost
 from irscope.cli.reduce.run import chosen_options, versions_of
 from irscope.errors import RecordingError
-from irscope.interruption import Interrupted
+from irscope.interruption import Interrupted, signal_of
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.process.requests import RecordRequest
@@ -42,10 +42,10 @@ def python_case(capture: Capture) -> PythonCase:
     nested = [name for name, kind in launch.signature if kind.startswith("(")]
     constants, attributes = dict(launch.constants), dict(launch.attributes)
     nested += [name for name, text in constants.items() if not _is_literal(text)]
-    if nested or launch.language != "triton":
+    if nested:
         raise RecordingError(
-            f"--python takes Triton kernels whose parameters are numbers, pointers and plain constants, and "
-            f"{capture.name} has {', '.join(nested) or f'the language {launch.language}'}."
+            f"--python takes kernels whose parameters are numbers, pointers and plain constants, and {capture.name} "
+            f"has {', '.join(nested)}."
         )
     rows: list[tuple[str, str, bool]] = []
     for name, kind in launch.signature:
@@ -81,13 +81,14 @@ class PythonReduction:
         case = python_case(self.capture)
         with tempfile.TemporaryDirectory() as folder:
             request = self._request(case, Path(folder))
-            kept = self.kept_of(request, self.pool.compile_one(request))
+            first = self.pool.compile_one(request)
+            kept = self.kept_of(request, first)
             if kept is None:
-                raise refuse_lost(self.capture, self.what, ["its Python text"])
-            return self._search(case, kept, Path(folder), started)
+                raise refuse_lost(self.capture, self.what, ["its Python text"], first)
+            return self._search(case, kept, first, Path(folder), started)
 
-    def _search(self, case: PythonCase, kept: Kept, folder: Path, started: float) -> ReducedPython:
-        candidates = Candidates(self.pool, kept.holds)
+    def _search(self, case: PythonCase, kept: Kept, made: Capture, folder: Path, started: float) -> ReducedPython:
+        candidates = Candidates(self.pool, kept.judge)
 
         def first(cases: Iterable[PythonCase]) -> int | None:
             return candidates.first(self._request(one, folder) for one in cases)
@@ -96,12 +97,12 @@ class PythonReduction:
             self.told(f"{len(best.text.splitlines())} lines of Python  ({step})")
 
         search = PythonSearch(case, self.capture.name, first, told)
-        is_complete = True
+        signal = 0
         try:
             search.run()
-        except (Interrupted, KeyboardInterrupt):
-            is_complete = False
-        made = self.pool.compile_one(self._request(search.best, folder))
+            made = self.pool.compile_one(self._request(search.best, folder))
+        except (Interrupted, KeyboardInterrupt) as stop:
+            signal = signal_of(stop)
         return ReducedPython(
             capture=self.capture,
             kept=kept.text,
@@ -116,7 +117,7 @@ class PythonReduction:
             taken=tuple(search.taken.items()),
             compiled=candidates.compiled,
             seconds=time.monotonic() - started,
-            is_complete=is_complete,
+            signal=signal,
         )
 
     def _request(self, case: PythonCase, folder: Path) -> RecordRequest:

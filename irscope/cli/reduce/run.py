@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,11 @@ from irscope.analysis.reduce.steps.all import STEPS
 from irscope.analysis.reduce.text import read_program, write_program
 from irscope.cli.reduce.kept import Kept, KeptOf, refuse_lost
 from irscope.cli.reduce.origins import Origin
-from irscope.interruption import Interrupted
+from irscope.interruption import Interrupted, signal_of
 from irscope.model.capture import Capture, Launch
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.process.requests import RecordRequest
-from irscope.record.variants.candidates import Candidates
+from irscope.record.variants.candidates import Candidates, settled
 from irscope.record.variants.pool import VariantPool
 from irscope.store.recent import default_folder
 
@@ -47,6 +47,8 @@ class _Begun:
     case: Case
     plain: str
     """The text in MLIR's custom form, without locations."""
+    capture: Capture
+    """What the text is compiled to."""
 
 
 @dataclass(slots=True)
@@ -63,6 +65,10 @@ class Reduction:
     """Gets what is going on, in a line."""
     fresh: bool = False
     """Whether the judgements of an earlier run are forgotten."""
+    last_stage: str = ""
+    """How far the first compile must go, as what is to be kept does afterwards; empty for the binary."""
+    _last: Capture | None = field(init=False, default=None)
+    """What the text that was tried last is compiled to."""
 
     def run(self, origins: Iterable[Origin]) -> Reduced:
         """Reduce the first of some texts on which what is to be kept is so; raises RecordingError if it is on none.
@@ -76,7 +82,7 @@ class Reduction:
             self.told(f"compiling {origin.name}")
             if (begun := self._begun(origin)) is not None:
                 return self._reduced(begun, started)
-        raise refuse_lost(self.capture, self.what, tried)
+        raise refuse_lost(self.capture, self.what, tried, self._last)
 
     def _begun(self, origin: Origin) -> _Begun | None:
         """The program of a text, and what is to be kept of it, if that is so when it is compiled again."""
@@ -87,13 +93,18 @@ class Reduction:
         case = Case(write_program(program), origin.pipeline, self._options(plain))
         request = self._request(case, origin)
         for _ in range(_TRIES):
-            if (kept := self.kept_of(request, self.pool.compile_one(request))) is not None:
-                return _Begun(origin, kept, program, case, plain)
+            self._last = made = self.pool.compile_one(request)
+            if (kept := self.kept_of(request, made)) is not None:
+                case = replace(case, pipeline=case.pipeline.up_to(kept.last_stage))
+                return _Begun(origin, kept, program, case, plain, made)
         return None
 
     def _reduced(self, begun: _Begun, started: float) -> Reduced:
         origin, kept = begun.origin, begun.kept
-        candidates = Candidates(self.pool, kept.holds, self._file(kept) if kept.lasts else None)
+        hangs = kept.likeness is not None and kept.likeness.kind == "timeout"
+        candidates = Candidates(
+            self.pool, kept.judge, self._file(kept, hangs) if kept.lasts else None, timeouts_last=hangs
+        )
 
         def first(cases: Iterable[Case]) -> int | None:
             return candidates.first(self._request(one, origin, kept) for one in cases)
@@ -103,12 +114,17 @@ class Reduction:
 
         search = Search(begun.program, begun.case, first, STEPS, told)
         before = Size(begun.program.count, len(begun.plain), len(begun.case.pipeline.running))
-        is_complete = True
+        signal = 0
         try:
             search.run()
-        except (Interrupted, KeyboardInterrupt):
-            is_complete = False
-        text, made, is_steady = self._compiled(search.best, begun)
+        except (Interrupted, KeyboardInterrupt) as stop:
+            signal = signal_of(stop)
+        try:
+            text, made, is_steady = self._compiled(search.best, begun)
+        except (Interrupted, KeyboardInterrupt) as stop:
+            # It was judged, though in MLIR's generic form.
+            signal = signal_of(stop)
+            text, made, is_steady = search.best.text, replace(begun.capture, snapshots=()), True
         return Reduced(
             capture=self.capture,
             kept=kept.text,
@@ -125,8 +141,10 @@ class Reduction:
             compiled=candidates.compiled,
             repeated=candidates.repeated,
             seconds=time.monotonic() - started,
-            is_complete=is_complete,
+            signal=signal,
+            goes_on=kept.lasts,
             is_steady=is_steady,
+            hangs_after_s=self.pool.timeout_s if hangs else 0.0,
         )
 
     def _compiled(self, best: Case, begun: _Begun) -> tuple[str, Capture, bool]:
@@ -138,7 +156,11 @@ class Reduction:
         for text in [text for text in texts for _ in range(_TRIES)]:
             request = self._request(replace(best, text=text), begun.origin, begun.kept)
             made = self.pool.compile_one(request)
-            if begun.kept.holds(request, made):
+
+            def compiled(one: RecordRequest, request: RecordRequest = request, made: Capture = made) -> Capture:
+                return made if one == request else self.pool.compile_one(one)
+
+            if settled(begun.kept.judge, request, compiled)[0]:
                 return text, made, True
             tried.append((text, made))
         return *tried[0], False
@@ -160,7 +182,7 @@ class Reduction:
             stage=origin.into,
             resume_stage=origin.into,
             text=case.text,
-            last_stage=kept.last_stage if kept is not None else "",
+            last_stage=kept.last_stage if kept is not None else self.last_stage,
         )
 
     def _reprinted(self, text: str, form: Any) -> str | None:
@@ -174,9 +196,9 @@ class Reduction:
         said = _LAID_OUT if "ttg.num-warps" in text else ()
         return tuple(row for row in chosen_options(self.capture.launch) if row[0] not in said)
 
-    def _file(self, kept: Kept) -> Path:
+    def _file(self, kept: Kept, hangs: bool) -> Path:
         """Where the judgements are kept: for the capture, what is kept, and the compiler as it is now."""
-        identity = repr((self.capture.id, kept.text, *self.pool.compiler))
+        identity = repr((self.capture.id, kept.text, self.pool.compilers, self.pool.timeout_s if hangs else None))
         folder = default_folder() / "reductions"
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / hashlib.sha256(identity.encode()).hexdigest()[:16]

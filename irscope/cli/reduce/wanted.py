@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from irscope.analysis.reduce.model import Reduced, ReducedPython
 from irscope.cli.output.talk import echo
-from irscope.cli.reduce.differences import kept_difference, other_interpreter
+from irscope.cli.reduce.differences import kept_difference, last_stage
 from irscope.cli.reduce.kept import KeptOf, failing_alike, if_it_holds, kept_check, kept_failure, kept_finding
 from irscope.cli.reduce.origins import Origin
-from irscope.cli.reduce.python_text import PythonReduction
+from irscope.cli.reduce.python_text import PythonReduction, python_case
 from irscope.cli.reduce.run import Reduction
 from irscope.cli.subject.device import launch_on_gpu, why_no_gpu
 from irscope.errors import NoDevice, UsageError
+from irscope.interruption import Interrupted, signal_of
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.pool import VariantPool
 
-__all__ = ["Wanted"]
+__all__ = ["Wanted", "default_limit_s"]
 
-_LIMIT_S, _HANG_S = 20.0, 6.0
+_LIMIT_S = 20.0
+_LEAST_OF_HANG_S = 2.0
+_MUCH_LONGER = 10
+"""A compile hangs that takes so many times longer than all that ended in the capture: no candidate is larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,25 +60,35 @@ class Wanted:
         told: Callable[[str], None],
     ) -> tuple[Reduced | None, ReducedPython | None]:
         """Reduce launch `number` of a subject: its IR, unless it has none, and if that is asked for its Python text."""
-        hangs = capture.failure is not None and capture.failure.kind == "timeout"
-        limit_s = self.limit_s or (_HANG_S if hangs else _LIMIT_S)
+        if self.python:
+            # Before all else: what cannot be done is said at once.
+            python_case(capture)
+        limit_s = self.limit_s or default_limit_s(capture)
         with ExitStack() as stack:
             pool = stack.enter_context(VariantPool(jobs=record_options.jobs, timeout_s=limit_s))
             if self.versus:
-                kept_of, what = self._difference(stack, pool, subject, record_options, capture, number, limit_s)
+                kept_of, what = self._difference(stack, pool, subject, record_options, capture, number)
             else:
                 kept_of, what = self._alone(capture, limit_s, echo if record_options.verbose else None)
             ir = None
             if origins or not self.python:
-                ir = Reduction(pool, capture, kept_of, what, told, self.fresh).run(origins)
+                stage = last_stage(self.differs, self.result)
+                ir = Reduction(pool, capture, kept_of, what, told, self.fresh, stage).run(origins)
             text = None
             if self.python and (ir is None or ir.is_complete):
-                text = PythonReduction(pool, capture, kept_of, what, told).run()
+                try:
+                    text = PythonReduction(pool, capture, kept_of, what, told).run()
+                except (Interrupted, KeyboardInterrupt) as stop:
+                    if ir is None:
+                        raise
+                    ir = replace(ir, signal=signal_of(stop))
             return ir, text
 
     def _alone(self, capture: Capture, limit_s: float, talk: Callable[[str], None] | None) -> tuple[KeptOf, str]:
         if self.check is None and self.finding is None:
-            return failing_alike(capture), kept_failure(capture).text
+            kept = kept_failure(capture)
+            hangs = kept.likeness is not None and kept.likeness.kind == "timeout"
+            return failing_alike(capture), f"{kept.text} (--limit {limit_s:g})" if hangs else kept.text
         kept = (
             kept_check(self.check, limit_s, talk)
             if self.check is not None
@@ -90,15 +104,20 @@ class Wanted:
         record_options: RecordingOptions,
         capture: Capture,
         number: int,
-        limit_s: float,
     ) -> tuple[KeptOf, str]:
         session = None
         if self.result:
             if reason := why_no_gpu(subject, record_options, capture):
                 raise NoDevice(f"--result runs the kernel. {reason} --differs needs no GPU.")
             session = stack.enter_context(launch_on_gpu(subject, record_options, capture, number))
-        other = pool
-        if (interpreter := other_interpreter(self.versus)) is not None:
-            other = stack.enter_context(VariantPool(jobs=1, timeout_s=limit_s, interpreter=interpreter))
-        kept_of = kept_difference(self.versus, self.differs, other.compile_one, session)
+        kept_of = kept_difference(self.versus, self.differs, pool.compile_one, session)
         return kept_of, f"it differs from {' '.join(self.versus)}"
+
+
+def default_limit_s(capture: Capture) -> float:
+    """The time limit of a candidate. Each that hangs takes all of it, so of a hang it is derived from what ended."""
+    if capture.failure is None or capture.failure.kind != "timeout":
+        return _LIMIT_S
+    ended_s = sum(one.duration_us or 0 for one in capture.artifacts) / 1e6
+    ended_s += sum(one.duration_us or 0 for one in capture.passes() if one.stage == capture.failure.stage) / 1e6
+    return min(_LIMIT_S, max(_LEAST_OF_HANG_S, _MUCH_LONGER * ended_s))

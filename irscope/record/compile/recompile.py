@@ -47,7 +47,10 @@ def compile_text(watch: Watch, target: Target) -> None:
 def _retargeted(request: RecordRequest, target: Target) -> Retargeted:
     if request.compiled_launch is None:
         kernel = Kernel(Path(request.path).stem, request.path)
-        return Retargeted(request.text, Launch(kernel, set_options=()), {}, _assumed(request, target))
+        # Only Gluon's pipeline begins with this stage.
+        language = "gluon" if "glir" in (request.stage, request.resume_stage) else "triton"
+        launch = Launch(kernel, set_options=(), language=language)
+        return Retargeted(request.text, launch, {}, _assumed(request, target))
     launch = request.compiled_launch
     origin = Target.parse(request.compiled_target) if request.compiled_target else target
     if origin == target or not launch.options:

@@ -3,100 +3,152 @@
 from __future__ import annotations
 
 import hashlib
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
+from irscope.model.failure import Failure
 from irscope.record.process.codec import frame_of
 from irscope.record.process.requests import RecordRequest
 from irscope.record.variants.kept import lasts
 from irscope.record.variants.pool import VariantPool
 
-__all__ = ["Candidates"]
+__all__ = ["Candidates", "Judge", "settled"]
 
 
-_Judge = Callable[[RecordRequest, Capture], bool]
+Judge = Callable[[RecordRequest, tuple[Capture, ...]], "RecordRequest | bool"]
+"""Whether a request is interesting, by what was compiled for it so far (at first nothing); or what is to be compiled
+next to tell. It is asked again once that is there."""
+
+
+def settled(
+    judge: Judge, request: RecordRequest, compile_one: Callable[[RecordRequest], Capture]
+) -> tuple[bool, tuple[Capture, ...]]:
+    """(whether a request is interesting, what was compiled to tell)."""
+    made: tuple[Capture, ...] = ()
+    while not isinstance(answer := judge(request, made), bool):
+        made = (*made, compile_one(answer))
+    return answer, made
+
+
+@dataclass(slots=True)
+class _Candidate:
+    """A request that is not judged yet."""
+
+    place: int
+    request: RecordRequest
+    wanted: RecordRequest
+    """What is compiled next."""
+    made: tuple[Capture, ...] = ()
 
 
 class Candidates:
-    """Judges requests by their captures, and keeps the judgements by a digest of the request."""
+    """Judges requests, and keeps the judgements by a digest of the request."""
 
-    def __init__(self, pool: VariantPool, judge: _Judge, kept: Path | None = None) -> None:
-        """`judge`: whether what a request was compiled to is interesting.
+    def __init__(
+        self, pool: VariantPool, judge: Judge, kept: Path | None = None, *, timeouts_last: bool = False
+    ) -> None:
+        """`kept`: the file of the judgements of an earlier run; it grows.
 
-        `kept`: the file of the judgements of an earlier run; it grows.
+        `timeouts_last`: whether those that ran out of time are kept there too.
         """
         self._pool = pool
         self._judge = judge
         self._file = kept
+        self._timeouts_last = timeouts_last
         self.known: dict[str, bool] = _read(kept)
         self.compiled = 0
-        """How many requests were compiled."""
+        """How many requests were judged by compiling."""
         self.repeated = 0
         """How many were judged before."""
 
     def first(self, requests: Iterable[RecordRequest]) -> int | None:
-        """The place of the first request whose capture is interesting; None if there is none.
+        """The place of the first interesting request; None if there is none.
 
         Several are compiled at a time; those behind one that is interesting are given up.
         """
         left = enumerate(requests)
-        known: list[int] = []
-        """The places of those that were judged interesting before; at most one."""
-        compiled: list[tuple[int, RecordRequest]] = []
-        judged: dict[int, bool] = {}
+        under_way: dict[int, _Candidate] = {}
+        waiting: deque[_Candidate] = deque()
+        """Those under way of which something more is to be compiled."""
+        compiled: list[_Candidate] = []
+        """By the place of a compile in this round."""
+        found: int | None = None
 
         def missing() -> Iterator[RecordRequest]:
-            for place, request in left:
-                if (before := self.known.get(_digest_of(request))) is None:
-                    compiled.append((place, request))
-                    yield request
-                    if any(judged.values()):
+            nonlocal found
+            while waiting or found is None:
+                if not waiting:
+                    if (row := next(left, None)) is None:
                         return
-                else:
-                    self.repeated += 1
-                    if before:
-                        known.append(place)
-                        return
+                    if (answer := self._first_of(row[1])) is True:
+                        found = row[0]
+                    if isinstance(answer, bool):
+                        continue
+                    waiting.append(under_way.setdefault(row[0], _Candidate(*row, answer)))
+                compiled.append(one := waiting.popleft())
+                yield one.wanted
 
-        while not (known or any(judged.values())):
-            begun = len(compiled)
+        def judged(one: _Candidate, is_interesting: bool) -> None:
+            nonlocal found
+            del under_way[one.place]
+            self._keep(one, is_interesting)
+            if is_interesting and (found is None or one.place < found):
+                found = one.place
+
+        while True:
+            compiled.clear()
             try:
                 with closing(self._pool.compile(missing())) as captures:
                     for index, capture in captures:
-                        place, request = compiled[begun + index]
-                        judged[place] = self._judged(request, capture)
-                        interesting = [one for one, holds in judged.items() if holds]
-                        if interesting and all(one in judged for one, _ in compiled if one < min(interesting)):
-                            break
+                        one = compiled[index]
+                        one.made = (*one.made, capture)
+                        answer = self._judge(one.request, one.made)
+                        if isinstance(answer, bool):
+                            judged(one, answer)
+                            if found is not None and all(place > found for place in under_way):
+                                return found
+                        else:
+                            one.wanted = answer
+                            waiting.append(one)
             except IrscopeError:
                 # Which one is refused shows only alone.
-                for place, request in compiled[begun:]:
-                    if place not in judged:
-                        judged[place] = self._judged_alone(request)
-            if len(compiled) == begun:
-                break
-        return min([*known, *(place for place, holds in judged.items() if holds)], default=None)
+                waiting.clear()
+                for one in [*under_way.values()]:
+                    judged(one, self._judged_alone(one))
+                continue
+            if not under_way:
+                return found
 
-    def _judged_alone(self, request: RecordRequest) -> bool:
+    def _first_of(self, request: RecordRequest) -> RecordRequest | bool:
+        """What is to be compiled first of a request, or how it was judged before."""
+        before = self.known.get(_digest_of(request))
+        if before is None:
+            return self._judge(request, ())
+        self.repeated += 1
+        return before
+
+    def _judged_alone(self, one: _Candidate) -> bool:
         try:
-            return self._judged(request, self._pool.compile_one(request))
+            is_interesting, one.made = settled(self._judge, one.request, self._pool.compile_one)
         except IrscopeError:
             return False
-
-    def _judged(self, request: RecordRequest, capture: Capture) -> bool:
-        self.compiled += 1
-        is_interesting = self._judge(request, capture)
-        self._keep(_digest_of(request), is_interesting, lasts(capture.failure))
         return is_interesting
 
-    def _keep(self, digest: str, is_interesting: bool, lasts: bool) -> None:
+    def _keep(self, one: _Candidate, is_interesting: bool) -> None:
+        self.compiled += 1
+        digest = _digest_of(one.request)
         self.known[digest] = is_interesting
-        if self._file is not None and lasts:
+        if self._file is not None and all(self._lasts(capture.failure) for capture in one.made):
             with self._file.open("a", encoding="ascii") as file:
                 file.write(f"{digest} {int(is_interesting)}\n")
+
+    def _lasts(self, failure: Failure | None) -> bool:
+        return lasts(failure) or (self._timeouts_last and failure is not None and failure.kind == "timeout")
 
 
 def _digest_of(request: RecordRequest) -> str:

@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Generator, Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from irscope.errors import RecordingError
@@ -23,7 +23,7 @@ from irscope.plan import PassPlan
 from irscope.record.process.assembly import Assembly
 from irscope.record.process.child import LONGEST_WAIT_S, Child, child_process, starts_children
 from irscope.record.process.events import EVENTS, RecordingEvent
-from irscope.record.process.forks.server import fork_server
+from irscope.record.process.forks.server import ForkServer, fork_server
 from irscope.record.process.own_folder import own_folder
 from irscope.record.process.requests import RecordRequest, request_from_capture
 from irscope.record.process.session import IMPORTED_AHEAD, Ending, check_end
@@ -64,11 +64,37 @@ class _Job:
             self.assembly.feed(event)
 
 
+@dataclass(slots=True)
+class _Server:
+    """The process that the workers of one Python are forked from."""
+
+    server: ForkServer
+    importing: int
+    """The number of the command to import the compiler."""
+    compiler: tuple[str, str] | None = None
+    prepared: set[str] = field(default_factory=set[str])
+    """The targets whose tools the workers find read."""
+
+    def imported(self) -> tuple[str, str]:
+        """What `VariantPool.compiler_of` returns."""
+        if self.compiler is None:
+            version, fingerprint = self.server.imported(self.importing)
+            self.compiler = version, fingerprint
+        return self.compiler
+
+    def prepare(self, targets: Iterable[str]) -> None:
+        """Read the tools of targets, once for all workers."""
+        for target in {*targets} - self.prepared:
+            self.prepared.add(target)
+            self.server.imported(self.server.begin_import((), f"{_WORKER}:read_tools", target))
+
+
 class VariantPool:
     """Compiles requests of mode `text` or `signature`, `jobs` at a time, as a context manager.
 
-    `jobs`: by default one for each core. `timeout_s`: for one compile. `interpreter`: a Python with another Triton.
-    `forks`: whether the process that its workers are forked from may be a fork of this one.
+    `jobs`: by default one for each core. `timeout_s`: for one compile. `interpreter`: a Python with another Triton, for
+    the requests that name none. `forks`: whether the process that its workers are forked from may be a fork of this
+    one.
     """
 
     def __init__(
@@ -80,21 +106,17 @@ class VariantPool:
         forks: bool = False,
     ) -> None:
         self.jobs = jobs or default_jobs()
-        self._timeout_s = timeout_s
+        self.timeout_s = timeout_s
         self._interpreter = interpreter
         self._forks = forks
-        self._compiler: tuple[str, str] | None = None
-        self._prepared: set[str] = set()
-        """The targets whose tools the workers find read."""
+        self._servers: dict[str | None, _Server] = {}
+        """By interpreter."""
 
     def __enter__(self) -> VariantPool:
         with ExitStack() as stack:
             self.folder = stack.enter_context(own_folder())
-            self._server = stack.enter_context(
-                fork_server(self.folder, interpreter=self._interpreter, ahead=IMPORTED_AHEAD, is_fork=self._forks)
-            )
-            # Triton is imported while this process does something else.
-            self._importing = self._server.begin_import((), f"{_WORKER}:import_compiler")
+            self._held = stack
+            self._server_of(self._interpreter)
             self._held = stack.pop_all()
         return self
 
@@ -107,10 +129,23 @@ class VariantPool:
 
         Waits until Triton is imported; raises what stood in the way.
         """
-        if self._compiler is None:
-            version, fingerprint = self._server.imported(self._importing)
-            self._compiler = version, fingerprint
-        return self._compiler
+        return self._server_of(self._interpreter).imported()
+
+    @property
+    def compilers(self) -> tuple[tuple[str, str], ...]:
+        """The same of every Python for which there was a request."""
+        return tuple(self._server_of(interpreter).imported() for interpreter in self._servers)
+
+    def _server_of(self, interpreter: str | None) -> _Server:
+        """The process for a Python; it is started for the first request."""
+        if interpreter not in self._servers:
+            server = self._held.enter_context(
+                fork_server(self.folder, interpreter=interpreter, ahead=IMPORTED_AHEAD, is_fork=self._forks)
+            )
+            # Triton is imported while this process does something else.
+            importing = server.begin_import((), f"{_WORKER}:import_compiler")
+            self._servers[interpreter] = _Server(server, importing)
+        return self._servers[interpreter]
 
     def compile(self, requests: Iterable[RecordRequest]) -> Generator[tuple[int, Capture]]:
         """(0-based place of the request, its capture), each as soon as it is there.
@@ -148,10 +183,10 @@ class VariantPool:
     def _start(self, index: int, request: RecordRequest) -> _Job:
         if request.mode == "script":
             raise RecordingError(f"a request of mode {request.mode!r} is not for the pool: it runs no script.")
-        for target in {*request.targets[:1]} - self._prepared:
-            self._prepared.add(target)
-            self._server.imported(self._server.begin_import((), f"{_WORKER}:read_tools", target))
-        with ExitStack() as stack, starts_children(self._server.fork):
+        chosen = self._server_of(request.interpreter or self._interpreter)
+        chosen.imported()
+        chosen.prepare(request.targets[:1])
+        with ExitStack() as stack, starts_children(chosen.server.fork):
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=self.folder, ignore_cleanup_errors=True)))
             child = stack.enter_context(child_process("irscope.record.variants", folder, EVENTS))
             request = replace(request, log_path=str(child.log))
@@ -163,7 +198,7 @@ class VariantPool:
         if job.child.at_end:
             return True
         # A worker that has not begun, or is at its end, waits for nothing but the machine.
-        limit_s = self._timeout_s if job.assembly.compiling else max(self._timeout_s, _IDLE_TIMEOUT_S)
+        limit_s = self.timeout_s if job.assembly.compiling else max(self.timeout_s, _IDLE_TIMEOUT_S)
         if time.monotonic() - job.started > limit_s:
             job.ending = "timeout"
         return job.ending == "timeout"
@@ -180,7 +215,7 @@ class VariantPool:
             call = call_that_ended(job.child.log, job.child.pid, outcome.code) if job.ending == "end" else ""
         if call:
             return self.compile_one(replace(job.request, ended_in=call))
-        check_end(job.assembly, job.ending, outcome, output, self._timeout_s)
+        check_end(job.assembly, job.ending, outcome, output, self.timeout_s)
         if not (captures := job.assembly.captures()):
             raise RecordingError(f"a worker began no compile.\n{output[-2000:].decode('utf-8', 'replace')}".rstrip())
         return captures[0]

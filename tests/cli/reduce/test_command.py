@@ -133,15 +133,15 @@ def test_a_check_judges_failed_compiles_too(tmp_path: Path) -> None:
     capture = stored("chains", "cuda:90")
     failed = replace(capture, status="failed", failure=Failure("pass", "no", "ttgir", "ttgir:coalesce#1"))
     for one in (capture, failed):
-        assert kept_check("test -f {capture}", 9, None).holds(REQUEST, one)
-        assert not kept_check("exit 1", 9, None).holds(REQUEST, one)
+        assert kept_check("test -f {capture}", 9, None).judge(REQUEST, (one,))
+        assert not kept_check("exit 1", 9, None).judge(REQUEST, (one,))
         # It cannot judge.
-        assert not kept_check("exit 125", 9, None).holds(REQUEST, one)
+        assert not kept_check("exit 125", 9, None).judge(REQUEST, (one,))
 
 
 def test_a_finding_is_looked_for() -> None:
     capture = load(COUNTERS / "every_second.irscope")
     code = findings_of(capture)[0].code
     kept = kept_finding(capture, code)
-    assert kept.holds(REQUEST, capture)
-    assert not kept.holds(REQUEST, replace(capture, artifacts=(), layouts=(), operations=()))
+    assert kept.judge(REQUEST, (capture,))
+    assert not kept.judge(REQUEST, (replace(capture, artifacts=(), layouts=(), operations=()),))

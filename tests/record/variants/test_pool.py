@@ -192,7 +192,7 @@ def test_the_pool_leaves_no_process_and_no_file(axpy: Capture, tmp_path: Path, m
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with VariantPool(jobs=1) as pool:
         pool.compile_one(planned(axpy, "")[0])
-        pid = pool._server.pid
+        pid = pool._server_of(None).server.pid
     assert not list(tmp_path.iterdir())
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
@@ -200,7 +200,7 @@ def test_the_pool_leaves_no_process_and_no_file(axpy: Capture, tmp_path: Path, m
 
 def test_the_warm_process_is_safe_to_fork(pool: VariantPool, axpy: Capture) -> None:
     pool.compile_one(planned(axpy, "")[0])
-    assert len(list(Path(f"/proc/{pool._server.pid}/task").iterdir())) == 1
+    assert len(list(Path(f"/proc/{pool._server_of(None).server.pid}/task").iterdir())) == 1
 
 
 @pytest.mark.newest
@@ -216,7 +216,7 @@ def test_what_a_worker_refuses_is_raised(pool: VariantPool, axpy: Capture) -> No
 def test_a_pool_that_is_gone_says_so(axpy: Capture) -> None:
     with VariantPool(jobs=1) as pool:
         pool.compile_one(planned(axpy, "")[0])
-        pool._server.end()
+        pool._server_of(None).server.end()
         with pytest.raises(RecordingError, match="the process that others are forked from ended"):
             pool.compile_one(planned(axpy, "")[0])
 

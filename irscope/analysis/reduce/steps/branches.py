@@ -71,8 +71,9 @@ class Branches:
     name: str = "branches"
 
     def edits(self, program: Program) -> Sequence[Edit]:
-        """(branch, side)."""
-        return [(one.key, side) for one in program.walk() if one.name in _CONDITIONAL for side in (0, 1)]
+        """(branch, side); a function of several blocks, some of which may not be reached."""
+        sides: list[Edit] = [(one.key, side) for one in program.walk() if one.name in _CONDITIONAL for side in (0, 1)]
+        return [*sides, *(one.key for one in program.functions if len(one.regions[0]) > 1)]
 
     def apply(self, program: Program, chosen: frozenset[Edit]) -> None:
         """Have the chosen branches go one way."""

@@ -21,6 +21,7 @@ def commands(made: Reduced, file: str = "%s") -> tuple[str, ...]:
     """The command lines that show what is kept: of triton-opt if passes alone are needed, and of irscope."""
     own = ["irscope dump", file, "--into", made.into, "--target", str(made.capture.target)]
     own += _switches(made.case.pipeline.plan, made.case.options)
+    own += [f"--timeout {made.hangs_after_s:g}"] if made.hangs_after_s else []
     tool = _triton_opt(made, file)
     return (*([tool] if tool else []), " ".join(own))
 
@@ -115,8 +116,14 @@ def reduction_text(made: Reduced | None, python: ReducedPython | None = None) ->
             f"run: {_python_command(python, 'FILE')}",
         ]
     if any(one is not None and not one.is_complete for one in (made, python)):
-        rows.append("interrupted: this is the smallest so far; the same command goes on from here.")
+        rows.append(f"interrupted: this is the smallest so far; {_how_to_go_on(made)}.")
     return rows
+
+
+def _how_to_go_on(made: Reduced | None) -> str:
+    if made is None or made.is_complete or not made.goes_on:
+        return "the same command starts anew"
+    return "the same command, without --fresh, goes on from here"
 
 
 def _steps(taken: tuple[tuple[str, int], ...]) -> str:
