@@ -5,7 +5,7 @@ A line leads from it to the ring that it touches, and along the ring from who ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from irscope.analysis.flow.partitions import Action, Partition, WarpRing, WarpRingUse, WarpSpecialization
 from irscope.analysis.flow.warp_turns import Part, WarpEvent
@@ -125,10 +125,8 @@ class _Picture:
         )
         outer = list(dict.fromkeys(one[0] for one in loops if one[0]))
         inner = list(dict.fromkeys(line for one in loops for line in one[1:] if line))
-        text = f" · line {', '.join(outer)}" if outer else ""
-        return text + (
-            f" · a bar beside it: in the loop of line {', '.join(inner)}, which turns within" if inner else ""
-        )
+        text = f" · {_lines(outer)}" if outer else ""
+        return f"{text} · a bar beside it: in the loop of {_lines(inner)}, which turns within" if inner else text
 
     def _lane_card(self, area: Rect, one: Partition) -> None:
         canvas, look = self.canvas, self.looks[one.name]
@@ -172,7 +170,7 @@ class _Picture:
     def _state(self, ring: WarpRing) -> str:
         """What the waits of partitions for a barrier wait for, as far as their first phases tell."""
         first = {use.first_phase for use in ring.by("waits") if use.partition and use.first_phase is not None}
-        return {(0,): _FULL, (1,): _EMPTY}.get(tuple(first), "")
+        return _FULL if first == {0} else _EMPTY if first == {1} else ""
 
     def _ring(self, ring: WarpRing, x: float) -> None:
         """A ring's line, and on it who hands over to whom."""
@@ -314,6 +312,10 @@ class _Picture:
         if grid.left_out:
             more = f"{grid.left_out} more operations are not drawn"
             canvas.text(grid.width - 24, y + 18, more, look="warn", size=LEAST, anchor="end")
+
+
+def _lines(numbers: Sequence[str]) -> str:
+    return f"line{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}"
 
 
 def _outline(box: Rect) -> str:
