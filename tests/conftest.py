@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
+from tests.once import begin_run
 
 DATA = Path(__file__).parent / "data"
 
@@ -52,6 +55,17 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is collected stays to the end: looking for garbage among it would take seconds of each worker."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     gpu = [item for item in items if item.get_closest_marker("gpu")]
     if config.getoption("--only-gpu"):
@@ -91,6 +105,7 @@ def _has_triton() -> bool:
 def clean_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """No setting of the user's, also for what is made once for several tests; listings of nvdisasm are kept."""
     home = tmp_path_factory.mktemp("home")
+    begin_run(tmp_path_factory)
     with pytest.MonkeyPatch.context() as patch:
         _set_clean(patch, home)
         # Here, not in the tests that call irscope by its name: recordings are forks as long as this is the same.

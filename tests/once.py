@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import fcntl
 import os
+import pickle
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
+
+_Value = TypeVar("_Value")
+_run: list[pytest.TempPathFactory] = []
+"""Of this run; none where no test runs."""
+
+
+def begin_run(factory: pytest.TempPathFactory) -> None:
+    """From now on, `kept` has a folder to keep values in."""
+    _run[:] = [factory]
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
@@ -25,3 +37,18 @@ def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
             make(unfinished)
             unfinished.rename(folder)
     return folder
+
+
+def kept(key: object, make: Callable[[], _Value]) -> _Value:
+    """What `make` returns: it is called once in a run of the tests for each key, which is told by its `repr`."""
+    if not _run:
+        return make()
+    name = sha256(repr(key).encode()).hexdigest()[:16]
+    made: list[_Value] = []
+
+    def write(folder: Path) -> None:
+        made.append(make())
+        (folder / "value").write_bytes(pickle.dumps(made[0]))
+
+    folder = made_once(_run[0], name, write)
+    return made[0] if made else pickle.loads((folder / "value").read_bytes())

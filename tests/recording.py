@@ -8,11 +8,14 @@ from typing import Any
 from irscope.model.capture import Capture
 from irscope.record.process.requests import request_for
 from irscope.record.process.session import record_request
+from tests.once import kept
 
 
 def record_without_sass(source: str | Path, *, kernel: str = "", target: str, **options: Any) -> Capture:
-    """The first capture of a recording, with these options of `RecordingOptions`."""
-    return record_request(request_for(source, kernel=kernel, targets=target, disassemble=False, **options)).captures[0]
+    """The first capture of a recording with these options of `RecordingOptions`, made once in a run of the tests."""
+    request = request_for(source, kernel=kernel, targets=target, disassemble=False, **options)
+    text = Path(source).read_text("utf-8")
+    return kept((Path(source).name, text, kernel, target, options), lambda: record_request(request).captures[0])
 
 
 def without_torch(script: Path, folder: Path) -> Path:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,16 +21,24 @@ from irscope.store.file import load, save
 from irscope.store.recent import CaptureStore
 from tests import reference
 from tests.analysis.roofline.launched import attention
-from tests.cli.product import KERNELS, recorded_product
+from tests.cli.product import FEW, KERNELS, recorded_product
+from tests.recording import without_torch
 from tests.test_borders import MODULES
 
 ROOT = Path(__file__).parents[1]
 PAGES = [one for one in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if one not in CHECKED]
 """Those whose commands run here; tests/test_site.py runs those of the others, and compares what they print."""
-# What a page can't show as it stands: other environments, files the reader has, and what needs a GPU.
-TORCH_FREE = ROOT / "tests" / "record" / "scripts" / "without_torch.py"
-TRITON = f"triton={sys.executable}"
 ON_A_GPU = ("--verify", "run", "bench", "profile", "--gpu")
+LAUNCHES = {
+    "softmax": "softmax_kernel[(4,)](Buffer(), Buffer(), 781, 781, 1, 781, 1, BLOCK=1024)",
+    "vector_add": "add_kernel[(4,)](Buffer(), Buffer(), Buffer(), 4096, 1, 1, BLOCK=1024)",
+}
+"""What the examples launch, without torch, which takes longer to import than their kernels to compile."""
+BUFFER = """
+class Buffer:
+    dtype = "fp32"
+    def data_ptr(self): return 4096
+"""
 
 
 WITH_PATHS = [*PAGES, *CHECKED, ROOT / "CONTRIBUTING.md"]
@@ -60,6 +71,22 @@ def recorded(clean_session: None, tmp_path_factory: pytest.TempPathFactory) -> t
     return recorded_product(tmp_path_factory)
 
 
+@contextmanager
+def threads_for(scheduler: str, jobs: int | None) -> Iterator[Any]:
+    """A cluster for a sweep whose worker is a thread; tests/cli/sweep has one of processes."""
+    import distributed
+
+    from irscope.cli.sweep import task
+
+    dashboard: dict[str, Any] = {"dashboard_address": None, "scheduler_kwargs": {"dashboard": False}}
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, **dashboard) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+    task.close_pools()
+
+
 @pytest.mark.triton
 @pytest.mark.newest
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.name)
@@ -70,11 +97,14 @@ def test_every_command_runs(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    pytest.importorskip("torch", reason="the examples import torch")
     path, home = recorded
     monkeypatch.setenv("IRSCOPE_HOME", str(home))
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.setattr("irscope.cli.sweep.run.client_of", threads_for)
+    (tmp_path / "examples").mkdir()
+    for name, launch in LAUNCHES.items():
+        copy = without_torch(ROOT / "examples" / f"{name}.py", tmp_path / "examples")
+        copy.write_text(copy.read_text("utf-8").partition("\nif __name__")[0] + BUFFER + launch + "\n", "utf-8")
     store = CaptureStore()
     matmul = load(path)
     recorded_here = store.add(matmul)
@@ -87,10 +117,11 @@ def test_every_command_runs(
     capsys.readouterr()
     assert run_irscope(["dump", "last", "--after", "coalesce", "--loc"]) == 0
     (tmp_path / "coalesced.mlir").write_text(capsys.readouterr().out)
-    # What the pages call by the names and the numbers of a larger matmul, and the example that takes a minute.
+    # What a page can't show as it stands: the names and numbers of a larger matmul, the example that takes a minute,
+    # and other environments.
     standing_in = {
         "examples/matmul.py": str(KERNELS.with_name("tuned.py")),
-        "triton=other-environment/bin/python": TRITON,
+        "triton=other-environment/bin/python": f"triton={sys.executable}",
         "old-environment": sys.executable,
         "new-environment": sys.executable,
         "%acc": re.findall(r"%accumulator_\d+", matmul.text("ttgir"))[-1],
@@ -111,17 +142,14 @@ def test_every_command_runs(
         if "--warps" in words:
             words[words.index("last")] = str(specialized)
         if words == ["ablate", "last"]:
-            # Its default are the passes of ttgir, each a compile; those of ttir are fewer.
-            words += ["--stage", "ttir"]
-        if words[0] in ("roofline", "watch"):
-            # Neither says more of a kernel whose file imports torch.
-            words = [str(TORCH_FREE) if word == "examples/vector_add.py" else word for word in words]
-        if words[0] == "sweep" and "--vs" in words:
-            # A worker takes seconds to begin.
-            words += ["--jobs", "1"]
-        if TRITON in words:
-            # Another recording of an example, twice, would show no more.
-            words[1] = str(TORCH_FREE)
+            # Its default are the passes of ttgir, each a compile.
+            words += ["--pass", "coalesce", "--pass", "ttgir:cse"]
+        if "--pairs" in words:
+            # One that runs twice and not four times.
+            words = [word.replace("remove_layout_conversions", "optimize_dot_operands") for word in words]
+        if words[0] == "bisect":
+            # tests/cli/bisect searches a whole stage, with a check that takes a tenth of the time.
+            words += FEW
         assert run_irscope(words) == 0, f"{command}\n{capsys.readouterr().err}"
 
 

@@ -10,7 +10,19 @@ from typing import Literal
 from irscope.analysis.resources.metrics import instruction_families, resource_rows
 from irscope.model.capture import Capture
 
-__all__ = ["FACTS", "Fact", "FactChange", "Facts", "Value", "Verdict", "changed_facts", "fact_named", "facts_of"]
+__all__ = [
+    "FACTS",
+    "INSTRUCTION_RANK",
+    "MEASURED",
+    "Fact",
+    "FactChange",
+    "Facts",
+    "Value",
+    "Verdict",
+    "changed_facts",
+    "fact_named",
+    "facts_of",
+]
 
 Value = int | float | str | tuple[str, ...]
 Facts = Mapping[str, Value]
@@ -21,6 +33,10 @@ Verdict = Literal["worse", "better", "other"]
 _MATRIX_UNITS = ("", "wmma", "mma", "mfma", "wgmma", "tcgen05")
 """The instructions of the matrix units, the best last; no target has both of two that stand beside each other."""
 _INSTRUCTIONS = "count."
+INSTRUCTION_RANK = 7
+"""Of the counts of the instruction mix: after all other facts."""
+MEASURED = ("time_us", "result")
+"""The facts of a launch on a GPU; all others are of the compile."""
 
 # ld.global.128   |   st.global.32
 _WIDTH = re.compile(r"\.(\d{1,4})$")
@@ -49,18 +65,18 @@ FACTS = {
         Fact("failure", "fails", "less", 0),
         Fact("result", "result", "less", 0),
         Fact("time_us", "time", "less", 1, 0.02),
-        Fact("spilled_bytes", "spills", "less", 1),
-        Fact("matrix_unit", "matrix unit", "more", 1),
-        Fact("load_bits", "load width", "more", 2, 0.05),
-        Fact("store_bits", "store width", "more", 2, 0.05),
-        Fact("pipeline_buffers", "pipeline", "more", 2),
-        Fact("findings", "findings", "less", 2),
-        Fact("occupancy_percent", "occupancy", "more", 3),
-        Fact("shared_bytes", "shared", "less", 4, 0.05),
-        Fact("tensor_memory_columns", "tensor memory", "less", 4),
-        Fact("registers", "registers", "less", 4, 0.05),
-        Fact("stack_bytes", "stack", "less", 4),
-        Fact("instruction_count", "instructions", "less", 5, 0.10),
+        Fact("spilled_bytes", "spills", "less", 2),
+        Fact("matrix_unit", "matrix unit", "more", 2),
+        Fact("load_bits", "load width", "more", 3, 0.05),
+        Fact("store_bits", "store width", "more", 3, 0.05),
+        Fact("pipeline_buffers", "pipeline", "more", 3),
+        Fact("findings", "findings", "less", 3),
+        Fact("occupancy_percent", "occupancy", "more", 4),
+        Fact("shared_bytes", "shared", "less", 5, 0.05),
+        Fact("tensor_memory_columns", "tensor memory", "less", 5),
+        Fact("registers", "registers", "less", 5, 0.05),
+        Fact("stack_bytes", "stack", "less", 5),
+        Fact("instruction_count", "instructions", "less", 6, 0.10),
     )
 }
 """The facts of which a change is judged. Those of the instruction mix (`count.ld.global.128`) are compared too, and
@@ -104,7 +120,7 @@ class FactChange:
 
 def fact_named(name: str) -> Fact:
     """The row of `FACTS`, or that of a count of the instruction mix."""
-    return FACTS.get(name) or Fact(name, name.removeprefix(_INSTRUCTIONS), "neither", 6)
+    return FACTS.get(name) or Fact(name, name.removeprefix(_INSTRUCTIONS), "neither", INSTRUCTION_RANK)
 
 
 def facts_of(capture: Capture, findings: Iterable[str] | None = None) -> dict[str, Value]:

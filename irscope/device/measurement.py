@@ -102,6 +102,39 @@ class Ratio:
         return asdict(self) | {"different": self.different}
 
 
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One launch as two environments make it, each with its own Triton: `before` and `after`."""
+
+    device: str
+    """The name of the GPU."""
+    before: Timing | None = None
+    """None where `after` faults or hangs: neither is timed then."""
+    after: Timing | None = None
+    ratio: Ratio | None = None
+    """Of `after` to `before`."""
+    agreement: Agreement | None = None
+    """What `after` leaves in memory against what `before` leaves, on the inputs of `before`; None if not compared."""
+    why_not_compared: str = ""
+
+    @property
+    def computes_other(self) -> bool:
+        """Whether `after` leaves something else than rounding explains; the same NaNs as `before` are no other."""
+        found = self.agreement
+        return found is not None and not found.passes and not (found.verdict == "nan" and not found.differing)
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return {
+            "device": self.device,
+            "before": None if self.before is None else self.before.as_json(),
+            "after": None if self.after is None else self.after.as_json(),
+            "ratio": None if self.ratio is None else self.ratio.as_json(),
+            "result": None if self.agreement is None else self.agreement.as_json(),
+            "why_not_compared": self.why_not_compared,
+        }
+
+
 def timing_of(times_us: Sequence[float], *, cold: bool) -> Timing:
     """The median and the quartiles of one variant's times, in microseconds; at least one."""
     ordered = sorted(times_us)

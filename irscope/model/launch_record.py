@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Literal
+
+_MOST_PACKED = 8 << 20
+"""Characters of all data of a launch before it, and as many after it: the description of a capture may have 24 MiB."""
 
 ArgumentKind = Literal["tensor", "scalar", "descriptor"]
 
@@ -33,6 +37,8 @@ class Argument:
     """Of an integer tensor's elements, where they were known."""
     data: str = ""
     """The elements in row-major order, where they were stored: packed by zlib, as base 85."""
+    result: str = ""
+    """The same after the launch, on a GPU, where the launch changed them; empty else."""
     block_shape: tuple[int, ...] = ()
     """A descriptor's block."""
     specializes: bool = True
@@ -48,6 +54,22 @@ class LaunchRecord:
     arguments: tuple[Argument, ...] = ()
     """Tensors, scalars and descriptors in the kernel's order; constants and None are among the Launch's constants."""
 
+    def with_contents(self, contents: Iterable[tuple[str, str, str]]) -> LaunchRecord:
+        """The record with (path, data before the launch, data after it if that differs) of its tensors."""
+        known = {path: {"data": data, "result": result} for path, data, result in contents}
+        return LaunchRecord(tuple(replace(one, **known.get(one.path, {})) for one in self.arguments))
+
     def argument(self, path: str) -> Argument | None:
         """The argument of that path, or None."""
         return next((argument for argument in self.arguments if argument.path == path), None)
+
+
+def without_largest(packed: Mapping[str, str]) -> dict[str, str]:
+    """Packed data by path; the largest are empty where all together are longer than a capture's description may be."""
+    left = _MOST_PACKED
+    kept = dict.fromkeys(packed, "")
+    for path, data in sorted(packed.items(), key=lambda row: len(row[1])):
+        if len(data) <= left:
+            kept[path] = data
+            left -= len(data)
+    return kept

@@ -224,8 +224,8 @@ class RecordingOptions:
     """tl.constexpr values that replace a launch's own in what is recorded; what is launched keeps them."""
     disassemble: bool = _option(True)
     """Whether to make the sass stage now (nvdisasm takes half a second); it can be made of the cubin later."""
-    tensor_data: bool = _option(False)
-    """Whether to store the data of a launch's tensors, where there are any."""
+    data_limit_bytes: int = _option(0)
+    """The largest tensor of a launch whose data are stored, where there are any; 0 for none."""
     layouts: bool = _option(True)
     """Whether to ask the compiler for its layouts too."""
 

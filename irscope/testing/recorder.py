@@ -23,6 +23,7 @@ from irscope.analysis.findings.silence import codes_of
 from irscope.errors import IrscopeError, UsageError
 from irscope.ir.locations.strip import strip_locations
 from irscope.model.capture import Capture, stage_named
+from irscope.model.compiler_log import CompilerLog
 from irscope.record.binaries.disassembly import disassembled
 from irscope.testing.verdict import Figure, Verdict
 
@@ -251,10 +252,16 @@ def _with_log(capture: Capture) -> Capture:
     """The capture with the compiler's log, if it can be compiled again here."""
     if capture.log is not None:
         return capture
+    try:
+        return replace(capture, log=_log_of(capture))
+    except IrscopeError:
+        return capture
+
+
+@functools.lru_cache(maxsize=16)
+def _log_of(capture: Capture) -> CompilerLog | None:
+    """What another compile of a capture logs: made once, also where each test loads the file again."""
     from irscope.record.compile.compiler_log import find_log
     from irscope.record.process.session import compiled
 
-    try:
-        return replace(capture, log=find_log(capture, compiled))
-    except IrscopeError:
-        return capture
+    return find_log(capture, compiled)

@@ -8,11 +8,13 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
 import irscope
 from irscope.model.capture import Artifact, Capture, Kernel, Launch, SourceFile, Target, stage_rank
+from tests.once import kept
 from tests.recording import without_torch
 
 ROOT = Path(__file__).parents[2]
@@ -38,7 +40,10 @@ def example(name: str, target: str) -> Capture:
     if find_spec("torch") is None:
         pytest.skip("the examples are compiled with the newest Triton, beside torch")
     file, how = EXAMPLES[name]
-    return irscope.record(without_torch(ROOT / "examples" / file, _copies()), target=target, **how)
+    return kept(
+        ("example", name, target),
+        lambda: irscope.record(without_torch(ROOT / "examples" / file, _copies()), target=target, **how),
+    )
 
 
 @cache
@@ -62,7 +67,8 @@ def recorded(kernel: str, target: str) -> Capture:
     """An example, or a kernel of kernels/marked.py, compiled for a target; needs Triton."""
     if kernel in EXAMPLES:
         return example(kernel, target)
-    return irscope.record(KERNELS / "marked.py", kernel=kernel, signature=_MARKED[kernel], target=target)
+    how: dict[str, Any] = {"kernel": kernel, "signature": _MARKED[kernel], "target": target}
+    return kept(("marked", kernel, target), lambda: irscope.record(KERNELS / "marked.py", **how))
 
 
 @cache

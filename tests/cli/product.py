@@ -16,6 +16,9 @@ ROOT = Path(__file__).parents[2]
 KERNELS = ROOT / "tests" / "cli" / "kernels" / "thin.py"
 SIGNATURE = ("--signature", "*fp16:16, *fp16:16, *fp32:16, i32:16, 64, 16")
 
+FEW = ("-d", "ttgir:pipeline", "-d", "ttgir:triton_licm")
+"""Two passes to search in place of the forty of a stage; the first takes registers, and gives asynchronous copies."""
+
 Run = Callable[..., tuple[int, str, str]]
 """Arguments of the command line → exit code, standard output, standard error."""
 

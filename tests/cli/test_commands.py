@@ -323,7 +323,7 @@ def test_show_imports_neither_triton_nor_torch(matmul: Path) -> None:
 def test_another_kernel(irscope: Callable[..., Answer], tmp_path: Path) -> None:
     script = tmp_path / "two.py"
     script.write_text(TWO_KERNELS)
-    answer = irscope("diff", f"{script}::ones", "--vs", "kernel=twos", "--stat", "--target", "cuda:90")
+    answer = irscope("diff", f"{script}::ones", "--vs", "kernel=twos", "--stat", "--target", "hip:gfx942")
     assert answer.code == 0, answer.err
     assert re.search(r"^  kernel +ones → twos$", answer.out, re.MULTILINE)
 

@@ -337,6 +337,12 @@ def _on_a_gpu(reference: Reference, irscope: Run, tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(gpu_session, "device_session", session)
     vs = ("--vs", tmp_path / "slow.irscope", "--flops", 1000)
     check(reference, irscope, "bench", "bench", SCRIPT, *vs, "--rounds", 8)
+    # The page is written after the session: what it shows of the launch was asked for before.
+    started = len((tmp_path / "starts").read_text().splitlines())
+    code, _, said = irscope("bench", SCRIPT, *vs, "--rounds", 8, "-o", tmp_path / "page.html")
+    assert code == 0, said
+    assert 'data-opened="tab=results"' in (tmp_path / "page.html").read_text("utf-8")
+    assert len((tmp_path / "starts").read_text().splitlines()) == started + 1
 
 
 def test_each_command_has_a_row(reference: Reference) -> None:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 import subprocess
 import sys
+import zlib
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from irscope.__main__ import run
 from irscope.model.capture import Artifact, Capture
 from irscope.model.failure import Failure
+from irscope.model.launch_record import Argument, LaunchRecord, without_largest
 from irscope.store.file import load, save
 from tests.analysis.recorded import stored
 
@@ -171,10 +176,12 @@ def test_tensors_have_the_values_that_are_known(tmp_path: Path, capsys: pytest.C
     (script := tmp_path / "gather.py").write_text(GATHER)
     index = (torch.arange(128) * 7 % 128 + 3)[::2]
     made = {}
-    for name, words in (("range", ()), ("data", ("--data",))):
+    for name, words in (("data", ("--data",)), ("range", ())):
         assert run(["reproduce", str(script), "--target", "cuda:90", *words, "-o", str(tmp_path / f"{name}.py")]) == 0
         said = " ".join(capsys.readouterr().err.split())
-        assert ("Without data, which were not known or too large: x_ptr, out_ptr." in said) == bool(words)
+        assert ("Without data, which were not known or too large beside the others: x_ptr, out_ptr." in said) == bool(
+            words
+        )
         text = (tmp_path / f"{name}.py").read_text("utf-8").replace('device="cuda"', 'device="cpu"')
         namespace = {"__name__": name, "torch": torch}
         exec(compile(text, str(tmp_path / f"{name}.py"), "exec"), namespace)
@@ -182,6 +189,63 @@ def test_tensors_have_the_values_that_are_known(tmp_path: Path, capsys: pytest.C
     assert made["data"].tolist() == index.tolist()
     assert made["data"].stride() == made["range"].stride() == (2,)
     assert int(index.min()) <= int(made["range"].min()) < int(made["range"].max()) <= int(index.max())
-    run(["dump", str(script), "--target", "cuda:90"])
     assert run(["reproduce", "last", "--data"]) == 2
     assert "holds no data of a tensor" in capsys.readouterr().err
+
+
+@pytest.mark.newest
+def test_the_results_of_the_launch_are_compared_by_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a launch reads and leaves goes through the record into the file, and one element that differs is found."""
+    torch = pytest.importorskip("torch", reason="it makes tensors with torch")
+    from irscope.record.programs.launch_data import launch_contents
+
+    capture = stored("chains", "cuda:90")
+    signature = (("x_ptr", "*fp32"), ("out_ptr", "*fp32"), ("n", "i32"))
+    capture = replace(capture, launch=replace(capture.launch, signature=signature))
+    names = [name for name, _ in signature]
+    tensors = {name: torch.arange(64.0) for name, kind in capture.launch.signature if kind.startswith("*")}
+    last = [*tensors][-1]
+    kernel = SimpleNamespace(src=SimpleNamespace(fn=SimpleNamespace(arg_names=names)))
+    values = tuple(tensors.get(name, 7) for name in names)
+    _, contents = launch_contents(kernel, values, 1 << 20, lambda: tensors[last].mul_(2))
+    assert [path for path, _, result in contents if result] == [last]
+    assert launch_contents(kernel, values, 100, lambda: 5) == (5, tuple((name, "", "") for name in tensors))
+    assert launch_contents(kernel, values[1:], 1 << 20, lambda: 5) == (5, ())
+
+    record = LaunchRecord(
+        tuple(
+            Argument(name, "tensor", "float32", shape=(64,), strides=(1,))
+            if name in tensors
+            else Argument(name, "scalar", "int", 7)
+            for name in names
+        )
+    )
+    launch = replace(capture.launch, record=record.with_contents(contents), grid=(1, 1, 1))
+    held = load(Path(put(replace(capture, launch=launch), tmp_path)))
+    assert held.launch.record == launch.record
+    assert run(["reproduce", str(tmp_path / "it.irscope"), "--data", "-o", str(tmp_path / "file.py")]) == 0
+    text = (tmp_path / "file.py").read_text("utf-8").replace('device="cuda"', 'device="cpu"')
+    namespace: dict[str, Any] = {"torch": torch, "zlib": zlib, "base64": base64, "tl": None}
+    exec(compile(text[text.index("\nGRID = ") : text.index("\ndef main")], "file.py", "exec"), namespace)
+    given = namespace["arguments"]()
+    assert given[names.index(last)].tolist() == torch.arange(64.0).tolist()
+    given[names.index(last)].mul_(2)
+    assert namespace["what_differs"](given) == "\nthe result is the recorded one, bit for bit"
+    given[names.index(last)][5] += 0.5
+    assert namespace["what_differs"](given) == f"\n{last}: 1 of 64 elements differ, by up to 0.5"
+    capsys.readouterr()
+
+    # Of a tensor that was too large the size is said, and no results are compared.
+    lost = record.with_contents((path, "" if path == last else data, "") for path, data, _ in contents)
+    large = replace(
+        lost, arguments=tuple(replace(one, shape=(1 << 20,)) if one.path == last else one for one in lost.arguments)
+    )
+    put(replace(capture, launch=replace(launch, record=large)), tmp_path)
+    assert run(["reproduce", str(tmp_path / "it.irscope"), "--data", "-o", str(tmp_path / "file.py")]) == 0
+    assert f"larger than --data-limit 2: {last} (4 MiB)" in " ".join(capsys.readouterr().err.split())
+    assert "EXPECTED" not in (tmp_path / "file.py").read_text("utf-8")
+
+
+def test_what_is_too_large_together_is_left_out_from_the_largest_on() -> None:
+    kept = without_largest({"a": "x" * (6 << 20), "b": "y", "c": "z" * (7 << 20), "d": ""})
+    assert {path for path, data in kept.items() if data} == {"a", "b"}

@@ -121,8 +121,11 @@ CASES = (
         "i32:16 1 1 i32:16 1 i32:16 1",
         {"BLOCK": 8192}, {"num_warps": 16},
     ),
+    matmul_case(64, 32, 32, 4, 3),
+    attention_case(32, True, 64, 32, 4, 2),
+    tma_case(64, 32, 64, 4, 3, 1),
 )  # fmt: skip
-"""Every kernel of the examples, with the sizes that its script takes by default."""
+"""Every kernel of the examples, with the sizes that its script takes by default, and the dearest smaller than that."""
 
 
 def _elements(case: Case) -> int:

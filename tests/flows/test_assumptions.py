@@ -63,7 +63,7 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def recorded(script: Path, **assume: int) -> tuple[Capture, ...]:
-    request = request_for(script, targets=("cuda:90",), snapshots="none", virtual=True, assume=assume)
+    request = request_for(script, targets=("cuda:90",), snapshots="none", virtual=True, assume=assume, jobs=1)
     return tuple(record_request(replace(request, disassemble=False, layouts=False)).captures)
 
 

@@ -11,7 +11,7 @@ from irscope.cli.subject.captures import failure_text
 from irscope.model.capture import Capture
 from irscope.record.process import session
 from irscope.store.file import from_bytes, to_bytes
-from tests.record.failure_cases import CASES, EVERY_VERSION, KERNELS, PRODUCT, SMALL, Case
+from tests.record.failure_cases import CASES, EVERY_VERSION, KERNELS, LIKE_OTHERS, PRODUCT, SMALL, Case
 
 pytestmark = pytest.mark.triton
 
@@ -54,7 +54,15 @@ def _this_version() -> str:
 @pytest.mark.parametrize(
     "case",
     [
-        pytest.param(case, id=case.name, marks=() if case.name in EVERY_VERSION else pytest.mark.newest)
+        pytest.param(
+            case,
+            id=case.name,
+            marks=()
+            if case.name in EVERY_VERSION
+            else pytest.mark.exhaustive
+            if case.name in LIKE_OTHERS
+            else pytest.mark.newest,
+        )
         for case in CASES
     ],
 )

@@ -1,7 +1,7 @@
 """Promise: with an empty plan nothing changes, and a capture's own source compiles to the same again.
 
-Every example's kernel on one target here, on each target one with a dot; `make exhaustive` does all their cases on
-each, `python tests/record/identity.py TARGET` every kernel on one.
+Two thirds of the examples' kernels on one target each here; `make exhaustive` does all cases of all kernels on each,
+`python tests/record/identity.py TARGET` every kernel on one.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from tests.record.identity import CASES, ONE_CASE_A_KERNEL
 
 TARGETS = ("cuda:80", "cuda:90", "cuda:100", "cuda:120", "hip:gfx942")
 NAMES = list(ONE_CASE_A_KERNEL.values())
+LIKE_OTHERS = ("matrix_copy", "matrix_transpose", "flash_attention_1d", "vector_add", "layer_norm_backward")
+"""Kernels whose compile is much like that of another one: `make exhaustive` does them."""
 
 
 @pytest.mark.triton
 @pytest.mark.parametrize("target", newest_but(["cuda:90", "hip:gfx942"], *TARGETS))
 def test_tapped_plain_and_made_again_are_the_same_bytes(target: str) -> None:
-    check(target, set(NAMES[TARGETS.index(target) :: len(TARGETS)]))
+    check(target, {name for name in NAMES[TARGETS.index(target) :: len(TARGETS)] if name not in LIKE_OTHERS})
 
 
 @pytest.mark.exhaustive

@@ -27,16 +27,17 @@ def product() -> Capture:
     )
 
 
-def again(capture: Capture, plan: str, snapshots: str = "triton") -> Capture:
-    (fresh,) = record_request(request_from_capture(capture, plan=plan, snapshots=snapshots, timeout_s=120.0)).captures  # type: ignore[arg-type]
+def again(capture: Capture, plan: str, snapshots: str = "triton", disassemble: bool = False) -> Capture:
+    how = {"plan": plan, "snapshots": snapshots, "disassemble": disassemble, "layouts": False, "timeout_s": 120.0}
+    (fresh,) = record_request(request_from_capture(capture, **how)).captures
     return fresh
 
 
 @pytest.mark.newest
-@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.exhaustive) for part in (1, 2, 3, 4, 5))])
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.exhaustive) for part in range(1, 12))])
 def test_every_pass_off_is_a_capture(product: Capture, part: int) -> None:
-    labels = [snapshot.label for snapshot in product.snapshots][part::6]
-    assert len(labels) > 6
+    labels = [snapshot.label for snapshot in product.snapshots][part::12]
+    assert len(labels) > 3
     ok = 0
     # Forks of one process: each compile is one of its own all the same, and starts warm.
     requests = [
@@ -60,9 +61,10 @@ def test_every_pass_off_is_a_capture(product: Capture, part: int) -> None:
             failed = next(snapshot for snapshot in capture.snapshots if snapshot.label == failure.pass_label)
             assert failed.outcome == "failed"
             assert capture.text_before(failed) is not None
-    assert ok > len(labels) // 2
+    assert ok >= len(labels) // 2
 
 
+@pytest.mark.newest
 def test_a_failing_pass_is_named_with_the_ir_before_it(product: Capture) -> None:
     capture = again(product, "-accelerate_matmul")
     assert capture.status == "failed"
@@ -95,7 +97,7 @@ def test_only_keeps_one_pass_of_a_stage(product: Capture) -> None:
 
 
 def test_llvm_and_ptxas_optimisers_are_steps_of_the_plan(product: Capture) -> None:
-    plain, no_llvm, no_ptxas = product, again(product, "-llvm-opt"), again(product, "-ptxas-opt")
+    plain, no_llvm, no_ptxas = product, again(product, "-llvm-opt"), again(product, "-ptxas-opt", disassemble=True)
     assert plain.ttgir == no_llvm.ttgir
     assert plain.llir != no_llvm.llir
     assert plain.ptx == no_ptxas.ptx

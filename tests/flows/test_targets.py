@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import pytest
 
@@ -20,12 +23,17 @@ from irscope.record.process.session import Recording, record_request
 from irscope.record.triton.versions import untried_note
 from irscope.store.file import from_bytes, to_bytes
 from tests.cli.product import Run
+from tests.recording import record_without_sass
 
 HERE = Path(__file__).parents[1] / "record"
 KERNELS = HERE / "kernels" / "no_torch.py"
 LAUNCHES = HERE / "scripts" / "launches.py"
-AXPY = {"signature": "*fp32:16, *fp32, i32:16, fp32", "constexprs": {"BLOCK": 256}, "kernel": "axpy"}
-PRODUCT = {"signature": "*fp16:16, *fp16:16, *fp32:16, i32:16", "constexprs": {"BLOCK": 64}, "kernel": "tile_product"}
+AXPY: dict[str, Any] = {"signature": "*fp32:16, *fp32, i32:16, fp32", "constexprs": {"BLOCK": 256}, "kernel": "axpy"}
+PRODUCT: dict[str, Any] = {
+    "signature": "*fp16:16, *fp16:16, *fp32:16, i32:16",
+    "constexprs": {"BLOCK": 64},
+    "kernel": "tile_product",
+}
 
 
 @pytest.fixture
@@ -45,6 +53,13 @@ def launched(how: str, *targets: str) -> Recording:
     return record_request(replace(request, disassemble=False, layouts=False))
 
 
+def of_signature(
+    kernel: dict[str, Any], targets: tuple[str, ...], options: Mapping[str, int] = MappingProxyType({})
+) -> tuple[Capture, ...]:
+    request = request_for(KERNELS, **kernel, targets=targets, options=options, snapshots="none", disassemble=False)
+    return tuple(record_request(replace(request, layouts=False)).captures)
+
+
 def again(capture: Capture, target: str) -> Capture:
     request = request_from_capture(capture, targets=(target,), snapshots="none")
     (fresh,) = record_request(replace(request, disassemble=False, layouts=False)).captures
@@ -60,20 +75,21 @@ def texts(capture: Capture) -> dict[str, str | bytes]:
 def test_an_llvm_text_becomes_the_assembly_of_the_compile_it_is_of(tmp_path: Path) -> None:
     """A fresh process has none of LLVM's flags that the stage before sets."""
     for target, assembly in (("cuda:90", "ptx"), ("hip:gfx942", "amdgcn")):
-        whole = irscope.record(KERNELS, **PRODUCT, target=target, snapshots="none")
+        whole = record_without_sass(KERNELS, **PRODUCT, target=target, snapshots="none", layouts=False)
         path = tmp_path / "tile_product.llir"
         path.write_text(whole.text("llir"))
-        assert irscope.record(path, target=target).text(assembly) == whole.text(assembly)
+        fresh = record_without_sass(path, target=target, snapshots="none", layouts=False)
+        assert fresh.text(assembly) == whole.text(assembly)
 
 
 @pytest.mark.newest
 @pytest.mark.triton
 def test_a_signature_for_several_targets_has_each_ones_defaults() -> None:
     targets = ("cuda:90", "hip:gfx942")
-    several = irscope.record_all(KERNELS, **AXPY, target=targets, snapshots="none")
+    several = of_signature(AXPY, targets)
     assert [str(capture.target) for capture in several] == list(targets)
     for capture, target in zip(several, targets, strict=True):
-        alone = irscope.record(KERNELS, **AXPY, target=target, snapshots="none")
+        (alone,) = of_signature(AXPY, (target,))
         assert capture.id == alone.id
         assert texts(capture) == texts(alone)
     assert [capture.launch.option("num_stages") for capture in several] == [3, 2]
@@ -85,9 +101,7 @@ def test_a_signature_for_several_targets_has_each_ones_defaults() -> None:
 @pytest.mark.newest
 @pytest.mark.triton
 def test_a_stored_signature_is_that_signature_for_another_target() -> None:
-    first, *others = irscope.record_all(
-        KERNELS, **PRODUCT, target=("cuda:90", "hip:gfx942", "cuda:80"), options={"num_warps": 8}, snapshots="none"
-    )
+    first, *others = of_signature(PRODUCT, ("cuda:90", "hip:gfx942", "cuda:80"), {"num_warps": 8})
     for other in others:
         fresh = again(first, str(other.target))
         assert fresh.launch.set_options == (("num_warps", 8),)
@@ -99,7 +113,7 @@ def test_a_stored_signature_is_that_signature_for_another_target() -> None:
 @pytest.mark.newest
 @pytest.mark.triton
 def test_an_old_capture_says_what_was_taken_for_granted() -> None:
-    first = irscope.record(KERNELS, **AXPY, target="cuda:90", options={"num_warps": 8})
+    (first,) = of_signature(AXPY, ("cuda:90",), {"num_warps": 8})
     old = from_bytes(to_bytes(replace(first, launch=replace(first.launch, set_options=None))))
     fresh = again(old, "hip:gfx942")
     assert (fresh.launch.option("num_warps"), fresh.launch.option("num_stages")) == (8, 2)
@@ -216,11 +230,11 @@ def test_a_missing_device_library_fails_the_stage_that_links_it(monkeypatch: pyt
 @pytest.mark.newest
 def test_a_program_for_several_targets_is_that_program_alone_on_each() -> None:
     """A sample; `python tests/record/targets.py TARGET...` does every part, Liger's where it is installed."""
-    command = [sys.executable, HERE / "targets.py", "cuda:80", "cuda:100", "hip:gfx942", "--", LAUNCHES, "well"]
+    command = [sys.executable, HERE / "targets.py", "cuda:80", "hip:gfx942", "--", LAUNCHES, "well"]
     environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1])}
     answer = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=500, check=False)
     assert answer.returncode == 0, answer.stdout + answer.stderr
-    assert answer.stdout.count(": 2 kernels, alone 2, different 0") == 3, answer.stdout + answer.stderr
+    assert answer.stdout.count(": 2 kernels, alone 2, different 0") == 2, answer.stdout + answer.stderr
 
 
 def test_attributes_are_set_by_the_place_of_the_argument() -> None:

@@ -153,6 +153,39 @@ def test_bench_of_dots() -> None:
     assert "torch.matmul of float16" in answer.stdout
 
 
+def test_an_upgrade_to_a_slower_compiler(tmp_path: Path) -> None:
+    """The same Triton without ptxas's optimiser: slower by far, and it computes the same on the same inputs."""
+    slow = tmp_path / "python"
+    slow.write_text(f'#!/bin/sh\nexport DISABLE_PTXAS_OPT=1\nexec "{sys.executable}" "$@"\n')
+    slow.chmod(0o755)
+    answer = irscope(
+        "upgrade", SCRIPTS / "row_sum.py", "--from", sys.executable, "--to", slow, "--time", "--no-blame", "--json"
+    )
+    assert answer.returncode == 3, answer.stdout + answer.stderr
+    found = json.loads(answer.stdout)
+    (row,) = found["rows"]
+    assert found["device"] == row["measured"]["device"]
+    assert row["measured"]["ratio"]["low"] > 1.02
+    assert row["measured"]["result"]["passes"]
+    assert row["changes"][0]["fact"] == "time_us"
+
+
+def test_an_upgrade_that_changes_the_binary_and_nothing_else(tmp_path: Path) -> None:
+    """Without line information the binary is another, and its code the same: no difference that can be told."""
+    bare = tmp_path / "python"
+    bare.write_text(f'#!/bin/sh\nexport TRITON_DISABLE_LINE_INFO=1\nexec "{sys.executable}" "$@"\n')
+    bare.chmod(0o755)
+    command = ["upgrade", SCRIPTS / "row_sum.py", "--from", sys.executable, "--to", bare, "--time", "--no-blame"]
+    # One comparison in twenty may say otherwise for no reason.
+    for _ in range(3):
+        answer = irscope(*command, "--all", "--json")
+        (row,) = json.loads(answer.stdout)["rows"]
+        assert row["measured"]["result"]["verdict"] == "identical"
+        if not row["measured"]["ratio"]["different"]:
+            return
+    raise AssertionError(row["measured"])
+
+
 def test_doctor() -> None:
     answer = irscope("doctor", "--gpu", "--json")
     assert answer.returncode == 0, answer.stdout + answer.stderr

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from irscope.ir.mlir.reader import Operation, parse_mlir
@@ -30,12 +28,12 @@ def intervals(function: Operation) -> list[tuple[int, int]]:
 
 @pytest.mark.triton
 @pytest.mark.parametrize(("kernel", "target"), CASES)
-def test_intervals_are_the_compilers(kernel: str, target: str, tmp_path: Path) -> None:
+def test_intervals_are_the_compilers(kernel: str, target: str) -> None:
     text = shared_text(compiled(kernel, target))
     assert text is not None
     functions = [one for one in parse_mlir(text).walk() if one.name == "tt.func"]
     ours = [found for found in map(intervals, functions) if found]
-    theirs = [sorted((start, end) for *_, start, end in rows) for rows in logged_buffers(text, target, tmp_path)]
+    theirs = [sorted((start, end) for *_, start, end in rows) for rows in logged_buffers(kernel, target)]
     assert sorted(ours) == sorted(theirs)
     assert sum(map(len, ours)) >= 2
 

@@ -8,6 +8,7 @@ verified and whole.
 import os
 import sys
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
@@ -29,10 +30,13 @@ def check(case, target):
             plain = compile_case(case, target).asm
         assembly = Assembly(RecordRequest(mode="script"))
         # With a log, as in a process of irscope's own: passes are run without Triton's bindings there.
-        own = RecordRequest(mode="script", log_path=str(Path(folder, "log")))
-        with triton_api.private_cache(Path(folder, "tapped")), watch_compiles(Watch(assembly.feed, own)):
+        own = RecordRequest(mode="script", snapshots="all", log_path=str(Path(folder, "log")))
+        with (
+            stale_texts() as stale,
+            triton_api.private_cache(Path(folder, "tapped")),
+            watch_compiles(Watch(assembly.feed, own)),
+        ):
             tapped = compile_case(case, target).asm
-        stale = stale_texts(case, target, Path(folder, "printed"))
     (capture,) = assembly.captures()
     told = {artifact.stage: artifact.data for artifact in capture.artifacts}
     again = Assembly(RecordRequest(mode="text"))
@@ -43,7 +47,7 @@ def check(case, target):
         print(f"{case.name}: ptxas makes other bytes of the same PTX, the {other_cubin(case, target)}. time")
         plain = {stage: data for stage, data in plain.items() if stage != "cubin"}
     problems = [f"{stage} made" for stage in plain if tapped[stage] != plain[stage]]
-    problems += [f"a text of {stale} passes"] if stale else []
+    problems += [f"a text of {len(stale)} passes"] if stale else []
     problems += [f"{stage} told" for stage in plain if told.get(stage) != plain[stage]]
     # The names of block arguments are not in the source's text: ttir is the same but for them.
     return problems + [
@@ -51,22 +55,21 @@ def check(case, target):
     ]
 
 
-def stale_texts(case, target, folder):
-    """How many texts of a compile, that of every pass among them, are not what `str` makes of the module just then."""
-    stale = 0
+@contextmanager
+def stale_texts():
+    """The texts of the compiles in the block, that of every pass among them, that are not what `str` makes of the
+    module just then."""
+    stale = []
     real = LatestText.text_of
 
     def of(latest, module):
-        nonlocal stale
         text = real(latest, module)
-        stale += text != str(module)
+        if text != str(module):
+            stale.append(text)
         return text
 
-    own = RecordRequest(mode="script", snapshots="all", log_path=str(folder) + ".log")
-    watch = Watch(lambda event: None, own)
-    with replaced(LatestText, "text_of", of), triton_api.private_cache(folder), watch_compiles(watch):
-        compile_case(case, target)
-    return stale
+    with replaced(LatestText, "text_of", of):
+        yield stale
 
 
 def other_cubin(case, target):

@@ -11,14 +11,13 @@ from irscope.analysis.checks.breaches import at_finding, at_line, of_kernel
 from irscope.analysis.checks.model import Breach
 from irscope.analysis.checks.resources import with_largest_buffer, with_registers
 from irscope.analysis.checks.subject import Subject
-from irscope.analysis.regressions import FACTS, FactChange, Facts, Value, changed_facts, facts_of
+from irscope.analysis.regressions import FACTS, MEASURED, FactChange, Facts, Value, changed_facts, facts_of
 from irscope.errors import UsageError, did_you_mean
 
 __all__ = ["NotWorse", "Tolerance", "compared", "kept_facts", "read_tolerances"]
 
 # registers=4   instruction_count=10%
 _TOLERANCE = re.compile(r"(?P<name>[a-z_]{1,40})=(?P<number>\d{1,9}(?:\.\d{1,6})?)(?P<percent>%?)")
-_OF_A_GPU = ("time_us", "result")
 _EXPLAINED_BY = {
     "spilled_bytes": ("IRS501",),
     "stack_bytes": ("IRS501",),
@@ -60,7 +59,7 @@ def kept_facts(subject: Subject) -> dict[str, Value]:
     # A damaged capture is no good baseline: what its findings raise is raised.
     codes = [one.code for one in subject.findings] if subject.capture.has_compiled else None
     facts = facts_of(subject.capture, codes)
-    return {name: value for name, value in facts.items() if name in FACTS and name not in _OF_A_GPU}
+    return {name: value for name, value in facts.items() if name in FACTS and name not in MEASURED}
 
 
 def compared(before: Facts, after: Facts, tolerances: Mapping[str, Tolerance]) -> tuple[FactChange, ...]:

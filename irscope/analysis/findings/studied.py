@@ -17,7 +17,7 @@ from irscope.ir.mlir.encoding import read_aliases
 from irscope.ir.mlir.model import MlirModule, Operation
 from irscope.ir.mlir.reader import parse_mlir
 from irscope.ir.mlir.sites import sites_of
-from irscope.ir.mlir.uses import ModuleUses, OperationUse, read_uses, with_loops
+from irscope.ir.mlir.uses import ModuleUses, OperationUse, place_in, read_uses, with_loops
 from irscope.model.capture import Capture
 
 # Imported where they are needed: a summary needs none of them, and they bring numpy.
@@ -63,14 +63,19 @@ class Studied:
         return self._kept[read]
 
     @cached_property
+    def module(self) -> MlirModule:
+        """The TTGIR."""
+        return parse_mlir(self.ttgir)
+
+    @cached_property
     def uses(self) -> ModuleUses:
-        """The operations of the TTGIR."""
+        """The operations of the TTGIR, with the types of their values."""
         return read_uses(self.ttgir)
 
     @cached_property
     def operations(self) -> dict[int, tuple[Operation, int]]:
         """Line of the TTGIR → the operation that begins there, and the loops around it."""
-        return {one.first_line: (one, loops) for one, loops in with_loops(self.uses.module)}
+        return {one.first_line: (one, loops) for one, loops in with_loops(self.module)}
 
     @cached_property
     def global_costs(self) -> Sequence[Cost]:
@@ -86,7 +91,7 @@ class Studied:
         from irscope.memory.addresses.evaluate import evaluate
         from irscope.memory.addresses.held import Programs
 
-        module, grid = self.uses.module, self.capture.launch.grid
+        module, grid = self.module, self.capture.launch.grid
         if module.kernel is None or (grid is not None and min(grid) < 1):
             return frozenset()
         programs = Programs((0, 0, 0), grid, grid) if grid is not None else Programs()
@@ -131,7 +136,7 @@ class Studied:
         """What the compiler knows of the arguments."""
         from irscope.memory.addresses.narrow import Limits
 
-        return Limits(self.uses.module)
+        return Limits(self.module)
 
     @cached_property
     def _source(self) -> tuple[MlirModule, TextLocations]:
@@ -144,7 +149,7 @@ class Studied:
 
         As the source has them, so those in the functions that it calls too.
         """
-        (source, locations), kernel = self._source, self.uses.module.kernel
+        (source, locations), kernel = self._source, self.module.kernel
         names = [value.name.removeprefix("%") for value, _, _ in kernel.parameters] if kernel is not None else []
         given = source.kernel.parameters if source.kernel is not None else ()
         if names.count(argument) != 1 or len(names) != len(given):
@@ -181,11 +186,11 @@ class Studied:
 
     def chain_at(self, line: int) -> Chain:
         """Where an operation of the TTGIR comes from."""
-        return self.uses.locations.chain_at(line)
+        return read_locations(self.ttgir, "mlir").chain_at(line)
 
     def place_at(self, line: int) -> Place:
         """The same, without the frames of Triton's own library."""
-        return self.uses.place_at(line)
+        return place_in(self.module, read_locations(self.ttgir, "mlir"), line)
 
     @cached_property
     def _instructions(self) -> dict[int, list[str]]:

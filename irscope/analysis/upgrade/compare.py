@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from irscope.analysis.findings.find import findings_of
 from irscope.analysis.findings.model import Finding
-from irscope.analysis.regressions import changed_facts, facts_of
+from irscope.analysis.regressions import FactChange, changed_facts, facts_of
 from irscope.analysis.upgrade.model import Row
 from irscope.analysis.upgrade.same import alike
+from irscope.device.measurement import Measurement
 from irscope.errors import DAMAGE
 from irscope.ir.body.clean import Ignored
 from irscope.model.capture import Capture, stage_named
 
-__all__ = ["compared"]
+__all__ = ["compared", "is_same_code", "with_measurement"]
 
 _LOOSE: frozenset[Ignored] = frozenset({"locations", "attributes"})
 _WIDTHS = ("load_bits", "store_bits")
@@ -26,7 +28,7 @@ _OF_ONE_CTA = re.compile(r", (?:CTAsPerCGA|CTASplitNum|CTAOrder|CGALayout) = \[[
 
 def compared(before: Capture | None, after: Capture | None) -> Row:
     """The row of a pair, without blame."""
-    if before is None or after is None or _is_same_code(before, after):
+    if before is None or after is None or is_same_code(before, after):
         return Row(before, after)
     ours, theirs = facts_of(before), facts_of(after)
     ours_found, theirs_found = _findings(before, after, any(ours.get(name) != theirs.get(name) for name in _WIDTHS))
@@ -38,7 +40,23 @@ def compared(before: Capture | None, after: Capture | None) -> Row:
     return Row(before, after, "", changed_facts(ours, theirs), None, new)
 
 
-def _is_same_code(before: Capture, after: Capture) -> bool:
+def with_measurement(row: Row, measured: Measurement) -> Row:
+    """A row with what its launch does on a GPU: a time that differs beyond the noise and a result that differs count.
+
+    Whether a time is worse is judged by the median of ratios, not by the two medians.
+    """
+    found: list[FactChange] = []
+    if measured.computes_other and measured.agreement is not None:
+        found += changed_facts({"result": ""}, {"result": measured.agreement.verdict})
+    ratio = measured.ratio
+    if ratio is not None and ratio.different and measured.before is not None and measured.after is not None:
+        (judged,) = changed_facts({"time_us": 1.0}, {"time_us": ratio.value})
+        found.append(replace(judged, before=measured.before.median_us, after=measured.after.median_us))
+    changes = tuple(sorted((*row.changes, *found), key=lambda one: one.order))
+    return replace(row, changes=changes, measured=measured)
+
+
+def is_same_code(before: Capture, after: Capture) -> bool:
     """Whether the binaries are the same, so that all facts are."""
     binaries = [one.stage for one in before.artifacts if stage_named(one.stage).is_binary]
     return bool(binaries) and all(

@@ -9,6 +9,7 @@ from typing import Literal, TypeVar
 from irscope.analysis.diff.texts import TextDiff
 from irscope.analysis.findings.model import Finding
 from irscope.analysis.regressions import FactChange
+from irscope.device.measurement import Measurement
 from irscope.model.capture import Capture, SnapshotLevel
 
 __all__ = ["Asking", "Blame", "Guilty", "Probe", "Question", "Row", "Side", "other_side"]
@@ -116,6 +117,9 @@ class Row:
     blame: Blame | None = None
     findings: tuple[Finding, ...] = ()
     """Those that came with the change."""
+    measured: Measurement | None = None
+    """The launch on a GPU; None if it was not asked for, or could not be made."""
+    why_not_measured: str = ""
 
     @property
     def capture(self) -> Capture:

@@ -22,17 +22,30 @@ class Upgrade:
     """Of the Tritons whose front ends made the IR that both compiled; empty where each one's own front end ran."""
     grafts: int = 0
     """Compiles beside those of all variants."""
+    device: str = ""
+    """The GPU that launches were made on; empty if none were asked for."""
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What is to be known of all rows."""
-        if not self.source_versions:
-            return ()
-        made = ", ".join(self.source_versions)
-        return (
-            f"Both compiled the IR of Triton {made}'s front end, so the front ends are not compared: "
-            "irscope upgrade FILE runs the script under both.",
-        )
+        said: list[str] = []
+        if self.source_versions:
+            made = ", ".join(self.source_versions)
+            said.append(
+                f"Both compiled the IR of Triton {made}'s front end, so the front ends are not compared: "
+                "irscope upgrade FILE runs the script under both."
+            )
+        if self.device and all(one.measured is None for one in self.rows):
+            said.append(
+                "No launch was timed: binaries are the same, or a launch could not be made, which its row says."
+            )
+        elif self.device:
+            said.append(
+                f"Timed on {self.device}, by each environment's own interpreter, in turns: a ratio is of blocks that "
+                "follow each other, with the 95 % confidence interval of its median. Results are those on the inputs "
+                "of --from, held against its own noise (docs/gpu.md)."
+            )
+        return tuple(said)
 
     def regressions(self, facts: Collection[str] = ()) -> int:
         """How many variants got worse; `facts`: only by these."""

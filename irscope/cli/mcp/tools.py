@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from irscope.cli.mcp.answers import Answer, call_text
 from irscope.cli.mcp.calls import capture_subject, command_json, quiet, refuse_foreign, rows_of
+from irscope.cli.mcp.edits import edit, edit_python
 from irscope.cli.mcp.recordings import recompile, record
 from irscope.cli.mcp.texts import numbered_lines
 from irscope.errors import UsageError
@@ -336,6 +337,8 @@ class Offered:
 TOOLS = (
     Offered("record", record, "runs the file"),
     Offered("recompile", recompile, "compiles"),
+    Offered("edit", edit, "compiles"),
+    Offered("edit_python", edit_python, "runs the file"),
     Offered("list", _list, "reads"),
     Offered("stages", _stages, "reads"),
     Offered("passes", _passes, "reads"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 import sys
 import tempfile
 from dataclasses import replace
@@ -17,9 +19,11 @@ from irscope.cli.subject.recording import recorded
 from irscope.cli.subject.stored import only_one
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
+from irscope.model.launch_record import Argument
 from irscope.model.recording_options import RecordingOptions
 
 _reproduction = options.in_panel("Reproduction")
+_LIMIT_MIB = 2.0
 
 
 @app.command(rich_help_panel="Compare")
@@ -35,9 +39,14 @@ def reproduce(
         bool,
         _reproduction(
             "--data",
-            help="Store the launch's tensors of up to 2 MiB in it: a GPU's, or what the script gave the virtual one.",
+            help="Store the launch's tensors in it: a GPU's, with what the launch left, or what the script gave the "
+            "virtual one.",
         ),
     ] = False,
+    data_limit: Annotated[
+        float | None,
+        _reproduction("--data-limit", metavar="MIB", min=0.001, help="With --data: the largest tensor. Default: 2."),
+    ] = None,
     python: Annotated[
         str,
         _reproduction("--python", metavar="PATH", help="The interpreter of --check. Default: irscope's own."),
@@ -55,9 +64,13 @@ def reproduce(
     """
     from irscope.render.reproduction.program import render_reproduction
 
-    capture = only_one(captures_of(subject, replace(record_options, tensor_data=data)), subject)
+    if data_limit is not None and not data:
+        raise UsageError("--data-limit is about the tensors of --data: give that too.")
+    limit_mib = _LIMIT_MIB if data_limit is None else data_limit
+    asked = replace(record_options, data_limit_bytes=int(limit_mib * 2**20)) if data else record_options
+    capture = only_one(captures_of(subject, asked), subject)
     if data:
-        _tell_data(capture)
+        _tell_data(capture, limit_mib)
     made = render_reproduction(capture)
     if check and not trust and not is_stored(capture):
         raise UsageError(
@@ -75,18 +88,30 @@ def reproduce(
     return _check(capture, program, python, record_options.timeout_s) if check else 0
 
 
-def _tell_data(capture: Capture) -> None:
-    """Say which tensors' data are not stored; raises UsageError if none are."""
+def _tell_data(capture: Capture, limit_mib: float) -> None:
+    """Say which tensors' data are not stored, and why; raises UsageError if none are."""
     record = capture.launch.record
     tensors = [one for one in record.arguments if one.kind == "tensor"] if record is not None else []
-    without = [one.path for one in tensors if not one.data]
-    if len(without) == len(tensors):
+    without = [one for one in tensors if not one.data]
+    if len(without) == len(tensors) and not any(_mib(one) > limit_mib for one in without):
         raise UsageError(
             f"{capture!r} holds no data of a tensor. Record with it: irscope reproduce FILE.py --data --launch N, on a "
             "GPU; on the virtual GPU only small tensors that the script gives values have any."
         )
-    if without:
-        say(f"Without data, which were not known or too large: {', '.join(without)}.")
+    large = {one.path: _mib(one) for one in without if _mib(one) > limit_mib}
+    if large:
+        said = ", ".join(f"{path} ({size:.3g} MiB)" for path, size in large.items())
+        say(f"Without data, larger than --data-limit {limit_mib:g}: {said}. Those of a launch may have 8 MiB, packed.")
+    if unknown := [one.path for one in without if one.path not in large]:
+        say(f"Without data, which were not known or too large beside the others: {', '.join(unknown)}.")
+    if without and capture.environment.gpu:
+        say("So the file compares no results: that needs the data of all tensors.")
+
+
+def _mib(one: Argument) -> float:
+    match = re.search(r"(\d+)", one.dtype)
+    bits = int(match[1]) if match is not None else 8
+    return math.prod(one.shape) * max(bits // 8, 1) / 2**20
 
 
 def _check(capture: Capture, program: bytes, python: str, timeout_s: float) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from irscope.cli.subject.named import is_script, split_subject
 from irscope.errors import RecordingError
@@ -12,7 +13,9 @@ from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
 from irscope.record.process.requests import request_for
-from irscope.record.variants.measure import Session
+
+if TYPE_CHECKING:
+    from irscope.record.gpu.session import DeviceSession
 
 
 def why_no_gpu(subject: str | None, record_options: RecordingOptions, capture: Capture) -> str:
@@ -27,7 +30,7 @@ def why_no_gpu(subject: str | None, record_options: RecordingOptions, capture: C
 @contextmanager
 def launch_on_gpu(
     subject: str | None, record_options: RecordingOptions, capture: Capture, number: int
-) -> Generator[Session]:
+) -> Generator[DeviceSession]:
     """Launch number `number` of the script that a capture was recorded from, kept on the GPU.
 
     Raises RecordingError if the script makes another launch this time, and NoDevice without a GPU.

@@ -121,6 +121,8 @@ def _swept(
     from irscope.store.table import Journal, load_table, save_table
 
     points = points_of(versus, plans)
+    # Their source is compiled: what else a recording would make of them is made when it is looked at.
+    record_options = replace(record_options, disassemble=False, layouts=False)
     captures = StoredCaptures(
         file for one in subjects for file in captures_of(one, record_options, last_is_whole=True).files
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import multiprocessing
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -20,6 +21,7 @@ from irscope.store.table import Journal
 
 __all__ = ["client_of", "sweep"]
 
+_CAN_FORK = "forkserver" in multiprocessing.get_all_start_methods()
 _RETRIES = 2
 _CONNECT_S = 10
 
@@ -42,9 +44,14 @@ def client_of(scheduler: str, jobs: int | None) -> Generator[Any]:
         finally:
             client.close()
         return
+    from dask import config  # pyright: ignore
+
     from irscope.record.variants.pool import default_jobs
 
+    # The workers are forks of one process that has imported dask: each would take a second of a core for that.
+    forked = {"distributed.worker.multiprocessing-method": "forkserver"} if _CAN_FORK else {}
     with (
+        config.set(forked),
         dask.LocalCluster(
             n_workers=jobs or default_jobs(),
             threads_per_worker=1,

@@ -17,7 +17,7 @@ from irscope.record.process.requests import request_from_capture
 from irscope.record.variants.pool import VariantPool
 from irscope.store.file import from_bytes
 
-__all__ = ["Work", "compile_point", "compiler_of", "failed_row", "light"]
+__all__ = ["Work", "close_pools", "compile_point", "compiler_of", "failed_row", "light"]
 
 _LONGEST_MESSAGE = 2000
 
@@ -128,6 +128,7 @@ def _pool(interpreter: str) -> VariantPool:
 
 
 @atexit.register
-def _close_pools() -> None:
+def close_pools() -> None:
+    """End the processes that this one's compiles are forked from."""
     while _pools:
         _pools.popitem()[1].__exit__(None, None, None)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 from irscope.cli import app, options
 from irscope.cli.output.destination import Destination, with_destination
 from irscope.cli.output.page import emit_report, is_page
 from irscope.cli.output.talk import say
+from irscope.cli.run import measuring
 from irscope.cli.subject.captures import captures_of, tell_origin
 from irscope.cli.subject.named import is_program, is_script
 from irscope.cli.subject.recording import interpreter_at, recorded
@@ -27,6 +29,14 @@ _compilers = options.in_panel("Compilers")
 _output = options.in_panel("Output")
 
 
+@dataclass(frozen=True, slots=True)
+class _Timing:
+    """How launches are timed."""
+
+    rounds: int
+    cold: bool
+
+
 @app.command(rich_help_panel="Effect of passes")
 @recorded(without=("launch", "dry", "plan", "disable_pass", "enable_only", "snapshots", "llvm", "resume"))
 @with_destination
@@ -42,6 +52,14 @@ def upgrade(
         _compilers("--blame/--no-blame", help="Whether the stage and the pass are found that a change comes from."),
     ] = True,
     every: Annotated[bool, _output("--all", help="Also the variants in which nothing got worse or better.")] = False,
+    time: Annotated[
+        bool,
+        measuring("--time", help="On a GPU: make each launch of a FILE by both, compare the results and time them."),
+    ] = False,
+    rounds: Annotated[int, measuring("--rounds", metavar="N", min=6, help="With --time: launches of each.")] = 100,
+    warm: Annotated[
+        bool, measuring("--warm", help="With --time: do not flush the L2 cache before each launch.")
+    ] = False,
     fail_on: Annotated[
         str,
         _output(
@@ -66,7 +84,10 @@ def upgrade(
     pythons = tuple(
         None if one is None else str(interpreter_at(one, name)) for one, name in ((before, "--from"), (after, "--to"))
     )
-    found = _upgraded(subject, record_options, (pythons[0], pythons[1]), blame)
+    if time:
+        _require_launches(subject, record_options, pythons)
+    timing = _Timing(rounds, cold=not warm) if time else None
+    found = _upgraded(subject, record_options, (pythons[0], pythons[1]), blame, timing)
     if is_page(to.path) and not to.as_json:
         from irscope.render.report.results.upgrade import upgrade_captures, upgrade_results
 
@@ -79,6 +100,18 @@ def upgrade(
             lambda width, color: render_upgrade(found, every=every, width=width, color=color),
         )
     return 0 if facts is None or not found.regressions(facts) else WORSE
+
+
+def _require_launches(subject: str | None, record_options: RecordingOptions, pythons: Sequence[str | None]) -> None:
+    """Raise UsageError where --time has no launches to make, and what `require_gpu` raises."""
+    from irscope.cli.upgrade.timing import require_gpu
+
+    if not is_script(subject, record_options):
+        raise UsageError("--time makes the launches of a script: give the FILE, not a capture, a signature or IR.")
+    if record_options.targets or record_options.virtual:
+        raise UsageError("--time makes launches on the GPU that is there: leave out --target and --virtual.")
+    for python, option in zip(pythons, ("--from", "--to"), strict=True):
+        require_gpu(python, option)
 
 
 def _facts(fail_on: str) -> tuple[str, ...] | None:
@@ -96,7 +129,11 @@ def _facts(fail_on: str) -> tuple[str, ...] | None:
 
 
 def _upgraded(
-    subject: str | None, record_options: RecordingOptions, pythons: tuple[str | None, str | None], blames: bool
+    subject: str | None,
+    record_options: RecordingOptions,
+    pythons: tuple[str | None, str | None],
+    blames: bool,
+    timing: _Timing | None,
 ) -> Upgrade:
     from irscope.cli.upgrade.run import upgraded
     from irscope.record.variants.grafts import Compiler
@@ -119,20 +156,30 @@ def _upgraded(
         ours: list[Capture] = []
         theirs: list[Capture] = []
         if is_program(subject, asked):
-            ours, theirs = _recorded_by_both(subject, asked, pythons, stored)
+            one_will_do = timing is None and is_script(subject, asked)
+            ours, theirs = _recorded_by_both(subject, asked, pythons, stored, one_will_do)
         else:
             # Its snapshots are not asked for, and it is not compiled again for want of them.
             kept = replace(asked, snapshots=record_options.snapshots)
             stored += captures_of(subject, kept, last_is_whole=True)
         for one in stored:
             tell_origin(one)
-        return upgraded(stored, before, after, (ours, theirs), blames=blames, progress=progress)
+        found = upgraded(stored, before, after, (ours, theirs), blames=blames, progress=progress)
+        if timing is None:
+            return found
+        from irscope.cli.upgrade.timing import PairTimer
+
+        return PairTimer(subject, asked, pythons, (ours, theirs), timing.rounds, timing.cold).measured(found, progress)
 
 
 def _recorded_by_both(
-    subject: str | None, asked: RecordingOptions, pythons: tuple[str | None, str | None], stored: list[Capture]
+    subject: str | None,
+    asked: RecordingOptions,
+    pythons: tuple[str | None, str | None],
+    stored: list[Capture],
+    one_will_do: bool,
 ) -> tuple[list[Capture], list[Capture]]:
-    """The captures of a program under both; if it runs under one alone, its captures are added to `stored`."""
+    """The captures of a program under both; if it runs under one alone, and that will do, those go to `stored`."""
     sides: list[list[Capture]] = []
     errors: list[IrscopeError] = []
     for python in pythons:
@@ -142,7 +189,7 @@ def _recorded_by_both(
             errors.append(error)
     if len(errors) == len(pythons):
         raise errors[0]
-    if errors and is_script(subject, asked):
+    if errors and one_will_do:
         first = str(errors[0]).strip().splitlines()
         name = subject or asked.program
         say(f"{name} does not run under both, so both compile the IR of the one: {first[-1] if first else ''}")

@@ -57,14 +57,24 @@ class ModuleUses:
 
     def place_at(self, line: int) -> Place:
         """The lines of the user's code that a line of the text comes from, innermost first."""
-        kernel = self.module.kernel
-        own = self.locations.chain_at(kernel.first_line) if kernel is not None else ()
-        return place_of(self.locations.chain_at(line), own[0].file if own else "")
+        return place_in(self.module, self.locations, line)
 
     def maker_of(self, value: Value) -> Operation | None:
         """The operation whose result a value is; None for the argument of a block."""
-        operation = self.module.definition(value)
-        return operation if operation is not None and value in operation.results else None
+        return maker_in(self.module, value)
+
+
+def place_in(module: MlirModule, locations: TextLocations, line: int) -> Place:
+    """The lines of the user's code that a line of a module comes from, innermost first."""
+    kernel = module.kernel
+    own = locations.chain_at(kernel.first_line) if kernel is not None else ()
+    return place_of(locations.chain_at(line), own[0].file if own else "")
+
+
+def maker_in(module: MlirModule, value: Value) -> Operation | None:
+    """The operation of a module whose result a value is; None for the argument of a block."""
+    operation = module.definition(value)
+    return operation if operation is not None and value in operation.results else None
 
 
 @lru_cache(maxsize=4)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from irscope.model.launch_record import Argument, LaunchRecord
+from irscope.model.launch_record import Argument, LaunchRecord, without_largest
 from irscope.model.plain import tupled
 from irscope.record.triton.specialization import OPTIONS_OF_THE_LAUNCHER
 
@@ -34,7 +34,7 @@ class PendingLaunches:
             options = packed[0]
             described = {
                 "set_options": _set_options(keywords, vars(options), backend),
-                "record": LaunchRecord(tuple(_described_arguments(function, bound, self._values))),
+                "record": _within_bounds(LaunchRecord(tuple(_described_arguments(function, bound, self._values)))),
             }
             self._described[id(vars(options))] = (options, described)
             return packed
@@ -48,6 +48,11 @@ class PendingLaunches:
             return described
         # A call of triton.compile itself: what it is given is what was set.
         return {} if isinstance(src, str) else {"set_options": _pairs(dict(options or {}))}
+
+
+def _within_bounds(record: LaunchRecord) -> LaunchRecord:
+    kept = without_largest({one.path: one.data for one in record.arguments if one.data})
+    return record.with_contents((path, data, "") for path, data in kept.items())
 
 
 def _set_options(keywords: dict[str, Any], known: dict[str, Any], backend: Any) -> tuple[tuple[str, Any], ...]:

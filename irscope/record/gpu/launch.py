@@ -17,6 +17,7 @@ from irscope.record.compile.retarget import chosen_options
 from irscope.record.compile.watched_compile import Watch
 from irscope.record.gpu import messages
 from irscope.record.gpu.baselines import other_baselines
+from irscope.record.gpu.exchange import check_outputs, store_inputs, store_outputs, take_inputs
 from irscope.record.gpu.kernels import SeenLaunch, launch, pointer_uses_of, watched_launches, with_binary
 from irscope.record.gpu.memory import KeptArguments
 from irscope.record.process import events
@@ -123,8 +124,30 @@ class _PinnedLaunch:
                 sink(messages.VariantProfiled())
             case messages.MeasureCeilings():
                 sink(_ceilings(command.dtype, alive))
+            case messages.StoreInputs():
+                store_inputs(self.kept, Path(command.folder), alive)
+                sink(messages.MemoryStored())
+            case messages.MakeAgain():
+                self._make_again(command, sink, alive)
+            case messages.CheckOutputs():
+                folder = Path(command.folder)
+                sink(messages.VariantChecked(_guarded(lambda: check_outputs(self.kept, folder, alive), sink)))
             case _:
                 return
+
+    def _make_again(self, command: messages.MakeAgain, sink: EventSink, alive: Callable[[], None]) -> None:
+        why_not: list[str] = []
+
+        def make() -> Agreement:
+            why_not.append(take_inputs(self.kept, Path(command.inputs), alive))
+            if not why_not[0]:
+                run = partial(self.run, self.kernel)
+                self.kept.take_reference(run, self._others)
+                store_outputs(self.kept, run, Path(command.outputs), alive)
+            return Agreement("identical")
+
+        ended = _guarded(make, sink)
+        sink(messages.MemoryStored(why_not[0] if ended.passes else ended.detail))
 
     def _time(self, command: messages.TimeVariants, sink: EventSink, alive: Callable[[], None]) -> None:
         from irscope.record.gpu.timing import time_launches

@@ -236,11 +236,11 @@ class KeptArguments:
         if beyond := [found.name for found in unsteady if found.outside]:
             self.noise = f"under the empty plan too, something is written outside of the memory of {', '.join(beyond)}"
 
-    def check(self, run: Run, alive: Callable[[], None] = lambda: None) -> Agreement:
-        """Run a variant several times, its outputs poisoned, and compare what it leaves with the reference."""
+    def check(self, run: Run, alive: Callable[[], None] = lambda: None, most: int = _MOST_RUNS) -> Agreement:
+        """Run a variant up to `most` times, its outputs poisoned, and compare what it leaves with the reference."""
         runs: list[list[Difference]] = []
         began = time.monotonic()
-        for number in range(_MOST_RUNS):
+        for number in range(most):
             if number >= _FEWEST_RUNS and time.monotonic() - began > _ENOUGH_S:
                 break
             found = self._run_compared(run, number % 2)

@@ -73,6 +73,28 @@ class ProfileVariant:
 
 
 @dataclass(frozen=True, slots=True)
+class StoreInputs:
+    """Store the memory that the launch was given, for the process of another interpreter."""
+
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
+class MakeAgain:
+    """Launch on the inputs that another process stored, and store what that leaves."""
+
+    inputs: str
+    outputs: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOutputs:
+    """Compare what another process's launch left on this one's inputs."""
+
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
 class RunProgram:
     """Run a program in the group of the process that gets this, which does nothing else."""
 
@@ -80,7 +102,16 @@ class RunProgram:
 
 
 Command = Union[  # noqa: UP007
-    CheckScript, PinLaunch, LoadVariant, CheckVariant, TimeVariants, MeasureCeilings, ProfileVariant
+    CheckScript,
+    PinLaunch,
+    LoadVariant,
+    CheckVariant,
+    TimeVariants,
+    MeasureCeilings,
+    ProfileVariant,
+    StoreInputs,
+    MakeAgain,
+    CheckOutputs,
 ]
 COMMANDS: tuple[type[Command], ...] = get_args(Command)
 
@@ -165,7 +196,7 @@ class LaunchInfo(RecordingEvent):
 
 @dataclass(frozen=True, slots=True)
 class VariantChecked(RecordingEvent):
-    """The answer to CheckVariant."""
+    """The answer to CheckVariant, and to CheckOutputs."""
 
     agreement: Agreement
 
@@ -191,6 +222,14 @@ class Ceilings(RecordingEvent):
 @dataclass(frozen=True, slots=True)
 class VariantProfiled(RecordingEvent):
     """The answer to ProfileVariant: it was launched."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStored(RecordingEvent):
+    """The answer to StoreInputs, and to MakeAgain."""
+
+    why_not: str = ""
+    """Why the launch cannot be made on those inputs; empty if it was."""
 
 
 @dataclass(frozen=True, slots=True)

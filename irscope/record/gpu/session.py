@@ -32,7 +32,7 @@ class _Ended(DeviceFault):
     """The child ended instead of answering."""
 
 
-_Answer = TypeVar("_Answer", messages.VariantChecked, messages.VariantsTimed, messages.Ceilings)
+_Answer = TypeVar("_Answer", messages.VariantChecked, messages.VariantsTimed, messages.Ceilings, messages.MemoryStored)
 
 
 @dataclass
@@ -101,15 +101,36 @@ class DeviceSession:
             if (why := why_not_runnable(capture)) is not None:
                 raise RecordingError(f"{capture!r} cannot be timed: {why}")
             require_variant(capture, self.baseline, self.info.launch)
+        base, again, *others = self.times_us(captures, rounds=rounds, cold=cold)
+        rows = tuple((timing_of(times, cold=cold), ratio_of(times, base, again)) for times in others)
+        return timing_of(base, cold=cold), rows
+
+    def times_us(
+        self, captures: Sequence[Capture] = (), *, rounds: int, cold: bool = True
+    ) -> tuple[tuple[float, ...], ...]:
+        """Microseconds in each round: of the baseline, of its own program loaded once more, and of each variant."""
         child = self._started()
         keys = [_load(child, capture) for capture in captures]
         try:
-            answer = self._ask(child, messages.TimeVariants(tuple(keys), rounds, cold), messages.VariantsTimed)
+            return self._ask(child, messages.TimeVariants(tuple(keys), rounds, cold), messages.VariantsTimed).times_us
         except TimeoutError:
             raise DeviceFault(f"a launch that was timed did not end in {self.launch_timeout_s:g} s.") from None
-        base, again, *others = answer.times_us
-        rows = tuple((timing_of(times, cold=cold), ratio_of(times, base, again)) for times in others)
-        return timing_of(base, cold=cold), rows
+
+    def store_inputs(self, folder: Path) -> None:
+        """Store the memory that the launch was given in a folder, for the session of another interpreter."""
+        self._ask(self._started(), messages.StoreInputs(str(folder)), messages.MemoryStored)
+
+    def make_again(self, inputs: Path, outputs: Path) -> str:
+        """Make the launch on the inputs that another session stored, and store what it leaves; or say why not.
+
+        Raises DeviceFault where the launch faults, and TimeoutError where it does not end.
+        """
+        command = messages.MakeAgain(str(inputs), str(outputs))
+        return self._ask(self._started(), command, messages.MemoryStored).why_not
+
+    def check_outputs(self, folder: Path) -> Agreement:
+        """Compare what another session's launch left on this one's inputs with what this one leaves."""
+        return self._ask(self._started(), messages.CheckOutputs(str(folder)), messages.VariantChecked).agreement
 
     def ceilings(self, dtype: str = "") -> messages.Ceilings:
         """The device's copy bandwidth, and the rate of torch's matrix product of a dtype such as `float16`."""

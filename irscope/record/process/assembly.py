@@ -110,6 +110,10 @@ class Assembly:
                 self.notes.append(event.text)
             case events.Launched():
                 self._launched(event)
+            case events.LaunchLeft():
+                for item in self._open.values():
+                    if item.hash and item.hash == event.hash:
+                        item.contents = item.contents or event.contents
             case events.KernelGenerated():
                 self._generated.append(event)
                 for item in self._open.values():
@@ -147,7 +151,13 @@ class Assembly:
         item = self._open[number]
         launch = item.launch
         return LateFacts(
-            launch.grid, launch.assumptions, self._autotuning(launch), self._notes_of(item), item.graphs, item.origin
+            launch.grid,
+            launch.assumptions,
+            self._autotuning(launch),
+            self._notes_of(item),
+            item.graphs,
+            item.origin,
+            item.contents,
         )
 
     @property
@@ -246,7 +256,7 @@ class Assembly:
         durations = [artifact.duration_us for artifact in artifacts if artifact.duration_us is not None]
         snapshots = tuple(snapshot for _, snapshot in sorted(item.snapshots.items()))
         capture = Capture(
-            launch=replace(item.launch, autotuning=self._autotuning(item.launch)),
+            launch=item.with_contents(replace(item.launch, autotuning=self._autotuning(item.launch))),
             target=item.target,
             plan=self._request.plan,
             artifacts=artifacts,

@@ -190,6 +190,8 @@ def _dataclass_reader(kind: Any) -> _Read:
     readers = {item.name: _reader(hints[item.name]) for item in fields(kind)}
     required = {item.name for item in fields(kind) if item.default is MISSING and item.default_factory is MISSING}
     is_mapping = _checked(kind, lambda value: isinstance(value, Mapping))
+    # Most values of most messages: there are hundreds of messages in a compile.
+    plain = {name: hint for name, hint in hints.items() if hint in (str, int, bool)}
 
     def read(value: Any, where: str) -> Any:
         rows = is_mapping(value, where)
@@ -197,6 +199,10 @@ def _dataclass_reader(kind: Any) -> _Read:
             raise MessageError(f"{where} has {', '.join(sorted(unknown))}, which {kind.__name__} has not.")
         if missing := required - rows.keys():
             raise MessageError(f"{where} lacks {', '.join(sorted(missing))}.")
-        return kind(**{name: readers[name](one, f"{where}.{name}") for name, one in rows.items()})
+        values = {
+            name: one if type(one) is plain.get(name) else readers[name](one, f"{where}.{name}")
+            for name, one in rows.items()
+        }
+        return kind(**values)
 
     return read

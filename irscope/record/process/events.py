@@ -74,6 +74,15 @@ class Launched(RecordingEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class LaunchLeft(RecordingEvent):
+    """What the tensors of a kernel's first launch on a GPU held before it and after it."""
+
+    hash: str
+    contents: tuple[tuple[str, str, str], ...]
+    """As `LaunchRecord.with_contents` takes them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Timed(RecordingEvent):
     """The autotuner timed one configuration."""
 

@@ -28,10 +28,13 @@ class LateFacts:
     notes: tuple[str, ...]
     graphs: tuple[GraphOrigin, ...] = ()
     origin: tuple[tuple[str, str], ...] = ()
+    contents: tuple[tuple[str, str, str], ...] = ()
+    """Of its launch's tensors, as `LaunchRecord.with_contents` takes them."""
 
     def added_to(self, capture: Capture) -> Capture:
         """The compile's capture with these facts."""
         launch = replace(capture.launch, grid=self.grid, assumptions=self.assumptions, autotuning=self.autotuning)
+        launch = _with_contents(launch, self.contents)
         environment = replace(capture.environment, origin=self.origin)
         return replace(capture, launch=launch, notes=self.notes, graphs=self.graphs, environment=environment)
 
@@ -69,6 +72,7 @@ class OpenCapture:
     logs: list[PassLog] = field(default_factory=list[PassLog])
     notes: list[str] = field(default_factory=list)
     graphs: tuple[GraphOrigin, ...] = ()
+    contents: tuple[tuple[str, str, str], ...] = ()
     compiler: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     """Of what Triton is for this target: parts, variables and tools, as `Environment` has them."""
 
@@ -153,7 +157,12 @@ class OpenCapture:
             ended=True,
             notes=self.notes,
             graphs=self.graphs,
+            contents=self.contents,
         )
+
+    def with_contents(self, launch: Launch) -> Launch:
+        """Its launch with what the tensors held, as far as that was reported."""
+        return _with_contents(launch, self.contents)
 
     def fail(self, failed: PassSnapshot | None) -> None:
         """It failed: in that pass, if it was one, which is kept with the IR before it."""
@@ -163,3 +172,9 @@ class OpenCapture:
         if failed is not None:
             self.snapshots[failed.index] = replace(failed, outcome="failed", changed=None)
         self.running = None
+
+
+def _with_contents(launch: Launch, contents: tuple[tuple[str, str, str], ...]) -> Launch:
+    if launch.record is None or not contents:
+        return launch
+    return replace(launch, record=launch.record.with_contents(contents))

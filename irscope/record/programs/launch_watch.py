@@ -11,8 +11,9 @@ from typing import Any
 
 from irscope.errors import UsageError
 from irscope.model.capture import Autotuning, Target
-from irscope.record.process.events import EventSink, Launched, Note, Timed
+from irscope.record.process.events import EventSink, Launched, LaunchLeft, Note, Timed
 from irscope.record.programs.graph_watch import watched_graphs
+from irscope.record.programs.launch_data import launch_contents
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.autotuner import ConfigPolicy, OnTimed, watched_autotuner
 from irscope.record.triton.patches import replaced
@@ -49,9 +50,12 @@ def virtual_launches(
 
 
 @contextmanager
-def real_launches(sink: EventSink) -> Iterator[None]:
-    """Report the launches and tunings of what follows, on the GPU that is there."""
-    with watched_autotuner(_timed(sink)), watched_graphs(sink), _watched_first_launches(sink):
+def real_launches(sink: EventSink, data_limit_bytes: int = 0) -> Iterator[None]:
+    """Report the launches and tunings of what follows, on the GPU that is there.
+
+    `data_limit_bytes`: of each tensor whose data are reported; 0 for none.
+    """
+    with watched_autotuner(_timed(sink)), watched_graphs(sink), _watched_first_launches(sink, data_limit_bytes):
         yield
 
 
@@ -75,7 +79,7 @@ def _timed(sink: EventSink) -> OnTimed:
 
 
 @contextmanager
-def _watched_first_launches(sink: EventSink) -> Iterator[None]:
+def _watched_first_launches(sink: EventSink, data_limit_bytes: int) -> Iterator[None]:
     kernel_class = triton_api.compiled_kernel_class()
     init_handles = kernel_class._init_handles
 
@@ -89,7 +93,15 @@ def _watched_first_launches(sink: EventSink) -> Iterator[None]:
         def first_launch(grid_x: int, grid_y: int, grid_z: int, *rest: Any) -> Any:
             kernel._run = launcher
             sink(Launched(kernel.hash, (int(grid_x), int(grid_y), int(grid_z))))
-            return launcher(grid_x, grid_y, grid_z, *rest)
+            if not data_limit_bytes:
+                return launcher(grid_x, grid_y, grid_z, *rest)
+            # As in `irscope.record.gpu.kernels`: stream, function, packed_metadata, launch_metadata, two hooks.
+            result, contents = launch_contents(
+                kernel, rest[6:], data_limit_bytes, lambda: launcher(grid_x, grid_y, grid_z, *rest)
+            )
+            if contents:
+                sink(LaunchLeft(kernel.hash, contents))
+            return result
 
         kernel._run = first_launch
 

@@ -69,7 +69,7 @@ def recording(
             watched_sink,
             request,
             assumptions=assumptions_under_way,
-            values=partial(known_values, with_data=request.tensor_data),
+            values=partial(known_values, most_bytes=request.data_limit_bytes),
         )
         watch.is_virtual = request.mode == "script" and not real
         if request.compiler_log:
@@ -100,7 +100,7 @@ def recorded_launches(watch: Watch, target: Target, real: bool) -> AbstractConte
         return virtual_launches(target, request.config, watch.report, dict(request.assume))
     if request.assume:
         watch.report(Note("--assume set nothing: the script ran on a GPU, where nothing is assumed."))
-    return real_launches(watch.report)
+    return real_launches(watch.report, request.data_limit_bytes)
 
 
 def _prints_to(log: str) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
 from irscope.model.launch_record import Argument, LaunchRecord
-from irscope.record.triton.patches import replaced
+from irscope.record.triton.api import backend_classes
+from irscope.record.triton.patches import Patches, replaced
 
 OPTIONS_OF_THE_LAUNCHER = ("debug", "instrumentation_mode", "fpsan_homomorphic_casts")
 """The options that every launch sets, also without the script; 3.6 to 3.8 only the first two."""
@@ -37,7 +38,7 @@ class _Tensor:
 def attributes_of(backend: Any, record: LaunchRecord, signature: dict[str, str]) -> Attributes:
     """The attributes that a backend gives the arguments of a launch, by path; without those that have none."""
     found: Attributes = {}
-    with _without_torch(backend):
+    with _without_torch(type(backend)):
         for argument in record.arguments:
             is_constant = signature.get(argument.path) == "constexpr"
             rows = () if is_constant or not argument.specializes else _rows(backend, argument)
@@ -46,17 +47,35 @@ def attributes_of(backend: Any, record: LaunchRecord, signature: dict[str, str])
     return found
 
 
+def spare_torch(patches: Patches) -> None:
+    """Keep AMD's backend from importing torch at the launches of a program that has not: none gets a tensor of it."""
+    for kind in backend_classes():
+        if hasattr(kind, "is_within_2gb"):
+            patches.set(kind, "is_within_2gb", staticmethod(_sparing_torch(kind, kind.is_within_2gb)))
+
+
+def _sparing_torch(kind: Any, is_within_2gb: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    def is_within(argument: Any) -> bool:
+        if "torch" in sys.modules:
+            return is_within_2gb(argument)
+        with _without_torch(kind):
+            return is_within_2gb(argument)
+
+    return is_within
+
+
 @contextmanager
-def _without_torch(backend: Any) -> Iterator[None]:
+def _without_torch(kind: Any) -> Iterator[None]:
     """Keep AMD's backend from importing torch for an isinstance check: it takes seconds, and may be missing."""
-    kind = type(backend)
     if hasattr(kind, "_torch_available"):
         with replaced(kind, "_torch_available", False):
             yield
         return
     # 3.6 and 3.7 have no such switch.
     missing = "torch" not in sys.modules
-    sys.modules.setdefault("torch", ModuleType("torch"))
+    stand_in = ModuleType("torch")
+    vars(stand_in)["Tensor"] = _Tensor
+    sys.modules.setdefault("torch", stand_in)
     try:
         yield
     finally:

@@ -78,14 +78,17 @@ def _watched_grid(grid: Any, held: Mapping[str, Any], decided: _Decided) -> Any:
     return lambda bound: noted(called({**bound, **held} if held else bound))
 
 
-def known_values(tensor: Any, with_data: bool) -> dict[str, Any]:
-    """What is known of the data of a launch's tensor, as fields of an Argument; of anything but torch's, nothing."""
+def known_values(tensor: Any, most_bytes: int) -> dict[str, Any]:
+    """What is known of the data of a launch's tensor, as fields of an Argument; of anything but torch's, nothing.
+
+    `most_bytes`: the data of a larger tensor are left out.
+    """
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(tensor, torch.Tensor):
         return {}
     from irscope.record.virtual.torch.values import recorded_values
 
-    return recorded_values(tensor, with_data)
+    return recorded_values(tensor, most_bytes)
 
 
 def assumptions_under_way(launch: Launch | None = None) -> tuple[Assumption, ...]:

@@ -18,6 +18,7 @@ from irscope.record.triton.autotuner import ConfigPolicy, OnTimed, watched_autot
 from irscope.record.triton.benchmarks import install_benchmarks
 from irscope.record.triton.driver import OnLaunch, install_driver
 from irscope.record.triton.patches import Patches
+from irscope.record.triton.specialization import spare_torch
 from irscope.record.virtual.after_import import AfterImport
 from irscope.record.virtual.arguments import install_arguments
 from irscope.record.virtual.follow import Following, follow
@@ -58,6 +59,7 @@ def virtual_gpu(
         following = patches.enter_context(follow(assume))
         install_rewriting(patches)
         install_arguments(patches)
+        spare_torch(patches)
         driver = install_driver(part, target.arch, on_launch, BareInterface, patches)
         patches.enter_context(watched_autotuner(on_timed, configs))
         install_benchmarks(patches)

@@ -16,6 +16,7 @@ from irscope.render.reproduction.values import (
     argument_expressions,
     attributes_dict,
     constants_dict,
+    expected_rows,
     functions_among_constants,
     options_dict,
     signature_dict,
@@ -295,4 +296,6 @@ def _launching(capture: Capture, needed: NeededSource) -> tuple[str, str]:
     except NotExpressible as reason:
         return support.NO_LAUNCH.format(why=str(reason).replace('"', "'")), str(reason)
     arguments = "\n".join(f"        {text},  # {name}" for name, text in rows.items())
-    return support.LAUNCH.format(grid=launch.grid, arguments=arguments), ""
+    rows = expected_rows(launch, launch.record)
+    check = support.NO_CHECK if rows is None else support.CHECK.format(rows="\n".join(f"    {row}," for row in rows))
+    return support.LAUNCH.format(grid=launch.grid, arguments=arguments) + check, ""

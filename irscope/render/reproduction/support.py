@@ -164,9 +164,12 @@ def tensor(dtype, shape, strides, offset=0, storage_bytes=None, least=0, greates
         storage = torch.randint(least, greatest + 1, (count,), device="cuda").to(dtype)
     made = storage.as_strided(shape, strides, offset)
     if data:
-        held = bytearray(zlib.decompress(base64.b85decode(data)))
-        made.copy_(torch.frombuffer(held, dtype=dtype).reshape(shape))
+        made.copy_(unpacked(data, dtype).reshape(shape))
     return made
+
+
+def unpacked(data, dtype):
+    return torch.frombuffer(bytearray(zlib.decompress(base64.b85decode(data))), dtype=dtype)
 
 
 def descriptor(base, shape, strides, block_shape):
@@ -196,9 +199,40 @@ def launch(compiled):
     triton.set_allocator(lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device="cuda"))
     compiled[GRID](*given)
     torch.cuda.synchronize()
+    checked = what_differs(given)
     milliseconds = triton.testing.do_bench(lambda: compiled[GRID](*given))
-    return f"launched on a grid of {{GRID}}: {{1000 * milliseconds:.2f}} us"
+    return f"launched on a grid of {{GRID}}: {{1000 * milliseconds:.2f}} us{{checked}}"
 '''
+
+CHECK = '''
+
+# What each tensor held after the recorded launch: argument, its place among the arguments, data.
+EXPECTED = [
+{rows}
+]
+
+
+def what_differs(given):
+    """How what the first launch left differs from what the recorded one left, which had the same inputs."""
+    said = []
+    for name, places, data in EXPECTED:
+        left = given
+        for place in places:
+            left = left[place]
+        left = left.detach().cpu().contiguous().reshape(-1)
+        wanted = unpacked(data, left.dtype)
+        differs = (left.view(torch.uint8) != wanted.view(torch.uint8)).reshape(left.numel(), -1).any(1)
+        if differs.any():
+            error = (left[differs].to(torch.float64) - wanted[differs].to(torch.float64)).abs().max().item()
+            said.append(f"{{name}}: {{int(differs.sum())}} of {{left.numel()}} elements differ, by up to {{error:.3g}}")
+    return "".join("\\n" + line for line in said) or "\\nthe result is the recorded one, bit for bit"
+'''
+
+NO_CHECK = """
+
+def what_differs(given):
+    return ""
+"""
 
 NO_LAUNCH = """
 

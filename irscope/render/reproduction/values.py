@@ -15,6 +15,7 @@ __all__ = [
     "argument_expressions",
     "attributes_dict",
     "constants_dict",
+    "expected_rows",
     "functions_among_constants",
     "options_dict",
     "signature_dict",
@@ -169,6 +170,22 @@ def argument_expressions(launch: Launch, record: LaunchRecord, functions: Mappin
     for name, kind in launch.signature:
         found[name] = _argument(name, kind, constants, record)
     return found
+
+
+def expected_rows(launch: Launch, record: LaunchRecord) -> list[str] | None:
+    """Rows (argument, its place among the arguments, data) of what the launch left; None without all of its inputs.
+
+    What it left as it was is expected so.
+    """
+    tensors = [one for one in record.arguments if one.kind != "scalar"]
+    if not any(one.result for one in tensors) or not all(one.data for one in tensors):
+        return None
+    places = {name: place for place, (name, _) in enumerate(launch.signature)}
+    return [
+        f"({_quoted(one.path)}, {(places[one.path.partition('[')[0]], *map(int, _ELEMENT.findall(one.path)))}, "
+        f"{_quoted(one.result or one.data)})"
+        for one in tensors
+    ]
 
 
 def _argument(path: str, kind: str, constants: Mapping[str, str], record: LaunchRecord) -> str:

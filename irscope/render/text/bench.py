@@ -120,11 +120,12 @@ def bench_notes(bench: Bench) -> list[str]:
 def _time_cells(row: BenchRow) -> list[object]:
     if row.timing is None:
         return ["–", "–", "–", "–"]
-    median, low, high = map(_microseconds, (row.timing.median_us, row.timing.low_us, row.timing.high_us))
+    median, low, high = map(microseconds, (row.timing.median_us, row.timing.low_us, row.timing.high_us))
     return [f"{median} µs", f"{low} to {high}", row.timing.count, row.ratio.text if row.ratio else ""]
 
 
-def _microseconds(value: float) -> str:
+def microseconds(value: float) -> str:
+    """A time in digits that fit its size."""
     return f"{value:.2f}" if value < 100 else f"{value:.1f}" if value < 10_000 else f"{value:.0f}"
 
 

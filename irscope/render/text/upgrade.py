@@ -8,13 +8,16 @@ from dataclasses import asdict
 from typing import Any
 
 from irscope.analysis.diff.entries import TextDiff
-from irscope.analysis.regressions import FactChange
+from irscope.analysis.regressions import INSTRUCTION_RANK, MEASURED, FactChange
 from irscope.analysis.upgrade.model import Blame, Guilty, Row, Side, other_side
 from irscope.analysis.upgrade.report import Upgrade
+from irscope.device.measurement import Timing
 from irscope.model.capture import Capture
+from irscope.render.text.agreement import error_text
+from irscope.render.text.bench import microseconds
 from irscope.render.text.tables import table, visible
 
-__all__ = ["changes_text", "explanation", "headline", "render_upgrade", "stages_text", "upgrade_json"]
+__all__ = ["changes_text", "explanation", "headline", "render_upgrade", "sorted_rows", "stages_text", "upgrade_json"]
 
 _CHANGES = 4
 _LINES = 7
@@ -44,18 +47,20 @@ def _parts(upgrade: Upgrade, every: bool, width: int | None, color: bool) -> Ite
     yield headline(upgrade) + "\n"
     rows = sorted_rows(upgrade.rows, every)
     if rows:
-        columns = ["", "kernel", "target", "variant", "what changed", "comes in"]
+        columns = ["", "kernel", "target", "variant", *(["time", "result"] if upgrade.device else [])]
         cells = [
             [
                 one.verdict,
                 one.capture.name,
                 str(one.capture.target),
                 one.variant,
-                changes_text(one, _CHANGES),
+                *((_time_text(one), _result_text(one)) if upgrade.device else ()),
+                changes_text(one, _CHANGES, measured=not upgrade.device),
                 stages_text(one.blame),
             ]
             for one in rows
         ]
+        columns += ["what changed", "comes in"]
         yield table(columns, cells, width=width, color=color)
     for one in rows:
         if one.verdict != "same" and (lines := explanation(one, upgrade.versions)):
@@ -90,13 +95,31 @@ def headline(upgrade: Upgrade) -> str:
     return f"Triton {before} → {after}: {' of '.join(counted)}. {said[:1].upper()}{said[1:]}."
 
 
-def changes_text(row: Row, most: int) -> str:
-    """The changes of a row in short; those of the instruction mix only where there are no others."""
+def _time_text(row: Row) -> str:
+    """`12.3 → 15.1 µs, 1.23x (1.21 to 1.25)`; a dash for what has no time."""
+    found = row.measured
+    if found is None or found.before is None or found.after is None or found.ratio is None:
+        return "–"
+    return f"{microseconds(found.before.median_us)} → {microseconds(found.after.median_us)} µs, {found.ratio.text}"
+
+
+def _result_text(row: Row) -> str:
+    """How the result agrees in one word; a dash where that is not known."""
+    found = row.measured
+    return found.agreement.verdict if found is not None and found.agreement is not None else "–"
+
+
+def changes_text(row: Row, most: int, *, measured: bool = True) -> str:
+    """The changes of a row in short; those of the instruction mix only where there are no others.
+
+    `measured`: also those of the time and the result.
+    """
     if row.unread is not None:
         return f"the one {row.unread} does not read the IR of the front end"
     if row.verdict == "unpaired":
         return "not launched after" if row.after is None else "not launched before"
-    telling = [one for one in row.changes if one.fact.rank < 6] or list(row.changes)
+    changes = [one for one in row.changes if measured or one.name not in MEASURED]
+    telling = [one for one in changes if one.fact.rank < INSTRUCTION_RANK] or changes
     said = [_shown(one) for one in telling[:most]]
     return ", ".join(said) + (f" and {len(telling) - most} more" if len(telling) > most else "")
 
@@ -120,12 +143,13 @@ def stages_text(blame: Blame | None) -> str:
 
 
 def explanation(row: Row, versions: tuple[str, str], *, diff_lines: int = _DIFF_LINES) -> list[str]:
-    """At most seven lines on a row: the grafts, the pass with `diff_lines` of its diff, the finding, the doubts."""
+    """At most seven lines on a row: its launch, the grafts, the pass with `diff_lines` of its diff, finding, doubts."""
     lines: list[str] = []
     blame = row.blame
     for side, version in zip((row.before, row.after), versions, strict=True):
         if side is not None and side.failure is not None:
             lines.append(f"Triton {version} {side.failure.verdict}: {side.failure.headline}".rstrip(": "))
+    lines += _measured_lines(row)
     if blame is not None:
         lines += [_probes(blame, row, versions)] if blame.telling_probes else []
         lines += [_guilty(blame.guilty, versions)] if blame.guilty else []
@@ -135,6 +159,34 @@ def explanation(row: Row, versions: tuple[str, str], *, diff_lines: int = _DIFF_
         room = min(diff_lines, _LINES - len(lines))
         lines += _diff_lines(blame.guilty.diff, room)
     return lines[:_LINES]
+
+
+def _measured_lines(row: Row) -> list[str]:
+    """The time with its spread, and what is to be said of the result."""
+    if row.why_not_measured:
+        return [f"not run: {row.why_not_measured}"]
+    found = row.measured
+    if found is None:
+        return []
+    said: list[str] = []
+    if found.before is not None and found.after is not None:
+        sides = (f"{microseconds(one.median_us)} ({_spread(one)})" for one in (found.before, found.after))
+        said.append(f"time {' → '.join(sides)} µs: medians and quartiles of {found.before.count} launches")
+    if found.why_not_compared:
+        said.append(f"results not compared: {found.why_not_compared}")
+    agreement = found.agreement
+    if agreement is not None and agreement.verdict != "identical":
+        error = f", up to {error_text(agreement.max_abs_error)} off" if agreement.max_abs_error is not None else ""
+        where = f", {agreement.differing} elements differ{error}, most in {agreement.argument}"
+        said.append(
+            f"result {agreement.verdict}{where if agreement.differing else ''}"
+            f"{agreement.detail and f': {agreement.detail}'}"
+        )
+    return said
+
+
+def _spread(timing: Timing) -> str:
+    return f"{microseconds(timing.low_us)} to {microseconds(timing.high_us)}"
 
 
 def _probes(blame: Blame, row: Row, versions: tuple[str, str]) -> str:
@@ -185,6 +237,7 @@ def upgrade_json(upgrade: Upgrade) -> dict[str, Any]:
         "after": upgrade.versions[1],
         "source_versions": list(upgrade.source_versions),
         "grafts": upgrade.grafts,
+        "device": upgrade.device,
         "notes": list(upgrade.notes),
         "rows": [_row_json(one) for one in sorted_rows(upgrade.rows, every=True)],
     }
@@ -202,6 +255,8 @@ def _row_json(row: Row) -> dict[str, Any]:
         "before": _side_json(row.before),
         "after": _side_json(row.after),
         "changes": [_change_json(one) for one in row.changes],
+        "measured": None if row.measured is None else row.measured.as_json(),
+        "why_not_measured": row.why_not_measured,
         "findings": [
             {"code": one.code, "name": one.kind.name, "text": one.text, "line": one.line} for one in row.findings
         ],

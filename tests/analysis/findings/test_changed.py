@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-import irscope
 from irscope.analysis.findings.changed import with_changes, with_run
 from irscope.analysis.findings.model import Change
 from irscope.ir.body.clean import clean
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.process.requests import request_from_capture
 from irscope.record.process.session import compiled
+from tests.recording import record_without_sass
 
 SOURCE = """module {
   tt.func public @k(%x: !tt.ptr<f16> {tt.divisibility = 16 : i32} loc("x"(#loc)), %s: i32 loc("s"(#loc)), %s2: i32 {tt.divisibility = 8 : i32, tt.other = 1 : i32} loc("s2"(#loc))) attributes {noinline = false} {
@@ -113,13 +113,14 @@ def test_hints_do_what_they_do_in_the_kernel(tmp_path: Path) -> None:
         (file := tmp_path / f"{name}.py").write_text(
             KERNEL.replace("PRODUCT", of_product).replace("REMAINDER", of_remainder)
         )
-        capture = irscope.record(
+        capture = record_without_sass(
             file,
             kernel="rows",
             signature="*fp16:16, *fp16:16, i32, i32",
             constexprs={"BLOCK": 1024},
             target="cuda:90",
             snapshots="none",
+            layouts=False,
         )
         if name == "plain":
             assert "ld.global.v4" not in capture.text("ptx")

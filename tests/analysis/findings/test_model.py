@@ -78,7 +78,8 @@ def test_the_kernel_of_a_section_gives_its_code(code: str, tmp_path: Path) -> No
     sizes = read_sizes(value for flag, value in given if flag == "--size")
     if grid := next((value for flag, value in given if flag == "--grid"), ""):
         capture = with_launch(capture, sizes, read_grid(grid))
-    if needs_operations(Studied(capture)):
+    # What a summary shows is found without.
+    if code not in QUICK and needs_operations(Studied(capture)):
         capture = replace(capture, operations=find_operations(capture, stages=("ptx",)))
     found = findings_of(capture)
     if code not in {one.code for one in found} and log_needs(Studied(capture), found):

@@ -36,7 +36,10 @@ _NODE = re.compile(r'^"(?P<name>[^"]+)"\n\[label="(?P<label>.*)"\]', re.MULTILIN
 @pytest.mark.triton
 @pytest.mark.parametrize(
     ("kernel", "target"),
-    [*((kernel, "cuda:90") for kernel in KINDS), ("called", "cuda:100")],
+    [
+        *((kernel, "cuda:90") for kernel in KINDS),
+        pytest.param("called", "cuda:100", marks=pytest.mark.exhaustive),
+    ],
 )
 def test_the_blocks_of_sass_are_those_that_nvdisasm_draws(kernel: str, target: str, tmp_path: Path) -> None:
     import triton
@@ -90,7 +93,7 @@ COUNTED = [("cuda:90", "ptx"), ("cuda:90", "llir"), ("hip:gfx942", "amdgcn")]
 @pytest.mark.triton
 @pytest.mark.parametrize(
     ("kernel", "target", "stage"),
-    [*((kernel, *at) for kernel in KINDS for at in COUNTED), *((kernel, "cuda:80", "sass") for kernel in KINDS[:2])],
+    [*((kernel, *at) for kernel in KINDS for at in COUNTED), (KINDS[0], "cuda:80", "sass")],
 )
 def test_every_branch_is_a_jump_to_the_block_of_its_label(kernel: str, target: str, stage: str) -> None:
     text = recorded(kernel, target).text(stage)

@@ -54,7 +54,7 @@ def test_a_name_that_is_not_there() -> None:
 
 @pytest.mark.triton
 @pytest.mark.newest
-@pytest.mark.parametrize("target", ["cuda:90", "hip:gfx942"])
+@pytest.mark.parametrize("target", ["cuda:90", pytest.param("hip:gfx942", marks=pytest.mark.exhaustive)])
 def test_every_value_is_found_again_from_the_other_end(target: str) -> None:
     """What a life says of its first text, the life from there says too."""
     trail = trail_of(sample(target))

@@ -38,7 +38,9 @@ OTHERWISE = {
     params=["cuda:90", *(pytest.param(one, marks=pytest.mark.exhaustive) for one in ("cuda:100", "hip:gfx942"))],
 )
 def every_capture(request: pytest.FixtureRequest) -> dict[str, Capture]:
-    asked = request_for(Path(str(computing.__file__)), targets=request.param, snapshots="none", disassemble=False)
+    asked = request_for(
+        Path(str(computing.__file__)), targets=request.param, snapshots="none", disassemble=False, jobs=1
+    )
     return {one.name: one for one in record_request(asked).captures}
 
 

@@ -8,12 +8,14 @@ from irscope.analysis.diff.texts import diff_texts
 from irscope.analysis.findings.model import Finding
 from irscope.analysis.regressions import changed_facts, facts_of
 from irscope.analysis.upgrade.blame import blame_of
+from irscope.analysis.upgrade.compare import with_measurement
 from irscope.analysis.upgrade.model import Blame, Guilty, Row, Side
 from irscope.analysis.upgrade.report import Upgrade
+from irscope.device.measurement import Agreement, Measurement, Ratio, Timing
 from irscope.model.capture import Capture
 from tests.analysis.upgrade.compilers import TextCompiler, answered
 
-__all__ = ["an_upgrade"]
+__all__ = ["a_timed_upgrade", "an_upgrade"]
 
 _FINDING = Finding("IRS501", "", 3, (), (), (), "it spills 64 bytes", "64 bytes", 64, ())
 
@@ -52,3 +54,29 @@ def an_upgrade() -> Upgrade:
         ("1.0",),
         12,
     )
+
+
+def a_timed_upgrade() -> Upgrade:
+    """The same, with launches: one slower with another result, one within the noise, one faster, one not made."""
+    timed = an_upgrade()
+    slower = measurement(
+        1.25, Agreement("different", 0.5, 2.0, "out", 12, "12 elements beyond the noise", 0.1, 5.0, 1.5)
+    )
+    measures = {
+        "little": slower,
+        "slow": replace(measurement(1.004, Agreement("identical", 0.0, 0.0)), ratio=Ratio(1.004, 0.99, 1.02)),
+        "fast": replace(measurement(0.5, None), why_not_compared="idx holds other integers"),
+        "same": Measurement("Fake GPU", agreement=Agreement("fault", detail="an illegal memory access")),
+    }
+    rows = (
+        with_measurement(one, measures[one.capture.name])
+        if one.capture.name in measures
+        else replace(one, why_not_measured="it does not compile by both")
+        for one in timed.rows
+    )
+    return replace(timed, rows=tuple(rows), device="Fake GPU")
+
+
+def measurement(ratio: float, agreement: Agreement | None) -> Measurement:
+    before, after = (Timing(100 * one, 99 * one, 102 * one, 100) for one in (1.0, ratio))
+    return Measurement("Fake GPU", before, after, Ratio(ratio, ratio - 0.01, ratio + 0.01), agreement)

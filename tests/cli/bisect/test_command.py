@@ -21,10 +21,12 @@ from irscope.record.process.requests import RecordRequest
 from irscope.store.file import save
 from irscope.store.recent import CaptureStore
 from irscope.store.shelf import StoredCaptures
-from tests.cli.product import KERNELS, Run
+from tests.cli.product import FEW, KERNELS, Run
 
 # What `irscope show {capture} --stage STAGE` prints, in a tenth of the time.
 _STAGE = "import sys, zipfile; sys.stdout.buffer.write(zipfile.ZipFile(sys.argv[1]).read('stages/' + sys.argv[2]))"
+COMPILED = ("--stage", "ttir")
+"""For `dump` where only the compile is looked at: nothing is disassembled then, nor are layouts asked for."""
 SHOW = f"{sys.executable} -ISc {shlex.quote(_STAGE)} {{capture}}"
 
 
@@ -72,13 +74,13 @@ def test_counted_from_the_front_it_is_the_pass_whose_presence_decides(irscope: R
 @pytest.mark.newest
 def test_registers_and_the_commands_of_both_sides(irscope: Run, product: Capture) -> None:
     most = product.resources.registers
-    code, out, _ = irscope("bisect", "last", "--stage", "ttgir", "--check-regs", most)
+    code, out, _ = irscope("bisect", "last", "--stage", "ttgir", *FEW, "--check-regs", most)
     assert code == 0
     commands = [line.strip() for line in out.splitlines() if line.strip().startswith("irscope dump")]
     assert len(commands) == 2
     counted: list[int] = []
     for command in commands:
-        assert irscope(*shlex.split(command)[1:])[0] == 0
+        assert irscope(*shlex.split(command)[1:], *COMPILED)[0] == 0
         capture = CaptureStore().load("last")
         assert capture.resources.registers is not None
         counted.append(capture.resources.registers)
@@ -108,13 +110,13 @@ def test_which_pass_of_a_plan_makes_the_compile_fail(irscope: Run, product: Capt
 @pytest.mark.newest
 def test_a_failed_capture_brings_its_own_plan(irscope: Run, product: Capture) -> None:
     off = ("--disable-pass", "accelerate_matmul", "--disable-pass", "ttgir:triton_licm")
-    assert irscope("dump", "last", *off)[0] == 1
+    assert irscope("dump", "last", *off, *COMPILED)[0] == 1
     failed = CaptureStore().load("last")
     data = found(irscope, failed.id, "--check-compiles")
     assert data["guilty"] == ["ttgir:accelerate_matmul#1"]
     assert data["passes"] == ["ttgir:accelerate_matmul#1", "ttgir:triton_licm#1"]
     # The command names the capture with every pass on, not the one with the plan.
-    assert irscope(*str(data["left"]["command"]).split()[1:])[0] == 0
+    assert irscope(*str(data["left"]["command"]).split()[1:], *COMPILED)[0] == 0
     assert CaptureStore().load(str(data["left"]["command"]).split()[2]).plan == PassPlan()
 
 
@@ -235,7 +237,7 @@ def test_the_shorter_way_to_write_a_plan() -> None:
 
 def judged_again(irscope: Run, step: dict[str, object]) -> Capture:
     """What a printed command compiles."""
-    irscope(*shlex.split(str(step["command"]))[1:])
+    irscope(*shlex.split(str(step["command"]))[1:], *COMPILED)
     return CaptureStore().load("last")
 
 

@@ -94,8 +94,8 @@ def test_what_tools_may_do_is_marked(server: Any) -> None:
         name: (one.annotations.read_only_hint, one.annotations.destructive_hint, one.annotations.open_world_hint)
         for name, one in tools.items()
     }
-    assert {name for name, mark in marks.items() if mark == (False, True, True)} == {"record"}
-    assert {name for name, mark in marks.items() if mark == (False, False, False)} == {"recompile", "ablate"}
+    assert {name for name, mark in marks.items() if mark == (False, True, True)} == {"record", "edit_python"}
+    assert {name for name, mark in marks.items() if mark == (False, False, False)} == {"recompile", "edit", "ablate"}
     reads = {"list", "stages", "passes", "diff", "why", "layouts", "costs", "check"}
     assert {name for name, mark in marks.items() if mark == (True, False, False)} == reads
     for tool in tools.values():
@@ -144,8 +144,9 @@ def test_a_stages_lines_keep_their_numbers(call: Call, flash: str) -> None:
 def test_a_program_is_run_by_record_alone(call: Call, tmp_path: Path, flash: str) -> None:
     script = tmp_path / "script.py"
     script.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
-    for name in ("stages", "passes", "why", "layouts", "costs", "check", "ablate", "recompile"):
-        arguments = {"plan": "-cse"} if name == "recompile" else {}
+    others = {"recompile": {"plan": "-cse"}, "edit": {"at": "ttgir", "text": "x"}, "edit_python": {"text": "x"}}
+    for name in ("stages", "passes", "why", "layouts", "costs", "check", "ablate", *others):
+        arguments = others.get(name, {})
         with pytest.raises(Refused, match=r"Next: record\(file="):
             call(name, capture=str(script), **arguments)
     for sides in ({"left": str(script), "one_pass": "cse"}, {"left": flash, "right": str(script)}):
@@ -177,6 +178,17 @@ def test_what_a_foreign_capture_lacks_is_not_compiled(call: Call, tmp_path: Path
         ("why", {"grid": "x"}, "is no grid"),
         ("why", {"tries": "many"}, r"tries: .*why takes"),
         ("recompile", {}, r"Next: recompile\("),
+        (
+            "edit",
+            {"at": "ttgir"},
+            r'nothing is to be changed\. Next, for the text: stages\(capture=".*", stage="ttgir"',
+        ),
+        ("edit", {"at": "source", "text": "x"}, r"Next: edit_python\("),
+        ("edit", {"at": "nope", "text": "x"}, r"Next: (passes|stages)\("),
+        ("edit", {"at": "ttgir", "lines": {"0": "x"}}, "'0' is no line of the text, which has"),
+        ("edit", {"at": "ttgir", "replace": {"arith": "x"}}, "times in the text, and must be there once"),
+        ("edit", {"at": "ttgir", "text": "x", "lines": {"1": ""}}, "give one of lines, replace and text"),
+        ("edit", {"at": "sass", "text": "x"}, r"--at sass: nothing compiles on|has no stage"),
         ("diff", {}, "left: Field required"),
     ],
 )
@@ -215,6 +227,43 @@ def test_from_a_file_to_what_a_change_is_worth(call: Call, product: Capture) -> 
     assert [one["holds"] for one in checked["assertions"]] == [True, False, True]
     with pytest.raises(Refused, match="takes 6"):
         call("record", file=str(KERNELS), kernel="tile_product", signature="*fp16")
+
+
+@pytest.mark.triton
+@pytest.mark.newest
+def test_an_edited_text_becomes_a_capture_with_a_name(call: Call, product: Capture) -> None:
+    """Of the IR by line and by part, and of the Python text; what fails says where, and how to read the text."""
+    (row, *_) = [
+        row for row in every(call, "lines", "stages", capture=product.id, after="coalesce") if "dense<0" in row
+    ]
+    number, _, line = row.partition(": ")
+    made = call(
+        "edit", capture=product.id, at="coalesce", lines={number: line.replace("dense<0", "dense<1")}, variant="ones"
+    )
+    assert (made["at"], made["name"], made["error"]) == ("ttgir:coalesce#1", "ones", "")
+    variant = CaptureStore().load("ones")
+    assert (made["variant"], made["next"]) == (variant.id, {"tool": "why", "arguments": {"capture": variant.id}})
+    assert "edited" in variant.stages
+    assert variant.text("ptx") != product.text("ptx")
+    assert any(one.startswith(("+", "-")) for one in made["diff"])
+    assert call("passes", capture="ones")["id"] == variant.id
+    with pytest.raises(Refused, match=r"is taken by"):
+        call("edit", capture=product.id, at="coalesce", lines={number: line}, variant="ones")
+    with pytest.raises(
+        Refused, match=r'(?s)ttgir:\d+:\d+: error: .*Next, for the text: stages\(capture=".*", stage="ttgir"'
+    ):
+        call("edit", capture=product.id, at="ttgir", replace={"tt.return": "tt.retrun"})
+    text = "\n".join(row.partition(": ")[2] for row in every(call, "lines", "edit_python", capture=product.id))
+    assert text.count("def tile_product") == 1
+    made = call("edit_python", capture=product.id, replace={"tl.zeros": "1 + tl.zeros"})
+    assert CaptureStore().load(made["variant"]).text("ttir") != product.text("ttir")
+    with pytest.raises(Refused, match=r"Next, for the text: edit_python\(capture="):
+        call("edit_python", capture=product.id, text="def tile_product(")
+
+
+def test_the_python_text_of_others_is_not_run(call: Call, tmp_path: Path) -> None:
+    with pytest.raises(Refused, match=r"runs no Python of others\. Next: edit\("):
+        call("edit_python", capture=str(WITH_PASSES), text="import os")
 
 
 def test_a_process_serves_over_its_standard_streams(flash: str) -> None:

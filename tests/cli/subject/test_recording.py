@@ -31,7 +31,7 @@ OTHER = {
     "config": "all",
     "assume": (("n", "4"),),
     "into": "ttgir",
-    "tensor_data": True,
+    "data_limit_bytes": 4096,
     "plan": PassPlan.parse("-ttgir:coalesce#2 +ttir:cse"),
     "snapshots": "all",
     "llvm_passes": True,

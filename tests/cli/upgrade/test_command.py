@@ -12,7 +12,7 @@ import pytest
 from irscope.cli.upgrade import command
 from irscope.render.report.results.upgrade import upgrade_captures, upgrade_results
 from irscope.render.text.upgrade import sorted_rows
-from tests.analysis.upgrade.rows import an_upgrade
+from tests.analysis.upgrade.rows import a_timed_upgrade, an_upgrade
 from tests.cli.json_reference import check, read_reference, unseen
 from tests.cli.product import Run
 
@@ -66,10 +66,43 @@ def test_seven_lines_at_most_on_the_page_before_a_click(irscope: Run, tmp_path: 
 
 
 @pytest.mark.usefixtures("stood_in")
-def test_the_json_is_as_its_page_says(irscope: Run) -> None:
+def test_the_json_is_as_its_page_says(irscope: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     reference = read_reference()
     check(reference, irscope, "upgrade", "upgrade", "last", *ENVIRONMENTS, "--fail-on", "never")
+    monkeypatch.setattr(command, "_upgraded", lambda *_: a_timed_upgrade())
+    check(reference, irscope, "upgrade", "upgrade", "last", *ENVIRONMENTS, "--fail-on", "never")
     assert unseen(reference, "upgrade") == []
+
+
+def test_what_launches_do_stands_first(irscope: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "_upgraded", lambda *_: a_timed_upgrade())
+    code, text, _ = irscope("upgrade", "last", *ENVIRONMENTS)
+    assert code == command.WORSE
+    rows = [line for line in text.splitlines() if re.match(r"(worse|better|other|same|unpaired) ", line)]
+    # What fails or computes something else, what is slower, what is worse by the compile alone.
+    assert [line.split()[1] for line in rows] == ["broken", "same", "little", "slow", "fast", "gone"]
+    by_name = {line.split()[1]: line for line in rows}
+    assert by_name["same"].split()[-2:] == ["–", "fault"]
+    assert "100.0 → 125.0 µs, 1.25x (1.24 to 1.26)" in by_name["little"]
+    assert " different " in by_name["little"]
+    assert "100.0 → 100.4 µs, 1.00x, no difference" in by_name["slow"]
+    assert "0.50x (0.49 to 0.51)" in by_name["fast"]
+    said = " ".join(text.split())
+    assert "time 100.0 (99.00 to 102.0) → 125.0 (123.8 to 127.5) µs: medians and quartiles of 100 launches" in said
+    assert "result different, 12 elements differ, up to 0.5 off, most in out: 12 elements beyond the noise" in said
+    assert "results not compared: idx holds other integers" in said
+    assert "not run: it does not compile by both" in said
+    assert "Timed on Fake GPU, by each environment's own interpreter" in said
+    # 1.004 within the noise is no change; the compile's own facts stay.
+    little, slow = (
+        next(one for one in a_timed_upgrade().rows if one.capture.name == name) for name in ("little", "slow")
+    )
+    assert [(one.name, one.verdict) for one in little.changes][:2] == [("result", "worse"), ("time_us", "worse")]
+    assert "time_us" not in {one.name for one in slow.changes}
+    assert irscope("upgrade", "last", *ENVIRONMENTS, "--fail-on", "time_us")[0] == command.WORSE
+    sections = {one.title.split()[0]: one for one in upgrade_results(a_timed_upgrade(), every=False).sections}
+    assert any("medians and quartiles of 100 launches" in line for line in sections["little"].lines)
+    assert sections["little"].lines[0].startswith("result the same → different, time 100 µs → 125 µs")
 
 
 @pytest.mark.usefixtures("stood_in")
@@ -95,6 +128,7 @@ def test_nothing_worse_is_a_success(irscope: Run, monkeypatch: pytest.MonkeyPatc
         (("--to", "/no/where"), "--to /no/where: neither a Python nor an environment"),
         (("--to", sys.executable, "--from", "/no/where"), "--from /no/where: neither a Python"),
         (("--to", sys.executable, "--fail-on", "register"), "did you mean"),
+        (("--to", sys.executable, "--time"), "--time makes the launches of a script: give the FILE"),
     ],
 )
 def test_what_is_refused(irscope: Run, words: tuple[str, ...], says: str) -> None:

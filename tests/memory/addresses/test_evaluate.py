@@ -14,6 +14,8 @@ from irscope.memory.addresses.evaluate import Evaluation, evaluate
 from irscope.memory.addresses.held import Programs
 from irscope.memory.addresses.numbers import Number, constant
 
+MANY = 2 * settings().max_examples
+"""A search of `make fuzz` has as many more as others."""
 SIZE = 8
 PROGRAMS = 5
 _LAYOUT = "#ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [1], order = [0]}>"
@@ -175,7 +177,7 @@ def addresses(text: str, programs: Programs) -> Number:
     return found.executions[0].addresses
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=MANY)
 @given(expressions())
 def test_one_program_is_what_python_computes(found: Expression) -> None:
     for program in (0, PROGRAMS - 1):
@@ -188,7 +190,7 @@ def test_one_program_is_what_python_computes(found: Expression) -> None:
         assert result.tokens is None or any(None in values[program] for values in found.values)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=MANY)
 @given(expressions())
 def test_all_programs_at_once_are_never_wrong(found: Expression) -> None:
     """What is known holds for each program; elements of one token are as far apart as they are known to be."""

@@ -1,6 +1,7 @@
 """Stands in for `python -m irscope.record.gpu.child`: the same frames, with no GPU; it does what it is given.
 
-A variant's binary says what becomes of it: b"same", b"wrong", b"fault", b"hang", b"die", b"slow", b"refused".
+A variant's binary says what becomes of it: b"same", b"wrong", b"fault", b"hang", b"die", b"slow", b"refused". The
+variables FAKE_FACTOR and FAKE_LEAVES say how long its own launch takes, and what that leaves on another's inputs.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 from irscope.device.measurement import Agreement
 from irscope.model.capture import Kernel, Launch, Target
@@ -18,6 +20,7 @@ from irscope.record.gpu.messages import (
     COMMANDS,
     Alive,
     Ceilings,
+    CheckOutputs,
     CheckScript,
     CheckVariant,
     Fault,
@@ -27,8 +30,11 @@ from irscope.record.gpu.messages import (
     LaunchInfo,
     LaunchPlace,
     LoadVariant,
+    MakeAgain,
     MeasureCeilings,
+    MemoryStored,
     PinLaunch,
+    StoreInputs,
     TimeVariants,
     VariantChecked,
     VariantsTimed,
@@ -120,12 +126,33 @@ def serve(waiting: Iterator[object], sink: MessageWriter) -> None:
             if b"fault" in names:
                 sink(Fault("CUDA error: misaligned address"))
                 os._exit(1)
-            rows = [[100.0 + number for number in range(command.rounds)] for _ in range(2 + len(names))]
+            factor = float(os.environ.get("FAKE_FACTOR", "1"))
+            rows = [[factor * (100.0 + number) for number in range(command.rounds)] for _ in range(2 + len(names))]
             for row, name in zip(rows[2:], names, strict=True):
                 row[:] = [time_us * (2 if name == b"slow" else 1) for time_us in row]
             sink(VariantsTimed(tuple(map(tuple, rows))))
+        elif isinstance(command, StoreInputs):
+            Path(command.folder, "held").write_text("inputs")
+            sink(MemoryStored())
+        elif isinstance(command, MakeAgain):
+            make_again(command, sink)
+        elif isinstance(command, CheckOutputs):
+            sink(VariantChecked(Agreement(Path(command.folder, "left").read_text(), differing=3)))  # type: ignore[arg-type]
         elif isinstance(command, MeasureCeilings):
             sink(Ceilings(4e12, 8e14 if command.dtype else None))
+
+
+def make_again(command: MakeAgain, sink: MessageWriter) -> None:
+    """Leave what FAKE_LEAVES says."""
+    assert Path(command.inputs, "held").read_text() == "inputs"
+    left = os.environ.get("FAKE_LEAVES", "identical")
+    if left == "fault":
+        sink(Fault("CUDA error: an illegal memory access was encountered"))
+        os._exit(1)
+    if left == "hang":
+        time.sleep(60)
+    Path(command.outputs, "left").write_text(left)
+    sink(MemoryStored("x holds other integers" if left == "other" else ""))
 
 
 def check_script(sink: MessageWriter, scenario: str) -> None:

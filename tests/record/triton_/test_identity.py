@@ -134,7 +134,7 @@ def test_another_ptxas_is_another_compiler(
 
 
 @pytest.mark.newest
-@pytest.mark.parametrize("target", ["cuda:90", "hip:gfx942"])
+@pytest.mark.parametrize("target", ["cuda:90", pytest.param("hip:gfx942", marks=pytest.mark.exhaustive)])
 def test_other_bitcode_is_another_compiler(copied: Path, target: str, plain: dict[str, Capture]) -> None:
     before = plain[target]
     name, part = ("nvidia/lib/libdevice.10.bc", "libdevice") if target == "cuda:90" else ("amd/lib/ocml.bc", "ocml")

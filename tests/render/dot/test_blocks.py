@@ -62,7 +62,7 @@ def test_hostile_names_are_drawn_as_text(word: str) -> None:
 @needs_dot
 @pytest.mark.slow
 def test_thousands_of_blocks_are_folded_to_what_can_be_drawn() -> None:
-    body = "".join(f" @%p{n} bra $L_{(n * 7) % 4000};\n$L_{n}:\n add.s32 %r1, %r1, 1;\n" for n in range(4000))
+    body = "".join(f" @%p{n} bra $L_{(n * 7) % 2000};\n$L_{n}:\n add.s32 %r1, %r1, 1;\n" for n in range(2000))
     folded = fold_flows(read_control_flow(f".entry k()\n{{\n{body} ret;\n}}\n", "ptx"))
     svg = svg_of(render_blocks(folded.flows, "ptx", title="large", notes=[folded.note]))
     assert 1 <= len(groups(svg, "node")) <= 120

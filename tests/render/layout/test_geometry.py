@@ -99,21 +99,22 @@ def test_computed_cases() -> None:
 
 @pytest.mark.newest
 @pytest.mark.triton
-def test_every_case() -> None:
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.exhaustive) for part in (1, 2))])
+def test_every_case(part: int) -> None:
     from irscope.record.layouts.messages import Module
     from irscope.record.layouts.server import LayoutServer
 
     pytest.importorskip("triton", reason="the layouts are the compiler's, and Triton is not installed")
     checked = 0
     with LayoutServer(fork=False) as server:
-        for case in CASES:
+        for case in CASES[part::3]:
             module = Module.of(Target.parse(case.target), case.num_warps, case.num_ctas)
             types = [query_type(case.encoding, case.shape, case.element)]
             (answer,) = server.wait(server.ask(module, types=types)).answered_types()
             if isinstance(answer, LayoutMap):
                 check(make_figure(case_layout(case, answer)))
                 checked += 1
-    assert checked > 150
+    assert checked > 50
 
 
 def test_padding_has_labels_too() -> None:

@@ -121,7 +121,7 @@ def test_many_captures_take_the_memory_of_a_few(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(module, "_MOST_STUDIED", 2)
     captures = [softmax().with_(notes=(str(number),)) for number in range(2)]
     captures += [replace(one, artifacts=_marked(one, number)) for number, one in enumerate([softmax()] * 3)]
-    payload, reader = Payload(captures), Reader(Payload(captures))
+    reader = Reader(payload := Payload(captures))
     assert len(payload.texts._lines) == len(Payload(captures[:1]).texts._lines)
     for capture, row in zip(captures, reader.index["captures"], strict=True):
         assert row["notes"] == [*capture.notes, module._NOT_STUDIED]

@@ -10,6 +10,7 @@ from irscope.analysis.findings.studied import Studied
 from irscope.ir.locations.stages import read_locations
 from irscope.ir.mlir.model import Operation
 from irscope.ir.mlir.reader import parse_mlir
+from irscope.ir.mlir.uses import maker_in
 from irscope.target import architecture_rank
 
 __all__ = ["DOTS", "LOADS", "loads_of_dot", "loop_findings", "loops_with_dots", "unexplained_loads"]
@@ -101,11 +102,11 @@ def _of_loop(studied: Studied, loop: Operation) -> tuple[Cause, Suggestion] | No
 def loads_of_dot(studied: Studied, dot: Operation) -> Iterator[Operation]:
     """The loads that a dot's operands come from, within one iteration."""
     for operand in dot.operands[:2]:
-        made = studied.uses.maker_of(operand)
+        made = maker_in(studied.module, operand)
         for _ in range(8):
             if made is None or made.name in LOADS or not made.operands:
                 break
-            made = studied.uses.maker_of(made.operands[0])
+            made = maker_in(studied.module, made.operands[0])
         if made is not None and made.name in LOADS:
             yield made
 

@@ -13,19 +13,16 @@ from irscope.record.virtual.torch import memory
 
 __all__ = ["recorded_values"]
 
-_MOST_BYTES = 1 << 21
-"""Of one tensor: the description of a capture, in which it stands, may have 24 MiB."""
 
+def recorded_values(tensor: torch.Tensor, most_bytes: int) -> dict[str, Any]:
+    """The range of an integer tensor, and its data if it has at most so many bytes, as fields of an Argument.
 
-def recorded_values(tensor: torch.Tensor, with_data: bool) -> dict[str, Any]:
-    """The range of an integer tensor, and with `with_data` its data, as fields of an Argument; none if not known.
-
-    A tensor of the virtual GPU is known as far as the script gave its values; one of a GPU is read only with
-    `with_data`, which waits for the GPU.
+    None of them if it is not known: a tensor of the virtual GPU as far as the script gave its values; one of a GPU is
+    read only where any data are wanted, which waits for the GPU.
     """
     # To the functions of the virtual GPU's mode it is a tensor of a GPU.
     with torch._C.DisableTorchFunction(), torch.no_grad():
-        if not tensor.is_meta and not with_data:
+        if not tensor.is_meta and not most_bytes:
             return {}
         found = memory.known(tensor)
         if found is None or not tensor.numel() or tensor.is_complex():
@@ -35,7 +32,7 @@ def recorded_values(tensor: torch.Tensor, with_data: bool) -> dict[str, Any]:
         if not values.dtype.is_floating_point:
             row = {"least": int(values.min()), "greatest": int(values.max())}
         size = values.numel() * values.element_size()
-        if with_data and not found.drawn and size <= _MOST_BYTES:
+        if not found.drawn and size <= most_bytes:
             data = zlib.compress(ctypes.string_at(values.data_ptr(), size), 9)
             row["data"] = base64.b85encode(data).decode()
     return row

@@ -18,7 +18,7 @@ def recorded_accesses(factory: pytest.TempPathFactory, target: str) -> dict[str,
 
     def record(folder: Path) -> None:
         script = Path(__file__).with_name("every.py")
-        asked = request_for(script, targets=target, snapshots="none", disassemble=False)
+        asked = request_for(script, targets=target, snapshots="none", disassemble=False, jobs=1)
         captures = {one.name: one for one in record_request(asked).captures}
         (folder / "captures").write_bytes(pickle.dumps(captures))
 
