@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 import irscope
 from docs.site.pages import CHECKED, shown
 from irscope.__main__ import run as run_irscope
+from irscope.model.capture import Artifact
 from irscope.store.file import load, save
 from irscope.store.recent import CaptureStore
 from tests import reference
@@ -109,6 +111,9 @@ def test_every_command_runs(
     assert run_irscope(["show", "last", "--stage", "ttgir", "--loc", "-o", "kernel.ttgir"]) == 0
     launched = tmp_path / "launched.irscope"
     save(attention(), launched)
+    specialized = tmp_path / "specialized.irscope"
+    ttgir = Artifact("ttgir", (ROOT / "tests" / "data" / "warps" / "ws_matmul.ttgir").read_text("utf-8"))
+    save(replace(attention(), artifacts=(ttgir,)), specialized)
     capsys.readouterr()
     assert run_irscope(["dump", "last", "--after", "coalesce", "--loc"]) == 0
     (tmp_path / "coalesced.mlir").write_text(capsys.readouterr().out)
@@ -134,6 +139,8 @@ def test_every_command_runs(
         if words[0] == "roofline" and "last" in words:
             # A signature has no launch, and without one there is nothing to count.
             words[words.index("last")] = str(launched)
+        if "--warps" in words:
+            words[words.index("last")] = str(specialized)
         if words == ["ablate", "last"]:
             # Its default are the passes of ttgir, each a compile.
             words += ["--pass", "coalesce", "--pass", "ttgir:cse"]

@@ -18,7 +18,8 @@ MONOSPACE = 'ui-monospace,"DejaVu Sans Mono",Menlo,Consolas,monospace'
 SANS = 'system-ui,"DejaVu Sans",sans-serif'
 
 # <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1280 720" width="1280" height="720"
-_SIZE = re.compile(r'width="(?P<width>[\d.]{1,12})" height="(?P<height>[\d.]{1,12})"')
+# <svg width="960pt" height="1094pt"
+_SIZE = re.compile(r'width="(?P<width>[\d.]{1,12})(?:pt)?" height="(?P<height>[\d.]{1,12})(?:pt)?"')
 _DARK = "@media(prefers-color-scheme:dark){"
 
 

@@ -262,6 +262,7 @@ def _graphs_and_source(reference: Reference, irscope: Run, tmp_path: Path) -> No
     launch = Launch(Kernel("ws_matmul"))
     warps = save(Capture(launch, Target("cuda", "100", 32), artifacts=(specialised,)), tmp_path / "warps.irscope")
     check(reference, irscope, "dump", "show", warps)
+    check(reference, irscope, "graph --warps", "graph", warps, "--warps")
     profiled = DATA / "counters" / "softmax_kernel.irscope"
     check(reference, irscope, "dump", "show", profiled, "--stage", "sass", "--beside", "all")
     chains = tmp_path / "chains.irscope"

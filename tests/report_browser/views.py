@@ -19,7 +19,9 @@ VIEWS = (
     "stages",
     "layouts",
     "memory&c=3",
+    "movie",
     "graph",
+    "graph&of=passes",
     "compare",
     "compare&a=1&b=2&stage=llir",
 )

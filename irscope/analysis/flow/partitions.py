@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
+from irscope.analysis.flow.first_values import FirstValues, constant_of
 from irscope.ir.mlir.model import MlirModule, Operation, Region, Value
 from irscope.ir.mlir.reader import parse_mlir
 
@@ -49,8 +50,9 @@ _REGISTERS = re.compile(_ARRAY.format("(?:requestedRegisters|actualRegisters)"))
 _FIRST_WARPS = re.compile(_ARRAY.format("warpGroupStartIds"))
 # ttng.init_barrier %b, 1 : !ttg.memdesc<1xi64, #shared, #smem, mutable>
 _ARRIVALS = re.compile(r", (?P<count>\d{1,9}) :")
-# %c1_i32 = arith.constant 1 : i32
-_CONSTANT = re.compile(r"= arith\.constant (?P<value>-?\d{1,19}|true|false)\b")
+# ttng.barrier_expect %full, 32768, %true : !ttg.memdesc<1xi64, #shared, #smem, mutable>
+_EXPECTED = re.compile(r"barrier_expect %[\w#.]+, (?P<bytes>\d{1,18})\b")
+_LOOPS = ("scf.for", "scf.while")
 _MOST_STEPS = 64
 """Operations that a value is followed through."""
 _MOST_READ = 16
@@ -87,6 +89,14 @@ class WarpRingUse:
     line: int
     phase: str = ""
     """Of a wait: `0` or `1`, or `flips` where it is another each time around the ring, or the value's name."""
+    first_phase: int | None = None
+    """Of a wait: its phase when it runs first; a new barrier is in phase 0, so that 1 passes. None if not known."""
+    bytes: int | None = None
+    """That are expected, of a copy by TMA; None of anything else."""
+    slot: int | None = None
+    """Of the ring, at its first execution; None if it is not known."""
+    loops: tuple[int, ...] = ()
+    """Lines of the TTGIR where the loops around it begin, within its partition; the outermost first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +150,8 @@ class _Reader:
             for argument, operand in zip(block.arguments, specialize.operands, strict=True)
         }
         self._carried = {argument.number: first for operation in module.walk() for argument, first in operation.carried}
+        self._loops = {line: loops for region in specialize.regions for line, loops in _loops_around(region)}
+        self._first = FirstValues(module, self._outer | self._carried | dict(_begins(module)))
         self._arrivals = dict(self._initialised())
         """Line of the allocation of barriers -> the arrivals that complete a phase."""
 
@@ -166,20 +178,17 @@ class _Reader:
                 is_traced = False
             if operation.name in _UNUSED or not _is_telling(operation.name):
                 continue
-            found = [root for one in operation.operands if (root := self._root(one)) is not None]
+            parts = [(root, one) for one in operation.operands if (root := self._root(one)) is not None]
+            found = [root for root, _ in parts]
             buffers = [root for root in found if not self._is_barrier(root)]
             if len(buffers) == len(found) and _BARRIER.search(operation.types.partition("->")[0]):
                 is_traced = False
-            for root in found:
+            for root, part in parts:
                 if operation.name in _OF_BARRIERS and root in buffers:
                     continue
                 roots[root.first_line] = root
                 action = self._action(operation, root, buffers)
-                phase = self._phase(operation) if action == "waits" else ""
-                use = WarpRingUse(
-                    names.get(operation.first_line, ""), action, operation.name, operation.first_line, phase
-                )
-                uses.setdefault(root.first_line, {})[use] = None
+                uses.setdefault(root.first_line, {})[self._use(operation, action, names, part)] = None
         rings = [self._ring(root, tuple(uses[line])) for line, root in sorted(roots.items())]
         barriers = tuple(ring for ring in rings if ring.line in self._arrivals)
         shared = (ring for ring in rings if ring.line not in self._arrivals)
@@ -206,17 +215,26 @@ class _Reader:
 
     def _root(self, value: Value) -> Operation | None:
         """The allocation that a value is a part of."""
+        return next((one for one in self._views(value) if one.name in _ALLOCATIONS), None)
+
+    def _views(self, value: Value) -> Iterator[Operation]:
+        """What makes a value a part of an allocation, and last the allocation."""
         for _ in range(_MOST_STEPS):
             if (outer := self._outer.get(value.number) or self._carried.get(value.number)) is not None:
                 value = outer
                 continue
             operation = self._module.definition(value)
-            if operation is None or operation.name in _ALLOCATIONS:
-                return operation
+            if operation is None:
+                return
+            yield operation
             if not operation.name.startswith("ttg.memdesc_") or not operation.operands:
-                return None
+                return
             value = operation.operands[0]
-        return None
+
+    def _slot(self, part: Value) -> int | None:
+        """What the view next to the allocation chooses; 0 where there is none to choose."""
+        indexed = [one for one in self._views(part) if one.name == "ttg.memdesc_index" and len(one.operands) > 1]
+        return self._first.of(indexed[-1].operands[1]) if indexed else 0
 
     def _action(self, operation: Operation, root: Operation, buffers: list[Operation]) -> Action:
         if self._is_barrier(root):
@@ -225,16 +243,31 @@ class _Reader:
         written = _WRITES.get(operation.name, ())
         return "writes" if any(place < len(buffers) and buffers[place] is root for place in written) else "reads"
 
-    def _phase(self, wait: Operation) -> str:
-        if len(wait.operands) < 2:
-            return ""
-        value = first = wait.operands[1]
+    def _use(self, operation: Operation, action: Action, names: Mapping[int, str], part: Value) -> WarpRingUse:
+        line, phase, first = operation.first_line, "", None
+        if action == "waits" and len(operation.operands) > 1:
+            phase, first = self._phase(operation.operands[1]), self._first.of(operation.operands[1])
+        expected = _EXPECTED.search(operation.text) if action == "expects" else None
+        return WarpRingUse(
+            names.get(line, ""),
+            action,
+            operation.name,
+            line,
+            phase,
+            first,
+            int(expected["bytes"]) if expected is not None else None,
+            self._slot(part),
+            self._loops.get(line, ()),
+        )
+
+    def _phase(self, value: Value) -> str:
+        first = value
         for _ in range(_MOST_STEPS):
             operation = self._module.definition(value)
             if operation is None:
                 break
-            if (match := _CONSTANT.search(operation.text)) is not None:
-                return match["value"]
+            if (constant := constant_of(operation)) is not None:
+                return str(constant)
             if operation.name == "arith.xori":
                 return "flips"
             if operation.name != "arith.select" or len(operation.operands) < 3:
@@ -264,6 +297,27 @@ def _walk(region: Region) -> Iterator[Operation]:
     for block in region.blocks:
         for operation in block.operations:
             yield from operation.walk()
+
+
+def _begins(module: MlirModule) -> Iterator[tuple[int, Value]]:
+    """(number of the variable, its first value) of each loop that counts."""
+    for operation in module.walk():
+        blocks = [block for region in operation.regions[:1] for block in region.blocks[:1]]
+        # scf.for %i = %lower to %upper step %step
+        if operation.name == "scf.for" and operation.operands and blocks and blocks[0].arguments:
+            yield blocks[0].arguments[0].number, operation.operands[0]
+
+
+def _loops_around(region: Region) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """(line, lines of the loops around it, the outermost first) of each operation."""
+    waiting: list[tuple[Operation, tuple[int, ...]]] = [
+        (one, ()) for block in region.blocks for one in block.operations
+    ]
+    while waiting:
+        operation, loops = waiting.pop()
+        yield operation.first_line, loops
+        inner = (*loops, operation.first_line) if operation.name in _LOOPS else loops
+        waiting += [(one, inner) for one in operation.children]
 
 
 def _items(pattern: re.Pattern[str], text: str) -> list[int]:

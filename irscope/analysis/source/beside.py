@@ -43,6 +43,11 @@ class BesideInstruction:
     counters: Counters | None
     """What the hardware counted there; None without a profile."""
 
+    @property
+    def is_matrix(self) -> bool:
+        """Whether it multiplies matrices."""
+        return self.tick in _MATRIX
+
 
 @dataclass(frozen=True, slots=True)
 class BesideLines:

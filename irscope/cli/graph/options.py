@@ -58,16 +58,20 @@ class GraphOptions:
     loops: Annotated[
         bool, picture("--loops", help="The stages of software-pipelined loops, and what is in flight in each.")
     ] = False
+    warps: Annotated[
+        bool,
+        picture("--warps", help="Partitions of a warp-specialised kernel, with the buffers and barriers between them."),
+    ] = False
 
     def __post_init__(self) -> None:
         """Raises UsageError for options that contradict each other."""
-        kinds = {"--pipeline": self.pipeline, "--loops": self.loops, "--cfg": self.cfg}
+        kinds = {"--pipeline": self.pipeline, "--loops": self.loops, "--warps": self.warps, "--cfg": self.cfg}
         pictures = [name for name, chosen in kinds.items() if chosen]
         parts = {"--stage": self.stage, "--after": self.after, "--around": self.around, "--lines": self.lines}
         given = [name for name, value in parts.items() if value]
         if len(pictures) > 1:
             raise UsageError(f"{' and '.join(pictures)} are {len(pictures)} pictures: give one.")
-        if (self.pipeline or self.loops) and given:
+        if (self.pipeline or self.loops or self.warps) and given:
             raise UsageError(f"{pictures[0]} and {given[0]} do not go together.")
         if self.stage and self.after:
             raise UsageError(

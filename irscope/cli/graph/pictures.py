@@ -1,10 +1,8 @@
-"""Draws a capture for `irscope graph`: as a picture, as JSON, or to a file."""
+"""Draws a capture for `irscope graph`: as a picture or as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from irscope.analysis.flow.control_flow import UNKNOWN, ControlFlow, read_control_flow
@@ -14,16 +12,16 @@ from irscope.analysis.flow.dataflow_fold import MAX_EDGES, MAX_NODES, Folded, fo
 from irscope.analysis.flow.dataflow_llvm import read_llvm_dataflow
 from irscope.analysis.flow.dataflow_select import around, on_lines
 from irscope.analysis.flow.dataflow_view import structured
-from irscope.cli.dump.stages import file_names, one_pass, parse_lines, snapshot_text
+from irscope.analysis.flow.partitions import read_partitions
+from irscope.cli.dump.stages import one_pass, parse_lines, snapshot_text
 from irscope.cli.graph.options import GraphOptions
-from irscope.cli.output.destination import STANDARD_OUTPUT, emit_page, is_terminal, write_output
-from irscope.cli.output.talk import say
-from irscope.errors import IrscopeError, UsageError
+from irscope.errors import UsageError
 from irscope.ir.locations.stages import capture_locations, lines_selected
 from irscope.model.capture import Capture, StageKind, stage_named, stage_rank
+from irscope.render.capture.partitions import partitions_json
 from irscope.render.dot.graph import Drawing
-from irscope.render.dot.stages import Loops, loops_of, python_lines
-from irscope.store.file import write_atomically
+from irscope.render.dot.stages import Loops, loops_of, passes_graph, python_lines
+from irscope.render.warps.drawn import WarpsPicture, warps_picture
 
 _DRAWN: tuple[StageKind, ...] = ("mlir", "llvm")
 _WITH_BLOCKS: tuple[StageKind, ...] = ("llvm", "ptx", "sass", "amdgcn")
@@ -31,21 +29,22 @@ _WITH_BLOCKS: tuple[StageKind, ...] = ("llvm", "ptx", "sass", "amdgcn")
 
 @dataclass(frozen=True)
 class Picture:
-    """A graph, and notes for standard error."""
+    """A graph in the DOT language, or a picture that is drawn already, and notes for standard error."""
 
-    graph: Drawing
+    graph: Drawing | WarpsPicture
     notes: tuple[str, ...] = ()
 
 
-def picture_of(capture: Capture, wanted: GraphOptions) -> Picture:
+def picture_of(capture: Capture, wanted: GraphOptions, theme: str | None = None) -> Picture:
     """Draw a capture; raises UsageError if it has nothing to draw."""
     name = f"{capture.name} · {capture.target}"
+    if wanted.warps:
+        picture = _warps(capture, theme)
+        return Picture(picture, (picture.note,) if picture.note else ())
     if wanted.pipeline:
-        from irscope.analysis.passes.effects import pass_effects
-        from irscope.render.dot.passes import render_passes
-
-        plan = (f"plan: {capture.plan}",) if capture.plan else ()
-        return Picture(render_passes(list(pass_effects(capture)), title=f"{name} · passes", notes=plan))
+        if (passes := passes_graph(capture)) is None:
+            raise UsageError(f"{capture.name} ({capture.target}) holds no passes.")
+        return Picture(passes)
     if wanted.loops:
         from irscope.render.dot.loops import render_loops
 
@@ -153,9 +152,21 @@ def _loops(capture: Capture) -> Loops:
     return found
 
 
+def _warps(capture: Capture, theme: str | None = None) -> WarpsPicture:
+    if (found := warps_picture(capture, theme or "light")) is None:
+        raise UsageError(
+            f"{capture.name} ({capture.target}) has no partitions of warps: its TTGIR holds no ttg.warp_specialize. "
+            "tl.range(…, warp_specialize=True) asks for one, and so does gluon's warp_specialize."
+        )
+    return found
+
+
 def picture_json(capture: Capture, wanted: GraphOptions) -> dict[str, Any]:
     """The picture as JSON: nodes and edges, passes, or loops."""
     head = {"id": capture.id, "kernel": capture.name, "target": str(capture.target)}
+    if wanted.warps:
+        _warps(capture)
+        return head | {"warp_specialization": partitions_json(read_partitions(capture.text("ttgir")))}
     if wanted.loops:
         found = _loops(capture)
         return head | {
@@ -242,36 +253,3 @@ def _graph_json(flow: Dataflow, lines: dict[int, str]) -> dict[str, Any]:
             for scope in flow.scopes
         ],
     }
-
-
-def write_pictures(pictures: Sequence[tuple[Capture, Picture]], output: Path | None, format_: str) -> None:
-    """Write each picture to its file, or the only one to standard output.
-
-    Without `dot` the graphs' source is written instead, and MissingTool says how to install it.
-    """
-    from irscope.render.dot.write import has_dot, missing_dot, render_bytes
-
-    if output is None:
-        data = render_bytes(pictures[0][1].graph, format_)
-        if format_ in ("gv", "svg"):
-            emit_page(data.decode("utf-8", "replace"), None)
-        elif is_terminal():
-            raise UsageError(f"a {format_} is not text: write it to a file with -o FILE.{format_}.")
-        else:
-            write_output(STANDARD_OUTPUT, data)
-        return
-    names = file_names([capture for capture, _ in pictures])
-    files = [output] if output.suffix else [output / f"{name}.{format_}" for name in names]
-    without = format_ != "gv" and not has_dot()
-    for (_, picture), file in zip(pictures, files, strict=False):
-        path = file.with_suffix(".gv") if without else file
-        try:
-            data = render_bytes(picture.graph, "gv" if without else format_)
-        except IrscopeError:
-            write_atomically(file.with_suffix(".gv"), render_bytes(picture.graph, "gv"))
-            say(f"wrote {file.with_suffix('.gv')}, the graph's source")
-            raise
-        write_atomically(path, data)
-        say(f"wrote {path}")
-    if without:
-        raise missing_dot(str(files[0].with_suffix(".gv")))

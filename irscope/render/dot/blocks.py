@@ -10,13 +10,26 @@ from irscope.analysis.flow.control_flow_fold import mentions
 from irscope.ir.asm.instructions import Instruction
 from irscope.model.capture import StageKind
 from irscope.render.dot.graph import Drawing, new_drawing, plain, text
-from irscope.render.dot.palette import BACK, BAD, BORDER, FADED, FRAME, INK, INNER_LOOP, LOOP, PAPER, PLAIN, SOFT
+from irscope.render.dot.palette import (
+    BACK,
+    BAD,
+    BORDER,
+    FADED,
+    FRAME,
+    INK,
+    INNER_LOOP,
+    LOOP,
+    PAPER,
+    PART_COLORS,
+    PLAIN,
+    SOFT,
+)
 
 _COLORS: dict[Part, str] = {
-    "dot": "#d55e00",
-    "memory": "#0072b2",
-    "shared": "#56b4e9",
-    "exchange": "#cc79a7",
+    "dot": PART_COLORS["dot"],
+    "memory": PART_COLORS["memory"],
+    "shared": PART_COLORS["shared"],
+    "exchange": PART_COLORS["exchange"],
     "sync": BORDER,
     "spill": BAD,
 }

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from html import escape
 from typing import Any
 
-from irscope.render.dot.palette import BORDER, INK, PAPER, PLAIN, SOFT
+from irscope.render.dot.palette import BORDER, EDGE, INK, PAPER, PLAIN, SOFT
 from irscope.render.text.tables import visible
 
 FONT = "Helvetica,Arial,DejaVu Sans"
@@ -76,7 +76,7 @@ def new_drawing(
     )
     node_style = {"fontname": FONT, "fontsize": "11", "fontcolor": INK, "color": INK, "fillcolor": PLAIN}
     graph.attr("node", style="filled", margin="0.12,0.06", **node_style)
-    graph.attr("edge", fontname=FONT, fontsize="9", fontcolor=SOFT, color="#4b5563", arrowsize="0.7")
+    graph.attr("edge", fontname=FONT, fontsize="9", fontcolor=SOFT, color=EDGE, arrowsize="0.7")
     return Drawing(graph)
 
 

@@ -7,7 +7,7 @@ from textwrap import wrap
 
 from irscope.analysis.flow.loop_stages import LoopSchedule, PipelinedLoop, ScheduledOperation
 from irscope.render.dot.graph import Drawing, new_drawing, text
-from irscope.render.dot.palette import BORDER, INK, PAPER, PLAIN, SOFT
+from irscope.render.dot.palette import BORDER, INK, PAPER, PLAIN, SOFT, STEADY
 from irscope.render.layout.colors import shades
 
 _MOST_STAGES = 8
@@ -53,7 +53,7 @@ def _table(schedule: LoopSchedule, result: PipelinedLoop | None, lines: Mapping[
     def beside(name: str) -> list[str]:
         return [f'<TD COLSPAN="{stages - 1}"><FONT COLOR="{SOFT}">{name}</FONT></TD>'] if stages > 1 else []
 
-    loop = f'<TD COLSPAN="{steady}" BGCOLOR="#e5e7eb"><B>the loop</B></TD>'
+    loop = f'<TD COLSPAN="{steady}" BGCOLOR="{STEADY}"><B>the loop</B></TD>'
     rows = [
         _row(_cell("", PAPER), *beside("prologue"), loop, *beside("epilogue")),
         _row(_cell("", PAPER), *(_cell(f"turn {turn}", PLAIN) for turn in range(turns))),

@@ -5,16 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from irscope.analysis.passes.effects import PassEffect
-from irscope.render.dot.graph import Drawing, new_drawing, text
-from irscope.render.dot.palette import BAD, FRAME, INK, PAPER, SOFT
+from irscope.render.dot.graph import Drawing, new_drawing, plain, text
+from irscope.render.dot.palette import (
+    BAD,
+    CHANGED,
+    CHANGED_EDGE,
+    FAILED,
+    FRAME,
+    IDLE,
+    IDLE_EDGE,
+    INK,
+    PAPER,
+    SOFT,
+    UNKNOWN,
+    UNKNOWN_EDGE,
+)
 from irscope.render.text.figures import milliseconds
 
-_CHANGED, _IDLE, _UNKNOWN = "#bfe3d0", "#f6f7f9", "#fdf3cf"
 _IN_A_BOX = 3
 
 
 def render_passes(effects: Sequence[PassEffect], *, title: str, notes: Iterable[str] = ()) -> Drawing:
-    """The passes in the order they ran, by stage.
+    """The passes in the order they ran, by stage; `p7` is the box that begins with the eighth.
 
     Args:
         effects: the passes, each with what it changed.
@@ -28,13 +40,13 @@ def render_passes(effects: Sequence[PassEffect], *, title: str, notes: Iterable[
     graph = new_drawing("passes", title, (*notes, summary), rankdir="TB", newrank="true")
     stages = list(dict.fromkeys(effect.stage_title for effect in effects))
     heads: list[str] = []
-    number = 0
+    # The page goes from a box to its first pass by the box's name.
+    places = {id(effect): place for place, effect in enumerate(effects)}
     for column, stage in enumerate(stages):
         with graph.frame(str(column), f"<<B>{text(stage)}</B>>", fillcolor=FRAME, fontsize="14") as inner:
             previous = ""
             for group in _groups([effect for effect in effects if effect.stage_title == stage]):
-                name = f"p{number}"
-                number += 1
+                name = f"p{places[id(group[0])]}"
                 _draw(inner, name, group)
                 if previous:
                     inner.edge(previous, name)
@@ -66,20 +78,20 @@ def _draw(graph: Drawing, name: str, group: list[PassEffect]) -> None:
         names = [effect.title for effect in group]
         rows = [", ".join(names[start : start + _IN_A_BOX]) for start in range(0, len(names), _IN_A_BOX)]
         label = "<BR/>".join(f'<FONT POINT-SIZE="9" COLOR="{SOFT}">{text(row)}</FONT>' for row in rows)
-        graph.node(name, label=f"<{label}>", shape="box", style="filled,rounded", fillcolor=_IDLE, color="#d3d7de")
+        graph.node(name, label=f"<{label}>", shape="box", style="filled,rounded", fillcolor=IDLE, color=IDLE_EDGE)
         return
     effect = group[0]
     snapshot = effect.snapshot
-    style = {"shape": "box", "style": "filled,rounded", "fillcolor": _CHANGED, "color": "#2f7d5b"}
+    style = {"shape": "box", "style": "filled,rounded", "fillcolor": CHANGED, "color": CHANGED_EDGE}
     mark = ""
     if snapshot.outcome == "skipped":
         style |= {"fillcolor": PAPER, "color": SOFT, "style": "filled,rounded,dashed"}
         mark = "  switched off"
     elif snapshot.outcome == "failed":
-        style |= {"fillcolor": "#fbd5d5", "color": BAD, "penwidth": "2.5"}
+        style |= {"fillcolor": FAILED, "color": BAD, "penwidth": "2.5"}
         mark = "  failed"
     elif snapshot.changed is None:
-        style |= {"fillcolor": _UNKNOWN, "color": "#b08900"}
+        style |= {"fillcolor": UNKNOWN, "color": UNKNOWN_EDGE}
         mark = "  not compared"
     time = f"{milliseconds(snapshot.duration_us)} ms" if snapshot.duration_us is not None else ""
     facts = [part for part in (time, *_changes(effect)) if part]
@@ -92,7 +104,7 @@ def _draw(graph: Drawing, name: str, group: list[PassEffect]) -> None:
     graph.node(
         name,
         label=f"<{'<BR/>'.join(rows)}>",
-        tooltip=f"{snapshot.argument} {snapshot.options}".strip() or snapshot.name,
+        tooltip=plain(f"{snapshot.argument} {snapshot.options}".strip() or snapshot.name),
         **style,
     )
 

@@ -1,4 +1,4 @@
-"""The graphs of a capture: the dataflow of its IR, the control flow of its assembly, and its scheduled loops."""
+"""The graphs of a capture: the dataflow of its IR, the control flow of its assembly, its passes and scheduled loops."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from irscope.analysis.flow.dataflow import Node, read_dataflow
 from irscope.analysis.flow.dataflow_fold import fold
 from irscope.analysis.flow.dataflow_view import structured
 from irscope.analysis.flow.loop_stages import LoopSchedule, PipelinedLoop, read_pipelined, read_schedules
+from irscope.analysis.passes.effects import pass_effects
 from irscope.ir.locations.stages import capture_locations
 from irscope.ir.locations.user import place_of
 from irscope.model.capture import Capture, StageKind, stage_named
@@ -19,8 +20,9 @@ from irscope.render.dot.blocks import render_blocks
 from irscope.render.dot.dataflow import render_dataflow
 from irscope.render.dot.graph import Drawing
 from irscope.render.dot.loops import render_loops
+from irscope.render.dot.passes import render_passes
 
-__all__ = ["Loops", "StageGraph", "loops_graph", "loops_of", "python_lines", "stage_graph"]
+__all__ = ["Loops", "StageGraph", "loops_graph", "loops_of", "passes_graph", "python_lines", "stage_graph"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,14 @@ def _lines(node: Node) -> Iterable[int]:
     if node.members:
         return sorted(line for member in node.members for line in _lines(member))
     return [node.line] if node.name else []
+
+
+def passes_graph(capture: Capture) -> Drawing | None:
+    """The passes of a capture; None if it holds none."""
+    if not (effects := list(pass_effects(capture))):
+        return None
+    plan = (f"plan: {capture.plan}",) if capture.plan else ()
+    return render_passes(effects, title=f"{capture.name} · {capture.target} · passes", notes=plan)
 
 
 def loops_graph(capture: Capture) -> Drawing | None:

@@ -8,9 +8,12 @@ from collections.abc import Sequence
 
 from irscope.errors import IrscopeError, MissingTool, UsageError
 from irscope.render.dot.graph import Drawing
+from irscope.render.dot.palette import in_theme
+from irscope.render.theme import sized
 
 _FORMATS = ("svg", "png", "pdf", "gv")
 _DEFAULT_SECONDS = 60.0
+_OTHER_RANKS = "-Gnewrank=true"
 _INSTALL = "install Graphviz (apt install graphviz, brew install graphviz, conda install graphviz, or graphviz.org)"
 
 
@@ -34,16 +37,31 @@ def missing_dot(written: str) -> MissingTool:
     )
 
 
-def render_bytes(graph: Drawing, format_: str, seconds: float = _DEFAULT_SECONDS) -> bytes:
-    """The graph in a format; `dot` is stopped after some seconds.
+def render_bytes(
+    graph: Drawing,
+    format_: str,
+    seconds: float = _DEFAULT_SECONDS,
+    *,
+    theme: str | None = None,
+    width: int | None = None,
+) -> bytes:
+    """The graph in a format, in a theme, so many pixels wide; `dot` is stopped after some seconds.
 
-    Raises MissingTool where `dot` is not installed, and IrscopeError where it fails or does not end in time.
+    Raises UsageError for a width of the source, which has none, MissingTool where `dot` is not installed, and
+    IrscopeError where it fails or does not end in time.
     """
-    source = graph.source
+    source = in_theme(graph.source, theme)
     if format_ == "gv":
+        if width is not None:
+            raise UsageError("--width is of a picture, not of a graph's source: write -o FILE.svg, .png or .pdf.")
         return source.encode("utf-8", "replace")
+    if format_ == "svg":
+        svg = _run(["dot", "-Tsvg"], source, seconds)
+        return svg if width is None else sized(svg.decode("utf-8", "replace"), width).encode()
+    # A picture grows until one of its sides is as long as its size says.
+    wide = ["-Gdpi=96", f"-Gsize={width / 96:.6f},10000!"] if width is not None else []
     resolution = ["-Gdpi=110"] if format_ == "png" else []
-    return _run(["dot", f"-T{format_}", *resolution], source, seconds)
+    return _run(["dot", f"-T{format_}", *(wide or resolution)], source, seconds)
 
 
 def _run(command: Sequence[str], source: str, seconds: float) -> bytes:
@@ -61,6 +79,9 @@ def _run(command: Sequence[str], source: str, seconds: float) -> bytes:
         raise IrscopeError(
             f"dot took more than {seconds:g} s: fold harder with --fold N, or take a part with --around."
         ) from error
+    if answer.returncode != 0 and _OTHER_RANKS not in command:
+        # dot 2.43 finds no ranks for some graphs with frames in frames, but does so in another way.
+        return _run([*command, _OTHER_RANKS], source, seconds)
     if answer.returncode != 0:
         said = answer.stderr.decode("utf-8", "replace").strip()
         raise IrscopeError(f"dot failed with exit code {answer.returncode}: {said}. The graph's source: -o FILE.gv.")

@@ -1,7 +1,9 @@
-"""The canvas of a poster: text that is cut to its room, boxes, and panels; all of it in pixels of 1280×720."""
+"""The canvas of a picture: text that is cut to its room, boxes, and panels; in pixels, by default of 1280×720."""
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from html import escape
 from typing import Literal
 
@@ -27,9 +29,17 @@ _BOLD_OTHERS, _BOLD_WIDE = 0.69, 0.77
 class Canvas:
     """Elements of SVG, in the order of drawing."""
 
-    def __init__(self, theme: Theme) -> None:
+    def __init__(self, theme: Theme, width: float = WIDTH, height: float = HEIGHT) -> None:
         self.theme = theme
+        self.width, self.height = width, height
         self.parts: list[str] = []
+
+    @contextmanager
+    def node(self, name: str) -> Generator[None, None, None]:
+        """What is drawn in the block is one thing, with a name that a pointer shows."""
+        self.parts.append(f'<g class="node"><title>{_escaped(visible(name))}</title>')
+        yield
+        self.parts.append("</g>")
 
     def text(
         self,
@@ -77,10 +87,11 @@ class Canvas:
 
     def svg(self, title: str) -> str:
         """The whole picture."""
+        wide, high = _n(self.width), _n(self.height)
         return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" width="{wide}" height="{high}" '
             f'role="img"><title>{_escaped(visible(title))}</title><style>{style_of(self.theme)}</style>{_DEFINED}'
-            f'<rect class="page" width="{WIDTH}" height="{HEIGHT}"/>{"".join(self.parts)}</svg>\n'
+            f'<rect class="page" width="{wide}" height="{high}"/>{"".join(self.parts)}</svg>\n'
         )
 
 

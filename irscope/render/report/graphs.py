@@ -7,16 +7,18 @@ fonts, and fractions of a point.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any
 
 from irscope.errors import DAMAGE, IrscopeError
 from irscope.model.capture import Capture
 from irscope.render.dot.graph import Drawing
-from irscope.render.dot.stages import loops_graph, stage_graph
+from irscope.render.dot.stages import StageGraph, loops_graph, passes_graph, stage_graph
 from irscope.render.dot.write import render_svgs
+from irscope.render.report.posters import without_style
+from irscope.render.warps.drawn import warps_picture
 
 __all__ = ["packed_graphs"]
 
@@ -47,27 +49,18 @@ def packed_graphs(
         add_text: stores a text under the place it stands in, and gives its number.
         placed: whether `dot` places them now.
 
-    A graph has `of`, a stage or `loops`; `text`, the number of its picture, or of its source with `dot` true; and
-    `lines`, for each node (first line, last line) again and again.
+    A graph has `of`: a stage, `passes`, `loops` or `warps`; `text`, the number of its picture, or of its source with
+    `dot` true; and `lines`, for each node (first line, last line) again and again, of the stage or of the TTGIR.
     """
     found: list[tuple[str, Drawing, dict[str, list[int]]]] = []
-    for stage in capture.stages:
-        if stage in _LEFT_OUT:
-            continue
+    for of, make in _graphs(capture):
         try:
-            graph = stage_graph(capture, stage)
+            graph = make()
         except DAMAGE:
             # The text comes from the capture's file, which may say anything.
             continue
         if graph is not None:
-            lines = {name: _runs(own) for name, own in graph.lines.items() if own}
-            found.append((stage, graph.drawing, lines))
-    try:
-        loops = loops_graph(capture)
-    except DAMAGE:
-        loops = None
-    if loops is not None:
-        found.append(("loops", loops, {}))
+            found.append((of, graph.drawing, {name: _runs(own) for name, own in graph.lines.items() if own}))
     pictures = _pictures(tuple(one.source for _, one, _ in found)) if placed else None
     rows = [
         {
@@ -78,7 +71,29 @@ def packed_graphs(
         }
         for at, (of, drawing, lines) in enumerate(found)
     ]
-    return rows, pictures is None and bool(rows)
+    unplaced = pictures is None and bool(rows)
+    try:
+        warps = warps_picture(capture)
+    except DAMAGE:
+        warps = None
+    if warps is not None:
+        lines = {name: _runs(own) for name, own in warps.lines.items()}
+        text = add_text(without_style(warps.svg), "graph warps")
+        rows.append({"of": "warps", "text": text, "dot": False, "lines": lines})
+    return rows, unplaced
+
+
+def _graphs(capture: Capture) -> Iterator[tuple[str, Callable[[], StageGraph | None]]]:
+    """(what it is of, how to draw it)."""
+
+    def alone(drawing: Drawing | None) -> StageGraph | None:
+        return StageGraph(drawing, {}) if drawing is not None else None
+
+    yield "passes", lambda: alone(passes_graph(capture))
+    for stage in capture.stages:
+        if stage not in _LEFT_OUT:
+            yield stage, partial(stage_graph, capture, stage)
+    yield "loops", lambda: alone(loops_graph(capture))
 
 
 @lru_cache(maxsize=16)

@@ -13,6 +13,7 @@ from irscope.model.capture import Capture
 from irscope.model.compiler_log import CompilerLog, PassLog
 from irscope.model.telling import Row, parts_of, telling_texts
 from irscope.render.dot.write import has_dot
+from irscope.render.report.beside import packed_beside
 from irscope.render.report.facts import facts_of
 from irscope.render.report.findings import costs_of_layouts, findings_in
 from irscope.render.report.graphs import packed_graphs
@@ -112,6 +113,8 @@ class Payload:
 
             if (heat := heat_of(capture)) is not None:
                 row["heat"] = blobs.add(heat)
+        if self._studies and (machine_code := packed_beside(capture)) is not None:
+            row["beside"] = blobs.add(machine_code)
         followed = follow(capture) if self._studies else None
         lives = (
             packed_lives(capture, lambda text: self.texts.add(text, number, blobs), followed) if followed else NO_LIVES

@@ -13,7 +13,7 @@ from irscope.render.poster.canvas import style_of
 from irscope.render.poster.poster import poster_svg
 from irscope.render.theme import theme_named
 
-__all__ = ["packed_poster", "poster_style"]
+__all__ = ["packed_poster", "poster_style", "without_style"]
 
 _STYLE = re.compile(r"<style>[^<]*</style>")
 # class="t b", and .b{font-weight:600}: prefixed, for the page has looks called `bar` and `line` too.
@@ -29,13 +29,23 @@ def packed_poster(capture: Capture, costs: Sequence[Cost], found: Sequence[Findi
     except DAMAGE:
         # Layouts and texts come from the capture's file, which may say anything.
         return ""
+    return without_style(svg)
+
+
+def without_style(svg: str) -> str:
+    """A picture that was drawn on a canvas, for the page's style, whose rules are of what has the class `drawn`."""
+    svg = _CLASSES.sub(lambda found: f'class="{_prefixed(found[1])}"', _STYLE.sub("", svg))
     # Lines, for what another capture of the kernel has too is not stored again.
-    svg = _CLASSES.sub(lambda found: f'class="p-{found[1].replace(" ", " p-")}"', _STYLE.sub("", svg))
     return svg.replace("><", ">\n<")
 
 
+def _prefixed(classes: str) -> str:
+    # What the page goes by keeps its name.
+    return " ".join(one if one == "node" else f"p-{one}" for one in classes.split())
+
+
 def poster_style() -> str:
-    """The rules of CSS for posters in the page: light, dark where the page is, and on paper."""
+    """The rules of CSS for what is drawn on a canvas, in the page: light, dark where the page is, and on paper."""
     dark = _rules("dark")
     system = f"@media (prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}"
     return (
@@ -44,4 +54,4 @@ def poster_style() -> str:
 
 
 def _rules(theme: str) -> str:
-    return _RULE.sub(r".poster \1{", _CLASS.sub(".p-", style_of(theme_named(theme))))
+    return _RULE.sub(r".drawn \1{", _CLASS.sub(".p-", style_of(theme_named(theme))))

@@ -69,6 +69,20 @@ def test_who_waits_for_whom() -> None:
     assert {use.partition for use in accumulator.by("reads")} == {"default"}
 
 
+def test_first_phases_slots_and_bytes() -> None:
+    # Who fills waits for 1 at first, which a new barrier lets pass, and who reads for 0.
+    first = {(ring.value, use.partition): use.first_phase for ring in FOUND.barriers for use in ring.by("waits")}
+    assert first["%acc_10", "partition1"] == first["%acc", "partition0"] == 1
+    assert first["%acc_14", "partition0"] == 0
+    # %acc_24 = %acc_20 + 1, which is 2 of 2 slots at first: slot 0.
+    assert [use.slot for use in ring("%acc_4").by("waits") if use.loops] == [0]
+    (expected,) = ring("%acc_14").by("expects")
+    # Two tiles of 128x64xf16.
+    assert expected.bytes == 2 * 128 * 64 * 2
+    lines = TEXT.splitlines()
+    assert [lines[line - 1].split()[2] for line in expected.loops] == ["scf.for", "scf.for"]
+
+
 def test_a_wait_that_nothing_arrives_at_is_said() -> None:
     assert waits_in_vain([FOUND]) == []
     without = re.sub(r"^ *ttng\.tc_gen5_commit.*\n", "", TEXT, flags=re.MULTILINE)

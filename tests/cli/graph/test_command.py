@@ -11,10 +11,12 @@ from typer.testing import CliRunner, Result
 
 from irscope.cli import app, load_commands
 from irscope.errors import MissingTool
-from irscope.model.capture import PassSnapshot
+from irscope.model.capture import Artifact, PassSnapshot
+from irscope.render.dot.palette import PAPER
 from irscope.render.dot.write import has_dot
 from irscope.store.file import save
 from tests.analysis.flow.test_dataflow import SCHEDULED
+from tests.analysis.flow.test_warp_turns import WARPS
 from tests.analysis.recorded import stored
 
 needs_dot = pytest.mark.skipif(not has_dot(), reason="Graphviz is not installed: apt install graphviz")
@@ -77,7 +79,7 @@ def test_the_page_opens_at_the_graph(product: str, tmp_path: Path) -> None:
     for arguments, view in (
         ((), "tab=graph"),
         (("--loops",), "tab=graph&amp;of=loops"),
-        (("--pipeline",), "tab=passes"),
+        (("--pipeline",), "tab=graph&amp;of=passes"),
     ):
         assert run(product, *arguments, "-o", str(path)).exit_code == 0
         assert f'data-opened="{view}"' in path.read_text("utf-8")
@@ -138,9 +140,65 @@ def test_parts_of_assembly_are_chosen(product: str) -> None:
         (["--around", "nothing"], "no operation makes that value"),
         (["-o", "picture.jpeg"], "write .svg"),
         (["--lines", "1"], "irscope source shows"),
+        (["--warps"], "has no partitions of warps"),
+        (["--warps", "--loops"], "give one"),
+        (["--warps", "--stage", "ttgir"], "do not go together"),
+        (["--theme", "drak"], "--theme 'drak' is no theme. Did you mean 'dark'?"),
+        (["--width", "1280"], "--width is of a picture"),
     ],
 )
 def test_what_is_off_is_said(product: str, arguments: list[str], says: str) -> None:
     result = run(product, *arguments)
     assert result.exit_code != 0
     assert says in str(result.exception)
+
+
+@needs_dot
+def test_theme_and_width(product: str, tmp_path: Path) -> None:
+    light, dark, wide = (tmp_path / f"{name}.svg" for name in ("light", "dark", "wide"))
+    for path, options in ((light, ()), (dark, ("--theme", "dark")), (wide, ("--width", "1600"))):
+        assert run(product, "-o", str(path), *options).exit_code == 0
+
+    def texts(path: Path) -> list[str]:
+        return re.findall(r"<text [^>]*>([^<]*)</text>", path.read_text())
+
+    assert texts(light) == texts(dark) == texts(wide)
+    assert "#ffffff" not in dark.read_text()
+    assert PAPER in light.read_text()
+    assert 'width="1600"' in wide.read_text()
+    png = tmp_path / "wide.png"
+    assert run(product, "-o", str(png), "--width", "700").exit_code == 0
+    # The width stands in the header of a PNG.
+    assert int.from_bytes(png.read_bytes()[16:20], "big") == 700
+    assert 'bgcolor="#101216"' in run(product, "--theme", "dark").stdout
+
+
+@pytest.fixture
+def specialized(tmp_path: Path) -> str:
+    path = tmp_path / "specialized.irscope"
+    ttgir = Artifact("ttgir", (WARPS / "ws_matmul.ttgir").read_text())
+    save(stored("product", "cuda:90").with_(artifacts=(ttgir,)), path)
+    return str(path)
+
+
+def test_partitions_need_no_graphviz(specialized: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    path = tmp_path / "warps.svg"
+    assert run(specialized, "--warps", "-o", str(path), "--theme", "dark", "--width", "1920").exit_code == 0
+    svg = path.read_text()
+    assert 'width="1920" height="1080"' in svg
+    assert ".page{fill:#101216}" in svg
+    assert run(specialized, "--warps").stdout.startswith("<svg")
+    assert run(specialized, "--warps", "-o", f"{tmp_path}/all").exit_code == 0
+    assert [one.name for one in (tmp_path / "all").iterdir()] == ["product.svg"]
+    (data,) = json.loads(run(specialized, "--warps", "--json").stdout)
+    assert [one["name"] for one in data["warp_specialization"][0]["partitions"]] == [
+        "default",
+        "partition0",
+        "partition1",
+    ]
+    refused = run(specialized, "--warps", "-o", str(tmp_path / "warps.pdf"))
+    assert "write .svg or .png" in str(refused.exception)
+    page = tmp_path / "x.html"
+    assert run(specialized, "--warps", "-o", str(page)).exit_code == 0
+    assert 'data-opened="tab=graph&amp;of=warps"' in page.read_text("utf-8")

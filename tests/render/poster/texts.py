@@ -38,9 +38,9 @@ def texts_of(svg: str) -> list[Text]:
     return found
 
 
-def wrong_boxes(texts: Sequence[Text]) -> list[str]:
+def wrong_boxes(texts: Sequence[Text], page: Rect | None = None) -> list[str]:
     """Pairs of lines that meet, and lines that leave the page."""
-    page = Rect(0, 0, WIDTH, HEIGHT)
+    page = page or Rect(0, 0, WIDTH, HEIGHT)
     found = [f"{one.text!r} leaves the page" for one in texts if not page.holds(one.area)]
     return found + [
         f"{one.text!r} and {other.text!r} meet" for one, other in combinations(texts, 2) if one.area.meets(other.area)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import html
 import re
 import shutil
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 
 import pytest
 
-from irscope.render.dot.stages import stage_graph
+from irscope.model.capture import Artifact
+from irscope.render.dot.stages import passes_graph, stage_graph
 from irscope.render.dot.write import render_bytes
 from irscope.render.report.graphs import packed_graphs
+from irscope.render.warps.drawn import warps_picture
+from tests.analysis.flow.test_warp_turns import WARPS
+from tests.render.poster.texts import texts_of
 from tests.report_browser.captures import failed, hostile, softmax
 
 pytestmark = pytest.mark.newest
@@ -32,11 +38,13 @@ def packed(placed: bool) -> dict[str, tuple[dict[str, list[int]], str]]:
 @pytest.mark.skipif(shutil.which("dot") is None, reason="dot is not installed")
 def test_a_picture_keeps_every_node_edge_and_text() -> None:
     found = packed(placed=True)
-    assert list(found) == ["ttir", "ttgir", "llir", "ptx", "sass"]
-    for of in ("ttgir", "sass"):
-        graph = stage_graph(softmax(), of)
-        assert graph is not None
-        whole = ElementTree.fromstring(render_bytes(graph.drawing, "svg"))
+    assert list(found) == ["passes", "ttir", "ttgir", "llir", "ptx", "sass"]
+    graphs = {of: graph.drawing for of in ("ttgir", "sass") if (graph := stage_graph(softmax(), of)) is not None}
+    passes = passes_graph(softmax())
+    assert passes is not None
+    assert len(graphs) == 2
+    for of, graph in (*graphs.items(), ("passes", passes)):
+        whole = ElementTree.fromstring(render_bytes(graph, "svg"))
         small = ElementTree.fromstring(found[of][1])
         told = [[each.text for each in one.iter() if each.tag.endswith(("text", "title"))] for one in (whole, small)]
         assert told[0] == told[1]
@@ -46,7 +54,7 @@ def test_a_picture_keeps_every_node_edge_and_text() -> None:
         for (x, y), (other_x, other_y) in zip(*ends, strict=True):
             assert abs(x - other_x) <= 1
             assert abs(y - other_y) <= 1
-        assert len(found[of][1]) < 0.7 * len(render_bytes(graph.drawing, "svg"))
+        assert len(found[of][1]) < 0.7 * len(render_bytes(graph, "svg"))
 
 
 def _end(element: ElementTree.Element) -> tuple[float, float]:
@@ -82,4 +90,28 @@ def test_without_dot_the_source_goes_in() -> None:
 def test_captures_that_say_anything_have_what_can_be_drawn() -> None:
     for capture in (hostile(), failed()):
         rows, _ = packed_graphs(capture, lambda *_: 0, placed=False)
-        assert all(row["of"] in capture.stages for row in rows)
+        assert all(row["of"] in ("passes", *capture.stages) for row in rows)
+        # What passes and their options are called is no DOT.
+        if shutil.which("dot") is not None:
+            assert not any(row["dot"] for row in packed_graphs(capture, lambda *_: 0, placed=True)[0])
+
+
+def test_partitions_are_drawn_as_by_the_command() -> None:
+    texts: list[str] = []
+    ttgir = (WARPS / "ws_matmul.ttgir").read_text()
+    capture = replace(softmax(), artifacts=(Artifact("ttgir", ttgir),))
+    rows, _ = packed_graphs(capture, lambda text, _: texts.append(text) or len(texts) - 1, placed=False)
+    (row,) = (row for row in rows if row["of"] == "warps")
+    assert not row["dot"]
+    drawn = warps_picture(capture)
+    assert drawn is not None
+    shown = texts[row["text"]]
+    assert "<style>" not in shown
+    assert [one.text for one in texts_of(shown)] == [one.text for one in texts_of(drawn.svg)]
+    # Each operation of the picture leads to its line.
+    names = {html.unescape(name) for name in re.findall(r'<g class="node">\n?<title>([^<]*)</title>', shown)}
+    assert names == set(row["lines"])
+    lines = ttgir.splitlines()
+    for name, (first, last) in row["lines"].items():
+        assert first == last
+        assert name.split()[2] in lines[first - 1]

@@ -37,8 +37,8 @@ def test_each_look_has_a_rule_in_every_theme(packed: str) -> None:
     dark, _, paper = rest.partition("@media print")
     for name, style in zip(("light", "dark", "print"), (light, dark, paper), strict=True):
         assert name in THEMES
-        assert looks <= set(re.findall(r"\.poster \.([\w-]+)\{", style)), name
-        assert f".poster .p-page{{fill:{theme_named(name).page}}}" in style
+        assert looks <= set(re.findall(r"\.drawn \.([\w-]+)\{", style)), name
+        assert f".drawn .p-page{{fill:{theme_named(name).page}}}" in style
 
 
 @pytest.mark.parametrize("damage", DAMAGE)

@@ -56,6 +56,7 @@ export interface Capture {
   heat?: Place;
   /** The number of a text: JSON of a `Movie`. */
   movie?: number;
+  beside?: Place;
   lives: Place;
   graphs: Place;
   /** The number of its text: the SVG of `irscope poster`, without a style of its own. */
@@ -64,12 +65,12 @@ export interface Capture {
 
 /** A graph of `irscope graph`. */
 export interface Graph {
-  /** A stage, or `loops`. */
+  /** A stage, `passes`, `loops` or `warps`. */
   of: string;
   /** The number of its picture's text: SVG, or where nothing placed it yet DOT. */
   text: number;
   dot: boolean;
-  /** Of each node (first line, last line) again and again. */
+  /** Of each node (first line, last line) again and again, of the stage or of the TTGIR. */
   lines: Record<string, number[]>;
 }
 

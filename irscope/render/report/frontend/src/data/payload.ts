@@ -1,4 +1,5 @@
 // Reads the data in the page: the index at once, everything else when it is looked at.
+import { Beside, type MachineCode } from "./beside";
 import { inflateSync } from "fflate";
 import { bytesOf } from "./base64";
 import {
@@ -47,6 +48,7 @@ export class Payload {
   private readonly packed = new Map<number, string[]>();
   private readonly values = new Map<string, unknown>();
   private readonly diffs = new Map<string, Diff>();
+  private readonly machineCode = new Map<number, Beside>();
   private readonly followed = new Map<number, Lives>();
 
   /** The lines of a text, by its number. */
@@ -95,6 +97,14 @@ export class Payload {
   heat(capture: number): Heat | undefined {
     const place = this.captures[capture]!.heat;
     return place && this.blob(capture, place);
+  }
+
+  /** What stands beside the machine code; undefined where the capture holds none. */
+  beside(capture: number): Beside | undefined {
+    const place = this.captures[capture]!.beside;
+    if (place && !this.machineCode.has(capture))
+      this.machineCode.set(capture, new Beside(this.blob<MachineCode>(capture, place)));
+    return this.machineCode.get(capture);
   }
 
   lives(capture: number): Lives {

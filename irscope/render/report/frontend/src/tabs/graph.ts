@@ -4,12 +4,20 @@ import { shownText } from "../code/aliases";
 import { Pane } from "../code/pane";
 import { copyButton, command, save } from "../copy";
 import type { Capture, Graph } from "../data/model";
-import { button, fill, h } from "../dom";
+import { button, fill, h, svg } from "../dom";
+import { alone } from "../graph/alone";
 import { Drawing } from "../graph/drawing";
 import { pictureOf } from "../graph/picture";
 import { state } from "../state";
 
-const LOOPS = "loops";
+/** What is drawn that is no stage: its title, and the option that draws it. */
+const OTHERS: Record<string, [string, string]> = {
+  passes: ["passes", "--pipeline"],
+  loops: ["loop stages", "--loops"],
+  warps: ["warps", "--warps"],
+};
+/** Drawn on a canvas, in the page's colours. */
+const WARPS = "warps";
 
 declare const globalThis: {
   irscopeRun?: (id: string) => Promise<void>;
@@ -79,7 +87,7 @@ export class GraphTab implements Tab {
             "aria-pressed": String(row === graph),
             onclick: () => state.set({ of: row.of, node: null }),
           },
-          row.of === LOOPS ? "loop stages" : row.of,
+          OTHERS[row.of]?.[0] ?? row.of,
         ),
       ),
       button("fit", "All of it (0)", () => this.drawing.fit()),
@@ -88,23 +96,27 @@ export class GraphTab implements Tab {
       graph ? button("SVG", "Save the picture", () => this.save(capture, graph)) : null,
       graph
         ? copyButton("command", "Copy the command that makes this graph", () =>
-            command("graph", capture.id, ...(graph.of === LOOPS ? ["--loops"] : [...stageOf(graph)])),
+            command("graph", capture.id, ...stageOf(graph)),
           )
         : null,
     );
     this.element.classList.toggle("alone", !this.nodes.length);
+    this.element.classList.toggle("wide", graph?.of === WARPS);
     if (!graph) return fill(this.note, "No graph was drawn of this capture.");
     this.showText(capture, graph);
     fill(this.note, graph.dot ? "placing …" : "");
     const picture = pictureOf(await this.picture(graph));
     if (key !== this.shown) return;
     fill(this.note);
+    this.drawing.element.classList.toggle("drawn", graph.of === WARPS);
     this.drawing.show(picture);
+    // One picture, made to be seen at once.
+    if (graph.of === WARPS) this.drawing.fit();
     if (state.text("node")) this.choose(state.text("node"), true);
   }
 
   private showText(capture: Capture, graph: Graph): void {
-    const stage = capture.stages.find((row) => row.stage === graph.of);
+    const stage = capture.stages.find((row) => row.stage === (graph.of === WARPS ? "ttgir" : graph.of));
     if (stage?.text === undefined) return;
     const all = this.app.data.lines(stage.text);
     const { lines, numbers } = shownText(all, stage.kind, { locations: false, aliases: false, attributes: true });
@@ -128,6 +140,14 @@ export class GraphTab implements Tab {
 
   private async save(capture: Capture, graph: Graph): Promise<void> {
     const text = await this.picture(graph);
+    if (graph.of === WARPS) {
+      const { width, height, root } = pictureOf(text);
+      const drawn = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "drawn", hidden: true }, root);
+      document.body.append(drawn);
+      save(`${capture.kernel}.warps.svg`, alone(drawn, width, height), "image/svg+xml");
+      drawn.remove();
+      return;
+    }
     const attributes = 'xmlns="http://www.w3.org/2000/svg" font-family="Helvetica,Arial,sans-serif"';
     save(
       `${capture.kernel}.${graph.of}.svg`,
@@ -156,6 +176,11 @@ export class GraphTab implements Tab {
   }
 
   private choose(node: string, reveal = false): void {
+    if (this.graph?.of === "passes") {
+      // A box bears the place of its first pass.
+      state.set({ tab: "passes", pass: Number(node.slice(1)) + 1 });
+      return;
+    }
     const [first] = this.linesOf(node);
     if (first === undefined) return;
     this.node = node;
@@ -176,5 +201,7 @@ export class GraphTab implements Tab {
 }
 
 function stageOf(graph: Graph): string[] {
+  const other = OTHERS[graph.of];
+  if (other) return [other[1]];
   return ["--stage", graph.of, ...(graph.of === "llir" ? ["--cfg"] : [])];
 }

@@ -2,13 +2,8 @@
 import { captureNumber, type App } from "../app";
 import { command, copyButton, save } from "../copy";
 import { button, h, svg } from "../dom";
+import { alone } from "../graph/alone";
 import { pictureOf } from "../graph/picture";
-
-/** What a picture on its own needs of the page's style. */
-const LOOKS = [
-  ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray"],
-  ["font-family", "font-weight"],
-].flat();
 
 /** The poster of the current capture; null where the report has none. */
 export function poster(app: App): HTMLElement | null {
@@ -21,7 +16,7 @@ export function poster(app: App): HTMLElement | null {
   const name = `${capture.kernel}.poster.svg`;
   return h(
     "figure",
-    { class: "poster", "aria-label": title },
+    { class: "poster drawn", "aria-label": title },
     h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": `${title}, to be scrolled` }, picture),
     h(
       "figcaption",
@@ -32,18 +27,4 @@ export function poster(app: App): HTMLElement | null {
       ),
     ),
   );
-}
-
-/** A picture as a file of its own: each element with the looks that the page gives it. */
-function alone(picture: SVGSVGElement, width: number, height: number): string {
-  const copy = picture.cloneNode(true) as SVGSVGElement;
-  const copied = copy.querySelectorAll<SVGElement>("[class]");
-  picture.querySelectorAll<SVGElement>("[class]").forEach((shown, at) => {
-    const style = getComputedStyle(shown);
-    for (const look of LOOKS) copied[at]!.setAttribute(look, style.getPropertyValue(look));
-    copied[at]!.removeAttribute("class");
-  });
-  copy.setAttribute("width", String(width));
-  copy.setAttribute("height", String(height));
-  return new XMLSerializer().serializeToString(copy);
 }

@@ -4,8 +4,10 @@ import { controlOf, definitions, shownText } from "../code/aliases";
 import { controlText } from "../code/control";
 import { meaningAt } from "../code/meanings";
 import { Pane, type Mark } from "../code/pane";
+import { Strip } from "../code/strip";
 import { hideTip, showTip } from "../code/tip";
 import { nameAt, placesOf, valueIn, type Value } from "../code/values";
+import type { Beside } from "../data/beside";
 import type { Frame, Links, Near, Nearness } from "../data/links";
 import type { Capture, Kind } from "../data/model";
 import { button, fill, h } from "../dom";
@@ -34,6 +36,25 @@ const MOST_LINES_LISTED = 12;
 /** A share of the samples, a dot for a small one. */
 const heatText = (share: number): string => (share >= 0.01 ? `${Math.round(100 * share)} %` : share > 0 ? "·" : "");
 
+/** The registers beside a stage's instructions, or beside the lines of Python that they come from. */
+function registersOf(beside: Beside, source: Source) {
+  if (beside.code.stage === source.id)
+    return { sign: (line: number) => beside.sign(line), told: (line: number) => beside.told(line) };
+  const lines = source.kind === "python" ? beside.python(source.file) : new Map<number, never>();
+  if (!lines.size) return undefined;
+  return {
+    sign: (line: number) => lines.get(line)?.live ?? "",
+    told: (line: number) => {
+      const one = lines.get(line);
+      return one
+        ? [one.live && `at most ${one.live} live registers in ${beside.code.stage}`, one.marks]
+            .filter(Boolean)
+            .join("; ")
+        : "";
+    },
+  };
+}
+
 export class StagePane {
   readonly head = h("div", { class: "pane-head" });
   readonly info = h("span", { class: "pane-info" });
@@ -51,6 +72,8 @@ export class StagePane {
   private aliases: Map<string, string> | undefined;
   /** Line -> the share of samples of warps that waited there, and what is known of it. */
   private readonly heat = new Map<number, { share: number; tip: string }>();
+  /** What a gutter, and a tip, say of the live registers at a line; undefined where nothing is known of any. */
+  private readonly registers: { sign: (line: number) => string; told: (line: number) => string } | undefined;
 
   constructor(
     private readonly app: App,
@@ -71,6 +94,8 @@ export class StagePane {
     for (const [line, stalled, tip] of heat?.lines[source.kind === "python" ? source.file : source.id] ?? []) {
       this.heat.set(line, { share: heat!.stalled ? stalled / heat!.stalled : 0, tip });
     }
+    const beside = state.flag("bare") ? undefined : app.data.beside(app.data.captures.indexOf(capture));
+    this.registers = beside && registersOf(beside, source);
     const holder = h("div", { class: "pane" });
     this.element.append(this.head, holder);
     this.pane = new Pane(holder, {
@@ -83,6 +108,7 @@ export class StagePane {
       lines: this.rows,
       label: source.title,
       gutters: [
+        ...(this.registers ? [(row: number) => this.registers!.sign(this.lineOf(row))] : []),
         ...(this.heat.size ? [(row: number) => heatText(this.heat.get(this.lineOf(row))?.share ?? 0)] : []),
         (row) => String((this.numbers[row - 1] ?? 0) + source.offset),
         // SASS has its control information beside it, where it takes no room from the instructions.
@@ -93,6 +119,14 @@ export class StagePane {
       lineClass: (row) => this.classOf(row),
       marks: (row) => this.marksOf(row),
     });
+    if (beside && beside.code.stage === source.id) {
+      const strip = new Strip(beside, this.numbers, (line) => {
+        this.pane.goTo(this.rowOf(line));
+        listeners.pin(line);
+      });
+      holder.append(strip.element);
+      strip.follow(this.pane.view.scrollDOM);
+    }
   }
 
   destroy(): void {
@@ -213,12 +247,14 @@ export class StagePane {
     const alias = name && /^[#!]/.test(name) && !name.startsWith("#loc") ? this.definition(name) : undefined;
     const control = this.source.kind === "sass" ? controlText(this.lines[this.lineOf(row) - 1]!) : "";
     const hot = this.heat.get(this.lineOf(row))?.tip;
+    const registers = this.registers?.told(this.lineOf(row));
     showTip(
       event,
       meaning ? h("p", null, h("b", null, meaning[0]), ` ${meaning[1]}`) : null,
       alias ? h("p", null, h("b", null, name!), h("code", null, ` = ${alias}`)) : null,
       control ? h("p", null, control) : null,
       hot ? h("p", null, hot) : null,
+      registers ? h("p", null, registers) : null,
       this.chainText(
         this.source.kind === "python" ? [] : this.links.frames(this.links.chainAt(this.source.id, this.lineOf(row))),
       ),

@@ -1,6 +1,7 @@
 // Stages: two or three texts next to each other; a line lights up where it came from and what became of it.
 import { captureNumber, currentCapture, type App, type Tab } from "../app";
 import { copyButton, command } from "../copy";
+import { SIGNS_MEAN } from "../data/beside";
 import { Links, type Near } from "../data/links";
 import type { Capture } from "../data/model";
 import { button, fill, h, select, toggle } from "../dom";
@@ -36,7 +37,7 @@ export class StagesTab implements Tab {
   update(): void {
     const capture = currentCapture(this.app);
     const ids = this.ids(capture);
-    const key = `${captureNumber(this.app)} ${ids.join(",")} ${state.flag("loc")}`;
+    const key = `${captureNumber(this.app)} ${ids.join(",")} ${state.flag("loc")} ${state.flag("bare")}`;
     if (key !== this.shown) {
       this.shown = key;
       this.build(capture, ids);
@@ -92,6 +93,7 @@ export class StagesTab implements Tab {
         return pane.element;
       }),
     );
+    const registers = this.app.data.beside(captureNumber(this.app));
     const add = sources.filter((one) => !ids.includes(one.id));
     fill(
       this.bar,
@@ -105,6 +107,15 @@ export class StagesTab implements Tab {
         : null,
       ...this.presets(sources),
       toggle("locations", "Show locations (o)", state.flag("loc"), (on) => state.set({ loc: on }, true)),
+      registers
+        ? toggle(
+            "registers",
+            `Live registers beside ${registers.code.stage} and Python (r)`,
+            !state.flag("bare"),
+            (on) => state.set({ bare: !on }, true),
+          )
+        : null,
+      registers && !state.flag("bare") ? h("span", { class: "faint" }, SIGNS_MEAN) : null,
       h(
         "span",
         { class: "faint" },
@@ -207,6 +218,7 @@ export class StagesTab implements Tab {
       { keys: ["l", "ArrowRight"], text: "The pane to the right", run: focus(1) },
       { keys: ["h", "ArrowLeft"], text: "The pane to the left", run: focus(-1) },
       { keys: ["o"], text: "Locations", run: () => state.set({ loc: !state.flag("loc") }, true) },
+      { keys: ["r"], text: "Live registers", run: () => state.set({ bare: !state.flag("bare") }, true) },
       { keys: ["Escape"], text: "Let go of the line", run: () => this.letGo() },
     ];
   }

@@ -1,0 +1,322 @@
+"""Draws one turn of a warp-specialised kernel: time goes down, each row is one operation of one partition.
+
+A line leads from it to the ring that it touches, and along the ring from who arrives or writes to who waits or reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from irscope.analysis.flow.partitions import Action, Partition, WarpRing, WarpRingUse, WarpSpecialization
+from irscope.analysis.flow.warp_turns import Part, WarpEvent
+from irscope.render.layout.labels import Rect
+from irscope.render.poster.canvas import LEAST, Canvas, width_of
+from irscope.render.theme import theme_named
+from irscope.render.warps.grid import ALONE, BAND, Card, Grid, Row, grid_of
+from irscope.render.warps.words import counted, label_of, told, warps_text
+
+__all__ = ["warps_svg"]
+
+_PARTS: Mapping[Part, str] = {
+    "before": "before the partitions begin",
+    "begin": "in the partitions, before their loops",
+    "loop": "one turn of the loops",
+    "end": "in the partitions, behind their loops",
+    "behind": "behind the partitions",
+}
+_SUMS: Mapping[Part, str] = {
+    "before": "before all",
+    "begin": "before its loop",
+    "loop": "in its loop",
+    "end": "behind its loop",
+    "behind": "behind all",
+}
+_LOOKS = (0, 1, 2, 6, 4, 5, 7, 3)
+"""Colours of lanes, those whose lines are seen best first."""
+_HIGH, _LARGE = 19.0, 12.0
+"""Pixels of a row in which texts are larger, and their size."""
+_TO_RING: tuple[Action, ...] = ("writes", "arrives", "expects")
+_FULL, _EMPTY = "filled", "free"
+
+
+def warps_svg(
+    found: WarpSpecialization,
+    title: tuple[str, str],
+    theme: str = "light",
+    lines: Mapping[int, str] | None = None,
+) -> str:
+    """The partitions of a specialisation as one SVG of 1280×720, or larger where there is more to show.
+
+    Args:
+        found: what to draw.
+        title: what it is of, and what stands on the right.
+        theme: `light`, `dark` or `print`.
+        lines: line of the TTGIR -> the line of Python that it comes from, as a text.
+
+    Raises UsageError for a theme that is none.
+    """
+    grid = grid_of(found)
+    return _Picture(found, grid, Canvas(theme_named(theme), grid.width, grid.height), lines or {}).svg(title)
+
+
+class _Picture:
+    def __init__(self, found: WarpSpecialization, grid: Grid, canvas: Canvas, lines: Mapping[int, str]) -> None:
+        self.found, self.grid, self.canvas, self.lines = found, grid, canvas, lines
+        names = [one.name for one in found.partitions]
+        self.looks = {"": _LOOKS[0], **{name: _LOOKS[place % len(_LOOKS)] for place, name in enumerate(names)}}
+        self.rings = {one.line: one for one in (*found.buffers, *found.barriers)}
+
+    def svg(self, title: tuple[str, str]) -> str:
+        """Draw all of it."""
+        canvas, grid = self.canvas, self.grid
+        used = canvas.text(24, 40, title[0], size=22, bold=True, room=grid.width - 400)
+        warps = sum(one.warps or 0 for one in self.found.partitions)
+        channels = sum(card.channel is not None for card in grid.cards)
+        line = f" · line {self.lines[self.found.line]}" if self.found.line in self.lines else ""
+        counts = [
+            counted(len(self.found.partitions), "partition"),
+            counted(warps, "warp"),
+            counted(channels, "channel"),
+            counted(len(self._barriers()), "barrier"),
+        ]
+        canvas.text(24, 60, f"{' · '.join(counts)}{line}", look="m", room=grid.width - 48)
+        canvas.text(grid.width - 24, 40, title[1], size=14, anchor="end", room=grid.width - 72 - used)
+        self._grounds()
+        for ring, x in grid.rings.items():
+            self._ring(self.rings[ring], x)
+        self._bands()
+        for row in grid.rows:
+            if row.is_sum:
+                self._sum(row)
+            else:
+                self._row(row, row.events[0])
+        for card in grid.cards:
+            if card.partition is not None:
+                self._lane_card(card.area, card.partition)
+            else:
+                self._channel_card(card)
+        self._legend()
+        return canvas.svg(f"{title[0]} {title[1]}")
+
+    def _grounds(self) -> None:
+        for card in self.grid.cards:
+            if card.partition is not None:
+                top = card.area.bottom
+                self.canvas.rect(Rect(card.area.left, top, card.area.width, self.grid.bottom + 8 - top), "panel")
+
+    def _bands(self) -> None:
+        for row in self.grid.rows:
+            if not row.is_first:
+                continue
+            left, right = 24.0, self.grid.width - 24
+            self.canvas.rect(Rect(left, row.top - BAND + 3, right - left, BAND - 6), "soft", radius=3)
+            text = _PARTS[row.part]
+            if row.part == "loop":
+                text += f", time goes down{self._loops()}"
+            self.canvas.text(left + 8, row.top - BAND + 15, text, size=LEAST, room=right - left - 16)
+
+    def _loops(self) -> str:
+        """The lines of Python of the loops, outermost first."""
+        loops = dict.fromkeys(
+            tuple(self.lines.get(line, "") for line in one.loops)
+            for row in self.grid.rows
+            for one in row.events
+            if one.part == "loop" and one.loops
+        )
+        outer = list(dict.fromkeys(one[0] for one in loops if one[0]))
+        inner = list(dict.fromkeys(line for one in loops for line in one[1:] if line))
+        text = f" · {_lines(outer)}" if outer else ""
+        return f"{text} · a bar beside it: in the loop of {_lines(inner)}, which turns within" if inner else text
+
+    def _lane_card(self, area: Rect, one: Partition) -> None:
+        canvas, look = self.canvas, self.looks[one.name]
+        canvas.rect(area, "panel", radius=6)
+        canvas.rect(Rect(area.left, area.top, area.width, 22), f"f{look}", radius=6)
+        canvas.text(area.left + 10, area.top + 16, one.name, look=f"x{look}", size=13, bold=True, room=area.width - 16)
+        registers = f"{one.registers} registers a thread" if one.registers is not None else "registers: no request"
+        texts = [warps_text(one), registers]
+        for place, text in enumerate(texts):
+            canvas.text(area.left + 10, area.top + 38 + 14 * place, text, size=LEAST, room=area.width - 16)
+        if not any(event.partition == one.name for row in self.grid.rows for event in row.events):
+            for place, (name, count) in enumerate(one.operations[: int(ALONE / 15) - 2]):
+                text = f"{name} ×{count}"
+                canvas.text(area.left + 10, area.bottom + 20 + 15 * place, text, look="m", size=LEAST,
+                            room=area.width - 16)  # fmt: skip
+
+    def _channel_card(self, card: Card) -> None:
+        canvas, area, channel = self.canvas, card.area, card.channel
+        if channel is None:
+            return
+        canvas.rect(area, "panel", radius=6)
+        y = area.top + 16
+        for ring in channel.buffers:
+            canvas.text(area.left + 8, y, ring.value, size=LEAST, bold=False, room=area.width - 16)
+            y += 14
+            canvas.text(area.left + 8, y, f"{ring.slots}× {ring.what}", look="m", size=LEAST, room=area.width - 16)
+            y += 14
+        for ring in channel.barriers:
+            look = "bad" if self._is_in_vain(ring) else "t"
+            self._mark(area.left + 13, y - 4, self._state(ring))
+            several = f" ×{ring.slots}" if ring.slots > 1 else ""
+            count = "" if ring.what == "1" else f" /{ring.what}"
+            canvas.text(area.left + 22, y, f"{ring.value}{several}{count}", look=look, size=LEAST, room=area.width - 28)
+            y += 14
+
+    def _mark(self, x: float, y: float, state: str) -> None:
+        """The sign of a barrier: a disc where its waits need data, a ring where they need room, else a dashed one."""
+        look = {_FULL: "t", _EMPTY: "edge"}.get(state, "off")
+        self.canvas.path(f"M{x - 4:.1f} {y:.1f}a4 4 0 1 0 8 0a4 4 0 1 0 -8 0", look)
+
+    def _state(self, ring: WarpRing) -> str:
+        """What the waits of partitions for a barrier wait for, as far as their first phases tell."""
+        first = {use.first_phase for use in ring.by("waits") if use.partition and use.first_phase is not None}
+        return _FULL if first == {0} else _EMPTY if first == {1} else ""
+
+    def _ring(self, ring: WarpRing, x: float) -> None:
+        """A ring's line, and on it who hands over to whom."""
+        canvas, grid = self.canvas, self.grid
+        top, bottom = grid.cards[0].area.bottom + 2, grid.bottom + 4
+        canvas.path(f"M{x:.1f} {top:.1f}V{bottom:.1f}", "line")
+        if self._is_barrier(ring):
+            self._mark(x, top + 5, self._state(ring))
+        else:
+            canvas.rect(Rect(x - 4, top + 1, 8, 8), "t")
+        from_before, begin, is_taken = True, (top + 10, -1), True
+        for row in grid.rows:
+            if (use := self._use(row, ring)) is None or use.action == "expects":
+                continue
+            y = row.top + grid.row / 2
+            if use.action in ("arrives", "writes"):
+                from_before, begin, is_taken = False, (y, self.looks[use.partition]), False
+                continue
+            if from_before:
+                canvas.path(f"M{x:.1f} {begin[0]:.1f}V{y:.1f}", "off")
+            else:
+                wide = 3 if self._is_barrier(ring) else 7
+                canvas.rect(Rect(x - wide / 2, begin[0], wide, y - begin[0]), f"f{begin[1]}")
+            is_taken = True
+        if not is_taken:
+            # What is handed over to the next turn.
+            canvas.path(f"M{x:.1f} {begin[0]:.1f}V{bottom:.1f}", "off")
+            canvas.path(f"M{x - 3:.1f} {bottom - 4:.1f}h6l-3 6Z", "m")
+
+    def _use(self, row: Row, ring: WarpRing) -> WarpRingUse | None:
+        if row.is_sum:
+            return None
+        return next((use for line, use in row.events[0].touched if line == ring.line), None)
+
+    def _row(self, row: Row, event: WarpEvent) -> None:
+        canvas, grid = self.canvas, self.grid
+        area = grid.lanes[event.partition]
+        look = self.looks[event.partition]
+        depth = max(len(event.loops) - 1, 0)
+        box = Rect(area.left + 6 + 5 * depth, row.top + 1, area.width - 12 - 5 * depth, grid.row - 3)
+        middle = row.top + grid.row / 2
+        with canvas.node(told(event, self.rings)):
+            for line, use in event.touched:
+                if (x := grid.rings.get(line)) is not None:
+                    self._link(use, x, box, middle - 0.5, look)
+            for level in range(depth):
+                canvas.rect(Rect(area.left + 5 + 5 * level, row.top, 3, grid.row), f"f{look}")
+            waits = event.waits
+            if waits is not None:
+                canvas.rect(box, "band", radius=4)
+                dashed = "off" if waits.first_phase == 1 else f"edge s{look}"
+                canvas.path(_outline(box), dashed)
+            else:
+                canvas.rect(box, f"f{look}", radius=4)
+            ink = "t" if waits is not None else f"x{look}"
+            python = self.lines.get(event.line, "")
+            size = LEAST if grid.row < _HIGH else _LARGE
+            used = width_of(f":{python}", size) if python else 0.0
+            y = middle + 3.5
+            canvas.text(box.left + 7, y, label_of(event), look=ink, size=size, room=box.width - 15 - used)
+            if python:
+                look = "m" if waits is not None else ink
+                canvas.text(box.right - 6, y, f":{python}", look=look, size=size, anchor="end")
+
+    def _link(self, use: WarpRingUse, x: float, box: Rect, y: float, look: int) -> None:
+        """A line between an operation and a ring, with a point where it leads."""
+        canvas = self.canvas
+        is_right = x > box.right
+        start = box.right if is_right else box.left
+        canvas.path(f"M{start:.1f} {y:.1f}H{x:.1f}", f"line s{look}")
+        toward = 1 if is_right == (use.action in _TO_RING) else -1
+        tip = x - toward * 3 if use.action in _TO_RING else start
+        canvas.path(f"M{tip:.1f} {y:.1f}l{-7 * toward:.1f} -4v8Z", f"f{look}")
+        if use.action in ("arrives", "waits"):
+            canvas.path(f"M{x - 3.5:.1f} {y:.1f}a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0", f"f{look}")
+        elif use.action == "expects":
+            canvas.path(f"M{x - 3.5:.1f} {y:.1f}a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0", f"line s{look}")
+        else:
+            canvas.rect(Rect(x - 4, y - 4, 8, 8), f"f{look}")
+
+    def _sum(self, row: Row) -> None:
+        canvas, grid = self.canvas, self.grid
+        lanes: dict[str, list[WarpEvent]] = {}
+        for event in row.events:
+            lanes.setdefault(event.partition, []).append(event)
+        for name, events in lanes.items():
+            area, look = grid.lanes[name], self.looks[name]
+            box = Rect(area.left + 6, row.top + 1, area.width - 12, grid.row - 3)
+            with canvas.node("; ".join(told(one, self.rings) for one in events)):
+                canvas.rect(box, "band", radius=4)
+                canvas.path(_outline(box), f"line s{look}")
+                text = f"{len(events)} {_SUMS[row.part]}"
+                canvas.text(box.left + 7, row.top + grid.row / 2 + 3, text, look="m", size=LEAST, room=box.width - 12)
+
+    def _barriers(self) -> list[WarpRing]:
+        """Those in the picture."""
+        return [ring for ring in self.found.barriers if ring.line in self.grid.rings]
+
+    def _is_barrier(self, ring: WarpRing) -> bool:
+        return any(ring is one for one in self.found.barriers)
+
+    def _is_in_vain(self, ring: WarpRing) -> bool:
+        return self.found.is_traced and bool(ring.by("waits")) and not ring.by("arrives")
+
+    def _legend(self) -> None:
+        canvas, grid = self.canvas, self.grid
+        y = grid.height - 34
+        x = 24.0
+        items = (
+            ("square", "buffer: written, read"),
+            ("full", "barrier: its waits need data"),
+            ("empty", "barrier: its waits need a free slot, at first they pass"),
+            ("off", "from before, or to the next turn"),
+        )
+        barriers = self._barriers()
+        if any(not self._state(ring) for ring in barriers):
+            items = (*items, ("unknown", "barrier: not known which"))
+        if not grid.rings:
+            canvas.text(
+                x, grid.height - 16, "Between the partitions there is neither a buffer nor a barrier.", look="m"
+            )
+            return
+        for kind, text in items:
+            if kind == "square":
+                canvas.rect(Rect(x + 2, y - 8, 8, 8), "t")
+            elif kind == "off":
+                canvas.path(f"M{x - 6:.1f} {y - 4:.1f}h18", "off")
+            else:
+                self._mark(x + 6, y - 4, {"full": _FULL, "empty": _EMPTY}.get(kind, ""))
+            x += 18 + canvas.text(x + 18, y, text, look="m", size=LEAST) + 20
+        vain = [ring.value for ring in barriers if self._is_in_vain(ring)]
+        text = (
+            "×3: slots, /2: arrivals of a phase where it is not one; phase 0,1…: another one each time around the ring"
+        )
+        if vain:
+            canvas.text(24, y + 18, f"Nothing in this text arrives at {', '.join(vain)}.", look="bad", size=12)
+        else:
+            canvas.text(24, y + 18, text, look="m", size=LEAST)
+        if grid.left_out:
+            more = f"{grid.left_out} more operations are not drawn"
+            canvas.text(grid.width - 24, y + 18, more, look="warn", size=LEAST, anchor="end")
+
+
+def _lines(numbers: Sequence[str]) -> str:
+    return f"line{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}"
+
+
+def _outline(box: Rect) -> str:
+    return f"M{box.left:.1f} {box.top:.1f}h{box.width:.1f}v{box.height:.1f}h{-box.width:.1f}Z"
