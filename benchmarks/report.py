@@ -7,7 +7,6 @@ needs a browser needs Playwright (`pip install playwright`) and a Chromium of th
 
 from __future__ import annotations
 
-import base64
 import resource
 import shutil
 import statistics
@@ -22,7 +21,7 @@ from typing import Any
 from irscope.model.capture import Capture
 from irscope.render.report.page import render_report
 from irscope.render.report.payload import Payload
-from irscope.render.report.texts import pack
+from irscope.render.report.texts import pack, printed
 from irscope.store.file import load
 
 EXAMPLES = ("matmul", "flash_attention")
@@ -70,7 +69,7 @@ def sizes(captures: list[Capture], paths: list[Path], target: Path) -> None:
         times.append(time.process_time() - begun)
     payload = Payload(captures)
     parts = (pack(payload.index), *(chunk.to_bytes() for chunk in payload.chunks))
-    data = sum(len(base64.b64encode(part)) for part in parts)
+    data = sum(len(printed(part)) for part in parts)
     texts = sum(len(item.text or "") for capture in captures for item in capture.snapshots)
     command = statistics.median(run("report", *map(str, paths), "-o", str(target)) for _ in range(rounds))
     print(

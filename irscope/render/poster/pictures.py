@@ -129,11 +129,10 @@ def draw_registers(canvas: Canvas, area: Rect, found: Registers | None, facts: F
 
     thinned = _thinned(found.live, int(width))
     step = width / len(thinned)
-    points = "".join(
-        f"L{left + index * step:.1f} {y(count):.1f}H{left + (index + 1) * step:.1f}"
-        for index, count in enumerate(thinned)
-    )
-    canvas.path(f"M{left:.1f} {base:.1f}{points}V{base:.1f}z", "curve")
+    # One step for each run of instructions with as many live registers.
+    ends = [index for index, (one, later) in enumerate(pairwise([*thinned, -1]), 1) if one != later]
+    steps = "".join(f"V{round(y(thinned[end - 1]), 1):g}H{round(left + end * step, 1):g}" for end in ends)
+    canvas.path(f"M{left:.1f} {base:.1f}{steps}V{base:.1f}z", "curve")
     canvas.path(f"M{left:.1f} {base:.1f}h{width:.1f}", "axis")
     canvas.text(left - 6, base + 4, "0", look="m", size=LEAST, anchor="end")
     peak = max(found.live)

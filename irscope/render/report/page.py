@@ -1,6 +1,6 @@
 """The report: captures as one HTML page that needs no server, no network and no Triton.
 
-The page is a shell, the viewer (a built asset), and data. All data is base64 in script elements that no browser runs;
+The page is a shell, the viewer (a built asset), and data. All data is base 85 in script elements that no browser runs;
 a Content-Security-Policy allows the viewer's scripts by their hashes, and no request of any kind.
 """
 
@@ -23,7 +23,7 @@ from irscope.render.report.payload import Payload
 from irscope.render.report.posters import poster_style
 from irscope.render.report.results.model import Results
 from irscope.render.report.summary import summary_html
-from irscope.render.report.texts import pack
+from irscope.render.report.texts import pack, printed
 
 _POLICY = (
     "default-src 'none'",
@@ -114,5 +114,4 @@ def _asset(name: str) -> bytes:
 
 
 def _data(name: str, data: bytes) -> str:
-    # Base64 has no character that is special to HTML.
-    return f'<script type="{_DATA_TYPE}" id="{name}">{base64.b64encode(data).decode("ascii")}</script>'
+    return f'<script type="{_DATA_TYPE}" id="{name}">{printed(data)}</script>'

@@ -24,7 +24,7 @@ from irscope.render.report.memory import packed_memory
 from irscope.render.report.movie import movie_text
 from irscope.render.report.posters import packed_poster
 from irscope.render.report.results.model import Results
-from irscope.render.report.texts import Blobs, TextTable
+from irscope.render.report.texts import WINDOW, Blobs, TextTable, as_bytes, deflated
 
 _PAYLOAD_VERSION = 1
 _NO_PAIRS: Mapping[tuple[int, int], Between] = MappingProxyType({})
@@ -69,6 +69,8 @@ class Payload:
         """Whether the page has to place a graph."""
         self._kernel = ""
         self._twins: dict[tuple[str, str], int] = {}
+        self._firsts: dict[tuple[str, str], tuple[bytes, list[int]]] = {}
+        """The values of each kernel's first capture, as far back as others may point, and where they are."""
         told: list[Row] = []
         rows: list[dict[str, Any]] = []
         for number, capture in enumerate(captures):
@@ -104,22 +106,22 @@ class Payload:
         ]
         if capture.launch.kernel.source:
             row["kernelSource"] = self._text(capture.launch.kernel.source, number, blobs, "kernel", [])
-        row["passes"] = blobs.add(row["passes"])
-        row["locations"] = blobs.add(stage_locations(capture))
-        row["layouts"] = blobs.add(packed_layouts(capture, costs, between))
-        row["memory"] = blobs.add(packed_memory(capture, costs))
+        row["passes"] = self._value(row["passes"], number, blobs, "passes")
+        row["locations"] = self._value(stage_locations(capture), number, blobs, "locations")
+        row["layouts"] = self._value(packed_layouts(capture, costs, between), number, blobs, "layouts")
+        row["memory"] = self._value(packed_memory(capture, costs), number, blobs, "memory")
         if self._studies and capture.profile is not None:
             from irscope.render.report.heat import heat_of
 
             if (heat := heat_of(capture)) is not None:
-                row["heat"] = blobs.add(heat)
+                row["heat"] = self._value(heat, number, blobs, "heat")
         if self._studies and (machine_code := packed_beside(capture)) is not None:
-            row["beside"] = blobs.add(machine_code)
+            row["beside"] = self._value(machine_code, number, blobs, "beside")
         followed = follow(capture) if self._studies else None
         lives = (
             packed_lives(capture, lambda text: self.texts.add(text, number, blobs), followed) if followed else NO_LIVES
         )
-        row["lives"] = blobs.add(lives)
+        row["lives"] = self._value(lives, number, blobs, "lives")
         if self._evaluates and followed is not None and (movie := movie_text(capture, followed)):
             row["movie"] = self._text(movie, number, blobs, "movie", [])
         graphs, unplaced = packed_graphs(
@@ -127,7 +129,7 @@ class Payload:
             lambda text, place: self._text(text, number, blobs, place, []),
             placed=self._evaluates and has_dot(),
         )
-        row["graphs"] = blobs.add(graphs)
+        row["graphs"] = self._value(graphs, number, blobs, "graphs")
         self.places_graphs = self.places_graphs or unplaced
         if self._evaluates and (drawn := packed_poster(capture, costs, found)):
             row["poster"] = self._text(drawn, number, blobs, "poster", [])
@@ -157,6 +159,17 @@ class Payload:
             if (log := logs.get((snapshot.stage, snapshot.index))) is not None and group == "mlir":
                 text, one["decisions"] = _log_rows(log)
                 one["log"] = self._text(text, number, blobs, f"log {snapshot.label}", [])
+
+    def _value(self, value: Any, number: int, blobs: Blobs, name: str) -> list[int]:
+        """Pack a value; returns (offset, length), and behind them (chunk, offset, length) of what it points back to."""
+        data = as_bytes(value)
+        key = self._kernel, name
+        if key in self._firsts:
+            likely, base = self._firsts[key]
+            return [*blobs.append(deflated(data, likely)), *base]
+        place = [*blobs.append(deflated(data))]
+        self._firsts[key] = data[-WINDOW:], [number, *place]
+        return place
 
     def _text(self, text: str, number: int, blobs: Blobs, place: str, bases: list[int]) -> int:
         key = self._kernel, place

@@ -5,6 +5,7 @@ The lines of the other text that are copied nowhere are what the compressor may 
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import zlib
@@ -15,8 +16,10 @@ from typing import Any
 from irscope.render.report.numbers import with_steps
 
 _LEVEL = 9
-_WINDOW = 1 << zlib.MAX_WBITS
-"""How far back a compressed text may point."""
+WINDOW = 1 << zlib.MAX_WBITS
+"""How far back compressed data may point."""
+_PRINTED = str.maketrans("<>&", ",./")
+"""The characters of base 85 that HTML reads as its own, and those that stand for them."""
 _HALVES = re.compile("[\ud800-\udfff]")
 _MOST_PLACES = 12
 """Places of a repeated line that are tried: more make braces and blank lines slow."""
@@ -28,10 +31,6 @@ class Blobs:
     def __init__(self) -> None:
         self._parts: list[bytes] = []
         self._size = 0
-
-    def add(self, value: Any) -> tuple[int, int]:
-        """Append a value; returns (offset, length) of its compressed bytes."""
-        return self.append(pack(value))
 
     def append(self, data: bytes) -> tuple[int, int]:
         """Append what is compressed already; returns (offset, length)."""
@@ -47,8 +46,17 @@ class Blobs:
 
 def pack(value: Any) -> bytes:
     """A value as JSON in ASCII, in raw deflate, as `DecompressionStream("deflate-raw")` reads it."""
-    text = json.dumps(value, separators=(",", ":"), default=str)
-    return deflated(text.encode("ascii"))
+    return deflated(as_bytes(value))
+
+
+def as_bytes(value: Any) -> bytes:
+    """A value as JSON in ASCII."""
+    return json.dumps(value, separators=(",", ":"), default=str).encode("ascii")
+
+
+def printed(data: bytes) -> str:
+    """Data in base 85, as `base64.b85encode` has it, with no character that is special to HTML: 5 for 4 bytes."""
+    return base64.b85encode(data).decode("ascii").translate(_PRINTED)
 
 
 def deflated(data: bytes, likely: bytes = b"") -> bytes:
@@ -99,7 +107,7 @@ class TextTable:
             packed = deflated(_utf8(stored))
         else:
             steps = pack(best["o"])
-            packed = deflated(_utf8(best["l"]), _utf8(_left_out(self._lines[base], best["o"]))[-_WINDOW:])
+            packed = deflated(_utf8(best["l"]), _utf8(_left_out(self._lines[base], best["o"]))[-WINDOW:])
         number = self._known[digest] = len(self.rows)
         offset, length = blobs.append(steps + packed)
         self.rows.append([chunk, offset, length, len(steps), base, int(stepped is not None)])

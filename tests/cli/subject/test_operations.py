@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 import zlib
@@ -16,6 +15,7 @@ from irscope.model.capture import Artifact, Capture
 from irscope.record.compile import operations
 from irscope.store.file import load, save
 from irscope.store.recent import CaptureStore
+from tests.render.report.unpacked import bytes_of, unpacked
 
 pytestmark = pytest.mark.triton
 
@@ -95,7 +95,7 @@ def test_a_report_looks_for_them_only_if_asked(monkeypatch: pytest.MonkeyPatch, 
 def data_of(page: Path) -> dict[str, Any]:
     """The memory and the locations of a page's capture."""
     scripts = dict(re.findall(r'<script type="application/octet-stream" id="(\w+)">([^<]*)<', page.read_text("utf-8")))
-    index, chunk = base64.b64decode(scripts["index"]), base64.b64decode(scripts["chunk0"])
-    (row,) = json.loads(zlib.decompress(index, -zlib.MAX_WBITS))["captures"]
+    index, chunk = unpacked(scripts["index"]), bytes_of(scripts["chunk0"])
+    (row,) = json.loads(index)["captures"]
     parts = {name: chunk[row[name][0] : sum(row[name])] for name in ("memory", "locations")}
     return {name: json.loads(zlib.decompress(part, -zlib.MAX_WBITS)) for name, part in parts.items()}

@@ -1,5 +1,5 @@
 // Unpacks the viewer and starts it. The page's policy allows each script by its hash; this one is not packed.
-import { bytesOf } from "./data/base64";
+import { bytesOf } from "./data/base85";
 
 interface Policy {
   createScript(code: string): string;

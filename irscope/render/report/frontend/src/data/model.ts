@@ -3,8 +3,8 @@ import type { Cost } from "./memory";
 import type { Results } from "./results";
 
 export type Kind = "mlir" | "llvm" | "ptx" | "sass" | "amdgcn" | "binary" | "python" | "text";
-/** (offset, length) of a blob in its chunk. */
-export type Place = [number, number];
+/** (offset, length) of a blob in its chunk, and behind them the chunk and the place of what it points back to. */
+export type Place = [number, number, ...number[]];
 /** A text's (chunk, offset, length, length of the steps, base, whether its numbers are steps). */
 export type TextRow = [number, number, number, number, number, number];
 export type Pair = [string, unknown];

@@ -1,7 +1,7 @@
 // Reads the data in the page: the index at once, everything else when it is looked at.
 import { Beside, type MachineCode } from "./beside";
 import { inflateSync } from "fflate";
-import { bytesOf } from "./base64";
+import { bytesOf } from "./base85";
 import {
   hasDiff,
   type CaptureRow,
@@ -185,8 +185,15 @@ export class Payload {
 
   private blob<T>(chunk: number, place: Place): T {
     const key = `${chunk} ${place[0]}`;
-    if (!this.values.has(key)) this.values.set(key, value<T>(this.bytes(chunk, place)));
+    if (!this.values.has(key)) this.values.set(key, JSON.parse(decoder.decode(this.unpacked(chunk, place))));
     return this.values.get(key) as T;
+  }
+
+  private unpacked(chunk: number, [offset, length, ...base]: Place): Uint8Array {
+    const bytes = this.bytes(chunk, [offset, length]);
+    const [of, from, size] = base;
+    if (of === undefined || from === undefined || size === undefined) return inflateSync(bytes);
+    return inflateSync(bytes, { dictionary: this.unpacked(of, [from, size]).subarray(-WINDOW) });
   }
 
   private bytes(chunk: number, [offset, length]: Place): Uint8Array {
