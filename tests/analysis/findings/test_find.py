@@ -102,6 +102,12 @@ def test_loads_that_llvm_joins_waste_nothing(run: Run) -> None:
     assert [one.code for one in findings_of(capture)] == []
 
 
+def test_a_step_is_named_where_the_layout_goes_across_it_too(run: Run) -> None:
+    """`coalesce` did not choose that layout, so that there is none along the columns to try."""
+    verdict = judge(EVERY["IRS103-spread-step is 2"], "hip:gfx942", run)
+    assert verdict.status == "right", verdict.why
+
+
 def test_the_phase_of_a_barrier_is_no_value_that_the_kernel_carries(run: Run) -> None:
     case = EVERY["IRS201-scores-pitch"]
     found = [one for one in findings_of(of_code(case.planted, "cuda:100", "IRS201", run=run)) if one.code == "IRS201"]

@@ -330,15 +330,16 @@ class _Reader:
                 f"along dimension {other} they are {abs(strides[other] or 0)}"
             )
         is_turned = bool(near) and along not in near
+        turned = self._turned(apart, near[-1], along) if is_turned and not self._is_layout_given else None
         for name in self._loose:
             wide, plain = self._reach(self._loose, (name,), masked=False), _plain(name)
-            is_known = is_turned and not is_hidden_unit(self._capture, plain)
+            is_known = turned is not None and not is_hidden_unit(self._capture, plain)
             if wide > self._reach(self._loose, masked=False) and not is_known:
                 others = [_plain(one) for one in self._needed((name,), wide, masked=False)]
                 causes = [apart, *self._said(), unit_stride_cause(self._capture, plain)]
                 return causes, [unit_stride(self._capture, plain, others)]
         if is_turned:
-            return ([apart], []) if self._is_layout_given else self._turned(apart, near[-1], along)
+            return ([apart], []) if self._is_layout_given else turned
         text = "read what lies between with other lanes of the same load, or store the data in the order it is read"
         return [apart, *self._said()], [Suggestion(text)]
 

@@ -37,6 +37,13 @@ def _launched(kernel: str, size: str, **constexprs: object) -> Variant:
     return replace(_constant(kernel, f"{_PAIR}, i32", **constexprs), grid=(8, 1, 1), sizes=((size, 1032),))
 
 
+def _spread(kind: str, step: int) -> Variant:
+    """A product whose right operand has a step between its columns."""
+    signature, options = f"{_DOT}, i32:16, i32:16, {kind}", ("num_warps", 8)
+    product = _product("spread", signature, options, ROWS=128, DEPTH=64, COLUMNS=256)
+    return replace(product, grid=(1, 1, 1), sizes=(("size", 256), ("pitch", 512), ("step", step)))
+
+
 _CUDA = ("cuda:80", "cuda:90", "cuda:100")
 _HOPPER = ("cuda:90",)
 _ALL = (*_CUDA, "hip:gfx942")
@@ -123,6 +130,7 @@ _SECTORS = (
          _row("moments", f"{_F}, {_F}", PITCH=1, STEPS=4, BLOCK=256), "32 bytes apart", _ALL),
     Case("IRS103", _layout("down_the_columns", f"{_F}, {_F}", DOWN=True, TILE=64),
          _layout("down_the_columns", f"{_F}, {_F}", DOWN=False, TILE=64), "256 bytes apart", _CUDA),
+    Case("IRS103", _spread("i32", 2), _spread("1", 1), "step is 2", _ALL, also=("step",)),
 )  # fmt: skip
 _LOOPS = (
     Case("IRS201", _product("scores", f"{_DOT}, i32:16, i32", BLOCK=64, DEPTH=64),

@@ -20,6 +20,18 @@ def scores(q, k, y, keys, pitch, BLOCK: tl.constexpr, DEPTH: tl.constexpr):
 
 
 @triton.jit
+def spread(a, b, y, size, pitch, step, ROWS: tl.constexpr, DEPTH: tl.constexpr, COLUMNS: tl.constexpr):
+    """A product of a matrix whose elements lie apart in both directions."""
+    rows, depth, columns = tl.arange(0, ROWS), tl.arange(0, DEPTH), tl.arange(0, COLUMNS)
+    total = tl.zeros((ROWS, COLUMNS), tl.float32)
+    for start in range(0, size, DEPTH):
+        left = tl.load(a + rows[:, None] * size + (start + depth)[None, :])
+        right = tl.load(b + (start + depth)[:, None] * pitch + columns[None, :] * step)  # here: IRS103 IRS201
+        total = tl.dot(left, right, total)
+    tl.store(y + rows[:, None] * COLUMNS + columns[None, :], total)
+
+
+@triton.jit
 def attention(q, k, v, y, keys, scale, BLOCK: tl.constexpr, DEPTH: tl.constexpr):
     """Attention with a running maximum; its second dot is scaled in each iteration."""
     rows, depth = tl.arange(0, BLOCK), tl.arange(0, DEPTH)
