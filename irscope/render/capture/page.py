@@ -6,22 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from irscope.analysis.findings.model import Finding
-from irscope.analysis.flow.partitions import read_partitions
 from irscope.analysis.resources.metrics import resource_rows
 from irscope.device.fit import excesses_of
 from irscope.device.occupancy import occupancy_of
 from irscope.model.capture import Capture
 from irscope.model.launch_record import Argument
 from irscope.model.telling import parts_of
-from irscope.render.capture.partitions import (
-    BARRIERS,
-    BUFFERS,
-    PARTITIONS,
-    barrier_rows,
-    buffer_rows,
-    partition_rows,
-    waits_in_vain,
-)
 from irscope.render.text.figures import milliseconds, percent, resource_title, resource_value
 from irscope.render.text.findings import render_findings
 from irscope.render.text.graphs import graph_texts
@@ -158,11 +148,18 @@ def _stages(capture: Capture) -> Iterator[tuple[str, str, str]]:
 
 def _warps(page: _Page, capture: Capture) -> Iterator[str]:
     """The sections of a warp-specialised kernel."""
-    if found := read_partitions(capture.texts.get("ttgir", "")):
-        yield page.rows("Warp specialisation", partition_rows(found), PARTITIONS)
-        yield page.rows("Buffers between partitions", buffer_rows(found), BUFFERS)
-        yield page.rows("Barriers", barrier_rows(found), BARRIERS)
-        yield page.lines("", waits_in_vain(found))
+    text = capture.texts.get("ttgir", "")
+    if "ttg.warp_specialize" not in text:
+        # What reads partitions is a tenth of all that this command imports.
+        return
+    from irscope.analysis.flow.partitions import read_partitions
+    from irscope.render.capture import partitions
+
+    if found := read_partitions(text):
+        yield page.rows("Warp specialisation", partitions.partition_rows(found), partitions.PARTITIONS)
+        yield page.rows("Buffers between partitions", partitions.buffer_rows(found), partitions.BUFFERS)
+        yield page.rows("Barriers", partitions.barrier_rows(found), partitions.BARRIERS)
+        yield page.lines("", partitions.waits_in_vain(found))
 
 
 def _environment(capture: Capture) -> Iterator[tuple[str, str]]:
