@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import asdict
 
-from irscope.analysis.source.operations import read_stage_operations
 from irscope.device.occupancy import occupancy_of
-from irscope.ir.asm.opcodes import classify
-from irscope.ir.body.counts import operation_counts
 from irscope.model.capture import Artifact, Capture, stage_named
 
 # The families a reader looks for first: what feeds the tensor cores, moves data, and waits.
@@ -30,6 +27,8 @@ def stage_operations(artifact: Artifact) -> Counter[str]:
     """How many operations (instructions) of each kind a stage's text holds; empty for a binary."""
     if isinstance(artifact.data, bytes):
         return Counter()
+    from irscope.ir.body.counts import operation_counts
+
     return operation_counts(artifact.data, stage_named(artifact.stage).kind)
 
 
@@ -38,6 +37,10 @@ def instruction_families(capture: Capture) -> dict[str, int]:
 
     A family with a width ends in it: `ld.global.128` moves 128 bits per thread.
     """
+    # Readers of IR: what asks for resources alone needs none.
+    from irscope.analysis.source.operations import read_stage_operations
+    from irscope.ir.asm.opcodes import classify
+
     for stage in ("sass", "amdgcn", "ptx"):
         if stage in capture.stages:
             found = read_stage_operations(capture.text(stage), stage_named(stage).kind)
