@@ -75,7 +75,7 @@ LOGGED = ("IRS201", "IRS302", "IRS303")
 _CUDA = ("cuda:80", "cuda:90", "cuda:100")
 _ROW = "*fp16:16, *fp16:16"
 _WORDS = "*fp32:16, *fp32:16"
-_TAKES_LAST = not triton_version().startswith("3.6.")
+TAKES_LAST = not triton_version().startswith("3.6.")
 """Whether `coalesce` lays an access of which it knows nothing along its last dimension; Triton 3.6 takes the first."""
 CASES = (
     Case("IRS101", _variant("row", f"{_ROW}, i32", BLOCK=1024), _variant("row", f"{_ROW}, i32:16", BLOCK=1024),
@@ -96,9 +96,9 @@ CASES = (
          "stride", helps="stride divisible by 16"),
     Case("IRS101", _variant("stepped", f"{_ROW}, i32", BLOCK=1024), _variant("every", _ROW, STEP=1, BLOCK=1024),
          "step", helps="step = 1"),
-    *(Case("IRS103", _launched(_variant(name, f"{_WORDS}, i32", LAST=not _TAKES_LAST, TILE=64), 15, size=1001),
-           _launched(_variant(name, f"{_WORDS}, i32", LAST=_TAKES_LAST, TILE=64), 15, size=1001), "coalesce knows",
-           helps=f"order {'[1, 0] → [0, 1]' if _TAKES_LAST else '[0, 1] → [1, 0]'}", also=("size",))
+    *(Case("IRS103", _launched(_variant(name, f"{_WORDS}, i32", LAST=not TAKES_LAST, TILE=64), 15, size=1001),
+           _launched(_variant(name, f"{_WORDS}, i32", LAST=TAKES_LAST, TILE=64), 15, size=1001), "coalesce knows",
+           helps=f"order {'[1, 0] → [0, 1]' if TAKES_LAST else '[0, 1] → [1, 0]'}", also=("size",))
       for name in ("wrapped", "wrapped_out")),
     Case("IRS103", _variant("every", _ROW, STEP=2, BLOCK=1024), _variant("every", _ROW, STEP=1, BLOCK=1024), "apart"),
     Case("IRS103", _variant("every", _ROW, STEP=16, BLOCK=1024), _variant("every", _ROW, STEP=1, BLOCK=1024), "apart"),
