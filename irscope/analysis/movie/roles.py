@@ -17,35 +17,19 @@ from irscope.ir.mlir.tokens import parameters_of, types_of
 from irscope.ir.mlir.types import read_types, written_result_types
 from irscope.ir.mlir.uses import with_loops
 from irscope.layout.rows import own_shape
+from irscope.memory.machine import ACCESSES
 
 __all__ = ["Family", "RoleText", "counts_of", "family_of"]
 
 Family = Literal["dot", "load", "store"]
+_OF_ACTION: dict[str, Family] = {"load": "load", "copy": "load", "store": "store"}
+_DOTS = ("tt.dot", "tt.dot_scaled", "ttng.warp_group_dot", "ttng.tc_gen5_mma", "ttng.tc_gen5_mma_scaled")
 _FAMILIES: dict[str, Family] = {
-    "tt.dot": "dot",
-    "tt.dot_scaled": "dot",
-    "ttng.warp_group_dot": "dot",
-    "ttng.tc_gen5_mma": "dot",
-    "ttng.tc_gen5_mma_scaled": "dot",
-    "tt.load": "load",
-    "tt.descriptor_load": "load",
-    "tt.descriptor_gather": "load",
-    "ttg.async_copy_global_to_local": "load",
-    "ttng.async_tma_copy_global_to_local": "load",
-    "ttng.async_tma_gather": "load",
-    "amdg.buffer_load": "load",
-    "amdg.buffer_load_to_local": "load",
+    **dict.fromkeys(_DOTS, "dot"),
+    **{name: _OF_ACTION[action] for name, action in ACCESSES.items() if action in _OF_ACTION},
+    # Copies by a descriptor, whose instructions nothing counts yet.
     "amdg.async_tdm_copy_global_to_local": "load",
-    "amdgpu.buffer_load": "load",
-    "amdgpu.buffer_load_to_local": "load",
-    "tt.store": "store",
-    "tt.descriptor_store": "store",
-    "tt.descriptor_scatter": "store",
-    "ttng.async_tma_copy_local_to_global": "store",
-    "ttng.async_tma_scatter": "store",
-    "amdg.buffer_store": "store",
     "amdg.async_tdm_copy_local_to_global": "store",
-    "amdgpu.buffer_store": "store",
 }
 _ROLES: dict[Family, tuple[Role, ...]] = {
     "dot": ("first operand", "second operand", "result"),
