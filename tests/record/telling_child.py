@@ -40,6 +40,7 @@ for n in range(count):
     tell(CompileEnded(n, str(n), {{}}, ""))
     tell(Launched(str(n), (n + 1, 1, 1)))
     if {disassemble}:
+        {before_sass}
         # There is no disassembler.
         tell(StageLeftOut(n, "sass"))
     {between}
@@ -50,7 +51,14 @@ tell(Done())
 
 
 def telling_child(
-    folder: Path, count: int, size: int = 0, *, between: str = "", late: str = "", disassemble: bool = False
+    folder: Path,
+    count: int,
+    size: int = 0,
+    *,
+    between: str = "",
+    late: str = "",
+    disassemble: bool = False,
+    before_sass: str = "",
 ) -> str:
     """An interpreter's path, for a recording.
 
@@ -61,6 +69,7 @@ def telling_child(
         between: Python that runs after each, with its number as `n`.
         late: Python that runs after the last.
         disassemble: whether each has a cubin whose disassembly fails.
+        before_sass: Python that runs before that is told.
     """
     path = folder / "telling_child"
     script = folder / "script.py"
@@ -76,6 +85,7 @@ def telling_child(
             between=between,
             late=late,
             disassemble=disassemble,
+            before_sass=before_sass,
         )
     )
     path.chmod(0o755)

@@ -58,15 +58,7 @@ def watch_compiles(watch: Watch) -> Iterator[None]:
                 _watched_compile(watch, run, recorded, target, options, described)
             return run(src)
         apart = watch.workers is not None and "record" in described and watch.workers.takes_launches()
-        try:
-            kernel = _watched_compile(watch, run, src, target, options, described, apart=apart)
-        except BaseException as error:
-            if watch.workers is not None:
-                watch.workers.leave(error)
-            raise
-        if watch.workers is not None:
-            watch.workers.leave(None)
-        return kernel
+        return _watched_compile(watch, run, src, target, options, described, apart=apart)
 
     with ExitStack() as stack:
         if not watch.request.mlir_dump_path:
@@ -106,25 +98,42 @@ def _watched_compile(
     if isinstance(src, str):
         # Parsing an IR file may end the process already.
         current.report_begin()
+    current.go_on = partial(_gone_on_with, current, run, src, options)
     try:
-        kernel = run(src)
+        return _compiled(current, run, src, options)
     except Apart as handed_over:
         return _deferred(watch, run, src, handed_over.job)
     except LeftOut as stored:
         watch.reported.add(stored.key)
         return deferred_kernel(src, stored.key, stored.texts, partial(_unrecorded, watch, run, src))
+    finally:
+        watch.end()
+
+
+def _compiled(current: WatchedCompile, run: Callable[[Any], Any], src: Any, options: Any) -> Any:
+    """Compile, and report how that ended."""
+    watch = current.watch
+    try:
+        kernel = run(src)
+    except (Apart, LeftOut):
+        raise
     except BaseException as error:
         _report_missing_library(current, error, options)
         current.failed(error, describe_compile_error(error))
         raise
-    finally:
-        watch.end()
     key = getattr(kernel, "hash", "")
     if current.metadata is None and key in watch.reported:
         # From Triton's cache: the same compile, which was reported before.
         return kernel
     finish_compile(current, key, kernel if current.metadata is None else None)
     return kernel
+
+
+def _gone_on_with(current: WatchedCompile, run: Callable[[Any], Any], src: Any, options: Any) -> None:
+    """Go on with a compile that was left, in a fork of the process: it begins with the module that it was left at."""
+    src.make_ir = lambda *_, **__: current.left_at
+    current.watch.goes_on_with(current)
+    _compiled(current, run, src, options)
 
 
 def _unrecorded(watch: Watch, run: Callable[[Any], Any], src: Any) -> Any:
@@ -192,7 +201,9 @@ def _add_stages_stand_in(backend: type, watch: Watch) -> Callable[..., Any]:
 
     def add_stages(self: Any, stages: dict[str, Any], options: Any, *args: Any) -> Any:
         result = real(self, stages, options, *args)
-        if (current := watch.current) is not None:
+        if (current := watch.current) is None:
+            return result
+        if current.left_at is None:
             current.report(OptionsKnown(current.number, plain(vars(options))))
             libraries = dict(getattr(options, "extern_libs", None) or ())
             known = CompilerKnown(
@@ -203,7 +214,7 @@ def _add_stages_stand_in(backend: type, watch: Watch) -> Callable[..., Any]:
             )
             current.report(known)
             current.identity = partial(_id_of, current, plain(vars(options)), known)
-            current.wrap_stages(stages)
+        current.wrap_stages(stages)
         return result
 
     return add_stages

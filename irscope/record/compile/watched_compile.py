@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import os
-import sys
 import tempfile
 import threading
 import time
@@ -19,6 +16,7 @@ from typing import Any
 from irscope.model.assumption import Assumption
 from irscope.model.capture import Kernel, Launch, PassSnapshot, Target
 from irscope.record.compile.pass_logs import PassLogs
+from irscope.record.compile.process_log import ProcessLog
 from irscope.record.compile.workers import CompileWorkers, LeftOut
 from irscope.record.process import events
 from irscope.record.process.events import EventSink
@@ -81,6 +79,10 @@ class Watch:
         self._local.compile = WatchedCompile(self, next(self._numbers), target)
         return self._local.compile
 
+    def goes_on_with(self, current: WatchedCompile) -> None:
+        """Go on with a compile that was left, in this thread."""
+        self._local.compile = current
+
     def end(self) -> None:
         """End this thread's compile."""
         self._local.compile = None
@@ -113,6 +115,11 @@ class WatchedCompile:
         self._known_texts: dict[str, str] = {}
         self._hands_over_at = ""
         """The stage before which a fork takes over."""
+        self.left_at: Any = None
+        """The module that goes into that stage, once the compile was left there."""
+        self._left_metadata: dict[str, Any] = {}
+        self.go_on: Callable[[], None] = lambda: None
+        """Goes on with the compile in a fork, from there."""
         self.printed: list[str] = []
         """The backend's output: ptxas's log, or its error."""
         self._begin: Launch | None = None
@@ -124,11 +131,11 @@ class WatchedCompile:
         self._latest = LatestText(watch.native)
         self._last_index: int | None = None
         self._overhead_ns = 0
-        self.log_from = self._log_size()
+        self._log = ProcessLog(self.request.log_path, watch.native)
+        self.log_from = self._log.size()
         """Where the output of the current pass, stage or compile begins in the log of the process."""
         self._started_ns = time.perf_counter_ns()
-        self._logged_to = self.log_from
-        self._logs = PassLogs(number, self._newly_logged, self.report) if self.request.compiler_log else None
+        self._logs = PassLogs(number, self._log.news, self.report) if self.request.compiler_log else None
         self._unreported = False
         """Whether the module after the last pass was not printed for its snapshot."""
 
@@ -156,7 +163,9 @@ class WatchedCompile:
     def goes_on_with(self, request: RecordRequest) -> None:
         """Go on in a fork of the process, which has a log of its own."""
         self.request = request
-        self.log_from = self._logged_to = 0
+        self._log = ProcessLog(request.log_path, self.watch.native)
+        self.log_from = 0
+        self._started_ns = time.perf_counter_ns()
 
     # Stages
 
@@ -174,11 +183,17 @@ class WatchedCompile:
         if not self._has_source:
             self._has_source = True
             self._report_source(source)
-        if name == self._hands_over_at:
-            self._leave_to_others(str(metadata["hash"]))
+        if self.left_at is not None and name != self._hands_over_at:
+            # Made before the compile was left.
+            return self.left_at
+        if self.left_at is not None:
+            metadata.update(self._left_metadata)
+            self._hands_over_at, self.left_at = "", None
+        elif name == self._hands_over_at:
+            self._leave_to_others(source, metadata)
         self.stage = name
         self.metadata = metadata
-        self.log_from = self._log_size()
+        self.log_from = self._log.size()
         self.report(events.StageBegun(self.number, name, self.log_from))
         started, overhead = time.perf_counter_ns(), self._overhead_ns
         try:
@@ -196,12 +211,14 @@ class WatchedCompile:
         self._latest.release()
         return result
 
-    def _leave_to_others(self, key: str) -> None:
+    def _leave_to_others(self, source: Any, metadata: dict[str, Any]) -> None:
         """Leave the compile out if a capture of it is stored, or to a fork if the launch need not wait for it."""
+        key = str(metadata["hash"])
         if self.is_launched and self.request.stored and (id_ := self.identity(self._source)) in self.request.stored:
             self.report(events.AlreadyStored(self.number, id_))
             raise LeftOut(key, self._known_texts)
         if self.may_be_handed_over and self.watch.workers is not None:
+            self.left_at, self._left_metadata = source, dict(metadata)
             self.watch.workers.hand_over(self, key, self._known_texts)
 
     @contextmanager
@@ -233,9 +250,9 @@ class WatchedCompile:
     @contextmanager
     def _llvm_dump(self, stage: str) -> Iterator[None]:
         with environment_variable("LLVM_IR_ENABLE_DUMP", "1"):
-            before = self._log_size()
+            before = self._log.size()
             yield
-            self.report(events.LlvmDump(self.number, stage, self._log_since(before)))
+            self.report(events.LlvmDump(self.number, stage, self._log.since(before)))
 
     def _report_source(self, source: Any) -> None:
         if triton_api.is_mlir_module(source):
@@ -275,7 +292,7 @@ class WatchedCompile:
         if self.request.plan.skips(step) or behind:
             self.report(events.PassSkipped(self.number, step))
             return False
-        self.log_from = self._log_size()
+        self.log_from = self._log.size()
         if self._logs is not None:
             self._logs.pass_begins()
         self.report(events.PassBegun(self.number, step, self.log_from))
@@ -347,32 +364,13 @@ class WatchedCompile:
 
     # The compiler's output on the process's standard error
 
-    def _log_size(self) -> int:
-        self.watch.native.write_errors()
-        # Without a log the path is empty, and no file.
-        with contextlib.suppress(OSError):
-            return os.stat(self.request.log_path).st_size
-        return 0
-
-    def _log_since(self, offset: int, end: int | None = None) -> str:
-        self.watch.native.write_errors()
-        sys.stderr.flush()
-        with contextlib.suppress(OSError), open(self.request.log_path, "rb") as file:
-            file.seek(offset)
-            return file.read(-1 if end is None else end - offset).decode("utf-8", "replace")
-        return ""
-
-    def _newly_logged(self) -> str:
-        begun, self._logged_to = self._logged_to, self._log_size()
-        return self.watch.native.as_printed(self._log_since(begun, self._logged_to))
-
     def diagnostics(self, error: BaseException) -> str:
         """The output since the failed pass, stage or compile began."""
         printed = list(self.printed)
         if "`ptxas` stderr" in str(error):
             # Triton prints the whole PTX with it, which is an artifact already; the error holds the log.
             printed = [text for text in printed if "`ptxas` stderr" not in text]
-        return "\n".join(filter(None, [self._log_since(self.log_from), *printed])).strip()
+        return "\n".join(filter(None, [self._log.since(self.log_from), *printed])).strip()
 
 
 # any(tritongpu-pipeline{num-stages=3})  |  any(llvm.func(canonicalize-llvm-ir))  |  any(a,b{x=1})

@@ -16,10 +16,10 @@ class LayoutSteps:
     The answers come from a child process, so that a crash of the compiler at a question does not reach the recording.
     """
 
-    def __init__(self, sink: EventSink, fork: bool = True, targets: Mapping[int, Target] | None = None) -> None:
-        """`fork`: whether another process may be a fork of this one. `targets`: of compiles that have begun."""
+    def __init__(self, sink: EventSink, server: LayoutServer, targets: Mapping[int, Target] | None = None) -> None:
+        """`server`: who is asked. `targets`: of compiles that have begun."""
         self._sink = sink
-        self._server = LayoutServer(fork=fork)
+        self._server = server
         self._targets: dict[int, Target] = dict(targets or {})
         self._jobs: dict[int, LayoutJob] = {}
 
@@ -44,8 +44,7 @@ class LayoutSteps:
                 self._sink(LayoutsKnown(number, tuple(job.answered_rows())))
 
     def __exit__(self, *_: object) -> None:
-        with self._server:
-            for job in self._jobs.values():
-                self._server.wait(job)
-                job.ended = True
-            self._emit()
+        for job in self._jobs.values():
+            self._server.wait(job)
+            job.ended = True
+        self._emit()

@@ -31,7 +31,7 @@ class CompilesApart:
     """Feeds a completion with the events of the recording process, and with those of its forks."""
 
     def __init__(self, completion: Completion, timeout_s: float) -> None:
-        self._completion = completion
+        self.completion = completion
         self._timeout_s = timeout_s
         self._streams: dict[int, _Stream] = {}
         self.ended_in = ""
@@ -40,11 +40,11 @@ class CompilesApart:
     @property
     def assembly(self) -> Assembly:
         """What is known of the compiles of the recording process and its forks."""
-        return self._completion.assembly
+        return self.completion.assembly
 
     def feed(self, event: RecordingEvent) -> None:
         """Take one event of the recording process."""
-        self._completion.feed(event)
+        self.completion.feed(event)
         if isinstance(event, HandedOver):
             self._streams[event.n] = _Stream(Path(event.folder))
         elif isinstance(event, HandedBack):
@@ -63,7 +63,7 @@ class CompilesApart:
                     stream.read += len(chunk)
                     for event in stream.reader.feed(chunk):
                         if not isinstance(event, Done):
-                            self._completion.feed(event)
+                            self.completion.feed(event)
         except FileNotFoundError:
             # The fork has not begun to report.
             return
@@ -71,13 +71,13 @@ class CompilesApart:
     def _ended(self, event: HandedBack) -> None:
         stream = self._streams.pop(event.n)
         self._read(stream)
-        if not self._completion.assembly.has_ended(event.n):
+        if not self.completion.assembly.has_ended(event.n):
             log = stream.folder / LOG
             self.ended_in = self.ended_in or call_that_ended(log, event.pid, event.code)
             output = log.read_bytes() if log.exists() else b""
             if event.code == -getattr(signal, "SIGALRM", 0):
                 message = f"the compile took longer than {self._timeout_s:g} s and was ended."
-                self._completion.fail(event.n, "timeout", message, output)
+                self.completion.fail(event.n, "timeout", message, output)
             else:
-                self._completion.fail(event.n, "abort", f"the compiler {Outcome(event.code)}.", output)
+                self.completion.fail(event.n, "abort", f"the compiler {Outcome(event.code)}.", output)
         (stream.folder / EVENTS_FILE).unlink(missing_ok=True)

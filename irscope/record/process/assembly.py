@@ -186,6 +186,11 @@ class Assembly:
         item.end()
         self.tally.ends(failed=True)
 
+    def awaits_launch(self, number: int) -> bool:
+        """Whether a compile succeeded whose launch, if there is one, is not known yet."""
+        item = self._open[number]
+        return self._request.mode == "script" and item.failure is None and item.launch.grid is None
+
     def has_ended(self, number: int) -> bool:
         """Whether a compile ended, well or not."""
         return self._open[number].ended

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -21,12 +23,17 @@ Keep = Callable[[Capture], Path | None]
 """Stores a capture that is complete, and again when more is known of it; returns its file, None if there is none."""
 
 
-class Completion:
-    """Feeds an assembly, and hands on a capture when its compile ends, and when what is made beside it is there.
+_LONGEST_PATIENCE_S = 0.25
+"""How long after its end a compile is held back for what is told of it right after: longer, and a process that is
+killed would take more with it."""
 
-    From then on its texts are in its file: that of `keep`, or one in a temporary folder that the captures own. Facts
-    that come later still (the grid, if nothing is made beside; the times of an autotuning, a note on the whole
-    recording) are added by `finish`.
+
+class Completion:
+    """Feeds an assembly, and hands on a capture once its compile ended, its launch and what is made beside are known.
+
+    From then on its texts are in its file: that of `keep`, or one in a temporary folder that the captures own. A
+    capture of which that takes longer is kept meanwhile. Facts that come later still (the times of an autotuning, a
+    note on the whole recording) are added by `finish`.
     """
 
     def __init__(self, assembly: Assembly, request: RecordRequest, keep: Keep | None) -> None:
@@ -35,7 +42,8 @@ class Completion:
         self._keep = keep
         self._missing: dict[int, set[str]] = {}
         """Of each compile, what is being made beside it."""
-        self._ended: set[int] = set()
+        self._waits: dict[int, float] = {}
+        """The compiles that ended and are not handed on, each with when it is to be kept as it is."""
         self._files: dict[int, CaptureFile] = {}
         self._stored_facts: dict[int, LateFacts] = {}
         """Those that the file of each compile holds."""
@@ -43,7 +51,12 @@ class Completion:
 
     def feed(self, event: events.RecordingEvent) -> None:
         """Take one event."""
+        if isinstance(event, events.CompileBegun):
+            # Its thread has launched the kernel before, or never does.
+            self._hand_on(of_launches=False)
         self.assembly.feed(event)
+        if isinstance(event, events.Launched):
+            self._hand_on()
         if not isinstance(event, events.CompileEvent):
             return
         number = event.n
@@ -52,18 +65,32 @@ class Completion:
             return
         missing = self._missing.setdefault(number, set())
         if isinstance(event, (events.CompileEnded, events.CompileFailed)):
-            self._ended.add(number)
-            if not missing:
-                self._put(number)
-            elif self._keep is not None:
-                self._keep(self.assembly.capture(number))
+            self._waits[number] = time.monotonic() + _LONGEST_PATIENCE_S
         elif isinstance(event, events.ArtifactMade) and event.stage == "ttgir" and self._request.layouts:
             missing.add("layouts")
         elif isinstance(event, events.ArtifactMade) and event.stage == "cubin" and self._request.disassemble:
             missing.add("sass")
-        elif isinstance(event, (events.ArtifactMade, events.StageLeftOut, events.LayoutsKnown)) and missing:
+        elif isinstance(event, (events.ArtifactMade, events.StageLeftOut, events.LayoutsKnown)):
             missing.discard("layouts" if isinstance(event, events.LayoutsKnown) else event.stage)
-            if number in self._ended and not missing:
+        if number in self._waits:
+            self._hand_on()
+
+    def settle(self) -> None:
+        """Hand on, or at least keep, what ended a while ago."""
+        now = time.monotonic()
+        for number, until in list(self._waits.items()):
+            if until > now:
+                continue
+            if not self._missing[number]:
+                self._put(number)
+            elif self._keep is not None:
+                self._waits[number] = math.inf
+                self._keep(self.assembly.capture(number))
+
+    def _hand_on(self, *, of_launches: bool = True) -> None:
+        """Hand on the compiles of which all is known; without `of_launches`, that may be all but the launch."""
+        for number in list(self._waits):
+            if not self._missing[number] and not (of_launches and self.assembly.awaits_launch(number)):
                 self._put(number)
 
     def fail(self, number: int, kind: FailureKind, message: str, output: bytes) -> None:
@@ -88,6 +115,7 @@ class Completion:
         file.put(capture, None if self._keep is None else self._keep(capture))
 
     def _put(self, number: int) -> None:
+        self._waits.pop(number, None)
         capture = self.assembly.capture(number)
         self._files[number] = CaptureFile(self._shelf, capture, None if self._keep is None else self._keep(capture))
         self._stored_facts[number] = self.assembly.late_facts(number)

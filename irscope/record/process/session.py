@@ -276,6 +276,8 @@ def _follow(
                 apart.feed(event)
             apart.read()
             others.read()
+            for one in (apart.completion, *others.completions):
+                one.settle()
             assemblies = [apart.assembly, *(one.assembly for one in others.completions)]
             if progress is not None:
                 progress(next(filter(None, (one.working_on for one in assemblies)), ""))

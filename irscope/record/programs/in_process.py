@@ -13,6 +13,7 @@ from irscope.model.capture import Capture, SnapshotLevel, Target
 from irscope.plan import PassPlan
 from irscope.record.binaries.steps import BinarySteps
 from irscope.record.compile.watch import Watch, watch_compiles
+from irscope.record.layouts.server import LayoutServer
 from irscope.record.layouts.steps import LayoutSteps
 from irscope.record.process.assembly import Assembly
 from irscope.record.process.events import Note
@@ -73,7 +74,7 @@ def captured_launches(
         assembly.feed(Note(untried))
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="irscope-")))
-        layout_sink = stack.enter_context(LayoutSteps(assembly.feed, fork=False))
+        layout_sink = stack.enter_context(LayoutSteps(assembly.feed, stack.enter_context(LayoutServer(fork=False))))
         sink = stack.enter_context(BinarySteps(layout_sink, request))
         watch = Watch(sink, request, assumptions=assumptions_under_way, origin=origin)
         stack.enter_context(triton_api.private_cache(folder))

@@ -17,6 +17,8 @@ from irscope import __version__
 from irscope.model.capture import Target
 from irscope.record.binaries.steps import BinarySteps
 from irscope.record.compile.watch import Watch, watch_compiles
+from irscope.record.compile.workers import Steps
+from irscope.record.layouts.server import LayoutServer
 from irscope.record.layouts.steps import LayoutSteps
 from irscope.record.process.events import Begun, EventSink, Note
 from irscope.record.process.requests import RecordRequest
@@ -79,15 +81,26 @@ def recording(
 
 
 @contextmanager
-def with_steps(
-    sink: EventSink, request: RecordRequest, targets: Mapping[int, Target] | None = None
-) -> Iterator[EventSink]:
-    """A sink that adds to the events what is made beside the compiles: layouts, disassembly, Python files.
+def with_steps(sink: EventSink, request: RecordRequest) -> Iterator[EventSink]:
+    """A sink that adds to the events what is made beside the compiles: layouts, disassembly, Python files."""
+    with steps_of_compiles(request) as steps, steps(sink, {}) as watched_sink:
+        yield watched_sink
 
-    `targets`: of compiles that have begun.
+
+@contextmanager
+def steps_of_compiles(request: RecordRequest) -> Iterator[Steps]:
+    """Sinks as `with_steps` makes them, one after another, that ask the same process for layouts.
+
+    Each is given the targets of the compiles that have begun.
     """
-    layout_steps = LayoutSteps(sink, targets=targets) if request.layouts else contextlib.nullcontext(sink)
-    with layout_steps as layout_sink, BinarySteps(layout_sink, request) as steps:
+
+    @contextmanager
+    def steps(sink: EventSink, targets: Mapping[int, Target]) -> Iterator[EventSink]:
+        layout_steps = LayoutSteps(sink, server, targets) if request.layouts else contextlib.nullcontext(sink)
+        with layout_steps as layout_sink, BinarySteps(layout_sink, request) as watched_sink:
+            yield watched_sink
+
+    with LayoutServer() as server:
         yield steps
 
 

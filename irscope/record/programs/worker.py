@@ -24,7 +24,7 @@ from irscope.record.process.events import Begun, EventSink, Note, ScriptEnd
 from irscope.record.process.parent import serve_parent
 from irscope.record.process.requests import RecordRequest
 from irscope.record.programs.joining import program_environment, recorded_processes
-from irscope.record.programs.recording import recorded_launches, recording, with_steps
+from irscope.record.programs.recording import recorded_launches, recording, steps_of_compiles
 from irscope.record.programs.running import import_program, run_program
 from irscope.record.programs.scratch import move_to_scratch_copy
 from irscope.record.triton import api as triton_api
@@ -98,7 +98,7 @@ def _workers(watch: Watch, folder: Path, own: tuple[int, ...]) -> CompileWorkers
     jobs = request.jobs or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
     if jobs == 1 or request.compiler_log or request.mlir_dump_path or request.constants:
         return None
-    return CompileWorkers(watch, jobs, folder, own, lambda sink, targets: with_steps(sink, request, targets))
+    return CompileWorkers(watch, jobs, folder, own, lambda: steps_of_compiles(request))
 
 
 def _script(watch: Watch, begun: Begun, target: Target, folder: Path, around: _AroundScript | None) -> None:

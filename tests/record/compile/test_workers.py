@@ -86,9 +86,19 @@ def test_what_fails_beside_the_script_is_raised_where_it_is_read():
 def test_a_compile_that_ends_its_fork_is_one_failed_capture():
     ended = recorded("ending", 2)
     assert not ended.stopped
-    assert [capture.failure and (capture.failure.kind, capture.failure.stage) for capture in ended.captures] == [
-        None,
-        ("abort", "ptx"),
-        None,
-    ]
-    assert "SIGSEGV" in ended.captures[1].failure.message
+    failures = [capture.failure and (capture.failure.kind, capture.failure.stage) for capture in ended.captures]
+    assert failures == [None, None, None, ("abort", "ptx"), *[None] * 6]
+    assert [capture.launch.grid for capture in ended.captures] == [(1, 1, 1)] * 10
+    assert "SIGSEGV" in ended.captures[3].failure.message
+
+
+def test_a_compile_has_the_settings_of_its_launch():
+    """The script changes environment variables and knobs before there is a fork for it."""
+    expected = [comparable(capture) for capture in recorded("changing", 1).captures]
+    changed = recorded("changing", 2)
+    assert [comparable(capture) for capture in changed.captures] == expected
+    assert {"!dbg" in str(capture.text("llir")) for capture in expected} == {True, False}
+    # A fork makes several: it costs a fifth of a small compile.
+    forks = changed.output.split()
+    assert len(forks) == 9
+    assert len(set(forks)) < 9

@@ -136,7 +136,7 @@ def test_a_recording_tells_of_them(fork: bool) -> None:
     from irscope.record.process.events import ArtifactMade, CompileBegun, LayoutsKnown, RecordingEvent
 
     events: list[RecordingEvent] = []
-    with LayoutSteps(events.append, fork=fork) as sink:
+    with LayoutServer(fork=fork) as server, LayoutSteps(events.append, server) as sink:
         begin = [
             CompileBegun(3, TARGET, Launch(Kernel("kernel"))),
             ArtifactMade(3, "ttgir", MODULE),

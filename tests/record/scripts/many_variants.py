@@ -1,4 +1,4 @@
-"""Launches variants of small kernels without torch: `many_variants.py [all|failing|ending]`."""
+"""Launches variants of small kernels without torch: `many_variants.py [all|failing|ending|changing]`."""
 
 import os
 import signal
@@ -76,19 +76,38 @@ def failing():
 
 
 def ending():
-    """The second compile, which a fork makes, ends in a fault of the compiler."""
+    """The fourth compile ends its fork in a fault of the compiler; others wait behind it in the same fork."""
     from triton.backends.nvidia.compiler import CUDABackend
 
     fill, make_ptx, process = copy_of_fill(), CUDABackend.make_ptx, os.getpid()
 
     def ends(backend, source, metadata, *more):
-        if os.getpid() != process:
+        if metadata["num_warps"] == 8:
+            assert os.getpid() != process
             os.kill(os.getpid(), signal.SIGSEGV)
         return make_ptx(backend, source, metadata, *more)
 
-    for block in (32, 64, 128):
-        CUDABackend.make_ptx = ends if block == 64 else make_ptx
-        fill[(1,)](Buffer(), 1.0, BLOCK=block)
+    CUDABackend.make_ptx = ends
+    for number in range(10):
+        fill[(1,)](Buffer(), 1.0, BLOCK=32 << number, num_warps=8 if number == 3 else 4)
 
 
-{"all": every, "failing": failing, "ending": ending}[sys.argv[1]]()
+def changing():
+    """Each launch is compiled with the settings that it is made with, whenever that is; each fork tells its number."""
+    from triton.backends.nvidia.compiler import CUDABackend
+
+    fill, make_ptx, process = copy_of_fill(), CUDABackend.make_ptx, os.getpid()
+
+    def tells(*arguments):
+        if os.getpid() != process:
+            print(os.getpid())
+        return make_ptx(*arguments)
+
+    CUDABackend.make_ptx = tells
+    for number in range(10):
+        os.environ["DISABLE_LLVM_OPT"] = str(number % 2)
+        triton.knobs.compilation.disable_line_info = number % 3 == 0
+        fill[(1,)](Buffer(), 1.0, BLOCK=32 << number)
+
+
+{"all": every, "failing": failing, "ending": ending, "changing": changing}[sys.argv[1]]()
