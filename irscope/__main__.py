@@ -7,6 +7,9 @@ import errno
 import gc
 import os
 import sys
+from contextlib import AbstractContextManager, nullcontext
+
+_RECORDED = (".py", ".ipynb", ".ttir", ".ttgir", ".llir", ".ptx", ".amdgcn")
 
 
 def main() -> None:
@@ -17,10 +20,11 @@ def main() -> None:
 
     try:
         raise_on_signals()
-        from irscope.cli.output.streams import open_streams
+        with _recording_begun(sys.argv[1:]):
+            from irscope.cli.output.streams import open_streams
 
-        open_streams()
-        code = run(sys.argv[1:])
+            open_streams()
+            code = run(sys.argv[1:])
     except Interrupted as stop:
         # The signal arrived while the command line itself was being loaded.
         print("irscope: interrupted", file=sys.stderr)
@@ -31,11 +35,20 @@ def main() -> None:
     os._exit(code)
 
 
+def _recording_begun(arguments: list[str]) -> AbstractContextManager[None]:
+    """Start the recording process of a command that names a file to be recorded, while the command itself is read."""
+    if any(word.partition("::")[0].endswith(_RECORDED) for word in _own(arguments)[1:]):
+        from irscope.record.process.early import begun_early
+
+        return begun_early()
+    return nullcontext()
+
+
 def run(arguments: list[str]) -> int:
     """Run one command line and return its exit code."""
     # Handled here, because it may be anywhere before the arguments of the script.
-    at = arguments.index("--") if "--" in arguments else len(arguments)
-    own, rest = arguments[:at], arguments[at:]
+    own = _own(arguments)
+    rest = arguments[len(own) :]
     debug = "--debug" in own
     own = [word for word in own if word != "--debug"]
     import typer
@@ -102,6 +115,11 @@ def run(arguments: list[str]) -> int:
             file=sys.stderr,
         )
         return 1
+
+
+def _own(arguments: list[str]) -> list[str]:
+    """The arguments before those of a script."""
+    return arguments[: arguments.index("--")] if "--" in arguments else arguments
 
 
 def _has_working_folder() -> bool:

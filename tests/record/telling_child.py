@@ -16,7 +16,7 @@ from irscope.record.process.codec import MessageReader, MessageWriter
 from irscope.record.process.events import *
 from irscope.record.process.requests import RecordRequest
 
-descriptor = int(sys.argv[-1])
+descriptor = int(next(word for word in sys.argv if word.isdigit()))
 reader, requests = MessageReader((RecordRequest,)), []
 while not requests:
     requests += reader.feed(os.read(descriptor, 1 << 20))

@@ -45,6 +45,9 @@ if "irscope" not in sys.modules:
     spec.loader.exec_module(module)
 runpy.run_module(name, run_name="__main__", alter_sys=True)
 """
+EARLY = "early"
+"""The argument of a module that was started before anything is asked of it."""
+
 _LOG = "log"
 _LOG_TAIL_LINES = 20
 
@@ -148,6 +151,11 @@ class Child(Generic[_Message]):
         self.log = log
         """The file of what it prints."""
 
+    def expect(self, kinds: Iterable[type[_Message]], echo: Callable[[str], None] | None) -> None:
+        """Follow it as `child_process` would, after `early_child`."""
+        self._stream = MessageStream(self._control.fileno(), kinds)
+        self._echo = echo
+
     @property
     def at_end(self) -> bool:
         """Whether nothing more comes from it."""
@@ -247,6 +255,18 @@ def child_process(
         return _started(command, environment, subprocess.PIPE, output, output, descriptor)
 
     with _followed(start, folder, kinds, echo) as child:
+        yield child
+
+
+@contextmanager
+def early_child(module: str, folder: Path) -> Iterator[Child[Any]]:
+    """As `child_process`, for a module that is told by a second argument that it may be asked for nothing."""
+
+    def start(descriptor: int, output: IO[bytes]) -> Process:
+        command = module_command(module, str(descriptor), EARLY)
+        return _started(command, child_environment(folder), subprocess.PIPE, output, output, descriptor)
+
+    with _followed(start, folder, ()) as child:
         yield child
 
 

@@ -20,11 +20,11 @@ from irscope.model.failure import Failure
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.process.apart import CompilesApart
 from irscope.record.process.assembly import Assembly
-from irscope.record.process.child import LONGEST_WAIT_S, Child, Outcome, child_process
+from irscope.record.process.child import LONGEST_WAIT_S, Child, Outcome
 from irscope.record.process.completion import Completion, Keep
+from irscope.record.process.early import recording_process
 from irscope.record.process.events import EVENTS, Done, RecordingEvent, ScriptEnd
 from irscope.record.process.gathering import Gathering, gathering
-from irscope.record.process.own_folder import own_folder
 from irscope.record.process.requests import RecordRequest, one_for_each_target
 from irscope.record.triton.native_calls import call_that_ended
 from irscope.store.shelf import StoredCaptures
@@ -121,11 +121,10 @@ def _record_one(
     assembly = Assembly(request)
     first = Completion(assembly, request, keep)
     with noted_signals() as noted:
-        with own_folder() as folder, ExitStack() as stack:
+        with ExitStack() as stack:
             ahead = _imports_of(request)
-            child = stack.enter_context(
-                child_process("irscope.record", folder, EVENTS, interpreter=request.interpreter, echo=echo, ahead=ahead)
-            )
+            process = recording_process(EVENTS, interpreter=request.interpreter, echo=echo, ahead=ahead)
+            folder, child = stack.enter_context(process)
             request = replace(request, log_path=str(child.log), limit_s=request.timeout_s)
             others = stack.enter_context(gathering(folder, request, keep, child.pid))
             child.send(request)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import importlib
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -33,13 +34,19 @@ _AroundScript = Callable[[Watch], AbstractContextManager[None]]
 """What else is in place while a script runs."""
 
 
-def main(descriptor: int) -> None:
-    """Do what the request asks for that comes through a socket; ends the process."""
+def main(descriptor: int, *, is_early: bool = False) -> None:
+    """Do what the request asks for that comes through a socket; ends the process.
+
+    `is_early`: the request takes a while to come, if it does; what any of them needs is imported meanwhile.
+    """
     ends_by_itself = False
 
     def record(requests: Iterator[RecordRequest], sink: EventSink) -> None:
         nonlocal ends_by_itself
-        request = next(requests)
+        if is_early:
+            _import_ahead()
+        if (request := next(requests, None)) is None:
+            return
         # MLIR writes the end of its dump when the process ends by itself.
         ends_by_itself = bool(request.mlir_dump_path)
         # The parent's folder, which it removes: this process may end in any way.
@@ -51,6 +58,13 @@ def main(descriptor: int) -> None:
         sys.exit(code)
     # Tearing torch and the compiler down takes time, and prints notes that say nothing of the kernel.
     os._exit(code)
+
+
+def _import_ahead() -> None:
+    for name in ("triton.backends", "irscope.record.virtual.gpu"):
+        # What prevents it is told where it is needed.
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
 
 
 def work(
