@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from irscope.device.measurement import Agreement, Ratio
 from irscope.ir.locations.model import Chain
+
+if TYPE_CHECKING:
+    from irscope.device.measurement import Agreement, Ratio
 
 __all__ = ["KINDS", "Cause", "Change", "Evidence", "Finding", "Kind", "Proof", "Suggestion"]
 
