@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from irscope.record.triton import api as triton_api
+from irscope.record.triton.versions import FUTURE_METHOD
 
 __all__ = ["deferred_kernel"]
 
@@ -63,7 +64,7 @@ def _kernel_class() -> Any:
             return self._real
 
         def __getattr__(self, name: str) -> Any:
-            if name.startswith("__"):
+            if name.startswith("__") or name == FUTURE_METHOD:
                 raise AttributeError(name)
             return getattr(self.settle(), name)
 

@@ -9,6 +9,9 @@ import sys
 TRIED_VERSIONS = ("3.6.0", "3.7.1", "3.8.0", "3.9.0")
 """The releases that the tests run under, the oldest first; irscope records with none before that."""
 
+FUTURE_METHOD = "result"
+"""By which 3.6 tells a compile that is under way from a kernel that it launches."""
+
 
 def triton_version() -> str:
     """The installed Triton's version, without importing it, or an empty string."""

@@ -11,7 +11,7 @@ from irscope.model.capture import Capture, Environment
 from irscope.record.process.requests import request_for
 from irscope.record.process.session import Recording, record_request
 
-pytestmark = [pytest.mark.triton, pytest.mark.newest]
+pytestmark = pytest.mark.triton
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "many_variants.py"
 
@@ -44,6 +44,7 @@ def side_by_side() -> Recording:
     return recorded("all", 3, layouts=True)
 
 
+@pytest.mark.newest
 def test_the_captures_are_the_same_and_in_the_same_order(one_after_another: Recording, side_by_side: Recording):
     expected = [comparable(capture) for capture in one_after_another.captures]
     found = [comparable(capture) for capture in side_by_side.captures]
@@ -52,6 +53,7 @@ def test_the_captures_are_the_same_and_in_the_same_order(one_after_another: Reco
     assert len(found) == 11
 
 
+@pytest.mark.newest
 def test_the_script_sees_what_it_sees_without(one_after_another: Recording, side_by_side: Recording):
     """Registers, metadata, texts, the autotuner's choice and an error that it catches."""
     assert side_by_side.output == one_after_another.output
@@ -60,6 +62,7 @@ def test_the_script_sees_what_it_sees_without(one_after_another: Recording, side
     assert not side_by_side.stopped
 
 
+@pytest.mark.newest
 @pytest.mark.parametrize("jobs", [1, 3])
 def test_what_is_stored_is_not_compiled_again(one_after_another: Recording, jobs: int):
     ids = tuple(capture.id for capture in one_after_another.captures if capture.status == "ok")
@@ -83,6 +86,7 @@ def test_what_fails_beside_the_script_is_raised_where_it_is_read():
     assert "metadata" in went_on.stopped[0].frames
 
 
+@pytest.mark.newest
 def test_a_compile_that_ends_its_fork_is_one_failed_capture():
     ended = recorded("ending", 2)
     assert not ended.stopped
@@ -92,6 +96,7 @@ def test_a_compile_that_ends_its_fork_is_one_failed_capture():
     assert "SIGSEGV" in ended.captures[3].failure.message
 
 
+@pytest.mark.newest
 def test_a_compile_has_the_settings_of_its_launch():
     """The script changes environment variables and knobs before there is a fork for it."""
     expected = [comparable(capture) for capture in recorded("changing", 1).captures]
