@@ -1,7 +1,9 @@
-"""What many variants take: two compiles at a time against one, in turns, and a store of a thousand captures.
+"""What many variants take: on all cores against one, in turns, and a store of a thousand captures.
 
-Wall-clock ratios mean something on a machine with nothing else to do; the processor time beside them says what the
-forks cost. `SCALE_VARIANTS`, `SCALE_ROUNDS` and `SCALE_JOBS` set other numbers.
+`one core`: the process and its children may run on one core alone. `-j 1` compiles one after another, but what is done
+beside a compile (layouts, storing) may run on a second core. Ratios by the clock mean something on a machine with
+nothing else to do; the processor time beside them says what the forks cost. `SCALE_VARIANTS`, `SCALE_ROUNDS` and
+`SCALE_JOBS` set other numbers.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -46,10 +49,18 @@ sums[(8,)](x, x, 4096)
 """
 
 
-def took(command: list[str], environment: dict[str, str]) -> tuple[float, float]:
-    """Seconds by the clock, and of the processors, that a command takes; it must succeed."""
+ONE_CORE = "one core"
+
+
+def took(command: list[str], environment: dict[str, str], cores: Iterable[int] = ()) -> tuple[float, float]:
+    """Seconds by the clock, and of the processors, that a command takes, on all `cores` or some; it must succeed."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    answer = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    all_cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores or all_cores)
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    finally:
+        os.sched_setaffinity(0, all_cores)
     clock, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     if answer.returncode:
         sys.exit(f"{' '.join(command)} failed:\n{answer.stderr[-2000:]}")
@@ -60,18 +71,21 @@ def variants(folder: Path, environment: dict[str, str]) -> None:
     """One compile at a time, and several."""
     script = folder / "variants.py"
     script.write_text(SCRIPT.format(variants=VARIANTS))
-    times: dict[int, list[tuple[float, float]]] = {jobs: [] for jobs in JOBS}
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in (ONE_CORE, *(f"-j {jobs}" for jobs in JOBS))}
     for number in range(ROUNDS):
-        for jobs in JOBS:
-            home = {"IRSCOPE_HOME": str(folder / f"{number}-{jobs}")}
-            command = [sys.executable, "-m", "irscope", "dump", str(script), "--config", "all", "-j", str(jobs)]
-            times[jobs].append(took(command, environment | home))
+        for name, rows in times.items():
+            cores = {min(os.sched_getaffinity(0))} if name == ONE_CORE else ()
+            words = [] if name == ONE_CORE else name.split()
+            home = {"IRSCOPE_HOME": str(folder / f"{number}{name}")}
+            command = [sys.executable, "-m", "irscope", "dump", str(script), "--config", "all", *words]
+            rows.append(took(command, environment | home, cores))
     print(f"{VARIANTS} variants, medians of {ROUNDS} in turns")
-    for jobs, rows in times.items():
-        ratios = [one / row for (one, _), (row, _) in zip(times[1], rows, strict=True)]
+    for name, rows in times.items():
+        ratios = [one / row for (one, _), (row, _) in zip(times[ONE_CORE], rows, strict=True)]
         clock, processor = (statistics.median(column) for column in zip(*rows, strict=True))
-        faster = statistics.median(ratios)
-        print(f"  -j {jobs}: {clock:.1f} s, {processor:.1f} s of processors, {faster:.2f} times as fast")
+        print(
+            f"  {name}: {clock:.1f} s, {processor:.1f} s of processors, {statistics.median(ratios):.2f} times one core"
+        )
 
 
 def thousand(folder: Path, environment: dict[str, str]) -> None:
