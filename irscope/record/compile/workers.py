@@ -17,8 +17,8 @@ import select
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn, Protocol
@@ -33,7 +33,7 @@ from irscope.record.process.requests import RecordRequest
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.autotuner import is_rehearsal
 from irscope.record.triton.native_calls import NativeCalls
-from irscope.record.triton.patches import Settings
+from irscope.record.triton.patches import Settings, replaced
 
 __all__ = ["Apart", "CompileWorkers", "Job", "LeftOut"]
 
@@ -181,8 +181,23 @@ class CompileWorkers:
             self._watch.last_error = error
             raise error
 
-    def finish(self) -> None:
-        """Wait for all compiles; in a fork of the script's own, which has none, do nothing."""
+    @contextmanager
+    def finished(self) -> Iterator[None]:
+        """Wait for all compiles at the end of the block, and before a program in it ends at once (`os._exit`)."""
+        leave = os._exit
+
+        def leave_when_finished(status: int) -> NoReturn:
+            self._finish()
+            leave(status)
+
+        with replaced(os, "_exit", leave_when_finished):
+            try:
+                yield
+            finally:
+                self._finish()
+
+    def _finish(self) -> None:
+        # A fork of the script's own has none to wait for.
         while self._forks and os.getpid() == self._process:
             self._wait()
 

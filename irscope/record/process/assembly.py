@@ -174,7 +174,13 @@ class Assembly:
         """The process ended with compiles still under way: they failed, in the pass or stage they were in."""
         for number, item in self._open.items():
             if not item.ended:
-                self.fail(number, kind, message, b"" if item.apart else output)
+                self.fail(number, kind, message, output)
+
+    def leave_open(self, why: str) -> None:
+        """The process ended before its forks had made all compiles: those are no faults of the compiler's."""
+        for number, item in self._open.items():
+            if item.apart and not item.ended:
+                self.fail(number, "interrupt", f"not compiled to the end: {why}.", b"")
 
     def fail(self, number: int, kind: FailureKind, message: str, output: bytes) -> None:
         """The process of a compile ended: it failed, in the pass or stage it was in. `output`: what that printed."""

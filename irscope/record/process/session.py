@@ -313,6 +313,7 @@ def check_end(
     `stopped_by`: the signal that interrupted it.
     """
     if ending == "timeout":
+        assembly.leave_open(f"another compile took longer than {timeout_s:g} s")
         assembly.fail_open("timeout", f"the compile took longer than {timeout_s:g} s and was ended.", output)
     elif ending == "interrupt":
         by = "Ctrl-C" if stopped_by == signal.SIGINT else signal.Signals(stopped_by).name
@@ -327,5 +328,6 @@ def check_end(
                     f"the recording process {outcome} before any kernel was compiled.\n{tail}".rstrip()
                 )
             assembly.notes.append(f"The recording process {outcome} after this compile.")
+        assembly.leave_open(f"the process of the script {outcome}")
         why = ", as the system does where memory runs out" if outcome.code == -signal.SIGKILL else ""
         assembly.fail_open("abort", f"the compiler {outcome}{why}.", output)

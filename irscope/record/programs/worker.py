@@ -118,15 +118,12 @@ def _workers(watch: Watch, folder: Path, own: tuple[int, ...]) -> CompileWorkers
 def _script(watch: Watch, begun: Begun, target: Target, folder: Path, around: _AroundScript | None) -> None:
     launches = recorded_launches(watch, target, begun.real)
     others = recorded_processes(watch, begun, folder)
+    finished = watch.workers.finished() if watch.workers is not None else contextlib.nullcontext()
     # What is around it may end the program at a launch.
     end = ScriptEnd(0)
     try:
-        with launches, others, around(watch) if around is not None else contextlib.nullcontext():
-            try:
-                end = run_program(watch)
-            finally:
-                if watch.workers is not None:
-                    watch.workers.finish()
+        with launches, others, around(watch) if around is not None else contextlib.nullcontext(), finished:
+            end = run_program(watch)
     except IrscopeError:
         raise
     except SystemExit as stop:

@@ -17,7 +17,7 @@ SCRIPT = Path(__file__).parents[1] / "scripts" / "many_variants.py"
 
 
 def recorded(mode: str, jobs: int, *, layouts: bool = False) -> Recording:
-    request = request_for(SCRIPT, targets="cuda:90", config="all", arguments=(mode,), jobs=jobs)
+    request = request_for(SCRIPT, targets="cuda:90", config="all", arguments=tuple(mode.split()), jobs=jobs)
     return record_request(replace(request, disassemble=False, layouts=layouts))
 
 
@@ -107,3 +107,16 @@ def test_a_compile_has_the_settings_of_its_launch():
     forks = changed.output.split()
     assert len(forks) == 9
     assert len(set(forks)) < 9
+
+
+@pytest.mark.newest
+def test_a_program_that_ends_at_once_loses_nothing():
+    assert [capture.status for capture in recorded("leaving", 2).captures] == ["ok"] * 6
+
+
+@pytest.mark.newest
+def test_a_killed_program_is_no_fault_of_the_compiler():
+    failures = [capture.failure for capture in recorded("leaving killed", 2).captures]
+    assert failures[0] is None
+    assert {failure.kind for failure in failures if failure is not None} == {"interrupt"}
+    assert all("SIGKILL" in failure.message for failure in failures if failure is not None)
