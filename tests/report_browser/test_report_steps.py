@@ -124,8 +124,8 @@ def test_quick_steps_show_no_picture_of_another_pass_and_end_at_the_right_one(op
       window.frames_ = [];
       const look = () => {
         const front = document.querySelector(".deck:not(.behind) > .diff:not(.behind) .cm-content");
-        frames_.push([document.querySelector(".pass-head h1").textContent, document.querySelector(".summary").textContent,
-          front ? front.textContent : ""]);
+        const said = [".pass-head h1", ".summary"].map(one => document.querySelector(one).textContent);
+        frames_.push([...said, front ? front.textContent : ""]);
         requestAnimationFrame(look);
       };
       look();
