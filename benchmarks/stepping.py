@@ -28,6 +28,8 @@ HOLD = "window.held = []; window.idle ??= requestIdleCallback; window.requestIdl
 FREE = "window.requestIdleCallback = idle; held.forEach(f => idle(f)); 0"
 # Milliseconds of some work that is always the same.
 WORK = "() => { let found = 0; for (let n = 0; n < 2e7; n++) found = (found * 31 + n) | 0; return found; }"
+# Whether what is painted waits for a comparison.
+WAITS = "document.querySelector('.pass[aria-busy=true]') !== null"
 STEP = "() => document.body.dispatchEvent(new KeyboardEvent('keydown', {key: 'j', bubbles: true}))"
 
 
@@ -38,16 +40,21 @@ def recorded(folder: Path) -> Path:
     return path
 
 
-def steps(tab: Tab, count: int, pause_ms: int) -> list[tuple[float, float]]:
-    """(milliseconds by the clock, of the processor) of each step through the changes, from the first on."""
+def steps(tab: Tab, count: int, pause_ms: int) -> tuple[list[tuple[float, float]], int]:
+    """(milliseconds by the clock, of the processor) of each step through the changes, from the first on.
+
+    And how many of them were painted before their diff was there: a worker compares, whose time is not the page's.
+    """
     found: list[tuple[float, float]] = []
+    early = 0
     for _ in range(count):
         if pause_ms:
             tab.page.wait_for_timeout(pause_ms)
         tab.page.evaluate(HOLD)
         found.append(tab.do(STEP))
+        early += tab.page.evaluate(WAITS)
         tab.page.evaluate(FREE)
-    return found
+    return found, early
 
 
 def measure(browser: Any, page: Path, capture: Capture) -> None:
@@ -63,12 +70,13 @@ def measure(browser: Any, page: Path, capture: Capture) -> None:
         session = tab.page.context.new_cdp_session(tab.page)
         session.send("Emulation.setCPUThrottlingRate", {"rate": slower})
         before = _work(tab)
-        found = steps(tab, len(changed) - 1, pause_ms)
+        found, early = steps(tab, len(changed) - 1, pause_ms)
         slowed = (before + _work(tab)) / 2 / plain
         tab.page.close()
         large = [row for row, lines in zip(found, sizes, strict=True) if lines >= LEAST_LINES]
         print(f"{page.stem}: stepping {name}, slowed down {slower} times (a loop: {slowed:.1f}): {_spread(found)}")
         print(f"{page.stem}: of these to texts of {LEAST_LINES} to {max(sizes)} lines: {_spread(large or found)}")
+        print(f"{page.stem}: {early} of them painted before their diff was there")
         if slower > 1:
             scaled = [row[1] * slower / slowed for row in found]
             print(

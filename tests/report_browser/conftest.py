@@ -76,6 +76,7 @@ class Shelf:
             page = self._new_page()
             page.goto(path.as_uri() + (f"#{fragment}" if fragment else ""))
             page.wait_for_selector("html[data-ready]")
+            page.evaluate(SETTLED)
             if not fresh:
                 self._pages[path] = page
             return page
@@ -102,8 +103,12 @@ class Shelf:
         return page
 
 
-# Two frames: what was asked for is drawn.
-SETTLED = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))"
+# Two frames, in which nothing is waited for: what was asked for is drawn.
+SETTLED = """new Promise(done => {
+  const settle = () => document.querySelector("[aria-busy=true]") ? requestAnimationFrame(settle)
+    : requestAnimationFrame(() => requestAnimationFrame(() => done(0)));
+  requestAnimationFrame(settle);
+})"""
 
 
 @pytest.fixture(scope="module")
@@ -124,5 +129,5 @@ def open_report(shelf: Shelf) -> Iterator[Open]:
     shelf.asked.clear()
     yield shelf.open
     assert shelf.said == []
-    assert [url for url in shelf.asked if not url.startswith(("file:", "data:"))] == []
+    assert [url for url in shelf.asked if not url.startswith(("file:", "data:", "blob:"))] == []
     assert all(url.split("#")[0].endswith("report.html") for url in shelf.asked if url.startswith("file:"))

@@ -16,7 +16,15 @@ from tests.report_browser.views import VIEWS, rich
 
 REPORT = Path(__file__).parents[2] / "irscope" / "render" / "report"
 REMEDY = "run 'npm ci && npm run build' in irscope/render/report/frontend"
-ASSETS = ("loader.js", "viewer.js.deflate", "graphs.js.deflate", "viewer.css", "digests.json", "THIRD_PARTY.md")
+ASSETS = (
+    "loader.js",
+    "comparing.js.deflate",
+    "viewer.js.deflate",
+    "graphs.js.deflate",
+    "viewer.css",
+    "digests.json",
+    "THIRD_PARTY.md",
+)
 
 
 def test_the_lock_file_names_only_the_public_registry() -> None:

@@ -1,4 +1,4 @@
-// Builds the viewer into ../assets: the loader and the style sheet as they are, the two scripts that the loader runs
+// Builds the viewer into ../assets: the loader and the style sheet as they are, the scripts that the loader runs
 // deflated, the digests that the page's policy allows, and the licences of what is in them; and tested.mjs for the tests.
 // `--out FOLDER` builds elsewhere.
 import { build } from "esbuild";
@@ -17,7 +17,12 @@ const common = { absWorkingDir: here, outdir, bundle: true, minify: true, metafi
 
 const scripts = await build({
   ...common,
-  entryPoints: { loader: "src/loader.ts", viewer: "src/main.ts", graphs: "src/graphs.ts" },
+  entryPoints: {
+    loader: "src/loader.ts",
+    comparing: "src/comparing.ts",
+    viewer: "src/main.ts",
+    graphs: "src/graphs.ts",
+  },
   format: "iife",
   target: "es2022",
   charset: "utf8",
@@ -37,7 +42,7 @@ mkdirSync(outdir, { recursive: true });
 const digests = {};
 for (const { path, contents } of [...scripts.outputFiles, ...styles.outputFiles]) {
   const name = basename(path);
-  const packed = name === "viewer.js" || name === "graphs.js";
+  const packed = name.endsWith(".js") && name !== "loader.js";
   if (name.endsWith(".js")) digests[name] = `sha256-${createHash("sha256").update(contents).digest("base64")}`;
   // fflate packs the same on every machine; the zlib of Node does not.
   writeFileSync(

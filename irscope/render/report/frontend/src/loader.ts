@@ -3,28 +3,41 @@ import { bytesOf } from "./data/base85";
 
 interface Policy {
   createScript(code: string): string;
+  createScriptURL(url: string): string;
 }
 
 const factory = (globalThis as { trustedTypes?: { createPolicy(name: string, rules: Policy): Policy } }).trustedTypes;
-const policy: Policy = factory?.createPolicy("irscope", { createScript: (code) => code }) ?? {
-  createScript: (code) => code,
-};
+const rules: Policy = { createScript: (code) => code, createScriptURL: (url) => url };
+const policy = factory?.createPolicy("irscope", rules) ?? rules;
 
-async function unpacked(element: HTMLElement): Promise<string> {
+async function unpacked(id: string): Promise<string> {
+  const element = document.getElementById(id);
+  if (!element) throw new Error(`the page holds no script ${id}`);
   const stream = new Blob([bytesOf(element.textContent ?? "")])
     .stream()
     .pipeThrough(new DecompressionStream("deflate-raw"));
   return new Response(stream).text();
 }
 
-/** Runs a packed script of the page; a script that the policy does not know is refused by the browser. */
-async function run(id: string): Promise<void> {
-  const element = document.getElementById(id);
-  if (!element) throw new Error(`the page holds no script ${id}`);
-  const script = document.createElement("script");
-  script.textContent = policy.createScript(await unpacked(element));
-  document.head.append(script);
+/** Runs packed scripts of the page in this order; a script that the policy does not know is refused by the browser. */
+async function run(...ids: string[]): Promise<void> {
+  for (const code of await Promise.all(ids.map(unpacked))) {
+    const script = document.createElement("script");
+    script.textContent = policy.createScript(code);
+    document.head.append(script);
+  }
 }
 
-(globalThis as { irscopeRun?: typeof run }).irscopeRun = run;
-void run("viewer");
+/** Runs a packed script of the page as a worker. */
+async function work(id: string): Promise<Worker> {
+  const url = URL.createObjectURL(new Blob([await unpacked(id)], { type: "text/javascript" }));
+  try {
+    return new Worker(policy.createScriptURL(url));
+  } finally {
+    // The worker has what it needs of it once it was made.
+    setTimeout(() => URL.revokeObjectURL(url), 10_000);
+  }
+}
+
+Object.assign(globalThis, { irscopeRun: run, irscopeWorker: work });
+void run("comparing", "viewer");

@@ -93,14 +93,21 @@ export function withoutAttributes(line: string): string {
 /** The lines of both sides as the toggles have them. */
 export function shownLines(diff: Diff, toggles: Toggles): { left: string[]; right: string[] } {
   return {
-    left: side(diff.left, diff.leftNumbers, diff.leftText, diff.kind, toggles),
-    right: side(diff.right, diff.rightNumbers, diff.rightText, diff.kind, toggles),
+    left: side(diff.left, diff.leftNumbers, () => diff.leftText, diff.kind, toggles),
+    right: side(diff.right, diff.rightNumbers, () => diff.rightText, diff.kind, toggles),
   };
 }
 
-function side(lines: string[], numbers: number[], text: string[], kind: Kind, toggles: Toggles): string[] {
+function side(
+  lines: string[],
+  numbers: ArrayLike<number>,
+  allLines: () => string[],
+  kind: Kind,
+  toggles: Toggles,
+): string[] {
   const shown = show(lines, kind === "mlir", toggles, lines);
   if (!toggles.locations) return shown;
+  const text = allLines();
   // A right line has the left side's names, but its own location.
   const known = toggles.aliases ? definitions(text) : new Map<string, string>();
   return shown.map((line, index) => {

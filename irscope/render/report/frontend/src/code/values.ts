@@ -1,6 +1,6 @@
 // Values, registers and aliases in a text: where one is defined, and where it is used.
 import type { Kind } from "../data/model";
-import { bodyOf } from "../structure/bodies";
+import { bodyOf } from "../data/comparing";
 
 const NAMES: Partial<Record<Kind, RegExp>> = {
   mlir: /[%@^][\w$.-]+|[#!][A-Za-z_$][\w$]*/g,

@@ -25,11 +25,16 @@ export interface Diff {
   left: string[];
   right: string[];
   /** 1-based lines of the texts. */
-  leftNumbers: number[];
-  rightNumbers: number[];
+  leftNumbers: ArrayLike<number>;
+  rightNumbers: ArrayLike<number>;
   /** All lines of both texts, with their locations. */
-  leftText: string[];
-  rightText: string[];
+  readonly leftText: string[];
+  readonly rightText: string[];
+}
+
+/** Whether there is a difference to be shown. */
+export function differs(diff: Diff | undefined): diff is Diff {
+  return diff?.entries.some((entry) => entry.op !== "equal") ?? false;
 }
 
 const LOCATION = / loc\((?:#loc\d*|unknown)\)|,? !dbg !\d+/g;

@@ -219,4 +219,8 @@ export interface LayoutRow {
 export const hasDiff = (pass: Pass): boolean =>
   pass.before !== undefined && pass.after !== undefined && pass.before !== pass.after;
 
+/** The text that a pass left, or where it failed the one it found. */
+export const textOf = (pass: Pass): number | undefined =>
+  pass.outcome === "failed" ? (pass.before ?? pass.after) : (pass.after ?? pass.before);
+
 export const labelOf = (pass: Pass): string => `${pass.stage}:${pass.name}#${pass.n}`;

@@ -1,9 +1,11 @@
 // Reads the data in the page: the index at once, everything else when it is looked at.
 import { Beside, type MachineCode } from "./beside";
-import { inflateSync } from "fflate";
+import { Ahead } from "./ahead";
 import { bytesOf } from "./base85";
+import { countsOf, diffTexts, inflateSync, recent, Texts, WINDOW } from "./comparing";
 import {
   hasDiff,
+  textOf,
   type CaptureRow,
   type Capture,
   type Graph,
@@ -17,17 +19,13 @@ import {
 } from "./model";
 import type { Memory } from "./memory";
 import type { Movie } from "./movie";
-import { withNumbers } from "./numbers";
-import { diffTexts } from "../structure/structural";
-import { countsOf, type Counts } from "../structure/counts";
+import { isSame, received, split, type Sent } from "./sent";
+import type { Asked } from "../comparing";
+import type { Counts } from "../structure/counts";
 import type { Diff } from "./diff";
 import { Lives, type PackedLives } from "./lives";
 
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-const encoder = new TextEncoder();
-/** How far back a compressed text may point. */
-const WINDOW = 1 << 15;
-const KEPT_TEXTS = 96;
 const KEPT_DIFFS = 80;
 
 function element(id: string): string {
@@ -44,49 +42,36 @@ export class Payload {
   readonly index: Index = value<Index>(bytesOf(element("index")));
   readonly captures: Capture[] = this.index.captures.map((row, number) => this.capture(row, number));
   private readonly chunks = new Map<number, Uint8Array>();
-  private readonly texts = new Map<number, string[]>();
-  private readonly packed = new Map<number, string[]>();
+  private readonly texts = new Texts(this.index.texts, (chunk) => this.chunk(chunk));
   private readonly values = new Map<string, unknown>();
   private readonly diffs = new Map<string, Diff>();
+  /** What a worker answered, until it is first looked at. */
+  private readonly receivedTexts = new Map<number, string>();
+  private readonly receivedDiffs = new Map<string, Sent>();
+  /** The comparisons that a worker made and found no difference by. */
+  private readonly same = new Set<string>();
   private readonly machineCode = new Map<number, Beside>();
   private readonly followed = new Map<number, Lives>();
+  readonly ahead = new Ahead({
+    rows: this.index.texts,
+    bytes: (chunk) => this.chunk(chunk),
+    has: (asked) => this.has(asked),
+    take: (asked, answer) => {
+      if ("text" in answer && "text" in asked) recent(this.receivedTexts, asked.text, KEPT_DIFFS, () => answer.text);
+      if (!("diff" in answer && "left" in asked)) return;
+      recent(this.receivedDiffs, keyOf(asked), KEPT_DIFFS, () => answer.diff);
+      if (isSame(answer.diff)) this.same.add(keyOf(asked));
+    },
+  });
 
   /** The lines of a text, by its number. */
   lines(number: number): string[] {
-    const known = this.texts.get(number);
-    if (known) {
-      this.texts.delete(number);
-      this.texts.set(number, known);
-      return known;
+    const received = this.receivedTexts.get(number);
+    if (received !== undefined) {
+      this.receivedTexts.delete(number);
+      this.texts.take(number, split(received));
     }
-    const stored = this.stored(number);
-    const lines = this.index.texts[number]?.[5] ? withNumbers(stored) : stored;
-    this.texts.set(number, lines);
-    for (const oldest of this.texts.keys()) {
-      if (this.texts.size <= KEPT_TEXTS) break;
-      this.texts.delete(oldest);
-    }
-    return lines;
-  }
-
-  /** The lines of a text as the page holds them. */
-  private stored(number: number): string[] {
-    const known = this.packed.get(number);
-    if (known) return known;
-    const row = this.index.texts[number];
-    if (!row) return [];
-    const [chunk, offset, length, cut, base] = row;
-    const bytes = this.bytes(chunk, [offset + cut, length - cut]);
-    const lines =
-      base < 0
-        ? decoder.decode(inflateSync(bytes)).split("\n")
-        : applied(this.stored(base), value<number[]>(this.bytes(chunk, [offset, cut])), bytes);
-    this.packed.set(number, lines);
-    for (const oldest of this.packed.keys()) {
-      if (this.packed.size <= KEPT_TEXTS) break;
-      this.packed.delete(oldest);
-    }
-    return lines;
+    return this.texts.lines(number);
   }
 
   locations(capture: number): Locations {
@@ -137,6 +122,22 @@ export class Payload {
     return this.blob(capture, this.captures[capture]!.memory);
   }
 
+  /** What must be known to show a pass, with the locations of its lines or without. */
+  needsOf(pass: Pass, locations: boolean): Asked[] {
+    const { before, after, group } = pass;
+    const texts = (...numbers: (number | undefined)[]) =>
+      numbers.flatMap((text) => (text === undefined ? [] : [{ text }]));
+    if (!hasDiff(pass)) return texts(textOf(pass));
+    const diff = { left: before!, right: after!, kind: group };
+    if (locations) return [diff, ...texts(before, after)];
+    return this.same.has(keyOf(diff)) ? [diff, ...texts(textOf(pass))] : [diff];
+  }
+
+  /** Whether a pass is shown without any work that takes long, where another than the page does such work. */
+  isReady(pass: Pass, locations: boolean): boolean {
+    return !this.ahead.works || this.needsOf(pass, locations).every((asked) => this.has(asked));
+  }
+
   /** The structural diff of a pass; undefined where it changed nothing. */
   passDiff(pass: Pass): Diff | undefined {
     return hasDiff(pass) ? this.diff(pass.before!, pass.after!, pass.group) : undefined;
@@ -170,17 +171,21 @@ export class Payload {
     };
   }
 
+  /** Whether a text is unpacked, or two are compared. */
+  private has(asked: Asked): boolean {
+    if ("text" in asked) return this.receivedTexts.has(asked.text) || this.texts.has(asked.text);
+    const key = keyOf(asked);
+    return this.diffs.has(key) || this.receivedDiffs.has(key);
+  }
+
   private diff(left: number, right: number, kind: Kind): Diff {
-    const key = `${left} ${right} ${kind}`;
-    const known = this.diffs.get(key);
-    if (known) return known;
-    const found = diffTexts(this.lines(left), this.lines(right), kind);
-    this.diffs.set(key, found);
-    for (const oldest of this.diffs.keys()) {
-      if (this.diffs.size <= KEPT_DIFFS) break;
-      this.diffs.delete(oldest);
-    }
-    return found;
+    const key = keyOf({ left, right, kind });
+    const lines = [() => this.lines(left), () => this.lines(right)] as const;
+    return recent(this.diffs, key, KEPT_DIFFS, () => {
+      const from = this.receivedDiffs.get(key);
+      this.receivedDiffs.delete(key);
+      return from ? received(from, ...lines) : diffTexts(lines[0](), lines[1](), kind);
+    });
   }
 
   private blob<T>(chunk: number, place: Place): T {
@@ -197,35 +202,16 @@ export class Payload {
   }
 
   private bytes(chunk: number, [offset, length]: Place): Uint8Array {
-    let bytes = this.chunks.get(chunk);
-    if (!bytes) {
-      bytes = bytesOf(element(`chunk${chunk}`));
-      this.chunks.set(chunk, bytes);
-    }
-    return bytes.subarray(offset, offset + length);
+    return this.chunk(chunk).subarray(offset, offset + length);
+  }
+
+  private chunk(number: number): Uint8Array {
+    let bytes = this.chunks.get(number);
+    if (!bytes) this.chunks.set(number, (bytes = bytesOf(element(`chunk${number}`))));
+    return bytes;
   }
 }
 
-/** The lines that a base and what is new make. */
-function applied(base: string[], steps: number[], fresh: Uint8Array): string[] {
-  const copied = new Uint8Array(base.length);
-  const starts: number[] = [];
-  for (let index = 0, end = 0; index < steps.length; index += 3) {
-    const start = end + steps[index + 1]!;
-    end = start + steps[index + 2]!;
-    starts.push(start);
-    copied.fill(1, start, end);
-  }
-  // What is new was compressed with the lines that are copied nowhere at hand.
-  const likely = encoder.encode(base.filter((_, line) => !copied[line]).join("\n")).subarray(-WINDOW);
-  const added = decoder.decode(inflateSync(fresh, { dictionary: likely })).split("\n");
-  added.pop();
-  const lines: string[] = [];
-  let at = 0;
-  starts.forEach((start, index) => {
-    for (const end = at + steps[3 * index]!; at < end; at++) lines.push(added[at]!);
-    for (let line = start; line < start + steps[3 * index + 2]!; line++) lines.push(base[line]!);
-  });
-  while (at < added.length) lines.push(added[at++]!);
-  return lines;
+function keyOf({ left, right, kind }: { left: number; right: number; kind: Kind }): string {
+  return `${left} ${right} ${kind}`;
 }

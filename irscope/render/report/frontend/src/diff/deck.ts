@@ -1,6 +1,7 @@
 // Diffs drawn before they are asked for: one is in front, the others wait behind it, laid out and out of sight.
 import type { Diff } from "../data/diff";
 import { h } from "../dom";
+import { bringToFront, putBehind } from "./behind";
 import type { Shown } from "./rows";
 import { DiffView, type DiffListeners } from "./view";
 
@@ -40,8 +41,8 @@ export class Deck {
     const focused = front.view.hasFocus;
     front.diff = undefined;
     this.cards = [ready, ...this.cards.filter((card) => card !== ready)];
-    ready.view.element.classList.remove("behind");
-    front.view.element.classList.add("behind");
+    bringToFront(ready.view.element);
+    putBehind(front.view.element);
     if (focused) ready.view.focus();
   }
 
@@ -52,10 +53,10 @@ export class Deck {
     let card = behind.findLast((one) => one.look !== look || !wanted.includes(one.diff));
     if (!card && this.cards.length < MOST) {
       this.cards.push((card = this.made()));
-      card.view.element.classList.add("behind");
     }
     if (!card) return;
     card.view.show(diff, shown(), split);
+    putBehind(card.view.element);
     [card.diff, card.look] = [diff, look];
   }
 

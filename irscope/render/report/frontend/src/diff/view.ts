@@ -225,7 +225,7 @@ function styleOf({ row, side }: Line): string {
   return `row-${row.op}`;
 }
 
-function numberOf(line: Line | undefined, side: "left" | "right", numbers: number[]): string {
+function numberOf(line: Line | undefined, side: "left" | "right", numbers: ArrayLike<number>): string {
   if (!line || line.row.op === "fold" || (line.side !== "both" && line.side !== side)) return "";
   const index = side === "left" ? line.row.left : line.row.right;
   return index < 0 ? "" : String(numbers[index] ?? "");

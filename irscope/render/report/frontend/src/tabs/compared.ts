@@ -1,10 +1,9 @@
 // The tables of a pair of captures: what went in, what came out, and what each stage and line of Python made of it.
 import type { App } from "../app";
+import { bodyOf, isOperation } from "../data/comparing";
 import { Links } from "../data/links";
 import { labelOf, type Capture, type Change, type LineChange, type Tables } from "../data/model";
 import type { Payload } from "../data/payload";
-import { isOperation } from "../structure/counts";
-import { bodyOf } from "../structure/bodies";
 
 const VERSIONS = ["irscope_version", "triton_version", "torch_version", "python_version", "gpu"];
 // …/site-packages/triton/language/standard.py: Triton's own lines count for the line that called them.

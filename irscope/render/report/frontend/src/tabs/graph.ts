@@ -20,7 +20,7 @@ const OTHERS: Record<string, [string, string]> = {
 const WARPS = "warps";
 
 declare const globalThis: {
-  irscopeRun?: (id: string) => Promise<void>;
+  irscopeRun?: (...ids: string[]) => Promise<void>;
   irscopeLayOut?: (dot: string) => Promise<string>;
 };
 

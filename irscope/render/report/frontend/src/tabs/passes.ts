@@ -1,35 +1,39 @@
 // Passes: the pipeline on the left, what the chosen pass did on the right.
 import { captureNumber, currentCapture, type App, type Tab } from "../app";
-import { definitions, shownLines, shownText, type Toggles } from "../code/aliases";
+import { definitions, shownLines, shownText } from "../code/aliases";
 import { Pane } from "../code/pane";
 import { nameAt } from "../code/values";
-import { command, copy, copyButton, toast } from "../copy";
-import type { Diff } from "../data/diff";
-import { hasDiff, labelOf, type Capture, type Kind, type Pass } from "../data/model";
+import { copy, toast } from "../copy";
+import { differs, type Diff } from "../data/diff";
+import { hasDiff, labelOf, textOf, type Capture, type Kind, type Pass } from "../data/model";
+import { bringToFront, isBehind, putBehind } from "../diff/behind";
 import { Deck } from "../diff/deck";
 import type { Shown } from "../diff/rows";
 import type { Place } from "../diff/view";
-import { fill, h, toggle } from "../dom";
-import { milliseconds, signed } from "../format";
+import { fill, h } from "../dom";
 import type { Key } from "../keys";
 import { state } from "../state";
 import { lifeOf } from "./life";
 import { failureBox } from "./overview";
+import { commandOf, PassHead, toggles } from "./passhead";
 import { PassList } from "./passlist";
-import { passLog } from "./passlog";
 
 const PAUSE_MS = 500;
+/** How long what was shown stays while the next is waited for: a blank between two pictures would flicker. */
+const HOLD_MS = 80;
 /** Changes that are compared before they are asked for: the more, the more memory. */
 const MOST_READ_AHEAD = 60;
-const COUNTS = ["lines", "operations", "layouts", "convert_layouts"];
 
 export class PassesTab implements Tab {
   readonly name = "passes";
   readonly title = "Passes";
   readonly element = h("section", { class: "passes split-view", "aria-label": "Passes" });
   private readonly list: PassList;
-  private readonly head = h("div", { class: "pass-head" });
-  private readonly life = h("span", { class: "life" });
+  private readonly head = new PassHead({
+    textAfter: (pass) => this.text(pass).join("\n"),
+    diff: () => this.deck.front.text(),
+    lines: (text) => this.app.data.lines(text),
+  });
   private readonly deck = new Deck({
     click: (text, column, lines, place) => this.clicked(text, column, lines, place),
   });
@@ -43,13 +47,19 @@ export class PassesTab implements Tab {
   private shownText: number | undefined;
   private textLook = "";
   private numbers: number[] = [];
-  private readonly body = h("div", { class: "pass-body" }, this.deck.element, this.whole);
+  private readonly later = h("p", { class: "remark later", role: "status" });
+  private readonly body = h("div", { class: "pass-body" }, this.deck.element, this.whole, this.later);
+  private readonly right = h("div", { class: "pass" }, this.head.element, this.body);
+  /** What is shown: the pass that is chosen, the one before it for a moment, or that the pass is waited for. */
+  private shows: "pass" | "before" | "wait" = "wait";
+  private patience = 0;
   private waiting = 0;
   private pause = 0;
 
   constructor(private readonly app: App) {
     this.list = new PassList((number) => this.choose(number));
-    this.element.append(this.list.element, h("div", { class: "pass" }, this.head, this.body));
+    this.element.append(this.list.element, this.right);
+    this.app.data.ahead.onAnswer = () => this.answered();
   }
 
   enter(): void {
@@ -79,126 +89,92 @@ export class PassesTab implements Tab {
     state.set({ pass: number + 1 });
   }
 
-  private toggles(): Toggles {
-    return { locations: state.flag("loc"), aliases: state.flag("alias"), attributes: !state.flag("bare") };
-  }
-
   private draw(capture: Capture): void {
     const number = this.number(capture);
     const pass = capture.passes[number];
     if (!pass) {
-      fill(
-        this.head,
-        h(
-          "p",
-          null,
-          capture.status === "failed" ? "The compile failed before any pass ran." : "No passes were recorded.",
-        ),
+      this.settle();
+      this.head.showNone(
+        capture.status === "failed" ? "The compile failed before any pass ran." : "No passes were recorded.",
       );
-      this.bring(false);
+      this.bring(this.whole);
       this.holder.hidden = true;
       fill(this.remark, capture.failure ? failureBox(capture) : null);
       return;
     }
-    const diff = this.app.data.passDiff(pass);
-    const isDiff = differs(diff);
-    this.drawHead(capture, pass, diff);
-    this.bring(isDiff);
-    if (isDiff) this.deck.show(diff, ...this.looks(diff));
-    else this.drawText(capture, pass, diff);
+    if (this.app.data.isReady(pass, state.flag("loc"))) this.drawPass(capture, pass);
+    else this.wait(capture, pass);
     this.readAhead(capture, number);
   }
 
-  /** Brings the diff to the front, or what stands in place of one. */
-  private bring(isDiff: boolean): void {
-    // What was looked at may have been scrolled.
-    if (isDiff && !this.isBehind(this.whole)) this.textLook = "";
-    this.deck.element.classList.toggle("behind", !isDiff);
-    this.whole.classList.toggle("behind", isDiff);
+  private drawPass(capture: Capture, pass: Pass): void {
+    this.settle();
+    const diff = this.app.data.passDiff(pass);
+    const isDiff = differs(diff);
+    this.head.show(capture, pass, diff);
+    this.bring(isDiff ? this.deck.element : this.whole);
+    if (isDiff) this.deck.show(diff, ...this.looks(diff));
+    else this.drawText(capture, pass, diff);
   }
 
-  private isBehind(element: HTMLElement): boolean {
-    return element.classList.contains("behind");
+  /** Leaves what is shown for a moment, then says what is waited for. */
+  private wait(capture: Capture, pass: Pass): void {
+    this.right.ariaBusy = "true";
+    if (this.shows === "pass") {
+      this.shows = "before";
+      this.patience = setTimeout(() => {
+        const now = currentCapture(this.app);
+        const chosen = now.passes[this.number(now)];
+        if (chosen) this.sayWait(now, chosen);
+      }, HOLD_MS);
+    } else if (this.shows === "wait") this.sayWait(capture, pass);
+  }
+
+  private sayWait(capture: Capture, pass: Pass): void {
+    this.shows = "wait";
+    this.head.show(capture, pass, undefined);
+    fill(this.later, hasDiff(pass) ? "Comparing the IR before and after this pass …" : "Unpacking the IR …");
+    this.bring(this.later);
+  }
+
+  private settle(): void {
+    clearTimeout(this.patience);
+    this.shows = "pass";
+    if (!this.right.ariaBusy) return;
+    this.right.ariaBusy = null;
+    fill(this.later);
+  }
+
+  /** Draws what was waited for, once it is there: the pass that is chosen by then, or else the neighbours. */
+  private answered(): void {
+    if (!this.element.isConnected) return;
+    const capture = currentCapture(this.app);
+    const number = this.number(capture);
+    const pass = capture.passes[number];
+    if (!pass) return;
+    if (this.shows === "pass") this.readAhead(capture, number);
+    else this.draw(capture);
+  }
+
+  /** Brings the diff to the front, or what stands in place of one. */
+  private bring(front: HTMLElement): void {
+    // What was looked at may have been scrolled.
+    if (front !== this.whole && !isBehind(this.whole)) this.textLook = "";
+    for (const one of [this.deck.element, this.whole, this.later]) {
+      if (one === front) bringToFront(one);
+      else if (!isBehind(one)) putBehind(one);
+    }
   }
 
   /** How a diff is drawn: the name of that, what is shown of its lines, and whether in two panes. */
   private looks(diff: Diff): [string, () => Shown, boolean] {
-    const toggles = this.toggles();
+    const look = toggles();
     const split = state.flag("side");
-    return [JSON.stringify([toggles, split]), () => shownLines(diff, toggles), split];
-  }
-
-  private drawHead(capture: Capture, pass: Pass, diff: Diff | undefined): void {
-    const counts = (pass.counts ?? [])
-      .map((value, index) => (value ? `${signed(value)} ${COUNTS[index]!.replace("_", " ")}` : ""))
-      .filter(Boolean);
-    const operations = (pass.byOperation ?? []).map(([name, change]) =>
-      h("span", { class: "chip" }, `${signed(change)} ${name}`),
-    );
-    const text = () => this.text(pass).join("\n");
-    fill(this.life);
-    fill(
-      this.head,
-      h(
-        "div",
-        { class: "headline" },
-        h("h1", null, labelOf(pass)),
-        pass.outcome === "ran"
-          ? null
-          : h("span", { class: `chip ${pass.outcome}` }, pass.outcome === "skipped" ? "switched off" : "failed"),
-        h("span", { class: "faint" }, milliseconds(pass.us)),
-        h("span", null, counts.join(", ")),
-        h("span", { class: "room" }),
-        copyButton("IR", "Copy the IR after this pass", text),
-        diff ? copyButton("diff", "Copy this diff", () => this.deck.front.text()) : null,
-        copyButton("diff command", "Copy the command that shows this diff (y)", () => commandOf(capture, pass)),
-        copyButton("without it", "Copy the command that compiles without this pass", () =>
-          command("diff", capture.id, "--disable-pass", labelOf(pass)),
-        ),
-        copyButton("plan", "Copy the plan without this pass", () => `${capture.plan} -${labelOf(pass)}`.trim()),
-      ),
-      pass.argument
-        ? h(
-            "code",
-            { class: "argument" },
-            pass.argument,
-            pass.options ? `{${pass.options}}` : "",
-            pass.scope ? ` on ${pass.scope}` : "",
-          )
-        : null,
-      operations.length ? h("div", { class: "chips" }, operations) : null,
-      passLog(pass, (number) => this.app.data.lines(number)),
-      h(
-        "div",
-        { class: "bar-of-tools" },
-        this.tools(),
-        h("span", { class: "faint summary" }, diff?.fallback ?? "", " ", diff?.summary ?? ""),
-        this.life,
-      ),
-    );
-  }
-
-  private tools(): HTMLElement[] {
-    return [
-      toggle("side by side", "Before and after next to each other (s)", state.flag("side"), (on) =>
-        state.set({ side: on }, true),
-      ),
-      toggle("locations", "Show locations (l)", state.flag("loc"), (on) => state.set({ loc: on }, true)),
-      toggle("aliases in place", "Show what aliases stand for (a)", state.flag("alias"), (on) =>
-        state.set({ alias: on }, true),
-      ),
-      toggle("no attributes", "Hide attribute dictionaries (r)", state.flag("bare"), (on) =>
-        state.set({ bare: on }, true),
-      ),
-    ];
-  }
-
-  private textOf(pass: Pass): number | undefined {
-    return pass.outcome === "failed" ? (pass.before ?? pass.after) : (pass.after ?? pass.before);
+    return [JSON.stringify([look, split]), () => shownLines(diff, look), split];
   }
 
   private text(pass: Pass): string[] {
-    const number = this.textOf(pass);
+    const number = textOf(pass);
     return number === undefined ? [] : this.app.data.lines(number);
   }
 
@@ -214,13 +190,13 @@ export class PassesTab implements Tab {
   /** Draws the text that stands in place of a diff, which may be out of sight. */
   private prepareText(pass: Pass): void {
     const kind: Kind = pass.group === "llvm" ? "llvm" : "mlir";
-    const number = this.textOf(pass);
+    const number = textOf(pass);
     const all = this.text(pass);
     this.holder.hidden = !all.length;
-    const look = JSON.stringify([number, labelOf(pass), this.toggles()]);
+    const look = JSON.stringify([number, labelOf(pass), toggles()]);
     if (!all.length || look === this.textLook) return;
     this.textLook = look;
-    const { lines, numbers } = shownText(all, kind, this.toggles());
+    const { lines, numbers } = shownText(all, kind, toggles());
     this.shownText = number;
     this.numbers = numbers;
     this.pane.show({
@@ -231,13 +207,18 @@ export class PassesTab implements Tab {
     });
   }
 
-  /** Draws the neighbours, then compares the other changes, one at a time while the reader reads. */
+  /** Asks for the pass, its neighbours and the other changes; draws the neighbours while the reader reads. */
   private readAhead(capture: Capture, number: number): void {
     cancelIdleCallback(this.waiting);
     clearTimeout(this.pause);
+    const { data } = this.app;
+    const locations = state.flag("loc");
     const near = this.list.around(number);
-    const others = capture.passes.flatMap((pass, at) => (hasDiff(pass) && !near.includes(at) ? [at] : []));
-    const diffOf = (at: number) => this.app.data.passDiff(capture.passes[at]!);
+    const others = capture.passes
+      .flatMap((pass, at) => (hasDiff(pass) && !near.includes(at) ? [at] : []))
+      .sort((one, other) => Math.abs(one - number) - Math.abs(other - number))
+      .slice(0, MOST_READ_AHEAD);
+    const diffOf = (at: number) => data.passDiff(capture.passes[at]!);
     const one = (queue: number[], what: (at: number) => void, then?: () => void) => {
       this.waiting = requestIdleCallback(() => {
         const at = queue.shift();
@@ -247,19 +228,27 @@ export class PassesTab implements Tab {
         else then?.();
       });
     };
-    let hasText = !this.isBehind(this.whole);
+    let hasText = !isBehind(this.whole);
     const draw = (at: number) => {
       const diff = diffOf(at);
-      if (differs(diff)) this.deck.prepare(diff, ...this.looks(diff), near.map(diffOf));
+      const known = near.filter((at) => data.isReady(capture.passes[at]!, locations));
+      if (differs(diff)) this.deck.prepare(diff, ...this.looks(diff), known.map(diffOf));
       else if (!hasText) {
         hasText = true;
         this.prepareText(capture.passes[at]!);
       }
     };
+    if (data.ahead.works) {
+      const passes = [number, ...near, ...others].map((at) => capture.passes[at]!);
+      data.ahead.ask(passes.flatMap((pass) => data.needsOf(pass, locations)));
+      const ready = near.filter((at) => data.isReady(capture.passes[at]!, locations));
+      if (this.shows === "pass" && ready.length) one(ready, draw);
+      return;
+    }
     // Who steps on at once shall not wait for what lies far away.
     one([...near], diffOf, () =>
       one([...near], draw, () => {
-        this.pause = setTimeout(() => one(others.slice(0, MOST_READ_AHEAD), diffOf), PAUSE_MS);
+        this.pause = setTimeout(() => one(others, diffOf), PAUSE_MS);
       }),
     );
   }
@@ -278,7 +267,7 @@ export class PassesTab implements Tab {
       {
         keys: ["Enter"],
         text: "Into the code",
-        run: () => (this.isBehind(this.whole) ? this.deck.front : this.pane).focus(),
+        run: () => (isBehind(this.whole) ? this.deck.front : this.pane).focus(),
       },
       { keys: ["/"], text: "Filter the passes", run: () => this.list.focusFilter() },
       { keys: ["h"], text: "Hide the passes that changed nothing", run: flip("hide") },
@@ -291,6 +280,7 @@ export class PassesTab implements Tab {
   }
 
   private clicked(text: string, column: number, lines: string[], place: Place): void {
+    if (this.shows !== "pass") return;
     const capture = currentCapture(this.app);
     const pass = capture.passes[this.number(capture)];
     this.showLife(place.before ? pass?.before : pass?.after, place.line);
@@ -298,7 +288,7 @@ export class PassesTab implements Tab {
   }
 
   private showLife(text: number | undefined, line: number): void {
-    fill(this.life, text === undefined ? null : lifeOf(this.app, captureNumber(this.app), text, line));
+    fill(this.head.life, text === undefined ? null : lifeOf(this.app, captureNumber(this.app), text, line));
   }
 
   /** From an alias in the diff to its thread map, where the final TTGIR has that layout too; else says what it stands for. */
@@ -318,17 +308,6 @@ export class PassesTab implements Tab {
     const pass = capture.passes[this.number(capture)];
     if (pass) void copy(commandOf(capture, pass));
   }
-}
-
-/** Whether there is a difference to be shown. */
-function differs(diff: Diff | undefined): diff is Diff {
-  return diff?.entries.some((entry) => entry.op !== "equal") ?? false;
-}
-
-function commandOf(capture: Capture, pass: Pass): string {
-  return hasDiff(pass)
-    ? command("diff", capture.id, "--pass", labelOf(pass))
-    : command("show", capture.id, "--after", labelOf(pass));
 }
 
 function remark(pass: Pass, diff: Diff | undefined): string {
