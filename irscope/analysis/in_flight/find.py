@@ -51,7 +51,7 @@ def in_flight(capture: Capture) -> InFlight | None:
             for is_first in (False, True)
             for loop in loops[:_MOST_LOOPS] or [None]
         ]
-        chosen = max(found, key=lambda one: (bool(one.steps), _turns(one)))
+        chosen = max(found, key=_weight)
         few = loops and chosen.turns is not None and chosen.turns < _FEW_TURNS
         if few and (not chosen.turns or any(one.kind in ("copy", "write") for one in chosen.steps)):
             in_launch = max(one.turns or 0 for one in found if one.line == loops[0].first_line)
@@ -64,8 +64,10 @@ def in_flight(capture: Capture) -> InFlight | None:
     return replace(chosen, loops=len(loops))
 
 
-def _turns(found: InFlight) -> int:
-    return found.turns if found.turns is not None else 1
+def _weight(found: InFlight) -> tuple[bool, int, int]:
+    """Whether anything of it is known, how often it turns, and what is done in its first turn."""
+    turns = found.turns if found.turns is not None else 1
+    return bool(found.steps), turns, sum(step.turn == 0 for step in found.steps)
 
 
 def _candidates(module: MlirModule, partitions: int | None) -> list[Operation]:

@@ -25,8 +25,10 @@ _OTHERS = {
     "store": "store",
     "atomic": "atomic",
 }
+_WEIGHTY = ("copy", "dot", "wait", "load", "store", "atomic", "write", "reduce", "tensor", "read", "convert")
+"""Kinds of steps, those first that have a lane where there are too many."""
 _IN_PARTITIONS = ("copy", "dot", "tensor", "load", "store", "atomic", "write", "read")
-"""Kinds of steps that partitions are drawn with, those first that have a lane where there are too many."""
+"""The same of those that partitions are drawn with."""
 _Key = tuple[str, str, str]
 """Partition, kind, and what it is about."""
 
@@ -41,16 +43,18 @@ class Lane:
     partition: str = ""
 
 
-def lanes_of(flight: InFlight) -> tuple[list[Lane], list[int]]:
-    """The lanes, and for each step its lane, or -1 where there is none for it."""
+def lanes_of(flight: InFlight) -> tuple[list[Lane], list[int], int]:
+    """The lanes, for each step its lane, or -1 where there is none for it, and how many lanes are left out."""
     keys = _keys(flight)
     rows = list(zip(flight.steps, keys, strict=True))
     # What runs before the loop alone has its place in the code, not in a picture of turns.
     wanted = {key for step, key in rows if step.turn != BEFORE or not flight.line} - {("", "wait", "")}
+    found = [key for key in dict.fromkeys(keys) if key in wanted]
     if flight.partitions:
-        order = _of_partitions([key for key in dict.fromkeys(keys) if key in wanted])
+        found = [key for key in found if key[1] in _IN_PARTITIONS]
+        order = _of_partitions(found)
     else:
-        order = sorted(dict.fromkeys(key for key in keys if key in wanted), key=_rank)[:_MOST]
+        order = sorted(sorted(found, key=lambda key: _WEIGHTY.index(key[1]))[:_MOST], key=_rank)
     lanes: list[Lane] = []
     for partition, kind, name in order:
         places = {one.place for one, key in rows if key == (partition, kind, name)}
@@ -58,7 +62,7 @@ def lanes_of(flight: InFlight) -> tuple[list[Lane], list[int]]:
         shown = f"{what} {name if kind != 'dot' else ''}".strip()
         line = next(iter(places)).rpartition(":")[2]
         lanes.append(Lane(shown, f":{line}" if line and len(places) == 1 and kind != "wait" else "", partition))
-    return lanes, [order.index(key) if key in order else -1 for key in keys]
+    return lanes, [order.index(key) if key in order else -1 for key in keys], len(found) - len(order)
 
 
 def _of_partitions(keys: Sequence[_Key]) -> list[_Key]:
@@ -71,7 +75,7 @@ def _of_partitions(keys: Sequence[_Key]) -> list[_Key]:
     def rank(key: _Key) -> int:
         return _IN_PARTITIONS.index(key[1])
 
-    drawn = sorted((key for key in keys if key[1] in _IN_PARTITIONS), key=rank)[:_MOST_OF_PARTITIONS]
+    drawn = sorted(keys, key=rank)[:_MOST_OF_PARTITIONS]
     first = {name: min(rank(key) for key in drawn if key[0] == name) for name, _, _ in drawn}
     return sorted(drawn, key=lambda key: (first[key[0]], key[0], keys.index(key)))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from irscope.analysis.in_flight.model import BEFORE, InFlight, Ring, Stay
 from irscope.render.layout.labels import Rect
-from irscope.render.poster.canvas import LEAST, TILES, Canvas
+from irscope.render.poster.canvas import LEAST, TILES, Canvas, width_of
 from irscope.render.poster.lanes import key_of, lanes_of, names_of
 from irscope.render.poster.scale import Column, Scale, scale_of
 from irscope.render.text.figures import short_name
@@ -23,7 +23,7 @@ _NOTHING_AHEAD = "the loop: nothing is begun ahead"
 
 def draw_loop(canvas: Canvas, area: Rect, flight: InFlight) -> float:
     """Draw a loop; returns how far down it goes."""
-    lanes, of_step = lanes_of(flight)
+    lanes, of_step, more = lanes_of(flight)
     rings = [ring for ring in flight.rings if _is_drawn(ring)]
     if flight.partitions:
         # What holds most first: there is seldom room for all.
@@ -56,7 +56,10 @@ def draw_loop(canvas: Canvas, area: Rect, flight: InFlight) -> float:
         name = names[ring.value]
         y = _ring(canvas, flight, scale, (ring, name), Rect(area.left, y + 4, labels, row)) + 4
     _turn_lines(canvas, scale, top, y - 4)
-    return _legend(canvas, Rect(area.left + labels, y, area.width - labels, 18), flight, left_out) if rings else y
+    if not rings and not more:
+        return y
+    left = area.left + (labels - _PARTITIONS if flight.partitions else labels)
+    return _legend(canvas, Rect(left, y, area.right - left, 18), flight, (left_out, more))
 
 
 def _partition(
@@ -82,6 +85,8 @@ def _columns(canvas: Canvas, area: Rect, flight: InFlight, scale: Scale) -> floa
     """The phases and the turns above the lanes; returns where they end."""
     y = area.top
     phases = _phases(flight)
+    free = area.left
+    """Where the last name ends."""
     for name in dict.fromkeys(phases.values()):
         columns = [one for one in scale.columns if phases[one.turn] == name]
         if not columns:
@@ -89,11 +94,10 @@ def _columns(canvas: Canvas, area: Rect, flight: InFlight, scale: Scale) -> floa
         left, right = columns[0].left, columns[-1].left + columns[-1].width
         canvas.path(f"M{left + 1:.1f} {y + 19:.1f}V{y + 15:.1f}H{right - 1:.1f}V{y + 19:.1f}", "axis")
         name = name if len(name) * LEAST * 0.61 < max(right - left, 90) else name.partition(":")[0]
-        if right - left > 100:
-            canvas.text((left + right) / 2, y + 11, name, size=LEAST, anchor="middle", room=right - left)
-        else:
-            at_end = left + 90 > area.right
-            canvas.text(right if at_end else left + 1, y + 11, name, size=LEAST, anchor="end" if at_end else "start")
+        wide = width_of(name, LEAST)
+        at = max((left + right - wide) / 2 if right - left > wide else left + 1, free)
+        free = min(at, area.right - wide)
+        free += canvas.text(free, y + 11, name, size=LEAST, room=area.right - free) + 8
     for column in scale.columns:
         name = _turn_name(flight, column)
         canvas.text(column.left + column.width / 2, y + 33, name, look="m", size=LEAST, anchor="middle",
@@ -226,9 +230,10 @@ def _turn_lines(canvas: Canvas, scale: Scale, top: float, bottom: float) -> None
         canvas.path(f"M{column.left:.1f} {top:.1f}V{bottom:.1f}", "line")
 
 
-def _legend(canvas: Canvas, area: Rect, flight: InFlight, left_out: int) -> float:
+def _legend(canvas: Canvas, area: Rect, flight: InFlight, left_out: tuple[int, int]) -> float:
+    """What the looks mean, and how many rings and lanes are not drawn."""
     x, y = area.left, area.top
-    looks = [("f0", "tile 0 in its slot"), ("edge", "read")]
+    looks = [("f0", "tile 0 in its slot"), ("edge", "read")] if any(map(_is_drawn, flight.rings)) else []
     if any(step.kind == "copy" for step in flight.steps):
         looks.insert(0, ("way", "on its way into the slot"))
     if any(step.is_off for step in flight.steps):
@@ -240,8 +245,12 @@ def _legend(canvas: Canvas, area: Rect, flight: InFlight, left_out: int) -> floa
         else:
             canvas.rect(box, look)
         x += 22 + canvas.text(x + 22, y + 13, name, look="m", size=LEAST) + 16
-    if left_out:
-        canvas.text(x, y + 13, f"{left_out} more ring{'s' * (left_out > 1)}", look="m", size=LEAST)
+    names = (
+        f"{count} more {name}{'s' * (count > 1)}"
+        for count, name in zip(left_out, ("ring", "lane"), strict=True)
+        if count
+    )
+    canvas.text(x, y + 13, ", ".join(names), look="m", size=LEAST, room=area.right - x)
     return y + 18
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import xml.etree.ElementTree as ElementTree
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,11 @@ import pytest
 
 from irscope.analysis.flow.partitions import read_partitions
 from irscope.analysis.in_flight.find import as_json, in_flight
-from irscope.analysis.in_flight.model import InFlight
+from irscope.analysis.in_flight.model import InFlight, Step, StepKind
 from irscope.render.capture.partitions import partitions_json
 from irscope.render.layout.labels import Rect
 from irscope.render.poster.canvas import LEAST, Canvas
+from irscope.render.poster.lanes import lanes_of
 from irscope.render.poster.loop import draw_loop, title_of
 from irscope.render.poster.poster import poster_svg
 from irscope.render.theme import THEMES, theme_named
@@ -185,3 +186,38 @@ def test_why_there_is_no_loop_is_said() -> None:
     text = re.sub(r"init_barrier (%\w+), 1", r"init_barrier \1, 2", text_of("gluon_add"))
     lines = [one.text for one in texts_of(poster_svg(partitioned("gluon_add", text), costs=(), findings=()))]
     assert any(line.startswith("no loop is drawn: nothing is known to arrive for the wait") for line in lines)
+
+
+def test_of_too_many_lanes_those_that_matter_stay_and_the_others_are_counted() -> None:
+    def step(kind: StepKind, value: str, turn: int, number: int) -> Step:
+        return Step(turn, kind, f"ttg.{kind}", f"%{value}", 9, f"k.py:{number}", 0, None, None, False, number)
+
+    kinds: list[tuple[StepKind, str]] = [
+        *[("write", f"w{letter}") for letter in "abcdefgh"],
+        *[("read", f"r{letter}") for letter in "abcdefgh"],
+        ("copy", "a"), ("copy", "b"), ("dot", "acc"), ("store", "c"),
+    ]  # fmt: skip
+    steps = tuple(step(kind, value, turn, at) for turn in range(2) for at, (kind, value) in enumerate(kinds))
+    flight = replace(followed("gluon_add"), steps=steps, rings=(), partitions=(), turns=2)
+    lanes, of_step, left_out = lanes_of(flight)
+    assert [one.name.split()[0] for one in lanes] == ["copy"] * 2 + ["write"] * 7 + ["dot", "store"]
+    assert (len(lanes) + left_out, of_step.count(-1)) == (len(kinds), 2 * left_out)
+    canvas = Canvas(theme_named("light"))
+    draw_loop(canvas, Rect(38, 106, 844, 354), flight)
+    texts = texts_of(canvas.svg("kernel"))
+    assert f"{left_out} more lanes" in {one.text for one in texts}
+    assert wrong_boxes(texts) == []
+
+
+@pytest.mark.parametrize("widths", [(1, 2), (3, 1), (1, 1)])
+def test_the_names_of_narrow_phases_do_not_meet(widths: tuple[int, int]) -> None:
+    def step(turn: int, number: int) -> Step:
+        return Step(turn, "store", "tt.store", "", 9, "k.py:1", None, None, None, False, number)
+
+    steps = tuple(step(turn, 0) for turn, width in enumerate(widths) for _ in range(width))
+    flight = replace(followed("gluon_add"), steps=steps, rings=(), partitions=(), turns=1)
+    canvas = Canvas(theme_named("light"))
+    draw_loop(canvas, Rect(38, 106, 844, 354), flight)
+    texts = texts_of(canvas.svg("kernel"))
+    assert "the loop" in {one.text for one in texts}
+    assert wrong_boxes(texts) == []
