@@ -19,9 +19,9 @@ SYNCS = frozenset({"barrier", "wait"})
 _TOLD = (
     *DOTS, "ldmatrix", "stmatrix", "tcgen05.ld", "tcgen05.st", "tcgen05.cp", *GLOBAL, "cp.async.wait", "ld.shared",
     "st.shared", "atomic.global", "atomic.shared", "shuffle", "warp.reduce", "warp.vote", "mbarrier", "barrier", "wait",
-    "fence", "special",
+    "fence",
 )  # fmt: skip
-"""Families that are told, in their order; arithmetic and moves are not."""
+"""Families that are told, in their order; arithmetic and moves are not, nor functions, which LLVM chooses later."""
 # %5 = llvm.inline_asm has_side_effects …      nvvm.barrier      "rocdl.s.barrier"
 _OPERATION = re.compile(r'^ *(?:%[\w:#, %]+ = )?"?((?:llvm|nvvm|rocdl|nvg)\.[\w.]+)"?(?= |\(|$)(.*)', re.MULTILINE)
 # "cp.async.cg.shared.global [ $0 + 0 ], [ $1 + 0 ], 0x10, $2;", "r,l,r"

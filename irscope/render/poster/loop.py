@@ -97,7 +97,7 @@ def _columns(canvas: Canvas, area: Rect, flight: InFlight, scale: Scale) -> floa
         wide = width_of(name, LEAST)
         at = max((left + right - wide) / 2 if right - left > wide else left + 1, free)
         free = min(at, area.right - wide)
-        free += canvas.text(free, y + 11, name, size=LEAST, room=area.right - free) + 8
+        free += canvas.text(free, y + 11, name, size=LEAST, room=area.right - free + 1) + 8
     for column in scale.columns:
         name = _turn_name(flight, column)
         canvas.text(column.left + column.width / 2, y + 33, name, look="m", size=LEAST, anchor="middle",
