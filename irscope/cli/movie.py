@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from irscope.cli import app, options
 from irscope.cli.grouped import grouped
-from irscope.cli.output.destination import emit_json
+from irscope.cli.output.destination import emit_json, write_output
 from irscope.cli.output.page import emit_report, is_page
 from irscope.cli.output.pictures import Looks, is_folder, write_picture, write_pictures
 from irscope.cli.output.talk import say
@@ -18,8 +20,9 @@ from irscope.model.recording_options import RecordingOptions
 
 if TYPE_CHECKING:
     from irscope.analysis.movie.model import Movie
+    from irscope.render.movie.tiles import Answers
 
-_FORMATS = ("svg", "png", "html")
+_FORMATS = ("svg", "gif", "png", "html")
 _output = options.in_panel("Output")
 
 
@@ -51,8 +54,8 @@ def movie(
     """Play the passes that changed a kernel: its tiles under each pass's layouts, counts, what came and went.
 
     An animated SVG of 1280×720 for each launch: -o FILE.svg takes the first, -o DIR/ each. -o FILE.html writes the
-    report's page at its movie, with a slider. --frame N is one picture, an .svg or a .png. There is no GIF: the SVG
-    plays in browsers and slides that show pages.
+    report's page at its movie, with a slider. --frame N is one picture, an .svg or a .png. -o FILE.gif needs the
+    packages of pip install 'irscope[gif]': the SVG plays in browsers and slides that show pages.
     """
     from irscope.cli.dump.stages import file_names
 
@@ -73,7 +76,9 @@ def movie(
     def drawn(capture: Capture) -> str:
         return _drawn(_with_texts(capture), stage, frame, seconds, looks)
 
-    if output is not None and is_folder(output):
+    if form == "gif":
+        _write_gifs(captures, stage, seconds, output, looks)
+    elif output is not None and is_folder(output):
         names = file_names(list(captures))
         pictures = ((name, drawn(capture)) for name, capture in zip(names, captures, strict=True))
         write_pictures(pictures, form, output, looks)
@@ -84,14 +89,41 @@ def movie(
     return tell_failures(captures)
 
 
+def _write_gifs(
+    captures: Sequence[Capture], stages: list[str] | None, seconds: float, output: Path | None, looks: Looks
+) -> None:
+    """Write the first capture's movie to a file, or each one's to a folder."""
+    from irscope.cli.dump.stages import file_names
+    from irscope.render.movie.animated import timed_frames
+    from irscope.render.movie.gif import render_gif
+    from irscope.render.theme import sized
+
+    if output is None:
+        raise UsageError("a GIF is written to a file: -o movie.gif.")
+    is_one = not is_folder(output)
+    if is_one and len(captures) > 1:
+        say(f"{len(captures)} launches: this is the first. --launch N takes another, -o DIR/ draws each.")
+    for name, capture in list(zip(file_names(list(captures)), captures, strict=True))[: 1 if is_one else None]:
+        whole = _with_texts(capture)
+        made = _movie(whole, stages)
+        frames = timed_frames(whole, made, looks.theme or "light", seconds, _answers(whole, made))
+        file = output if is_one else output / f"{name}.gif"
+        write_output(file, render_gif((sized(svg, looks.width), time) for svg, time in frames))
+        say(f"wrote {file}")
+
+
 def _check(form: str, suffix: str, frame: int | None, output: object) -> None:
     """Raises UsageError for a form that is none, or that the other options do not go with."""
     if form not in _FORMATS:
         raise UsageError(f"--format {form!r}: write {', '.join(_FORMATS)}.{did_you_mean(form, _FORMATS)}")
     if suffix and suffix not in (form, "json", "htm"):
-        raise UsageError(f"-o {str(output)!r}: a movie is an .svg, which plays by itself, or a page, .html.")
+        raise UsageError(
+            f"-o {str(output)!r}: a movie is an .svg or a .gif, which play by themselves, or a page, .html."
+        )
     if form == "png" and frame is None:
-        raise UsageError("a PNG does not move: --frame N takes one frame; a movie is an .svg or an .html.")
+        raise UsageError("a PNG does not move: --frame N takes one frame; a movie is an .svg, a .gif or an .html.")
+    if form == "gif" and frame is not None:
+        raise UsageError("--frame N is a picture that does not move: an .svg or a .png.")
     if form == "html" and frame is not None:
         raise UsageError("--frame N is a picture, .svg or .png: on the page a slider goes to each frame.")
 
@@ -118,14 +150,19 @@ def _movie(capture: Capture, stages: list[str] | None) -> Movie:
 
 
 def _drawn(capture: Capture, stages: list[str] | None, frame: int | None, seconds: float, looks: Looks) -> str:
-    from irscope.record.layouts.questions import answered_rows
     from irscope.render.movie.animated import frame_svg, movie_svg
-    from irscope.render.movie.tiles import layouts_wanted
 
     made = _movie(capture, stages)
-    rows = answered_rows(layouts_wanted(made), capture.text("source"), capture.target, capture.layouts)
-    answers = {(row.encoding, row.shape): row.answer for row in rows}
-    theme = looks.theme or "light"
+    answers, theme = _answers(capture, made), looks.theme or "light"
     if frame is not None:
         return frame_svg(capture, made, frame, theme, answers)
     return movie_svg(capture, made, theme, seconds, answers)
+
+
+def _answers(capture: Capture, made: Movie) -> Answers:
+    """The maps of a movie's layouts."""
+    from irscope.record.layouts.questions import answered_rows
+    from irscope.render.movie.tiles import layouts_wanted
+
+    rows = answered_rows(layouts_wanted(made), capture.text("source"), capture.target, capture.layouts)
+    return {(row.encoding, row.shape): row.answer for row in rows}

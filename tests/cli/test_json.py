@@ -38,6 +38,7 @@ from irscope.store.file import load, save
 from irscope.store.recent import CaptureStore
 from irscope.target import Target
 from tests.analysis.in_flight.launched import matmul
+from tests.analysis.in_flight.partitioned import partitioned
 from tests.analysis.movie.staged import staged
 from tests.analysis.recorded import stored
 from tests.analysis.roofline.launched import attention
@@ -150,7 +151,8 @@ def _passes_and_their_graphs(reference: Reference, irscope: Run, tmp_path: Path)
         log.write_bytes(lzma.decompress((DATA / "diff" / f"matmul.cuda{arch}.4warps.dump.xz").read_bytes()))
         assert irscope("import", log, "-o", tmp_path / f"{arch}.irscope")[0] == 0
     check(reference, irscope, "graph --loops", "graph", tmp_path / "90.irscope", "--loops")
-    for name, capture in (("matmul", matmul("matmul-hip-gfx942", 1024)), ("attention", attention())):
+    drawn = {"matmul": matmul("matmul-hip-gfx942", 1024), "attention": attention(), "add": partitioned("gluon_add")}
+    for name, capture in drawn.items():
         save(capture, tmp_path / f"{name}.irscope")
         check(reference, irscope, "poster", "poster", tmp_path / f"{name}.irscope")
     save(staged("softmax.cuda90"), tmp_path / "softmax.irscope")

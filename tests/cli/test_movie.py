@@ -44,7 +44,9 @@ def test_a_page_opens_at_it(irscope: Run, matmul: Path, tmp_path: Path) -> None:
 
 def test_what_is_no_movie_is_refused(irscope: Run, matmul: Path, tmp_path: Path) -> None:
     for words, said in (
-        (("-o", tmp_path / "x.gif"), "a movie is an .svg, which plays by itself"),
+        (("-o", tmp_path / "x.pdf"), "a movie is an .svg or a .gif, which play by themselves"),
+        (("-o", tmp_path / "x.gif", "--frame", "2"), "a picture that does not move: an .svg or a .png"),
+        (("-f", "gif"), "a GIF is written to a file: -o movie.gif"),
         (("-o", tmp_path / "x.png"), "a PNG does not move: --frame N"),
         (("-o", tmp_path / "x.html", "--frame", "2"), "on the page a slider"),
         (("-f", "svgg"), "--format 'svgg'"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
@@ -17,7 +17,15 @@ from irscope.analysis.flow.first_values import FirstValues, constant_of
 from irscope.ir.mlir.model import MlirModule, Operation, Region, Value
 from irscope.ir.mlir.reader import parse_mlir
 
-__all__ = ["Partition", "WarpRing", "WarpRingUse", "WarpSpecialization", "read_partitions"]
+__all__ = [
+    "WRITES",
+    "Partition",
+    "WarpRing",
+    "WarpRingUse",
+    "WarpSpecialization",
+    "most_specialised",
+    "read_partitions",
+]
 
 _SPECIALIZE = "ttg.warp_specialize"
 _DEFAULT = "default"
@@ -25,8 +33,7 @@ _ALLOCATIONS = ("ttg.local_alloc", "ttng.tmem_alloc")
 _UNUSED = ("ttng.init_barrier", "ttng.inval_barrier", "ttg.local_dealloc", "ttng.tmem_dealloc", _SPECIALIZE)
 # They name buffers only to keep their order.
 _OF_BARRIERS = ("ttng.wait_barrier", "ttng.barrier_expect", "ttng.arrive_barrier")
-# Which of an operation's buffers it writes: their places among its buffers.
-_WRITES: Mapping[str, tuple[int, ...]] = {
+WRITES: Mapping[str, tuple[int, ...]] = {
     "ttg.local_store": (0,),
     "ttg.async_copy_global_to_local": (0,),
     "ttng.async_tma_copy_global_to_local": (0,),
@@ -36,6 +43,7 @@ _WRITES: Mapping[str, tuple[int, ...]] = {
     "ttng.tc_gen5_mma": (2,),
     "ttng.tc_gen5_mma_scaled": (2,),
 }
+"""Which of an operation's buffers it writes: their places among its buffers."""
 # !ttg.memdesc<3x128x64xf16, #shared, #smem, mutable>
 _MEMDESC = re.compile(r"!ttg\.memdesc<(?P<shape>(?:\d{1,9}x){1,8})(?P<element>[^,>]{1,60})")
 # !ttg.memdesc<3x1xi64, #shared, #smem, mutable>
@@ -139,6 +147,11 @@ def read_partitions(text: str) -> tuple[WarpSpecialization, ...]:
     return tuple(_Reader(module, one, warps).read() for one in islice(specialized, _MOST_READ))
 
 
+def most_specialised(found: Sequence[WarpSpecialization]) -> WarpSpecialization | None:
+    """That whose partitions hand over most to one another; None if there is none."""
+    return max(found, key=lambda each: sum(len(ring.uses) for ring in (*each.buffers, *each.barriers)), default=None)
+
+
 class _Reader:
     def __init__(self, module: MlirModule, specialize: Operation, warps: int | None) -> None:
         self._module, self._specialize, self._default_warps = module, specialize, warps
@@ -152,6 +165,8 @@ class _Reader:
         self._carried = {argument.number: first for operation in module.walk() for argument, first in operation.carried}
         self._loops = {line: loops for region in specialize.regions for line, loops in _loops_around(region)}
         self._first = FirstValues(module, self._outer | self._carried | dict(_begins(module)))
+        self._indexed = set[int]()
+        """Lines of the allocations of which a slot is asked for."""
         self._arrivals = dict(self._initialised())
         """Line of the allocation of barriers -> the arrivals that complete a phase."""
 
@@ -233,14 +248,17 @@ class _Reader:
 
     def _slot(self, part: Value) -> int | None:
         """What the view next to the allocation chooses; 0 where there is none to choose."""
-        indexed = [one for one in self._views(part) if one.name == "ttg.memdesc_index" and len(one.operands) > 1]
+        views = list(self._views(part))
+        indexed = [one for one in views if one.name == "ttg.memdesc_index" and len(one.operands) > 1]
+        if indexed:
+            self._indexed.add(views[-1].first_line)
         return self._first.of(indexed[-1].operands[1]) if indexed else 0
 
     def _action(self, operation: Operation, root: Operation, buffers: list[Operation]) -> Action:
         if self._is_barrier(root):
             waits: dict[str, Action] = {"ttng.wait_barrier": "waits", "ttng.barrier_expect": "expects"}
             return waits.get(operation.name, "arrives")
-        written = _WRITES.get(operation.name, ())
+        written = WRITES.get(operation.name, ())
         return "writes" if any(place < len(buffers) and buffers[place] is root for place in written) else "reads"
 
     def _use(self, operation: Operation, action: Action, names: Mapping[int, str], part: Value) -> WarpRingUse:
@@ -280,9 +298,10 @@ class _Reader:
         match = _MEMDESC.search(root.types.rpartition("->")[2])
         shape = match["shape"].rstrip("x").split("x") if match is not None else []
         value = root.results[0].name if root.results else ""
-        # A ring of one slot may have no axis of slots.
-        slots = int(shape[0]) if len(shape) > (1 if self._is_barrier(root) else 2) else 1
-        what = "x".join([*shape[1 if len(shape) > 2 else 0 :], match["element"]]) if match is not None else ""
+        # A ring of one slot may have no axis of slots: only who asks for a slot tells it from a dimension of the data.
+        has_slots = root.first_line in self._indexed and bool(shape)
+        slots = int(shape[0]) if has_slots else 1
+        what = "x".join([*shape[has_slots:], match["element"]]) if match is not None else ""
         return WarpRing(value, root.first_line, slots, self._arrivals.get(root.first_line, what), uses)
 
     def _is_barrier(self, allocation: Operation) -> bool:

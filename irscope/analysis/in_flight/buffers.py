@@ -29,6 +29,11 @@ class Buffer:
         self.stays: list[Stay] = []
 
     @property
+    def name(self) -> str:
+        """The value that its allocation gives."""
+        return self.made.results[0].name if self.made.results else ""
+
+    @property
     def is_barrier(self) -> bool:
         """Whether it holds barriers."""
         return self.element == "i64"
@@ -54,20 +59,39 @@ class Buffer:
             if stay.written == copy and stay.landed is None:
                 self.stays[at] = replace(stay, landed=number)
 
-    def read(self, slot: int, number: int) -> int | None:
-        """Read a slot; returns the tile, or None if none is there or tiles do not tell turns apart."""
-        at = next((at for at in range(len(self.stays) - 1, -1, -1) if self.stays[at].slot == slot), None)
+    def put(self, slot: int, number: int, *, lands: bool) -> int | None:
+        """Write a slot, or add to what was not read since it was written; returns the tile as `write` does."""
+        at = self._last(slot)
+        if at is None or self.stays[at].read:
+            return self.write(slot, number, lands=lands)
+        if self.stays[at].landed is not None and not lands:
+            self.stays[at] = replace(self.stays[at], landed=None)
+        return at if self.is_ring else None
+
+    def read(self, slot: int, number: int, wait: int | None = None) -> int | None:
+        """Read a slot; returns the tile, or None if none is there or tiles do not tell turns apart.
+
+        `wait`: the step that the reader waited at last, for what nothing else tells to be there.
+        """
+        at = self._last(slot)
         if at is None:
             return None
-        self.stays[at] = replace(self.stays[at], read=(*self.stays[at].read, number))
+        stay = self.stays[at]
+        landed = stay.landed
+        if landed is None and wait is not None and wait > stay.written and not stay.read:
+            landed = wait
+        self.stays[at] = replace(stay, read=(*stay.read, number), landed=landed)
         return at if self.is_ring else None
+
+    def _last(self, slot: int) -> int | None:
+        return next((at for at in range(len(self.stays) - 1, -1, -1) if self.stays[at].slot == slot), None)
 
     def ring(self, steps: Sequence[Step]) -> Ring:
         """What is told of it, with the steps behind which nothing reads each tile."""
         shape = self.shape[1:] if self.is_indexed else self.shape
         kind = "×".join([*map(str, shape), self.element])
         stays = tuple(_freed(stay, steps) for stay in self.stays)
-        return Ring(self.made.results[0].name, kind, self.slots, self.made.first_line, self.place, stays)
+        return Ring(self.name, kind, self.slots, self.made.first_line, self.place, stays)
 
 
 def _freed(stay: Stay, steps: Sequence[Step]) -> Stay:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
+from irscope.analysis.flow.partitions import most_specialised, read_partitions
 from irscope.analysis.in_flight.follow import follow
 from irscope.analysis.in_flight.kinds import DOTS, kind_of_step
 from irscope.analysis.in_flight.model import InFlight
@@ -28,41 +29,54 @@ def in_flight(capture: Capture) -> InFlight | None:
     """The loop with dots that turns most often; without dots, the one that accesses memory; else the whole kernel.
 
     Of the launch the first or the last program is followed, whichever turns it more often.
-    None if the capture holds no TTGIR, or one whose warps are specialised: there several loops run at once.
+    Of specialised warps all partitions are followed, side by side with the one that has the loop; where that cannot be
+    done there are no steps, and the note says why. None if the capture holds no TTGIR.
     """
     text = capture.texts.get("ttgir", "")
     try:
         module = parse_mlir(text)
-        if module.kernel is None or any(one.name == "ttg.warp_specialize" for one in module.walk()):
+        if module.kernel is None:
             return None
+        specialised = most_specialised(read_partitions(text))
         locations = read_locations(text, "mlir")
         own = locations.chain_at(module.kernel.first_line)
         file = own[0].file if own else capture.launch.kernel.file
         place_at: Callable[[int], str] = lambda line: line_text(place_of(locations.chain_at(line), file))  # noqa: E731
-        loops = _candidates(module)
+        loops = _candidates(module, None if specialised is None else specialised.line)
+        if specialised is not None and not loops:
+            found = follow(module, None, capture.launch, place_at, specialised=specialised)
+            return replace(found, steps=(), rings=(), note="no partition of its warps has a loop that accesses memory")
         found = [
-            follow(module, loop, capture.launch, place_at, is_first=is_first)
+            follow(module, loop, capture.launch, place_at, is_first=is_first, specialised=specialised)
             for is_first in (False, True)
             for loop in loops[:_MOST_LOOPS] or [None]
         ]
-        chosen = max(found, key=_turns)
+        chosen = max(found, key=_weight)
         few = loops and chosen.turns is not None and chosen.turns < _FEW_TURNS
         if few and (not chosen.turns or any(one.kind in ("copy", "write") for one in chosen.steps)):
             in_launch = max(one.turns or 0 for one in found if one.line == loops[0].first_line)
-            chosen = replace(follow(module, loops[0], None, place_at), launch_turns=in_launch)
+            any_launch = replace(capture.launch, record=None, grid=None)
+            often = follow(module, loops[0], any_launch, place_at, specialised=specialised)
+            chosen = replace(often, launch_turns=in_launch) if often.steps else chosen
     except DAMAGE:
         # The IR comes from the capture's file, which may say anything.
         return None
     return replace(chosen, loops=len(loops))
 
 
-def _turns(found: InFlight) -> int:
-    return found.turns if found.turns is not None else 1
+def _weight(found: InFlight) -> tuple[bool, int, int]:
+    """Whether anything of it is known, how often it turns, and what is done in its first turn."""
+    turns = found.turns if found.turns is not None else 1
+    return bool(found.steps), turns, sum(step.turn == 0 for step in found.steps)
 
 
-def _candidates(module: MlirModule) -> list[Operation]:
-    """The innermost loops with dots; if there are none, those that access memory."""
-    loops = [one for one in module.walk() if one.name == "scf.for"]
+def _candidates(module: MlirModule, partitions: int | None) -> list[Operation]:
+    """The innermost loops with dots; if there are none, those that access memory.
+
+    `partitions`: the line of the operation that they stand in; None if it may be any.
+    """
+    around = (one for one in module.walk() if partitions is not None and one.first_line == partitions)
+    loops = [one for one in next(around, module).walk() if one.name == "scf.for"]
     inner = [loop for loop in loops if not any(one.name in _LOOPS for one in _inside(loop))]
     with_dots = [loop for loop in inner if any(one.name.startswith(DOTS) for one in _inside(loop))]
     return with_dots or [loop for loop in inner if any(kind_of_step(one) for one in _inside(loop))]
@@ -78,4 +92,4 @@ def as_json(found: InFlight) -> dict[str, Any]:
         asdict(one) | {"copies_in_flight": found.flying(number, "copy"), "dots_in_flight": found.flying(number, "dot")}
         for number, one in enumerate(found.steps)
     ]
-    return asdict(found) | {"steps": steps}
+    return asdict(found) | {"steps": steps, "partitions": [one.name for one in found.partitions]}

@@ -17,6 +17,7 @@ _KINDS: dict[str, StepKind] = {
     "ttg.convert_layout": "convert",
     "ttng.tmem_load": "tensor",
     "ttng.tmem_store": "tensor",
+    "ttng.tmem_copy": "tensor",
     "ttg.async_wait": "wait",
     "amdg.async_wait": "wait",
     "ttng.wait_barrier": "wait",

@@ -5,13 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["BEFORE", "InFlight", "Ring", "Stay", "Step", "StepKind"]
+from irscope.analysis.flow.partitions import Partition
+
+__all__ = ["BEFORE", "InFlight", "Ring", "Slot", "Stay", "Step", "StepKind"]
 
 StepKind = Literal["copy", "load", "write", "read", "wait", "dot", "reduce", "convert", "tensor", "store", "atomic"]
 """`copy` begins one into shared memory, `load` one into registers; `tensor` moves to and from tensor memory."""
 
 BEFORE = -1
 """The turn of what runs before the loop."""
+
+
+Slot = tuple[int, int]
+"""A buffer, and a slot of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +43,10 @@ class Step:
     """Whether its mask or predicate lets nothing happen."""
     until: int | None
     """The step that waits for it, or first uses it, as an index; its own if nothing has to wait."""
+    partition: str = ""
+    """Of specialised warps the partition that does it; empty outside of them, and of other kernels."""
+    after: int | None = None
+    """Of a wait of specialised warps: the step behind which its barrier was arrived at; None if it passes at first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +67,7 @@ class Stay:
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """A buffer in shared memory that steps of the loop write."""
+    """A buffer in shared memory that steps of the loop write; of specialised warps in tensor memory too."""
 
     value: str
     type: str
@@ -92,6 +102,9 @@ class InFlight:
     rings: tuple[Ring, ...]
     note: str = ""
     """Why steps are missing; or an empty string."""
+    partitions: tuple[Partition, ...] = ()
+    """Of specialised warps, whose steps stand in an order in which they can run: `turn` is that of the partition with
+    the loop, and before each of its steps the others run as far as the barriers let them."""
 
     def flying(self, step: int, kind: StepKind) -> int:
         """How many steps of a kind are begun, and not yet waited for, when a step ends."""

@@ -10,6 +10,7 @@ from math import prod
 from irscope.analysis.lives.operations import OperationLife
 from irscope.analysis.lives.steps import Trail
 from irscope.analysis.movie.follow import Followed, Sight, follow
+from irscope.analysis.movie.lowered import families_of, is_lowered
 from irscope.analysis.movie.model import Change, Frame, Held, MainValue, Movie, Role, Tile
 from irscope.analysis.movie.roles import RoleText, counts_of, family_of
 from irscope.ir.body.counts import operation_counts
@@ -146,8 +147,12 @@ def _frame(
     more: Counter[str],
     fewer: Counter[str],
 ) -> Frame:
+    families = families_of(text) if is_lowered(text) else None
+    counts = counts_of(text, families)
+    told = tuple((families or {}).items())
     if step < 0:
-        return Frame((), trail.passes[0].stage if trail.passes else "", "", counts_of(text), tuple(held))
+        stage = trail.passes[0].stage if trail.passes else ""
+        return Frame((), stage, "", counts, tuple(held), families=told)
     passes = trail.steps[step].passes
     own = tuple(changes.get(step, ()))
     net = Counter(more)
@@ -158,10 +163,11 @@ def _frame(
         tuple(one.label for one in passes),
         passes[-1].stage,
         passes[-1].name,
-        counts_of(text),
+        counts,
         tuple(held),
         own,
         tuple(sorted((name, change) for name, change in net.items() if change)),
+        told,
     )
 
 

@@ -13,7 +13,7 @@ Role = Literal["loaded", "first operand", "second operand", "result", "stored"]
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The operations of a text, all and of some kinds."""
+    """The operations of a text, all and of some kinds; in the dialects of LLVM the kinds are those of instructions."""
 
     operations: int = 0
     conversions: int = 0
@@ -21,6 +21,7 @@ class Counts:
     accesses: int = 0
     """Loads from global memory and stores to it, copies to shared memory among them."""
     dots: int = 0
+    """Of tiles; in the dialects of LLVM matrix instructions."""
     syncs: int = 0
     """Barriers and waits."""
 
@@ -117,6 +118,8 @@ class Frame:
     """The operations that came and went, those of which most did first; without those of `net`."""
     net: tuple[tuple[str, int], ...] = ()
     """(operation, change of its count) of what is not followed one by one: the dialects of LLVM."""
+    families: tuple[tuple[str, int], ...] = ()
+    """In the dialects of LLVM: (family, instructions of it in the code of one thread); before them empty."""
 
     @property
     def made(self) -> int:

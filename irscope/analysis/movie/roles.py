@@ -9,6 +9,7 @@ from functools import cached_property
 from math import prod
 from typing import Literal
 
+from irscope.analysis.movie.lowered import DOTS, GLOBAL, SYNCS, syncs_in_assembly
 from irscope.analysis.movie.model import Counts, Role, Tile
 from irscope.ir.body.counts import operation_counts
 from irscope.ir.mlir.encoding import read_aliases, read_encoding, resolve_aliases
@@ -40,7 +41,6 @@ _IN_TENSOR_MEMORY = ("ttng.tc_gen5_mma", "ttng.tc_gen5_mma_scaled")
 """Dots whose third operand is where their result goes."""
 _VALUE_AT = {"tt.store": 1, "amdg.buffer_store": 0, "amdgpu.buffer_store": 0}
 """The operand that is stored, where pointers and offsets have its shape too."""
-_SYNCS = frozenset({"barrier", "wait"})
 # tensor<128x64xf16>   tensor<128x64x!tt.ptr<f16>>
 _PLAIN = re.compile(r"tensor<((?:\d{1,9}x)+)([^,]+)>$")
 # 128x64x!tt.ptr<f16>   128x64x!tt.ptr<f16, 1>
@@ -55,14 +55,21 @@ def family_of(name: str) -> Family | None:
     return _FAMILIES.get(name)
 
 
-def counts_of(text: str) -> Counts:
-    """The operations of an MLIR text by kind."""
+def counts_of(text: str, families: Mapping[str, int] | None = None) -> Counts:
+    """The operations of an MLIR text by kind; `families`: of one in the dialects of LLVM those of its instructions."""
     found = operation_counts(text, "mlir")
-    families = {family: sum(count for name, count in found.items() if _FAMILIES.get(name) == family)
-                for family in _ROLES}  # fmt: skip
-    syncs = sum(count for name, count in found.items() if _SYNCS.intersection(name.rpartition(".")[2].split("_")))
-    accesses = families["load"] + families["store"]
-    return Counts(found.total(), found["ttg.convert_layout"], accesses, families["dot"], syncs)
+    own = {family: sum(count for name, count in found.items() if _FAMILIES.get(name) == family)
+           for family in _ROLES}  # fmt: skip
+    syncs = sum(count for name, count in found.items() if SYNCS.intersection(name.rpartition(".")[2].split("_")))
+    accesses, dots = own["load"] + own["store"], own["dot"]
+    if families is not None:
+        # What Triton's operations became: some of them may be left.
+        accesses += sum(families.get(one, 0) for one in GLOBAL)
+        dots += sum(families.get(one, 0) for one in DOTS)
+        syncs = syncs_in_assembly(text) + sum(
+            count for name, count in found.items() if SYNCS.intersection(re.split(r"[._]", name))
+        )
+    return Counts(found.total(), found["ttg.convert_layout"], accesses, dots, syncs)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from irscope.analysis.movie.model import Movie
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
@@ -9,7 +11,7 @@ from irscope.render.movie.scene import Scene
 from irscope.render.movie.tiles import Answers
 from irscope.render.theme import theme_named
 
-__all__ = ["MOST_SECONDS", "frame_svg", "movie_svg"]
+__all__ = ["MOST_SECONDS", "frame_svg", "movie_svg", "timed_frames"]
 
 MOST_SECONDS = 60.0
 """Of one frame."""
@@ -33,13 +35,9 @@ def movie_svg(
 
     Raises UsageError for a theme or a time that is none.
     """
-    if not 0.1 <= seconds <= MOST_SECONDS:
-        raise UsageError(f"{seconds!r} seconds a pass: at least 0.1, at most {MOST_SECONDS:g}.")
     scene = _scene(capture, movie, theme, answers)
     still = scene.still()
-    holds = [1] * len(movie.frames)
-    holds[0] += _FIRST_HOLD - 1
-    holds[-1] += _LAST_HOLD - 1
+    holds = _holds(movie, seconds)
     total, begin = sum(holds), 0
     frames: list[str] = []
     for at, hold in enumerate(holds):
@@ -58,6 +56,25 @@ def movie_svg(
         "@media(prefers-reduced-motion:reduce){.frame{animation:none}}"
     )
     return _whole(scene, capture, still + "".join(frames), style)
+
+
+def timed_frames(
+    capture: Capture, movie: Movie, theme: str = "light", seconds: float = 1.2, answers: Answers | None = None
+) -> Iterator[tuple[str, float]]:
+    """Each frame of a movie as an SVG that does not move, and for how many seconds; arguments as `movie_svg`."""
+    for at, hold in enumerate(_holds(movie, seconds)):
+        yield frame_svg(capture, movie, at, theme, answers), hold * seconds
+
+
+def _holds(movie: Movie, seconds: float) -> list[int]:
+    """How many times the time of a frame each is shown; raises UsageError for a time that is none."""
+    if not 0.1 <= seconds <= MOST_SECONDS:
+        raise UsageError(f"{seconds!r} seconds a pass: at least 0.1, at most {MOST_SECONDS:g}.")
+    holds = [1] * len(movie.frames)
+    if holds:
+        holds[0] += _FIRST_HOLD - 1
+        holds[-1] += _LAST_HOLD - 1
+    return holds
 
 
 def frame_svg(capture: Capture, movie: Movie, at: int, theme: str = "light", answers: Answers | None = None) -> str:

@@ -23,6 +23,8 @@ _COUNTERS_HIGH = 244.0
 _BASE = _BELOW + 68
 """The line of the bars below."""
 _ROW = 40.0
+_FAMILY = 34.0
+"""Pixels of a family of instructions, at most."""
 _LINE = 17.0
 _BARS = "operations made above the line, removed below; heights by square root, cut where LLVM's dialects begin"
 _KEY = (
@@ -37,6 +39,7 @@ class Scene:
         self.canvas = Canvas(theme)
         self._capture, self._movie, self._answers = capture, movie, answers
         self._tiles: dict[Drawn, int] = {}
+        self._has_cards = False
         count = len(movie.values)
         rows = 1 if count <= _MOST_ACROSS else 2
         columns = max(-(-count // rows), 1)
@@ -54,17 +57,20 @@ class Scene:
     def still(self) -> str:
         """What all frames share."""
         self._head()
-        for area, value in zip(self._cards, self._movie.values, strict=False):
-            self._card(area, value)
-        if not self._movie.values:
-            self.canvas.text(_MARGIN, _TOP + 30, "No load, store or dot of a tensor was found to follow.", look="m")
         self._counters()
         self.canvas.panel(self._changes_area, "Came and went in this pass")
         self._timeline()
         return self._taken()
 
     def tiles(self) -> str:
-        """The pictures of all tiles that frames were drawn with, each once."""
+        """The pictures of all tiles that frames were drawn with, each once, and what stands around them."""
+        if self._has_cards:
+            self.canvas.parts.append('<g id="cards">')
+            for area, value in zip(self._cards, self._movie.values, strict=False):
+                self._card(area, value)
+            if not self._movie.values:
+                self.canvas.text(_MARGIN, _TOP + 30, "No load, store or dot of a tensor was found to follow.", look="m")
+            self.canvas.parts.append("</g>")
         for drawn, number in self._tiles.items():
             parts = "".join(f'<path class="f{color} cell" d="{path}"/>' for color, path in drawn.parts())
             marks = f'<path class="held" d="{drawn.marks()}"/>' if drawn.held else ""
@@ -100,7 +106,7 @@ class Scene:
             self.canvas.text(room.left, top + 12, title, look="m", size=LEAST)
             area = self._spark(number)
             counts = [int(getattr(frame.counts, field)) for frame in self._movie.frames]
-            most = max(1, *(counts[at] for at, frame in enumerate(self._movie.frames) if not frame.net))
+            most = max(1, *(counts[at] for at, frame in enumerate(self._movie.frames) if number or not frame.families))
             step = area.width / len(counts)
             points = "".join(
                 f"L{area.left + at * step:.1f} {area.bottom - min(count / most, 1) * area.height:.1f}h{step:.1f}"
@@ -155,8 +161,13 @@ class Scene:
         """What one frame shows of its own."""
         frame = self._movie.frames[at]
         self._title(at, frame)
-        for number, (area, held) in enumerate(zip(self._cards, frame.held, strict=False)):
-            self._held(area, held, self._last_tile(at, number), is_first=not at)
+        if frame.families:
+            self._instructions(at, frame)
+        else:
+            self._has_cards = True
+            self.canvas.parts.append('<use href="#cards"/>')
+            for number, (area, held) in enumerate(zip(self._cards, frame.held, strict=False)):
+                self._held(area, held, self._last_tile(at, number), is_first=not at)
         self._values(at)
         self._came_and_went(at, frame)
         left = self._slot_left(at)
@@ -178,6 +189,25 @@ class Scene:
         if len(frame.passes) > 1:
             canvas.text(x, y, f"and {len(frame.passes) - 1} before it, whose IR was not kept", look="m", size=12,
                         room=WIDTH - _MARGIN - x)  # fmt: skip
+
+    def _instructions(self, at: int, frame: Frame) -> None:
+        """The instructions of one thread by family, where no tile is left."""
+        title, note = "Instructions in the code of one thread", "tiles are registers and addresses here"
+        room = self.canvas.panel(Rect(_MARGIN, _TOP, _CARDS, _BELOW - _GAP - _TOP), title, note)
+        before = dict(self._movie.frames[at - 1].families) if at else {}
+        rows = [(name, dict(frame.families).get(name, 0)) for name in dict.fromkeys([*dict(frame.families), *before])]
+        most = max(count for one in self._movie.frames for _, count in one.families)
+        step = min((room.height - 10) / len(rows), _FAMILY)
+        left, wide = room.left + 150, room.width - 150 - 130
+        for number, (name, count) in enumerate(rows):
+            y = room.top + 8 + number * step
+            self.canvas.text(left - 10, y + step / 2 + 4, name, size=12, anchor="end")
+            bar = Rect(left, y + 3, count / most * wide, step - 6)
+            self.canvas.rect(bar, "bar", radius=2)
+            used = self.canvas.text(bar.right + 8, y + step / 2 + 4, f"{count:,}", size=12)
+            if before and count != before.get(name, 0):
+                text = _signed(count - before.get(name, 0))
+                self.canvas.text(bar.right + 16 + used, y + step / 2 + 4, text, look="a", size=12)
 
     def _last_tile(self, at: int, number: int) -> Tile | None:
         """The shape that a value had last, for where it is gone."""

@@ -2,57 +2,45 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-
-from irscope.analysis.in_flight.model import BEFORE, InFlight, Ring, Stay, Step
+from irscope.analysis.in_flight.model import BEFORE, InFlight, Ring, Stay
 from irscope.render.layout.labels import Rect
-from irscope.render.poster.canvas import LEAST, TILES, Canvas
+from irscope.render.poster.canvas import LEAST, TILES, Canvas, width_of
+from irscope.render.poster.lanes import key_of, lanes_of, names_of
 from irscope.render.poster.scale import Column, Scale, scale_of
 from irscope.render.text.figures import short_name
 
-__all__ = ["draw_loop"]
+__all__ = ["draw_loop", "title_of"]
 
 _LABELS = 143.0
 """Pixels for the names of the lanes."""
+_PARTITIONS = 78.0
+"""Pixels for the names of partitions."""
 _ROW, _LEAST_ROW = 22.0, 15.0
 """Pixels of a lane, and of a slot; at least."""
 _GAP = 3.0
-_MOST_LANES = 11
 _NOTHING_AHEAD = "the loop: nothing is begun ahead"
-# %a_126      %acc_23#0
-_NUMBERED = re.compile(r"(?<=\w)_\d+$|#\d+$")
-_ORDER = ("load", "copy", "write", "read", "wait", "dot", "reduce", "convert", "tensor", "store", "atomic")
-_OTHERS = {
-    "wait": "wait",
-    "reduce": "reduce",
-    "convert": "convert",
-    "tensor": "tensor memory",
-    "store": "store",
-    "atomic": "atomic",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class _Lane:
-    name: str
-    line: str
-    """`:33`, the line of Python; or an empty string."""
 
 
 def draw_loop(canvas: Canvas, area: Rect, flight: InFlight) -> float:
     """Draw a loop; returns how far down it goes."""
-    lanes, of_step = _lanes(flight)
+    lanes, of_step, more = lanes_of(flight)
     rings = [ring for ring in flight.rings if _is_drawn(ring)]
-    scale = scale_of(flight, of_step, area.left + _LABELS, area.width - _LABELS)
+    if flight.partitions:
+        # What holds most first: there is seldom room for all.
+        rings.sort(key=lambda ring: -ring.slots)
+    labels = _LABELS + (_PARTITIONS if flight.partitions else 0)
+    scale = scale_of(flight, of_step, area.left + labels, area.width - labels)
     y = top = _columns(canvas, area, flight, scale)
     rows = len(lanes) + sum(ring.slots for ring in rings)
     fixed = _GAP * len(lanes) + 18 + 8 * len(rings) + 22
     row = min(max((area.bottom - y - fixed) / max(rows, 1), _LEAST_ROW), _ROW)
     for number, lane in enumerate(lanes):
-        used = canvas.text(area.left, y + row / 2 + 4, lane.name, size=LEAST, room=_LABELS - 34)
-        canvas.text(area.left + used + 5, y + row / 2 + 4, lane.line, look="m", size=LEAST, room=_LABELS - used - 9)
-        canvas.rect(Rect(area.left + _LABELS, y, scale.right - area.left - _LABELS, row), "band")
+        if flight.partitions:
+            _partition(canvas, area, flight, [one.partition for one in lanes], number, y, row)
+        left = area.left + labels - _LABELS
+        used = canvas.text(left, y + row / 2 + 4, lane.name, size=LEAST, room=_LABELS - 34)
+        canvas.text(left + used + 5, y + row / 2 + 4, lane.line, look="m", size=LEAST, room=_LABELS - used - 9)
+        canvas.rect(Rect(area.left + labels, y, scale.right - area.left - labels, row), "band")
         for step, own in enumerate(of_step):
             if own == number:
                 _cell(canvas, flight, scale, step, Rect(0, y, scale.cell, row))
@@ -60,64 +48,45 @@ def draw_loop(canvas: Canvas, area: Rect, flight: InFlight) -> float:
     if any(one.kind == "copy" for one in flight.steps):
         y = _count(canvas, area, flight, scale, y)
     left_out = 0
+    names = names_of(flight)
     for ring in rings:
         if y + ring.slots * row + 22 > area.bottom + 6:
             left_out += 1
             continue
-        y = _ring(canvas, area, flight, scale, ring, Rect(area.left, y + 4, _LABELS, row)) + 4
+        name = names[ring.value]
+        y = _ring(canvas, flight, scale, (ring, name), Rect(area.left, y + 4, labels, row)) + 4
     _turn_lines(canvas, scale, top, y - 4)
-    return _legend(canvas, area, flight, y, left_out) if rings else y
+    if not rings and not more:
+        return y
+    left = area.left + (labels - _PARTITIONS if flight.partitions else labels)
+    return _legend(canvas, Rect(left, y, area.right - left, 18), flight, (left_out, more))
+
+
+def _partition(
+    canvas: Canvas, area: Rect, flight: InFlight, names: list[str], number: int, y: float, row: float
+) -> None:
+    """The name of a lane's partition beside its first one, its warps beside the second."""
+    own = next((one for one in flight.partitions if one.name == names[number]), None)
+    at = number - names.index(names[number])
+    if at == 0:
+        if number:
+            canvas.path(f"M{area.left:.1f} {y - _GAP / 2:.1f}H{area.right:.1f}", "line")
+        canvas.text(area.left, y + row / 2 + 4, names[number], size=LEAST, room=_PARTITIONS - 6)
+    elif at == 1 and own is not None and own.warps is not None:
+        text = f"{own.warps} warp{'s' * (own.warps > 1)}"
+        canvas.text(area.left, y + row / 2 + 4, text, look="m", size=LEAST, room=_PARTITIONS - 6)
 
 
 def _is_drawn(ring: Ring) -> bool:
     return len(ring.stays) > 1 and any(stay.read for stay in ring.stays)
 
 
-def _lanes(flight: InFlight) -> tuple[list[_Lane], list[int]]:
-    """The lanes, and for each step its lane, or -1 where there is none for it."""
-    keys = _keys(flight)
-    rows = list(zip(flight.steps, keys, strict=True))
-    # What runs before the loop alone has its place in the code, not in a picture of turns.
-    wanted = {key for step, key in rows if step.turn != BEFORE or not flight.line} - {("wait", "")}
-    order = sorted(dict.fromkeys(key for key in keys if key in wanted), key=_rank)[:_MOST_LANES]
-    lanes: list[_Lane] = []
-    for kind, name in order:
-        places = {one.place for one, key in rows if key == (kind, name)}
-        shown = f"{_OTHERS.get(kind, kind)} {name if kind != 'dot' else ''}".strip()
-        line = next(iter(places)).rpartition(":")[2]
-        lanes.append(_Lane(shown, f":{line}" if line and len(places) == 1 and kind != "wait" else ""))
-    return lanes, [order.index(key) if key in order else -1 for key in keys]
-
-
-def _keys(flight: InFlight) -> list[tuple[str, str]]:
-    """The lane of each step: its kind, and what it is about."""
-    awaited: dict[int, str] = {}
-    for step in flight.steps:
-        if step.until is not None and step.kind in ("copy", "dot"):
-            awaited[flight.steps[step.until].line] = step.kind
-    return [
-        ("wait", f"for {awaited[one.line]}" if one.line in awaited else "") if one.kind == "wait" else _key(one)
-        for one in flight.steps
-    ]
-
-
-def _rank(key: tuple[str, str]) -> float:
-    # The wait for a dot stands below it.
-    return _ORDER.index("dot") + 0.5 if key == ("wait", "for dot") else _ORDER.index(key[0])
-
-
-def _key(step: Step) -> tuple[str, str]:
-    if step.kind in _OTHERS:
-        return step.kind, ""
-    if step.kind == "dot":
-        return step.kind, step.place
-    return step.kind, _NUMBERED.sub("", _NUMBERED.sub("", step.value))
-
-
 def _columns(canvas: Canvas, area: Rect, flight: InFlight, scale: Scale) -> float:
     """The phases and the turns above the lanes; returns where they end."""
     y = area.top
     phases = _phases(flight)
+    free = area.left
+    """Where the last name ends."""
     for name in dict.fromkeys(phases.values()):
         columns = [one for one in scale.columns if phases[one.turn] == name]
         if not columns:
@@ -125,11 +94,10 @@ def _columns(canvas: Canvas, area: Rect, flight: InFlight, scale: Scale) -> floa
         left, right = columns[0].left, columns[-1].left + columns[-1].width
         canvas.path(f"M{left + 1:.1f} {y + 19:.1f}V{y + 15:.1f}H{right - 1:.1f}V{y + 19:.1f}", "axis")
         name = name if len(name) * LEAST * 0.61 < max(right - left, 90) else name.partition(":")[0]
-        if right - left > 100:
-            canvas.text((left + right) / 2, y + 11, name, size=LEAST, anchor="middle", room=right - left)
-        else:
-            at_end = left + 90 > area.right
-            canvas.text(right if at_end else left + 1, y + 11, name, size=LEAST, anchor="end" if at_end else "start")
+        wide = width_of(name, LEAST)
+        at = max((left + right - wide) / 2 if right - left > wide else left + 1, free)
+        free = min(at, area.right - wide)
+        free += canvas.text(free, y + 11, name, size=LEAST, room=area.right - free + 1) + 8
     for column in scale.columns:
         name = _turn_name(flight, column)
         canvas.text(column.left + column.width / 2, y + 33, name, look="m", size=LEAST, anchor="middle",
@@ -156,7 +124,8 @@ def _phases(flight: InFlight) -> dict[int, str]:
     if not flight.line:
         return dict.fromkeys(turns, "the whole kernel, in its order")
     begun = [step for step in flight.steps if step.kind in ("copy", "load") and step.turn != BEFORE]
-    ahead = {_key(step) for step in flight.steps if step.turn == BEFORE} & {_key(step) for step in begun}
+    ahead = {key_of(step) for step in flight.steps if step.turn == BEFORE} & {key_of(step) for step in begun}
+    last = max((step.turn for step in begun), default=turns[-1])
     before, inside, behind = (
         ("prologue", "steady state", "epilogue") if ahead else ("before it", _NOTHING_AHEAD, "behind it")
     )
@@ -164,6 +133,7 @@ def _phases(flight: InFlight) -> dict[int, str]:
     for turn in turns:
         own = [step for step in begun if step.turn == turn]
         empties = (flight.turns is not None and turn >= flight.turns) or (bool(own) and all(one.is_off for one in own))
+        empties |= bool(flight.partitions) and flight.turns is not None and turn > last
         found[turn] = before if turn == BEFORE else behind if empties else inside
     return found
 
@@ -200,20 +170,20 @@ def _count(canvas: Canvas, area: Rect, flight: InFlight, scale: Scale, y: float)
     """How many copies are in flight at the end of each column."""
     canvas.text(area.left, y + 13, "copies in flight", look="m", size=LEAST)
     for column in scale.columns:
-        last = max(column.places)
+        last = max(column.marks)
         text = str(flight.flying(last, "copy"))
         canvas.text(column.left + column.width / 2, y + 13, text, look="t", size=LEAST, anchor="middle")
     return y + 18
 
 
-def _ring(canvas: Canvas, area: Rect, flight: InFlight, scale: Scale, ring: Ring, first: Rect) -> float:
+def _ring(canvas: Canvas, flight: InFlight, scale: Scale, named: tuple[Ring, str], first: Rect) -> float:
     """The slots of a ring below one another; returns where they end. `first`: the room of the first one's name."""
-    row = first.height
+    (ring, shown), row = named, first.height
     for slot in range(ring.slots):
         top = first.top + slot * row
         middle = top + row / 2 + 3
         if not slot:
-            canvas.text(first.left, middle, _NUMBERED.sub("", ring.value), size=LEAST, room=first.width - 56)
+            canvas.text(first.left, middle, shown, size=LEAST, room=first.width - 56)
         if slot == 1:
             canvas.text(first.left, middle, ring.type, look="m", size=LEAST, room=first.width - 56)
         name = f"slot {slot}" if ring.slots > 1 else ring.type
@@ -260,9 +230,10 @@ def _turn_lines(canvas: Canvas, scale: Scale, top: float, bottom: float) -> None
         canvas.path(f"M{column.left:.1f} {top:.1f}V{bottom:.1f}", "line")
 
 
-def _legend(canvas: Canvas, area: Rect, flight: InFlight, y: float, left_out: int) -> float:
-    x = area.left + _LABELS
-    looks = [("f0", "tile 0 in its slot"), ("edge", "read")]
+def _legend(canvas: Canvas, area: Rect, flight: InFlight, left_out: tuple[int, int]) -> float:
+    """What the looks mean, and how many rings and lanes are not drawn."""
+    x, y = area.left, area.top
+    looks = [("f0", "tile 0 in its slot"), ("edge", "read")] if any(map(_is_drawn, flight.rings)) else []
     if any(step.kind == "copy" for step in flight.steps):
         looks.insert(0, ("way", "on its way into the slot"))
     if any(step.is_off for step in flight.steps):
@@ -274,8 +245,12 @@ def _legend(canvas: Canvas, area: Rect, flight: InFlight, y: float, left_out: in
         else:
             canvas.rect(box, look)
         x += 22 + canvas.text(x + 22, y + 13, name, look="m", size=LEAST) + 16
-    if left_out:
-        canvas.text(x, y + 13, f"{left_out} more ring{'s' * (left_out > 1)}", look="m", size=LEAST)
+    names = (
+        f"{count} more {name}{'s' * (count > 1)}"
+        for count, name in zip(left_out, ("ring", "lane"), strict=True)
+        if count
+    )
+    canvas.text(x, y + 13, ", ".join(names), look="m", size=LEAST, room=area.right - x)
     return y + 18
 
 
@@ -283,6 +258,8 @@ def title_of(flight: InFlight) -> tuple[str, str]:
     """The title of the panel, and what it is of."""
     if not flight.line:
         return "The kernel from load to store", _program(flight)
+    if flight.partitions:
+        return "Partitions, turn by turn", _of_partitions(flight)
     place = short_name(flight.place)
     turns = f"{_times(flight.turns)} in {_program(flight)}" if flight.turns is not None else "turns not known"
     if flight.turns is None and flight.launch_turns is not None:
@@ -290,6 +267,12 @@ def title_of(flight: InFlight) -> tuple[str, str]:
     nested = "in the first turn of the loop around it" if flight.is_nested else ""
     several = f"1 of {flight.loops} loops" if flight.loops > 1 else ""
     return "The loop, turn by turn", " · ".join(filter(None, (place, turns, several, nested, flight.note)))
+
+
+def _of_partitions(flight: InFlight) -> str:
+    place = short_name(flight.place)
+    turns = f"{_times(flight.turns)} in {_program(flight)}" if flight.turns is not None else "its first turns"
+    return " · ".join(filter(None, (place, turns, "each as far as barriers let it", flight.note)))
 
 
 def _times(turns: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
@@ -21,6 +22,8 @@ __all__ = ["draw_buffers", "draw_registers", "draw_source", "draw_tile"]
 _MOST_ELEMENTS = 1 << 17
 _MOST_PARTS = 40
 """Parts of a tile that can be told apart."""
+# 49152
+_LARGE = re.compile(r"\b\d{4,18}\b")
 _SOURCE_LINE = 15
 _LEAST_SOURCE = 4
 """Lines of Python that are worth a place."""
@@ -189,21 +192,21 @@ def draw_buffers(canvas: Canvas, area: Rect, allocation: Allocation) -> float:
     """Draw the buffers of a memory over the program, the largest ones; returns how far down it goes."""
     title = f"{allocation.space.capitalize()} memory over the program"
     canvas.text(area.left, area.top + 12, title, size=13, bold=True)
-    canvas.text(area.right, area.top + 12, headline(allocation), look="m", size=LEAST, anchor="end",
+    canvas.text(area.right, area.top + 12, _grouped(headline(allocation)), look="m", size=LEAST, anchor="end",
                 room=area.width - 280)  # fmt: skip
     rows = sorted(allocation.buffers, key=lambda one: (-one.size, one.start))
     most = max(int((area.height - 24) // 22), 1)
-    left = area.left + 330
+    left = area.left + 344
     width = area.right - left
     y = area.top + 22
     scale = width / max(len(allocation.steps), 1)
     shown = sorted(rows[:most], key=lambda one: (one.start, one.offset))
     for number, one in enumerate(shown):
-        size = f"{size_text(one)} {allocation.unit}"
-        canvas.text(area.left, y + 13, owner_text(one), size=LEAST, room=170)
-        canvas.text(left - 76, y + 13, size, look="m", size=LEAST, anchor="end", room=84)
+        size = f"{_grouped(size_text(one))} {allocation.unit}"
+        canvas.text(area.left, y + 13, owner_text(one), size=LEAST, room=192)
+        canvas.text(left - 50, y + 13, size, look="m", size=LEAST, anchor="end", room=96)
         canvas.text(left - 8, y + 13, f":{place_text(one.place).rpartition(':')[2]}" if one.place else "", look="m",
-                    size=LEAST, anchor="end", room=56)  # fmt: skip
+                    size=LEAST, anchor="end", room=40)  # fmt: skip
         canvas.rect(Rect(left, y + 2, width, 14), "band")
         box = Rect(left + one.start * scale, y + 2, max((one.end - one.start) * scale, 3), 14)
         canvas.rect(box, f"f{number % TILES}", radius=2)
@@ -212,3 +215,8 @@ def draw_buffers(canvas: Canvas, area: Rect, allocation: Allocation) -> float:
         canvas.text(area.left, y + 10, f"{len(rows) - most} more", look="m", size=LEAST)
         y += 14
     return y
+
+
+def _grouped(text: str) -> str:
+    """Its numbers with separators of thousands."""
+    return _LARGE.sub(lambda match: f"{int(match[0]):,}", text)

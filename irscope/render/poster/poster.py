@@ -118,7 +118,7 @@ def _rows_below(facts: Facts) -> int:
 def _why_no_loop(facts: Facts) -> str:
     if "ttgir" not in facts.capture.stages:
         return "the capture holds no TTGIR"
-    return "its warps are specialised, several run at once"
+    return facts.flight.note if facts.flight is not None and facts.flight.note else "nothing of it could be followed"
 
 
 def _side(canvas: Canvas, facts: Facts) -> None:

@@ -27,7 +27,9 @@ class Column:
     left: float
     width: float
     places: dict[int, int]
-    """Step -> its place in the column, from 0."""
+    """Step that is drawn -> its place in the column, from 0."""
+    marks: dict[int, int]
+    """The same of all steps whose place is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,9 @@ class Scale:
 
     def near(self, step: int) -> float:
         """The left edge of a step, or of what comes next and is shown; the right end behind all."""
+        own = next((column for column in self.columns if step in column.marks), None)
+        if own is not None:
+            return own.left + own.marks[step] * self.cell
         later = [
             column.left + place * self.cell
             for column in self.columns
@@ -65,9 +70,13 @@ def scale_of(flight: InFlight, lanes: Sequence[int], left: float, room: float) -
     """
     turns: dict[int, list[int]] = {}
     for number, step in enumerate(flight.steps):
-        if lanes[number] >= 0:
+        if lanes[number] >= 0 or flight.partitions:
             turns.setdefault(step.turn, []).append(number)
-    places = {turn: _places(flight.steps, steps, lanes) for turn, steps in turns.items()}
+    place = _side_by_side if flight.partitions else _places
+    marks = {turn: place(flight.steps, steps, lanes) for turn, steps in turns.items()}
+    places = {turn: {one: at for one, at in own.items() if lanes[one] >= 0} for turn, own in marks.items()}
+    places = {turn: own for turn, own in places.items() if own}
+    turns = {turn: turns[turn] for turn in places}
     chosen, cut = _chosen(sorted(turns), places, room, with_end=flight.turns is not None or not flight.line)
     cells = sum(_width(places[turn]) for turn in chosen)
     cell = min((room - (_GAP if cut else 0)) / max(cells, 1), _WIDEST if flight.line else _WIDEST_ALONE)
@@ -79,7 +88,7 @@ def scale_of(flight: InFlight, lanes: Sequence[int], left: float, room: float) -
             gap = x
             x += _GAP
         width = _width(places[turn]) * cell
-        columns.append(Column(turn, x, width, places[turn]))
+        columns.append(Column(turn, x, width, places[turn], marks[turn]))
         x += width
     if cut and gap is None:
         gap, x = x, x + _GAP
@@ -97,6 +106,33 @@ def _places(steps: Sequence[Step], numbers: Sequence[int], lanes: Sequence[int])
             place, taken, kind = place + 1, set[int](), step.kind
         taken.add(lanes[number])
         found[number] = place
+    return found
+
+
+def _side_by_side(steps: Sequence[Step], numbers: Sequence[int], lanes: Sequence[int]) -> dict[int, int]:
+    """Of partitions: each in its own order, and a wait behind what it waits for."""
+    found: dict[int, int] = {}
+    free: dict[str, int] = {}
+    """Partition -> its next place."""
+    last: dict[str, list[int]] = {}
+    """Partition -> its steps at its last place."""
+    for number in numbers:
+        step = steps[number]
+        name = step.partition
+        if step.kind == "wait" and step.after is not None and step.after in found:
+            free[name] = max(free.get(name, 0), found[step.after] + 1)
+        beside = last.get(name, [])
+        if lanes[number] < 0:
+            found[number] = free.get(name, 0)
+            last[name] = []
+            continue
+        is_beside = step.kind in _SHARED and {steps[one].kind for one in beside} == {step.kind}
+        if is_beside and lanes[number] not in {lanes[one] for one in beside}:
+            found[number] = found[beside[0]]
+            beside.append(number)
+            continue
+        found[number] = free.get(name, 0)
+        free[name], last[name] = found[number] + 1, [number]
     return found
 
 

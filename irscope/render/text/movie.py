@@ -27,4 +27,5 @@ def movie_json(capture: Capture, movie: Movie) -> dict[str, Any]:
 def _frame_json(frame: Frame) -> dict[str, Any]:
     data = asdict(frame)
     data["net"] = dict(frame.net)
+    data["families"] = dict(frame.families)
     return data

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from irscope.analysis.flow.partitions import read_partitions
+from irscope.analysis.flow.partitions import most_specialised, read_partitions
 from irscope.analysis.flow.warp_turns import events_of
 from irscope.model.capture import Capture
 from irscope.render.dot.stages import python_lines
@@ -29,9 +29,9 @@ class WarpsPicture:
 def warps_picture(capture: Capture, theme: str = "light") -> WarpsPicture | None:
     """The warp specialisation of a capture that hands over most; None for a kernel without one."""
     text = capture.texts.get("ttgir", "")
-    if not (found := read_partitions(text)):
+    found = read_partitions(text)
+    if (one := most_specialised(found)) is None:
         return None
-    one = max(found, key=lambda each: sum(len(ring.uses) for ring in (*each.buffers, *each.barriers)))
     version = capture.environment.triton_version
     place = f"{capture.target} · Triton {version}" if version else str(capture.target)
     note = f"1 of {len(found)} warp specialisations, that of line {one.line}" if len(found) > 1 else ""

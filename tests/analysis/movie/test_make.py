@@ -19,6 +19,13 @@ from tests.analysis.trails import COPY, LOAD, module, store, through
 LOADS = r"^(?:tt\.(?:load|descriptor_load)|ttg\.async_copy_global_to_local|amdg(?:pu)?\.buffer_load(?:_to_local)?)$"
 STORES = r"^(?:tt\.(?:store|descriptor_store)|amdg(?:pu)?\.buffer_store)$"
 DOTS = r"^(?:tt\.dot|ttng\.warp_group_dot)$"
+# llvm.inline_asm has_side_effects asm_dialect = att "@$5 st.global.v4.b32 [ $4 + 0 ], …", "r,l,b"
+ASSEMBLY = re.compile(r'llvm\.inline_asm[^"\n]*"([^"\n]*)"')
+LOWERED_ACCESS = r"\b(?:ld|st)\.global\b|\bcp\.async\.c[ag]\b"
+LOWERED_SYNC = r"\bbar\.sync\b|\bwait(?:_group)?\b"
+SHUFFLE = (
+    r"nvvm\.shfl|shfl\.sync|rocdl\.(?:ds_bpermute|ds_swizzle|update\.dpp|permlane\w*) |amdgcn\.(?:update\.dpp|permlane)"
+)
 SYNCS = r"\.(?:\w+_)?(?:barrier|wait)(?:_\w+)?$"
 
 
@@ -47,9 +54,22 @@ def test_each_frame_counts_what_its_text_has(movies: dict[str, tuple[Capture, Mo
         # The plain search knows names with a dialect: `module` has none.
         assert counts.operations == plain.total() + len(re.findall(r"^module\b", text, re.MULTILINE)), frame.name
         assert counts.conversions == plain["ttg.convert_layout"], frame.name
-        assert counts.accesses == matching(plain, LOADS) + matching(plain, STORES), frame.name
+        assembly = "\n".join(ASSEMBLY.findall(text))
+        in_assembly = [len(re.findall(one, assembly)) for one in (LOWERED_ACCESS, LOWERED_SYNC)]
+        buffers = len(re.findall(r"rocdl\.raw\.ptr\.buffer\.(?:load|store)\b", text))
+        accesses = matching(plain, LOADS) + matching(plain, STORES) + in_assembly[0] + buffers
+        assert counts.accesses == accesses, frame.name
         assert counts.dots == matching(plain, DOTS), frame.name
-        assert counts.syncs == matching(plain, SYNCS), frame.name
+        assert counts.syncs == matching(plain, SYNCS) + in_assembly[1], frame.name
+        is_lowered = "llvm.func" in text
+        assert bool(frame.families) == is_lowered
+        if is_lowered:
+            families = dict(frame.families)
+            assert families.get("shuffle", 0) == len(re.findall(SHUFFLE, text)), frame.name
+            shared = {name: len(re.findall(rf"llvm\.{word} [^\n]*!llvm\.ptr<3>", text))
+                      + len(re.findall(rf"\b{name[:2]}\.shared\b", assembly))
+                      for name, word in (("ld.shared", "load"), ("st.shared", "store"))}  # fmt: skip
+            assert {name: families.get(name, 0) for name in shared} == shared, frame.name
 
 
 @pytest.mark.parametrize("name", DUMPS)

@@ -97,10 +97,26 @@ def test_a_tile_is_used_where_it_is_drawn(made: tuple[Capture, Movie, str]) -> N
     _, movie, svg = made
     root = ElementTree.fromstring(svg)
     ids = {one.get("id") for one in root.iter(f"{SVG}g") if (one.get("id") or "").startswith("tile")}
-    used = {(one.get("href") or "").removeprefix("#") for one in root.iter(f"{SVG}use")}
+    used = {(one.get("href") or "").removeprefix("#") for one in root.iter(f"{SVG}use")} - {"cards"}
     assert ids == used
     assert len(ids) > 2
     assert movie.values
+
+
+def test_where_no_tile_is_left_instructions_are_shown(made: tuple[Capture, Movie, str]) -> None:
+    capture, movie, svg = made
+    lowered = [at for at, frame in enumerate(movie.frames) if frame.families]
+    assert bool(lowered) == (capture.snapshots == staged(SOFTMAX).snapshots)
+    drawn = groups(svg)
+    for at in lowered:
+        texts = lines(drawn[at])
+        start = texts.index("Instructions in the code of one thread")
+        told = dict(movie.frames[at].families)
+        for name, count in told.items():
+            assert texts[texts.index(name, start) + 1] == str(count)
+        assert not list(drawn[at].iter(f"{SVG}use"))
+    for at in range(lowered[0] if lowered else 3):
+        assert next(drawn[at].iter(f"{SVG}use")).get("href") == "#cards"
 
 
 def test_bad_numbers_are_refused(made: tuple[Capture, Movie, str]) -> None:
