@@ -12,6 +12,7 @@ from irscope.errors import StageNotFound, did_you_mean
 from irscope.model.assumption import Assumption, notes_of
 from irscope.model.autotuning import Autotuning
 from irscope.model.failure import Failure
+from irscope.model.generated import folder_of_generated
 from irscope.model.launch_record import LaunchRecord
 from irscope.model.layout import LayoutRow
 from irscope.plan import PassPlan
@@ -300,6 +301,9 @@ class Capture:
         source = self.artifacts[0].data if self.artifacts else self.launch.kernel.source
         text = source if isinstance(source, str) else source.hex()
         launch = self.launch
+        # Where TorchInductor wrote a kernel decides nothing: each process has a folder of its own.
+        if folder := folder_of_generated(launch.kernel.file):
+            text = text.replace(folder, "")
         identity = [launch.kernel.name, text, launch.signature, launch.constants, launch.attributes, launch.options]
         identity += [str(self.target), str(self.plan), self.environment.triton_version]
         if self.environment.parts:

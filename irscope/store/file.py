@@ -152,10 +152,21 @@ def load(path: str | Path) -> Capture:
 
 
 def write_atomically(path: Path, data: bytes, times_ns: tuple[int, int] | None = None) -> None:
-    """Write a file whole or not at all: another name first, then a rename. Raises OSError.
+    """Write a file whole or not at all: another name first, then a rename. Raises OSError, which never names that.
 
     `times_ns`: when it was last read and changed, for other times than now.
     """
+    try:
+        _write_beside(path, data, times_ns)
+    except OSError as error:
+        # A full disk names no file, and the other name says nothing to who gave this one.
+        unknown = error.filename is None or Path(error.filename).name.startswith(f".{path.name}.")
+        if error.errno and unknown:
+            error.filename, error.filename2 = str(path), None
+        raise
+
+
+def _write_beside(path: Path, data: bytes, times_ns: tuple[int, int] | None) -> None:
     import tempfile
 
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -329,6 +329,25 @@ def test_another_kernel(irscope: Callable[..., Answer], tmp_path: Path) -> None:
 
 
 @pytest.mark.newest
+def test_a_kernel_that_was_not_launched(irscope: Callable[..., Answer], tmp_path: Path) -> None:
+    script = tmp_path / "two.py"
+    script.write_text(TWO_KERNELS)
+    answer = irscope("dump", f"{script}::one")
+    assert answer.code == 1
+    assert answer.err.endswith("without launching kernel 'one'. Did you mean 'ones'? It launched ones, twos.\n")
+
+
+@pytest.mark.newest
+def test_lines_are_of_a_text(irscope: Callable[..., Answer], matmul: Path) -> None:
+    answer = irscope("show", matmul, "--lines", "3")
+    assert (answer.code, answer.out) == (2, "")
+    assert "give --stage, --after or --before" in answer.err
+    answer = irscope("show", matmul, "--stage", "ptx", "--lines", "9999")
+    assert answer.code == 0
+    assert "nothing here comes from --lines 9999" in answer.err
+
+
+@pytest.mark.newest
 def test_what_was_left_out_is_made_when_it_is_looked_at(irscope: Callable[..., Answer]) -> None:
     irscope("dump", *AXPY, "--stage", "ttir")
     assert "LDG.E" in irscope("show", "last", "--stage", "sass").out

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import tempfile
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -32,7 +34,7 @@ from irscope.model.launch_record import Argument, LaunchRecord
 from irscope.model.operation_lines import OperationLines
 from irscope.model.profile import Profile
 from irscope.plan import PassPlan
-from irscope.store.file import from_bytes, load, save, to_bytes
+from irscope.store.file import from_bytes, load, save, to_bytes, write_atomically
 from irscope.store.recent import CaptureStore
 from tests.layout.values import rows as layout_rows
 
@@ -214,6 +216,26 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pyt
         save(capture("other"), path)
     assert path.read_bytes() == before
     assert [item.name for item in tmp_path.iterdir()] == ["one.irscope"]
+
+
+def test_a_write_that_fails_names_the_file_that_was_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(full))
+    with pytest.raises(OSError, match="No space left") as raised:
+        write_atomically(tmp_path / "page.html", b"")
+    assert (raised.value.filename, raised.value.errno) == (str(tmp_path / "page.html"), errno.ENOSPC)
+    monkeypatch.undo()
+    gone = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(tmp_path / ".page.html.x1y2"))
+    monkeypatch.setattr(tempfile, "mkstemp", lambda **_: (_ for _ in ()).throw(gone))
+    with pytest.raises(FileNotFoundError) as missing:
+        write_atomically(tmp_path / "page.html", b"")
+    assert missing.value.filename == str(tmp_path / "page.html")
+    monkeypatch.undo()
+    # What is in the way is another file: that one is named.
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FileExistsError) as in_the_way:
+        write_atomically(tmp_path / "file" / "page.html", b"")
+    assert in_the_way.value.filename == str(tmp_path / "file")
 
 
 def test_the_store_finds_by_id_and_by_last(tmp_path: Path) -> None:

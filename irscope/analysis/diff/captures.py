@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from irscope.analysis.diff.schedule import ScheduleDiff, diff_schedules
@@ -129,7 +129,7 @@ def diff(
     return Comparison(
         left=left,
         right=right,
-        differences=(*_changes(_inputs(left), _inputs(right)), *_compiler_changes(left, right)),
+        differences=(*_input_changes(left, right), *_compiler_changes(left, right)),
         stages=tuple(changes),
         resources=tuple(_changes(resource_rows(left), resource_rows(right))),
         instructions=tuple(_changes(instruction_families(left), instruction_families(right))),
@@ -177,6 +177,12 @@ def _schedule(left: Capture, right: Capture, text_diff: TextDiff | None) -> Sche
 def _changes(left: dict[str, Any] | Counter[str], right: dict[str, Any] | Counter[str]) -> list[Change]:
     names = list(dict.fromkeys([*left, *right]))
     return [Change(name, left.get(name), right.get(name)) for name in names if left.get(name) != right.get(name)]
+
+
+def _input_changes(left: Capture, right: Capture) -> list[Change]:
+    """What a compile that failed before its end did not come to make of its metadata is no difference."""
+    kept = [one if left.metadata and right.metadata else replace(one, metadata=()) for one in (left, right)]
+    return _changes(*map(_inputs, kept))
 
 
 def _compiler_changes(left: Capture, right: Capture) -> list[Change]:

@@ -10,7 +10,7 @@ from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of, compiled_again
 from irscope.cli.subject.named import is_program, split_subject
 from irscope.cli.subject.recording import option_value, versus_pair
-from irscope.cli.subject.stored import is_capture
+from irscope.cli.subject.stored import is_capture, refuse_empty
 from irscope.errors import RecordingError, UsageError
 from irscope.model.capture import STAGE_NAMES, Artifact, Capture, Kernel, Launch, Target, stage_named
 from irscope.model.recording_options import RecordingOptions
@@ -34,6 +34,8 @@ def pairs_of(
     With two subjects: theirs, paired by kernel and signature. With one: each of its captures against the variant that
     the plan and `versus` describe. Raises UsageError if neither is given.
     """
+    for one in (left, right):
+        refuse_empty(one)
     variant = _variant(versus)
     if right is not None:
         if variant or record_options.plan:

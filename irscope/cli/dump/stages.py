@@ -41,7 +41,10 @@ def _shown_text(capture: Capture, text: str, kind: StageKind, loc: bool, lines: 
     if lines is not None:
         from irscope.ir.locations.filter import filter_lines
 
-        text = filter_lines(text, kind, selected_lines(capture, text, kind, lines), without_locations=not loc)
+        chosen = selected_lines(capture, text, kind, lines)
+        if not chosen:
+            say(f"{capture.name} ({capture.target}): nothing here comes from --lines {lines}: see irscope source.")
+        text = filter_lines(text, kind, chosen, without_locations=not loc)
     return text if loc else strip_locations(text, kind)
 
 

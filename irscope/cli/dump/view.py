@@ -47,6 +47,8 @@ class View:
             raise UsageError(f"{' and '.join(given)} do not go together: give one.")
         if beside_columns(self.beside) and not self.stages:
             raise UsageError("--beside stands beside a stage: --stage sass, on AMD --stage amdgcn.")
+        if self.lines and not (self.stages or self.after or self.before):
+            raise UsageError("--lines chooses of a text: give --stage, --after or --before with it.")
 
     @property
     def stages(self) -> tuple[str, ...]:

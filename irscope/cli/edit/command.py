@@ -83,6 +83,8 @@ def edit(
     """
     capture = only_one(captures_of(subject, replace(record_options, disassemble=False)), subject)
     place = place_at(capture, at)
+    if as_text and to.as_json:
+        raise UsageError("--text and --json do not go together: give one.")
     if as_text:
         emit(place.text(), to.path, exact=True)
         return 0

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from irscope.cli.output.talk import say
 from irscope.cli.subject.autotuned import autotuning_notes
+from irscope.errors import did_you_mean
 
 if TYPE_CHECKING:
     from irscope.record.process.requests import Way
@@ -93,6 +94,9 @@ def nothing_recorded(name: str, kernel: str, recording: Recording, way: Way) -> 
         return f"nothing was recorded: {name} stopped before its first launch."
     which = f"kernel {kernel!r}" if kernel else "any kernel"
     ran = f"{name} ran to its end without launching {which}."
+    launched = sorted({other for end in recording.script_ends for other in end.passed_over})
+    if launched:
+        return f"{ran}{did_you_mean(kernel, launched, or_all=False)} It launched {', '.join(launched)}."
     if way not in ("file", "module"):
         return ran
     return (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from irscope.cli.subject.stored import is_capture
+from irscope.cli.subject.stored import is_capture, refuse_empty
 from irscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ def split_subject(subject: str | None, record_options: RecordingOptions, default
 
     `default`: what no subject stands for. Raises UsageError for a file beside -m or --pytest.
     """
+    refuse_empty(subject)
     program = record_options.program
     file, _, kernel = (subject or ("" if program else default)).partition("::")
     if not program:

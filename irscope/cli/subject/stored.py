@@ -25,6 +25,7 @@ __all__ = [
     "is_ambiguous",
     "is_capture",
     "only_one",
+    "refuse_empty",
     "stored_capture",
     "stored_captures",
 ]
@@ -40,6 +41,12 @@ def is_capture(file: str) -> bool:
     return not path.exists() and not path.suffix and "/" not in file and file[:1] != "-"
 
 
+def refuse_empty(subject: str | None) -> None:
+    """Raise UsageError for an argument that is there, and empty: it is no wish for the capture recorded last."""
+    if subject == "":
+        raise UsageError("'' names no file and no capture: is a variable unset? Left out, it is the last recording.")
+
+
 def stored_captures(subject: str | None, *, last_is_whole: bool = False) -> StoredCaptures:
     """The captures that a subject names without compiling anything, at least one.
 
@@ -47,6 +54,7 @@ def stored_captures(subject: str | None, *, last_is_whole: bool = False) -> Stor
     Of a collection `FOLDER::KERNEL` names those of a kernel, of several by a pattern, or one by its id. Raises
     CaptureNotFound, and RecordingError where the kernel is not among them.
     """
+    refuse_empty(subject)
     file, _, kernel = (subject or "last").partition("::")
     if (collection := collection_at(file)) is not None:
         return collection.captures(entries_of(collection, file, kernel))

@@ -12,10 +12,11 @@ from typing import Any
 from irscope.errors import RecordingError, did_you_mean
 from irscope.model.capture import Kernel, Launch, Target
 from irscope.record.compile.block_arguments import restore_block_arguments
+from irscope.record.compile.launch_arguments import plain
 from irscope.record.compile.launches import describe_traceback
 from irscope.record.compile.retarget import Retargeted, chosen_options, for_target
 from irscope.record.compile.watch import Watch, WatchedCompile, finish_compile
-from irscope.record.process.events import ArtifactMade, CompileBegun, Note, ParseBegun, ParseEnded
+from irscope.record.process.events import ArtifactMade, CompileBegun, Note, OptionsKnown, ParseBegun, ParseEnded
 from irscope.record.process.own_folder import parent_of_temporaries
 from irscope.record.process.requests import RecordRequest
 from irscope.record.triton import api as triton_api
@@ -91,7 +92,7 @@ def _run_stages(request: RecordRequest, work: Retargeted, watched: WatchedCompil
         triton_api.set_up_llvm(target)
         module, attributes = work.text, {}
     held = {key: value for key, value in attributes.items() if value is not None}
-    options = _options(request, work, backend, target, held)
+    options = _options(request, work, watched, backend, held)
     stages: dict[str, Any] = {}
     backend.add_stages(stages, options, triton_api.language_of(work.launch.language))
     metadata: dict[str, Any] = {
@@ -141,14 +142,25 @@ def _first_stage(request: RecordRequest, stages: dict[str, Any]) -> int:
     return names.index(request.stage) + 1
 
 
-def _options(request: RecordRequest, work: Retargeted, backend: Any, target: Target, attributes: dict[str, Any]) -> Any:
-    """The launch's own options, those that the backend sets left out, overridden by the request's."""
+def _options(
+    request: RecordRequest, work: Retargeted, watched: WatchedCompile, backend: Any, attributes: dict[str, Any]
+) -> Any:
+    """The launch's own options, those that the backend sets left out, overridden by the request's.
+
+    What the backend refuses is reported with the text: the failed capture is told from others, and compiles again.
+    """
     replaced = dict(request.options)
-    triton_api.check_options(backend, target, replaced)
+    triton_api.check_options(backend, watched.target, replaced)
     for name, value in attributes.items():
         if name in replaced and replaced[name] != value:
             raise RecordingError(
                 f"{name}={replaced[name]} cannot be changed here: the IR is laid out for {name}={value} already. "
                 "Record the script again with that value."
             )
-    return backend.parse_options({**work.options, **attributes, **replaced})
+    asked = {**work.options, **attributes, **replaced}
+    try:
+        return backend.parse_options(asked)
+    except Exception:
+        watched.report(OptionsKnown(watched.number, plain({**vars(backend.parse_options({})), **asked})))
+        watched.report(ArtifactMade(watched.number, request.stage, work.text))
+        raise

@@ -54,6 +54,8 @@ class Watch:
     """What is known of a tensor's data, as fields of an Argument."""
     last_error: BaseException | None = None
     """The exception of the last compile that failed."""
+    passed_over: set[str] = field(default_factory=set)
+    """The names of kernels that were compiled, and not asked for."""
     is_quiet: bool = False
     """Whether what the assembler says of a compile under way is nobody's."""
     is_virtual: bool = False
@@ -91,6 +93,8 @@ class Watch:
         """Send an event."""
         if isinstance(event, events.Launched) and self.origin:
             event = replace(event, origin=self.origin)
+        if isinstance(event, events.ScriptEnd):
+            event = replace(event, passed_over=tuple(sorted(self.passed_over)))
         self.sink(event)
 
 

@@ -107,6 +107,8 @@ class ScriptEnd(RecordingEvent):
     """The target that it ran for."""
     complete: bool = False
     """Whether it ran to its end although it failed, as tests do."""
+    passed_over: tuple[str, ...] = ()
+    """The kernels that it launched, and that were not asked for."""
 
     @property
     def stopped(self) -> bool:

@@ -208,7 +208,8 @@ def request_from_capture(
     )
     if not stage:
         raise RecordingError(
-            f"{capture!r} holds no source stage, so it cannot be compiled again. Record the script again."
+            f"{capture.name} ({capture.target}, {capture.id[:8]}) holds no source stage, so it cannot be compiled again"
+            f"{f': it {capture.failure.verdict}' if capture.failure else ''}. Record the script again."
         )
     return RecordRequest.of_options(
         replace(record_options, targets=record_options.targets or (str(capture.target),)),

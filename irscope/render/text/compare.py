@@ -10,6 +10,7 @@ from typing import Any
 from irscope.analysis.diff.captures import Change, Comparison
 from irscope.analysis.diff.entries import TextDiff
 from irscope.analysis.diff.schedule import ScheduleDiff
+from irscope.model.capture import Capture
 from irscope.render.text.diff import render_diff
 from irscope.render.text.figures import difference, milliseconds, resource_title, resource_value
 from irscope.render.text.tables import table, visible
@@ -36,7 +37,8 @@ def render_comparison(
     """
     parts = [_header(comparison), _stage_table(comparison, width, color)]
     parts += _rows("resources", comparison.resources, width, color)
-    parts += _rows("instructions", comparison.instructions, width, color)
+    if all(_has_assembly(one) for one in (comparison.left, comparison.right)):
+        parts += _rows("instructions", comparison.instructions, width, color)
     parts += _line_table(comparison)
     parts += _pass_table(comparison, width, color)
     if schedule:
@@ -72,7 +74,10 @@ def _stage_table(comparison: Comparison, width: int | None, color: bool) -> str:
     rows: list[list[str]] = []
     for stage in comparison.stages:
         before, after = stage.operations
-        operations = str(before or "") if before == after else f"{before} → {after} ({after - before:+d})"
+        is_one_sided = stage.state in ("left only", "right only")
+        operations = f"{before} → {after} ({after - before:+d})"
+        if is_one_sided or before == after:
+            operations = str(before or after or "")
         changed = [f"{one.name} {one.difference:+.0f}" for one in stage.largest[:_LARGEST] if one.difference]
         more = len(stage.largest) - _LARGEST
         changed += [f"{more} more"] if more > 0 else []
@@ -80,21 +85,25 @@ def _stage_table(comparison: Comparison, width: int | None, color: bool) -> str:
     return table(["stage", "", "operations", "largest changes"], rows, width=width, color=color)
 
 
+def _has_assembly(capture: Capture) -> bool:
+    return any(name in capture.stages for name in ("sass", "amdgcn", "ptx"))
+
+
 def _rows(title: str, changes: Sequence[Change], width: int | None, color: bool) -> list[str]:
     if not changes:
         return []
-    rows = [[name, before, "→", after, by] for name, before, after, by in _change_cells(changes)]
+    rows = [[name, before, "→", after, by] for name, before, after, by in _change_cells(title, changes)]
     return [table([title, "before", "", "after", "±"], rows, width=width, color=color)]
 
 
-def _change_cells(changes: Sequence[Change]) -> list[list[str]]:
+def _change_cells(title: str, changes: Sequence[Change]) -> list[list[str]]:
     """The name, both values and the difference of each resource or count that changed."""
     return [
         [
             resource_title(change.name),
             resource_value(change.name, change.left),
             resource_value(change.name, change.right),
-            difference(change.difference),
+            difference(change.difference) if title == "instructions" or None not in (change.left, change.right) else "",
         ]
         for change in changes
     ]
@@ -119,6 +128,8 @@ def _pass_table(comparison: Comparison, width: int | None, color: bool) -> list[
     Two compiles of one thing take different times: where nothing else differs, times are no difference.
     """
     rows = [row for row in comparison.passes if row.left_us is not None or row.right_us is not None]
+    if all(row.left_us is None for row in rows) or all(row.right_us is None for row in rows):
+        return []
     one_sided = [row for row in rows if row.outcome[0] != row.outcome[1]]
     if not one_sided and (comparison.is_empty or all(row.left_us == row.right_us for row in rows)):
         return []
