@@ -167,7 +167,7 @@ CASES = (
     Case("IRS602", _variant("added", "*bf16:16, *bf16:16", BLOCK=128), _variant("added", _WORDS, BLOCK=128),
          "compare-and-swap", ("cuda:80", "cuda:90", "hip:gfx942")),
     Case("IRS602", _variant("added", _ROW, BLOCK=128), _variant("added", _ROW, BLOCK=512), "adjacent pairs of f16",
-         ("cuda:75", "cuda:80", "cuda:100", "cuda:90")),
+         ("cuda:75", "cuda:80", "cuda:100", "hip:gfx942", "cuda:90")),
     Case("IRS603", _variant("dot", "*fp32:16, *fp32:16, *fp32:16", HOW="tf32", M=64, TILE=64),
          _variant("dot", "*fp32:16, *fp32:16, *fp32:16", HOW="ieee", M=64, TILE=64), "input_precision"),
     Case("IRS603", _variant("dot", "*fp32:16, *fp32:16, *fp32:16", HOW="tf32", M=64, TILE=64),

@@ -22,6 +22,8 @@ _LOOPED = {
     "amdgcn": re.compile(r"\b(?:global|buffer|flat)_atomic_cmpswap"),
     "sass": re.compile(r"\bATOM[GS]?\.[\w.]{0,80}\bCAS\b"),
 }
+# global_atomic_pk_add_f16 v[6:7], v10, off
+_PAIRS = re.compile(r"_atomic_pk_add_")
 # !tt.ptr<bf16>
 _POINTEE = re.compile(r"!tt\.ptr<(\w{1,16})")
 # tt.atomic_rmw fadd, acq_rel, gpu, %1
@@ -46,11 +48,12 @@ def _finding(studied: Studied, operation: Operation, stage: str, count: int) -> 
     what = f"{action[1] if action is not None else 'operation'} of {element}"
     is_small_sum = element in _SMALL and "add" in what
     why, mends = f"it is an atomic {what}, which the compiler makes no instruction of on {target}", list[str]()
-    if stage == "sass":
-        why = f"it is an atomic {what}, an instruction in the PTX, of which ptxas makes that loop"
-    if stage == "sass" and is_small_sum:
-        why += f": an instruction of {target} adds adjacent pairs of {element}, and here a lane has single ones"
+    if is_small_sum and (stage == "sass" or any(map(_PAIRS.search, studied.instructions_of(line)))):
+        why = f"it is an atomic {what}: an instruction of {target} adds adjacent pairs of {element}"
+        why += ", and a single one in a lane takes the loop"
         mends.append("let each lane add adjacent pairs: a larger block or fewer warps, and addresses that are contiguous")
+    elif stage == "sass":
+        why = f"it is an atomic {what}, an instruction in the PTX, of which ptxas makes that loop"
     if is_small_sum:
         mends.append("add up in float32: the atomic addition of it is an instruction")
     causes = [
