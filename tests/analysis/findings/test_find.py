@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from irscope.analysis.checks.subject import Subject
 from irscope.analysis.findings.find import findings_of
 from irscope.analysis.findings.model import KINDS
 from tests.analysis.findings.cases import CASES, LOGGED, Case, Run, compiled, marked_lines, of_code
@@ -45,6 +46,16 @@ def run() -> Iterator[Run]:
 def test_a_planted_cause_is_found_on_its_line_and_its_clean_twin_has_none(case: Case, target: str, run: Run) -> None:
     verdict = judge(case, target, run)
     assert verdict.status == "right", verdict.why
+
+
+@pytest.mark.parametrize(
+    "case", [*FIRST_OF_CODES, EVERY["IRS602-added-adjacent pairs of f16"]], ids=lambda case: case.name
+)
+def test_what_why_finds_check_finds_too(case: Case, run: Run) -> None:
+    """A check reads a lean capture, and asks for SASS and log where a code needs them."""
+    full = of_code(case.planted, _first_target(case), case.code, run=run)
+    subject = Subject(full, completed=lambda _: full, with_log=lambda _: full)
+    assert case.code in {one.code for one in subject.findings_among(frozenset({case.code}))}
 
 
 def test_every_kind_has_a_planted_kernel() -> None:

@@ -51,7 +51,9 @@ def _finding(studied: Studied, operation: Operation, stage: str, count: int) -> 
     if is_small_sum and (stage == "sass" or any(map(_PAIRS.search, studied.instructions_of(line)))):
         why = f"it is an atomic {what}: an instruction of {target} adds adjacent pairs of {element}"
         why += ", and a single one in a lane takes the loop"
-        mends.append("let each lane add adjacent pairs: a larger block or fewer warps, and addresses that are contiguous")
+        mends.append(
+            "let each lane add adjacent pairs: a larger block or fewer warps, and addresses that are contiguous"
+        )
     elif stage == "sass":
         why = f"it is an atomic {what}, an instruction in the PTX, of which ptxas makes that loop"
     if is_small_sum:
