@@ -9,6 +9,7 @@ from functools import cached_property
 from irscope.analysis.findings.find import findings_of
 from irscope.analysis.findings.kinds.loops import loops_with_dots
 from irscope.analysis.findings.model import Finding
+from irscope.analysis.findings.needs import OF_SASS
 from irscope.analysis.findings.silence import is_silenced
 from irscope.analysis.findings.studied import Studied
 from irscope.analysis.regressions import Value
@@ -25,8 +26,6 @@ _AROUND = 2
 """Lines of the IR before and after an operation."""
 _LOGGED = frozenset({"IRS201", "IRS302", "IRS303"})
 """Findings of which some are known from the compiler's log alone."""
-_OF_SASS = frozenset({"IRS504"})
-"""Those that are known from the machine code alone."""
 _BLOCKS = ("descriptor", "tma")
 """In the names of accesses that one thread asks for, of which no instruction of each thread has a width."""
 
@@ -96,10 +95,10 @@ class Subject:
 
     def findings_among(self, codes: frozenset[str]) -> tuple[Finding, ...]:
         """Those of some codes that no comment silences, with the SASS and the log where these codes need them."""
-        if not codes & (_LOGGED | _OF_SASS):
+        if not codes & (_LOGGED | OF_SASS):
             return tuple(one for one in self.findings if one.code in codes)
         full = self.studied.capture
-        if codes & _OF_SASS:
+        if codes & OF_SASS:
             full = replace(full, artifacts=self.complete.artifacts)
         if codes & _LOGGED and self.has_loops_with_dots:
             full = replace(full, log=self.logged.log)

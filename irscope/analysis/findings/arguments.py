@@ -52,12 +52,16 @@ def aligned(capture: Capture, names: Sequence[str]) -> Suggestion:
     elif any(row is not None and row.kind == "tensor" for row in rows):
         text = f"pass {listed} at addresses that {_DIVISOR} divides: a view may begin elsewhere"
     else:
-        whole = (
-            f"multiples of {_DIVISOR} (pad the tensor), or make them tl.constexpr if they are already"
-            if several
-            else f"a multiple of {_DIVISOR} (pad the tensor), or make it tl.constexpr if it is one already"
-        )
-        text = f"pass {listed} as {whole}"
+        whole = f"{'multiples' if several else 'a multiple'} of {_DIVISOR} (pad the tensor)"
+        values = [row.value if row is not None else None for row in rows]
+        # The greatest power of two that divides each: of a constant the compiler knows it.
+        power = min((one & -one if isinstance(one, int) and one else 1 for one in values), default=1)
+        if power > 1:
+            constant = f"make {'them' if several else 'it'} tl.constexpr: then it is known that {power} divides "
+            constant += " and ".join(dict.fromkeys(map(str, values)))
+        else:
+            constant = f"make {'them tl.constexpr if they are' if several else 'it tl.constexpr if it is one'} already"
+        text = f"pass {listed} as {whole}, or {constant}"
     return Suggestion(text, tuple(Change("divisible", name, _DIVISOR) for name in names))
 
 

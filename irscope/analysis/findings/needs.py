@@ -15,7 +15,10 @@ from irscope.analysis.findings.studied import Studied
 from irscope.ir.locations.model import Chain
 from irscope.memory.machine import ACCESSES, Action
 
-__all__ = ["LogNeeds", "log_needs", "needs_operations"]
+__all__ = ["OF_SASS", "LogNeeds", "log_needs", "needs_operations"]
+
+OF_SASS = frozenset({"IRS504", "IRS602"})
+"""Findings of which some are known from the machine code alone."""
 
 _COALESCE = ("tritongpu-coalesce", "ttg-utility")
 _PIPELINE = ("triton-loop-pipeline",)

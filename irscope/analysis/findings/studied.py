@@ -67,6 +67,11 @@ class Studied:
         """The TTGIR."""
         return parse_mlir(self.ttgir)
 
+    @property
+    def written(self) -> MlirModule:
+        """The TTIR: operations as the kernel has them, before any layout."""
+        return parse_mlir(self.capture.texts.get("ttir", ""))
+
     @cached_property
     def uses(self) -> ModuleUses:
         """The operations of the TTGIR, with the types of their values."""
@@ -225,19 +230,15 @@ class Studied:
         """
         return self._instructions.get(line, [])
 
-    def dot_as_written(self, use: OperationUse) -> tuple[str, int]:
-        """A dot and its line in the TTIR, where its operands have the types that the kernel gave them.
-
-        Nothing where it is not one for certain.
-        """
-        ttir = self.capture.texts.get("ttir", "")
-        locations, chain = read_locations(ttir, "mlir"), self.uses.chain_of(use)
+    def dot_as_written(self, use: OperationUse) -> Operation | None:
+        """A dot in the TTIR, where its operands have the types that the kernel gave them; None if it is not certain."""
+        locations, chain = read_locations(self.capture.texts.get("ttir", ""), "mlir"), self.uses.chain_of(use)
         found = [
             one
-            for one in parse_mlir(ttir).walk()
+            for one in self.written.walk()
             if one.name == "tt.dot" and chain and locations.chain_at(one.first_line) == chain
         ]
-        return (found[0].text, found[0].first_line) if len(found) == 1 else ("", 0)
+        return found[0] if len(found) == 1 else None
 
     def logged(self, decision: Decision) -> Cause:
         """What the log says, as a cause."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from irscope.ir.mlir.types import element_bits
-from irscope.ir.mlir.uses import ModuleUses, OperationUse
+from irscope.ir.mlir.uses import LOOPS, ModuleUses, OperationUse
 from irscope.memory.machine import ACCESSES
 
 __all__ = ["Traffic"]
@@ -21,7 +21,9 @@ class Traffic:
     """
 
     def __init__(self, uses: ModuleUses) -> None:
-
+        loops = [one for one in uses.module.walk() if one.name in LOOPS]
+        self._loops = {one.first_line: loop.first_line for loop in loops for one in loop.walk() if one is not loop}
+        """Line → that of the innermost loop around it: an inner loop comes after those around it."""
         self._sizes = {use.line: (_bytes_of(use), use.loops) for use in uses.operations if use.name in ACCESSES}
         self._all = sum(_repeated(*row) for row in self._sizes.values())
 
@@ -33,17 +35,19 @@ class Traffic:
         """The fraction of all traffic that some bytes within so many loops are; 1 if the kernel asks for none."""
         return _repeated(size_bytes, loops) / self._all if self._all else 1.0
 
-    def told(self, loops: int) -> str:
-        """The bytes of all accesses within so many loops, in words."""
-        size = sum(size for size, depth in self._sizes.values() if depth == loops)
-        where = (
-            "in an iteration"
-            if loops
-            else "outside of loops"
-            if any(depth for _, depth in self._sizes.values())
-            else "in all"
-        )
-        return f"global memory is asked for {size} bytes {where}"
+    def told(self, line: int) -> str:
+        """The bytes of all accesses within the loop around a line of the TTGIR, or outside of loops, in words.
+
+        Of whole tiles: what a mask turns off is in them.
+        """
+        loop = self._loops.get(line)
+        size = sum(size for at, (size, _) in self._sizes.items() if self._loops.get(at) == loop)
+        inside = {at for at, around in self._loops.items() if around == loop}
+        where = "in all" if not any(self._loops.get(at) for at in self._sizes) else "outside of loops"
+        if loop is not None:
+            has_inner = any(self._loops.get(at) in inside for at in self._sizes)
+            where = f"in an iteration{', besides those of its inner loops' if has_inner else ''}"
+        return f"global memory is asked for tiles of {size} bytes {where}"
 
 
 def _repeated(size: int, loops: int) -> int:

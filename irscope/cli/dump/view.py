@@ -38,7 +38,7 @@ class View:
         ),
     ] = None
     lines: options.Lines = None
-    loc: Annotated[bool, _output("--loc", help="Show locations.")] = False
+    loc: Annotated[bool, _output("--loc", help="Show locations: the text whose lines `why` and `layout` name.")] = False
     beside: options.Beside = None
 
     def __post_init__(self) -> None:

@@ -145,10 +145,12 @@ def _loops(capture: Capture) -> Loops:
     found = loops_of(capture)
     if found is None:
         stages = capture.launch.option("num_stages")
-        raise UsageError(
-            f"{capture.name} ({capture.target}) has no scheduled loop: none holds a load that a dot waits for, "
-            f"num_stages is {stages}, or the passes' texts were not recorded (--snapshots triton)."
-        )
+        why = "none holds a load that a dot waits for and that is pipelined: irscope why says of each load why not"
+        if capture.snapshot_level == "none":
+            why = "its passes' texts were not recorded: record it with --snapshots triton"
+        elif isinstance(stages, int) and stages < 2:
+            why = f"num_stages is {stages}, and loops are pipelined from 2 on: --num-stages 3"
+        raise UsageError(f"{capture.name} ({capture.target}) has no scheduled loop: {why}.")
     return found
 
 

@@ -13,11 +13,13 @@ from pathlib import Path
 from irscope.analysis.findings.find import findings_of
 from irscope.analysis.findings.measures import Reach, reach_of
 from irscope.analysis.findings.model import KINDS
+from irscope.analysis.findings.needs import OF_SASS
 from irscope.analysis.findings.studied import Studied
 from irscope.analysis.reduce.likeness import Likeness, likeness_of, without_place
 from irscope.errors import DAMAGE, RecordingError, UsageError, did_you_mean
 from irscope.model.capture import Capture
 from irscope.model.failure import Failure
+from irscope.record.binaries.disassembly import disassembled
 from irscope.record.process.requests import RecordRequest
 from irscope.record.variants.candidates import Judge
 from irscope.store.file import SUFFIX, save
@@ -101,6 +103,8 @@ def kept_finding(capture: Capture, code: str) -> Kept:
     code = next((one.code for one in KINDS.values() if code in (one.code, one.name)), code)
     if code not in KINDS:
         raise UsageError(f"--finding {code!r}: no finding has that code.{did_you_mean(code, KINDS)}")
+    if code in OF_SASS:
+        capture = disassembled(capture)
     found = next((one for one in findings_of(capture) if one.code == code), None)
     if found is None:
         codes = ", ".join(dict.fromkeys(one.code for one in findings_of(capture)))
@@ -113,7 +117,8 @@ def kept_finding(capture: Capture, code: str) -> Kept:
         if not other.has_compiled:
             return False
         try:
-            return any(one.code == code for one in findings_of(Studied(other)))
+            studied = Studied(disassembled(other) if code in OF_SASS else other)
+            return any(one.code == code for one in findings_of(studied))
         except DAMAGE:
             return False
 

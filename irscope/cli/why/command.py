@@ -97,7 +97,8 @@ def why(
     def text(capture: Capture, color: bool) -> str:
         findings, silenced = answers[capture.id]
         hidden = f"{silenced} silenced by comments in the kernel.\n" if silenced else ""
-        return (render_findings(findings, color=color) or "Nothing was found.\n") + hidden
+        lines = f"\nLines of a stage are those of: irscope show {capture.id[:8]} --stage STAGE --loc\n"
+        return (render_findings(findings, color=color) + lines if findings else "Nothing was found.\n") + hidden
 
     def as_json(capture: Capture) -> dict[str, Any]:
         findings, silenced = answers[capture.id]

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from irscope.ir.body.columns import Body
 
-__all__ = ["LiveValues", "live_values"]
+__all__ = ["LiveValues", "live_values", "makers_of"]
 
 _GENERAL = {"sass": "R", "amdgcn": "va"}
 """The first letters of the registers that every thread has its own of."""
+_FLAGS = ("P", "UP", "vcc", "exec", "scc")
+"""The first letters of those that guard an instruction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,24 @@ def live_values(body: Body) -> LiveValues:
         for live, written in zip(before, writes, strict=True)
     )
     return LiveValues(body, tuple(before[line] | writes[line] for line in range(count)), counts)
+
+
+def makers_of(body: Body) -> dict[int, int]:
+    """Value → the first line that computes it of other values; of a constant alone, the first that writes it.
+
+    A constant that a value begins with (`CS2R R8, SRZ` before a loop or a masked load) has no location of its own: the
+    line table gives it that of the instruction beside it.
+    """
+    makers = {value: line for value, line in enumerate(body.definers) if line >= 0}
+    is_flag = [name.startswith(_FLAGS) for name in body.names]
+    computed: dict[int, int] = {}
+    for line, uses in enumerate(body.uses):
+        if not all(is_flag[value] for value in uses):
+            values, defines = body.values[line], body.shapes[line].defines
+            computed.update(
+                (values[index], line) for index in defines if index < len(values) and values[index] not in computed
+            )
+    return makers | computed
 
 
 def _kept(body: Body, line: int) -> bool:

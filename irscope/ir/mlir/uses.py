@@ -12,7 +12,7 @@ from irscope.ir.mlir.reader import Block, MlirModule, Operation, Value, parse_ml
 from irscope.ir.mlir.tokens import parameters_of
 from irscope.ir.mlir.types import LayoutType, read_types, written_result_types
 
-_LOOPS = ("scf.for", "scf.while")
+LOOPS = ("scf.for", "scf.while")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def with_loops(module: MlirModule) -> Iterator[tuple[Operation, int]]:
     while waiting:
         operation, loops = waiting.pop()
         yield operation, loops
-        inner = loops + (operation.name in _LOOPS)
+        inner = loops + (operation.name in LOOPS)
         waiting.extend(
             (one, inner)
             for region in reversed(operation.regions)

@@ -111,6 +111,7 @@ def cost_table(costs: Iterable[Cost], *, width: int | None = None, color: bool =
         "",
         "above least: sectors or lines (global) or wavefronts (shared, conversions) of one warp, each time it runs.",
         "ideal: if each instruction's distinct bytes were packed; least: if those of a warp were. Sums of the launch.",
+        "TTGIR: the lines of irscope show ID --stage ttgir --loc.",
         *(["Counts are of the PTX: ptxas may make equal accesses once, or leave some out."] if _of_ptx(rows) else []),
         *_assumptions(rows),
     ]

@@ -150,6 +150,8 @@ def _notes(roofline: Roofline) -> list[str]:
             f"All of it fits into an L2 cache of {bytes_text(roofline.l2_bytes)}: a launch that finds it there is not "
             "held to the memory's least time."
         )
+    if roofline.operations:
+        notes.append("line: of the TTGIR, as irscope show ID --stage ttgir --loc prints it.")
     if roofline.units:
         notes.append(
             "FLOP: each element once, those included that a mask drops later; dots as whole tiles, 2·M·N·K. Divisions "

@@ -172,6 +172,34 @@ def dot(a, b, c, HOW: tl.constexpr, M: tl.constexpr, TILE: tl.constexpr):
 
 
 @triton.jit
+def widened(a, b, c, MORE: tl.constexpr, TILE: tl.constexpr):
+    """A dot in float32 of what 16 bits held, or of more on its left."""
+    rows, columns = tl.arange(0, TILE), tl.arange(0, TILE)
+    left = tl.load(a + rows[:, None] * TILE + columns[None, :]).to(tl.float32)
+    right = tl.load(b + columns[:, None] + rows[None, :] * TILE).to(tl.float32)
+    if MORE:
+        left = left * 1.1
+    total = tl.dot(left, tl.trans(right), input_precision="tf32")  # here: IRS603
+    tl.store(c + rows[:, None] * TILE + columns[None, :], total)
+
+
+@triton.jit
+def locked(a, b, c, lock, size, LOCK: tl.constexpr, TILE: tl.constexpr):
+    """Each iteration of a loop waits for a lock, or none does."""
+    rows, columns = tl.arange(0, TILE), tl.arange(0, TILE)
+    for start in range(0, size, TILE):
+        left = tl.load(a + rows[:, None] * size + (start + columns)[None, :])  # here: IRS201
+        right = tl.load(b + (start + rows)[:, None] * TILE + columns[None, :])  # here: IRS201
+        total = tl.dot(left, right)
+        if LOCK:
+            while tl.atomic_cas(lock, 0, 1) == 1:
+                pass
+        tl.store(c + rows[:, None] * size + (start + columns)[None, :], total)
+        if LOCK:
+            tl.atomic_xchg(lock, 0)
+
+
+@triton.jit
 def turned(x, y, TURN: tl.constexpr, TILE: tl.constexpr):
     """A transposition, or a copy."""
     rows, columns = tl.arange(0, TILE)[:, None], tl.arange(0, TILE)[None, :]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from irscope.analysis.checks.subject import Subject
 from irscope.analysis.findings.find import findings_of
 from irscope.analysis.findings.model import KINDS
 from tests.analysis.findings.cases import CASES, LOGGED, Case, Run, compiled, marked_lines, of_code
@@ -45,6 +46,16 @@ def run() -> Iterator[Run]:
 def test_a_planted_cause_is_found_on_its_line_and_its_clean_twin_has_none(case: Case, target: str, run: Run) -> None:
     verdict = judge(case, target, run)
     assert verdict.status == "right", verdict.why
+
+
+@pytest.mark.parametrize(
+    "case", [*FIRST_OF_CODES, EVERY["IRS602-added-adjacent pairs of f16"]], ids=lambda case: case.name
+)
+def test_what_why_finds_check_finds_too(case: Case, run: Run) -> None:
+    """A check reads a lean capture, and asks for SASS and log where a code needs them."""
+    full = of_code(case.planted, _first_target(case), case.code, run=run)
+    subject = Subject(full, completed=lambda _: full, with_log=lambda _: full)
+    assert case.code in {one.code for one in subject.findings_among(frozenset({case.code}))}
 
 
 def test_every_kind_has_a_planted_kernel() -> None:
@@ -114,3 +125,20 @@ def test_the_phase_of_a_barrier_is_no_value_that_the_kernel_carries(run: Run) ->
     assert found
     causes = [cause.text for one in found for cause in one.causes]
     assert not any("as it got it" in text for text in causes)
+
+
+def test_a_loop_that_waits_for_a_lock_is_not_to_be_unrolled(run: Run) -> None:
+    case = EVERY["IRS201-locked-another loop is inside"]
+    found = [one for one in findings_of(of_code(case.planted, "cuda:90", "IRS201", run=run)) if one.code == "IRS201"]
+    assert found
+    assert {way.text for one in found for way in one.suggestions} == {"do the work of the inner loop outside"}
+
+
+def test_an_operand_that_tf32_cuts_off_loses_up_to_a_unit_of_its_last_place(run: Run) -> None:
+    """Seen on an H200: `1 + 2**-10 - 2**-20` is 1, by wgmma and by mma.sync."""
+    case = EVERY["IRS603-widened-operand 1 is exact"]
+    capture = of_code(case.planted, "cuda:90", "IRS603", run=run)
+    assert "cvt.rna.tf32" not in capture.texts["ptx"]
+    assert [one.cost for one in findings_of(capture) if one.code == "IRS603"] == [
+        "a relative error of less than 2⁻¹⁰ in operand 0"
+    ]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from irscope.cli import app, load_commands
-from irscope.errors import MissingTool
-from irscope.model.capture import Artifact, PassSnapshot
+from irscope.errors import MissingTool, UsageError
+from irscope.model.capture import Artifact, PassSnapshot, SnapshotLevel
 from irscope.render.dot.palette import PAPER
 from irscope.render.dot.write import has_dot
 from irscope.store.file import save
@@ -202,3 +203,22 @@ def test_partitions_need_no_graphviz(specialized: str, tmp_path: Path, monkeypat
     page = tmp_path / "x.html"
     assert run(specialized, "--warps", "-o", str(page)).exit_code == 0
     assert 'data-opened="tab=graph&amp;of=warps"' in page.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("stages", "level", "said"),
+    [
+        (3, "triton", "irscope why says of each load why not."),
+        (1, "triton", "num_stages is 1, and loops are pipelined from 2 on: --num-stages 3."),
+        (3, "none", "its passes' texts were not recorded: record it with --snapshots triton."),
+    ],
+)
+def test_a_kernel_without_a_scheduled_loop_names_its_own_reason(
+    stages: int, level: SnapshotLevel, said: str, tmp_path: Path
+) -> None:
+    one = stored("chains", "cuda:90")
+    launch = replace(one.launch, options=(("num_stages", stages),))
+    save(replace(one, launch=launch, snapshot_level=level), tmp_path / "chains.irscope")
+    refused = run(str(tmp_path / "chains.irscope"), "--loops")
+    assert isinstance(refused.exception, UsageError)
+    assert str(refused.exception).endswith(said)

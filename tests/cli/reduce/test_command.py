@@ -21,6 +21,8 @@ from irscope.record.process.requests import RecordRequest
 from irscope.render.text.searches.reduction import python_file, reduction_json, reduction_markdown, reduction_text
 from irscope.store.file import load, save
 from irscope.store.recent import CaptureStore
+from tests.analysis.findings.cases import compiled
+from tests.analysis.findings.every import EVERY
 from tests.analysis.recorded import stored
 from tests.cli.json_reference import Reference, check
 from tests.cli.product import Run
@@ -145,3 +147,14 @@ def test_a_finding_is_looked_for() -> None:
     kept = kept_finding(capture, code)
     assert kept.judge(REQUEST, (capture,))
     assert not kept.judge(REQUEST, (replace(capture, artifacts=(), layouts=(), operations=()),))
+
+
+@pytest.mark.triton
+@pytest.mark.newest
+def test_a_finding_that_sass_alone_has_is_looked_for() -> None:
+    """No recording of a reduction has SASS."""
+    capture = compiled(EVERY["IRS602-added-adjacent pairs of f16"].planted, "cuda:90", False)
+    assert "sass" not in capture.stages
+    kept = kept_finding(capture, "IRS602")
+    assert kept.judge(REQUEST, (capture,))
+    assert not kept.judge(REQUEST, (replace(capture, artifacts=()),))

@@ -53,7 +53,13 @@ def test_a_finding_its_filters_and_what_was_tried(irscope: Run, monkeypatch: pyt
     assert codes("--ignore", "narrow-load") == []
     assert codes("--size", "stride=65536", "--grid", "40000") == ["IRS701", "IRS101"]
     assert codes() == ["IRS101"]
-    assert "not tried: " in irscope("why", "last", "--no-try")[1]
+    told = irscope("why", "last", "--no-try")[1]
+    assert "not tried: " in told
+    # The lines that a finding names are those of the text that it says, not of the one without locations.
+    (command,) = re.findall(r"those of: irscope (show \w+ --stage) STAGE --loc", told)
+    ttgir = irscope(*command.split(), "ttgir", "--loc")[1].split("\n")
+    assert f"{found['values'][0]} = tt.load" in ttgir[found["ttgir_line"] - 1]
+    assert f"line {found['ttgir_line']} of ttgir" in told
     assert irscope("why", "last", "--no-try", "--op", "tt.store")[1] == "Nothing was found.\n"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from irscope.ir.body.aliases import Ignored
-from irscope.ir.body.live import live_values
+from irscope.ir.body.live import live_values, makers_of
 from irscope.ir.body.reader import read_body
 from tests.ir.live_ranges import Row, model_liveness, read_live_ranges
 
@@ -48,3 +48,25 @@ def test_live_registers_are_those_that_nvdisasm_marks(name: str) -> None:
             assert len(names) == live.counts[line]
             compared += ours == theirs
     assert compared > 20
+
+
+def test_a_constant_that_a_value_begins_with_is_not_what_computes_it() -> None:
+    """The zeros of an accumulator, and those below a masked load, have the line of whatever ptxas put beside them."""
+    instructions = (
+        "S2R R2, SR_TID.X",
+        "CS2R R8, SRZ",
+        "MOV R4, 0x3f800000",
+        "@P0 LDG.E R4, desc[UR4][R6.64]",
+        "FFMA R8, R2, R4, R8",
+        "@P1 MOV R9, 0x1",
+        "STG.E.64 desc[UR4][R6.64], R8",
+    )
+    lines = [f"        {16 * index:04x}  -  {text}" for index, text in enumerate(instructions)]
+    body = read_body("\n".join([".section .text.kernel", *lines]), "sass", frozenset[Ignored]())
+    made = {body.names[value]: body.lines[line].split("  ")[-1] for value, line in makers_of(body).items()}
+    assert {name: made[name].split(" R")[0].strip() for name in ("R2", "R4", "R8", "R9")} == {
+        "R2": "S2R",
+        "R4": "@P0 LDG.E",
+        "R8": "FFMA",
+        "R9": "CS2R",
+    }

@@ -22,6 +22,8 @@ _LOOPED = {
     "amdgcn": re.compile(r"\b(?:global|buffer|flat)_atomic_cmpswap"),
     "sass": re.compile(r"\bATOM[GS]?\.[\w.]{0,80}\bCAS\b"),
 }
+# global_atomic_pk_add_f16 v[6:7], v10, off
+_PAIRS = re.compile(r"_atomic_pk_add_")
 # !tt.ptr<bf16>
 _POINTEE = re.compile(r"!tt\.ptr<(\w{1,16})")
 # tt.atomic_rmw fadd, acq_rel, gpu, %1
@@ -44,11 +46,22 @@ def _finding(studied: Studied, operation: Operation, stage: str, count: int) -> 
     pointee, action = _POINTEE.search(operation.text), _ACTION.search(operation.text)
     element = pointee[1] if pointee is not None else ""
     what = f"{action[1] if action is not None else 'operation'} of {element}"
+    is_small_sum = element in _SMALL and "add" in what
+    why, mends = f"it is an atomic {what}, which the compiler makes no instruction of on {target}", list[str]()
+    if is_small_sum and (stage == "sass" or any(map(_PAIRS.search, studied.instructions_of(line)))):
+        why = f"it is an atomic {what}: an instruction of {target} adds adjacent pairs of {element}"
+        why += ", and a single one in a lane takes the loop"
+        mends.append(
+            "let each lane add adjacent pairs: a larger block or fewer warps, and addresses that are contiguous"
+        )
+    elif stage == "sass":
+        why = f"it is an atomic {what}, an instruction in the PTX, of which ptxas makes that loop"
+    if is_small_sum:
+        mends.append("add up in float32: the atomic addition of it is an instruction")
     causes = [
         Cause(f"its instructions: {count} compare-and-swap", "assembly", f"{stage} of line {line} of ttgir"),
-        studied.in_ir(f"it is an atomic {what}, which the compiler makes no instruction of on {target}", line),
+        studied.in_ir(why, line),
     ]
-    suggestions = [Suggestion("add up in float32: the atomic addition of it is an instruction")]
     return studied.finding(
         "IRS602",
         line,
@@ -56,7 +69,7 @@ def _finding(studied: Studied, operation: Operation, stage: str, count: int) -> 
         "a load, and a turn of the loop for each lane or warp that meets another one",
         count,
         causes,
-        suggestions if element in _SMALL and "add" in what else [],
+        [Suggestion(text) for text in mends],
     )
 
 

@@ -52,15 +52,16 @@ def _by_fma(studied: Studied, use: OperationUse) -> Iterator[Finding]:
         return
     if not studied.uses.module.resolve(result.encoding).startswith("#ttg.blocked"):
         return
-    written, line = studied.dot_as_written(use)
+    dot = studied.dot_as_written(use)
+    written = dot.text if dot is not None else ""
     match = _ELEMENT.search(written)
     element = match[1] if match is not None else ""
     code, text, causes = "IRS301", "", list[Cause]()
     if architecture_rank(target.arch) < architecture_rank(_LEAST_ARCH.get(element, "0")):
         causes.append(Cause(f"Triton takes no matrix instructions of {target} for {element}", "launch", "the target"))
-    elif element == "f32" and "inputPrecision" not in written:
+    elif dot is not None and element == "f32" and "inputPrecision" not in written:
         said = 'its operands are f32, and its input_precision is "ieee": matrix units would round them'
-        causes.append(Cause(said, "ir", f"line {line} of ttir"))
+        causes.append(studied.in_ir(said, dot.first_line, stage="ttir"))
         code, text = "IRS601", 'input_precision="tf32" or "tf32x3", if their rounding is allowed; or 16-bit operands'
     if decisions := studied.decisions.about(studied.chain_at(use.line)):
         from irscope.ir.logs.reasons.decisions import Remark

@@ -85,7 +85,8 @@ def _of_loop(studied: Studied, loop: Operation) -> tuple[Cause, Suggestion] | No
             return cause, Suggestion("take `tl.debug_barrier()` out of the loop")
         if one.name in ("scf.for", "scf.while"):
             cause = studied.in_ir("another loop is inside, and only innermost loops are pipelined", one.first_line)
-            return cause, Suggestion("unroll the inner loop (`tl.static_range`), or do its work outside")
+            unroll = "unroll the inner loop (`tl.static_range`), or " if one.name == "scf.for" else ""
+            return cause, Suggestion(f"{unroll}do the work of the inner loop outside")
     # What the pipeliner itself carries, such as the phase of a barrier, is not in the TTIR.
     written, stage = next(((one, "ttir") for one in _written(studied, loop)), (loop, "ttgir"))
     block = written.regions[0].blocks[-1] if written.regions and written.regions[0].blocks else None

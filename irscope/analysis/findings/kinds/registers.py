@@ -16,7 +16,7 @@ from irscope.analysis.source.lines import python_line
 from irscope.device.occupancy import REGISTERS, occupancy, occupancy_of
 from irscope.ir.asm.spills import spill_of
 from irscope.ir.body.aliases import Ignored
-from irscope.ir.body.live import LiveValues, live_values
+from irscope.ir.body.live import LiveValues, live_values, makers_of
 from irscope.ir.body.reader import read_body
 from irscope.ir.locations.model import Chain
 from irscope.ir.locations.stages import read_locations
@@ -79,13 +79,17 @@ class _Assembly:
         return self._locations.chain_at(number)
 
     def makers(self, values: Iterable[int]) -> Counter[Chain]:
-        """Where some values are first written, and how many there."""
-        body = self.live.body
-        lines = (body.definers[value] for value in values)
-        return Counter(chain for line in lines if line >= 0 and (chain := self.chain_at(body.numbers[line])))
+        """Where some values are computed, and how many there."""
+        numbers = self.live.body.numbers
+        lines = (self._makers.get(value) for value in values)
+        return Counter(chain for line in lines if line is not None and (chain := self.chain_at(numbers[line])))
+
+    @cached_property
+    def _makers(self) -> dict[int, int]:
+        return makers_of(self.live.body)
 
     def held(self, values: Iterable[int]) -> str:
-        """Which lines of Python made some values, those of most values first: `12 of total (kernel.py:9)`."""
+        """Which lines of Python computed some values, those of most values first: `12 of total (kernel.py:9)`."""
         places = Counter[tuple[str, int]]()
         for chain, number in self.makers(values).items():
             for place in place_of(chain, self._capture.launch.kernel.file)[:1]:

@@ -133,7 +133,7 @@ def _conversion(studied: Studied, cost: Cost, life: tuple[OperationLife, str] | 
         "IRS401",
         cost.line,
         f"goes through shared memory{' in a loop' if cost.loops else ''}: {' → '.join(cost.layouts)}",
-        f"{size} bytes through shared memory and barriers, {often}; {studied.traffic.told(cost.loops)}",
+        f"{size} bytes through shared memory and barriers, {often}; {studied.traffic.told(cost.line)}",
         cost.excess,
         causes,
         [*one_layout(studied, next(use for use in studied.uses.operations if use.line == cost.line))],
