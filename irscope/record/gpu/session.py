@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from irscope.device.measurement import FEWEST_ROUNDS, Agreement, Ratio, Timing, ratio_of, timing_of
 from irscope.errors import DeviceFault, RecordingError, UsageError
+from irscope.interruption import Interrupted
 from irscope.model.capture import Capture, stage_named
 from irscope.record.gpu import messages
 from irscope.record.gpu.process import DeviceProcess, device_process
@@ -195,8 +196,8 @@ class DeviceSession:
 
     def _ask(self, child: DeviceProcess, command: messages.Command, answer: type[_Answer]) -> _Answer:
         """The answer to a command; raises DeviceFault if the child ends instead, and TimeoutError."""
-        child.send(command)
         try:
+            child.send(command)
             while True:
                 event = child.read(self.launch_timeout_s)
                 if event is None:
@@ -207,7 +208,8 @@ class DeviceSession:
                     raise event.as_error()
                 if isinstance(event, answer):
                     return event
-        except (TimeoutError, _Ended):
+        except (TimeoutError, _Ended, Interrupted, KeyboardInterrupt):
+            # What it may still answer would be taken for the answer to the next command.
             self.close()
             raise
 

@@ -13,8 +13,10 @@ import pytest
 
 from irscope.device.measurement import Agreement
 from irscope.errors import DeviceFault, NoDevice, RecordingError, UsageError
+from irscope.interruption import Interrupted
 from irscope.model.capture import Artifact, Capture, Failure, Target
 from irscope.plan import PassPlan
+from irscope.record.gpu.process import DeviceProcess
 from irscope.record.gpu.script import ScriptCheck, check_script_on_device
 from irscope.record.gpu.session import DeviceSession, device_session
 from irscope.record.process.requests import RecordRequest
@@ -72,6 +74,22 @@ def test_a_variant_that_faults_takes_its_process_with_it_and_the_next_gets_a_new
         assert session.restarts == 1
     # The second time the number is known.
     assert starts() == [{"kind": "PinLaunch", "launch": None}, {"kind": "PinLaunch", "launch": 1}]
+
+
+def test_the_answer_to_an_interrupted_question_is_none_to_the_next(
+    interpreter: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with device_session(replace(REQUEST, interpreter=interpreter), 1) as session:
+        wrong, same = variant(session, b"wrong"), variant(session, b"same")
+
+        def interrupted(*_: object) -> None:
+            raise Interrupted
+
+        with monkeypatch.context() as patches:
+            patches.setattr(DeviceProcess, "read", interrupted)
+            with pytest.raises(Interrupted):
+                session.check(wrong)
+        assert session.check(same).passes
 
 
 def test_a_variant_that_hangs_is_ended(interpreter: str) -> None:
