@@ -73,11 +73,13 @@ class _Compile(Protocol):
 class Job:
     """A compile that a fork of this process makes."""
 
+    number: int
     key: str
     """Its key in Triton's cache."""
     folder: Path
     texts: Mapping[str, str]
-    compile: _Compile
+    compile: _Compile | None
+    """As it was left, with its module; None once it ended."""
     settings: Settings = field(default_factory=Settings.present)
     """Those of the launch: the script may change them before there is a fork."""
     code: int | None = None
@@ -165,7 +167,7 @@ class CompileWorkers:
             raise Apart(job)
         folder = self._folder / f"compile-{current.number}"
         folder.mkdir()
-        job = self._by_key[key] = Job(key, folder, texts, current)
+        job = self._by_key[key] = Job(current.number, key, folder, texts, current)
         current.report(HandedOver(current.number, key, str(folder)))
         self._waiting.append(job)
         self._start()
@@ -226,12 +228,12 @@ class CompileWorkers:
         self._start()
 
     def _ended(self, job: Job, code: int, pid: int) -> None:
-        job.code = code
+        job.code, job.compile = code, None
         with contextlib.suppress(OSError):
             if output := (job.folder / LOG).read_bytes():
                 sys.stderr.flush()
                 os.write(2, output)
-        self._watch.report(HandedBack(job.compile.number, code, pid))
+        self._watch.report(HandedBack(job.number, code, pid))
 
     def _start(self) -> None:
         while self._waiting and len(self._forks) < self._jobs:
@@ -270,6 +272,7 @@ class CompileWorkers:
     def _go_on(self, job: Job, steps: Steps) -> None:
         """Make a compile in a fork, which reports it to a file of its own."""
         watch, compile = self._watch, job.compile
+        assert compile is not None
         log = job.folder / LOG
         output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         os.dup2(output, 1)
