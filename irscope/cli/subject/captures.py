@@ -78,7 +78,7 @@ def with_sass(capture: Capture) -> Capture:
     """A capture with SASS; if the recording left it out, the cubin is disassembled and the result stored."""
     if "cubin" not in capture.stages or "sass" in capture.stages:
         return capture
-    from irscope.record.binaries.disassembly import disassembled
+    from irscope.record.process.disassembly import disassembled
 
     full = disassembled(capture)
     if full is capture:

@@ -19,7 +19,7 @@ from irscope.ir.asm.resources import parse_ptxas_log, read_resources
 from irscope.ir.asm.sass import format_sass
 from irscope.ir.asm.sass_reader import parse_sass
 from irscope.model.capture import Resources
-from irscope.record.binaries.disassembly import Disassembly
+from irscope.record.process.disassembly import Disassembly
 from tests.marks import newest_but
 
 DATA = Path(__file__).parents[2] / "data" / "asm"
