@@ -29,6 +29,9 @@ from irscope.record.programs.running import import_program, run_program
 from irscope.record.programs.scratch import move_to_scratch_copy
 from irscope.record.triton import api as triton_api
 
+_INTERRUPTED, _UNWRITTEN = 130, 120
+"""The exit codes of a program that a KeyboardInterrupt ends, as a shell tells it, and of one with unwritten output."""
+
 _AroundScript = Callable[[Watch], AbstractContextManager[None]]
 """What else is in place while a script runs."""
 
@@ -109,13 +112,27 @@ def _script(watch: Watch, begun: Begun, target: Target, folder: Path, around: _A
         raise
     except SystemExit as stop:
         code = int(stop.code) if isinstance(stop.code, int) else (0 if stop.code is None else 1)
-        watch.report(ScriptEnd(code, "" if code == 0 else f"it exited with {stop.code!r}"))
+        watch.report(_with_streams(ScriptEnd(code, "" if code == 0 else f"it exited with {stop.code!r}")))
     except BaseException as error:
         described = describe_traceback(error)
         own = watch.last_error is not None and error is watch.last_error
-        watch.report(ScriptEnd(1, described["message"], described["frames"], of_compile=own))
+        code = _INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
+        watch.report(ScriptEnd(code, described["message"], described["frames"], of_compile=own))
     else:
-        watch.report(end)
+        watch.report(_with_streams(end))
+
+
+def _with_streams(end: ScriptEnd) -> ScriptEnd:
+    """The end of a program as Python tells it, whose streams can perhaps not write what they hold back."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is None or getattr(stream, "closed", False):
+            continue
+        try:
+            stream.flush()
+        except Exception as error:
+            said = f"its output could not be written: {type(error).__name__}: {error}"
+            return ScriptEnd(_UNWRITTEN, "\n".join(filter(None, [end.message, said])))
+    return end
 
 
 def _signature(watch: Watch, target: Target) -> None:

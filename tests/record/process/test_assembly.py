@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from irscope.model.autotuning import Autotuning
 from irscope.model.capture import Kernel, Launch
-from irscope.record.process.tally import Tally
+from irscope.record.process.assembly import Tally
 
 
 def launch(name: str, index: int | None = None, count: int = 4) -> Launch:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from irscope.errors import RecordingError
+from irscope.record.process import warm
 from irscope.record.process.child import starts_children
 from irscope.record.process.own_folder import FOLDER_VARIABLE
 from irscope.record.process.requests import request_for
@@ -21,7 +23,7 @@ from irscope.record.process.session import Recording, record_request
 from irscope.record.process.warm import warm_children
 
 pytestmark = pytest.mark.triton
-NO_TORCH = Path(__file__).parents[2] / "kernels" / "no_torch.py"
+NO_TORCH = Path(__file__).parents[1] / "kernels" / "no_torch.py"
 SEEN = """
 import os, signal, sys, tempfile
 print([
@@ -38,6 +40,16 @@ def parent(tmp_path: Path) -> Callable[..., int]:
     """Records a script that says whose child its process is."""
     (script := tmp_path / "parent.py").write_text("import os\nprint(os.getppid())\n")
     return lambda **options: int(record_request(request_for(script, targets="cuda:90", **options)).output)
+
+
+@contextmanager
+def no_block() -> Iterator[None]:
+    """As outside of the block of `warm_children` that the tests run in."""
+    token = warm._current.set(None)
+    try:
+        yield
+    finally:
+        warm._current.reset(token)
 
 
 @contextmanager
@@ -124,19 +136,21 @@ def test_it_is_a_fork_where_it_can_be(parent: Callable[..., int], monkeypatch: p
 
 
 @pytest.mark.newest
-def test_another_environment_or_interpreter_is_a_new_process(
+def test_another_environment_or_interpreter_has_a_process_of_its_own(
     parent: Callable[..., int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (other := tmp_path / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     other.chmod(0o755)
-    assert parent(interpreter=str(other)) == os.getpid()
-    monkeypatch.setenv("TRITON_ALWAYS_COMPILE", "1")
-    assert parent() == os.getpid()
+    with no_block(), warm_children():
+        servers = [parent(), parent(interpreter=str(other))]
+        monkeypatch.setenv("TRITON_ALWAYS_COMPILE", "1")
+        servers.append(parent())
+    assert len({os.getpid(), *servers}) == 4
 
 
 @pytest.mark.newest
 def test_without_its_server_it_is_a_new_process(parent: Callable[..., int]) -> None:
-    with warm_children():
+    with no_block(), warm_children():
         server = parent()
         assert server != os.getpid()
         os.kill(server, signal.SIGKILL)
@@ -146,11 +160,20 @@ def test_without_its_server_it_is_a_new_process(parent: Callable[..., int]) -> N
 
 
 @pytest.mark.newest
-def test_a_server_that_cannot_import_is_done_without(
-    parent: Callable[..., int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from irscope.record.process import session
+def test_what_prevents_it_is_told_later(parent: Callable[..., int], monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch, no_block():
+        patch.setattr(sys, "executable", "/no/python")
+        with warm_children(at_once=True), pytest.raises(RecordingError, match="cannot be started"):
+            parent()
 
-    monkeypatch.setattr(session, "IMPORTED_AHEAD", ("no_such_module",))
-    with warm_children():
-        assert parent() == os.getpid()
+
+def test_it_takes_no_number_of_a_closed_stream() -> None:
+    """Of a program without standard streams, which would write to its socket."""
+    code = (
+        "from irscope.record.process import warm as w\n"
+        "with w.warm_children(at_once=True): raise SystemExit(bool(w._current.get()._servers))"
+    )
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
+    for closed in ("<&-", ">&-", "2>&-"):
+        command = ["sh", "-c", f'"$0" -c "$1" {closed}', sys.executable, code]
+        assert subprocess.run(command, env=environment, check=False).returncode == 0

@@ -48,12 +48,8 @@ def layout_of(row: LayoutRow) -> LinearLayout:
     return row.map.layout
 
 
-@pytest.mark.parametrize("fork", [True, False])
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_every_layout_of_a_module(fork: bool) -> None:
-    import triton  # noqa: F401 - the fork has it loaded
-
-    with LayoutServer(fork=fork) as server:
+def test_every_layout_of_a_module() -> None:
+    with LayoutServer() as server:
         rows = server.wait(server.ask(Module.of(TARGET), text=MODULE)).answered_rows()
     found = {row.alias: row for row in rows}
     assert set(found) == {"#blocked", "#shared", "#rotating", "#one", "#odd"}
@@ -127,16 +123,15 @@ def test_nothing_is_left_running() -> None:
         os.kill(pid, 0)
 
 
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-@pytest.mark.parametrize("fork", [True, False])
-def test_a_recording_tells_of_them(fork: bool) -> None:
-    from irscope.record.layouts.steps import LayoutSteps
-
+def test_a_recording_tells_of_them() -> None:
     from irscope.model.capture import Kernel, Launch
+    from irscope.record.process.annotations import Annotations
     from irscope.record.process.events import ArtifactMade, CompileBegun, LayoutsKnown, RecordingEvent
+    from irscope.record.process.requests import RecordRequest
 
     events: list[RecordingEvent] = []
-    with LayoutServer(fork=fork) as server, LayoutSteps(events.append, server) as sink:
+    with LayoutServer() as server:
+        sink = Annotations(events.append, RecordRequest(mode="script"), server)
         begin = [
             CompileBegun(3, TARGET, Launch(Kernel("kernel"))),
             ArtifactMade(3, "ttgir", MODULE),
@@ -144,6 +139,7 @@ def test_a_recording_tells_of_them(fork: bool) -> None:
         ]
         for event in begin:
             sink(event)
+        sink.finish()
     assert events[:3] == begin
     (known,) = [event for event in events if isinstance(event, LayoutsKnown)]
     assert known.n == 3
