@@ -78,11 +78,11 @@ def with_sass(capture: Capture) -> Capture:
     """A capture with SASS; if the recording left it out, the cubin is disassembled and the result stored."""
     if "cubin" not in capture.stages or "sass" in capture.stages:
         return capture
-    from irscope.record.binaries.disassembly import disassembled
+    from irscope.record.binaries.disassembly import with_listing
 
-    full = disassembled(capture)
+    full, reason = with_listing(capture)
     if full is capture:
-        say("The recording left the SASS out, and no nvdisasm is here: pip install 'irscope[triton]' brings one.")
+        say(f"{capture.name} has no SASS: {reason}")
         return capture
     # Read often, made once.
     update_stored(capture, full)
