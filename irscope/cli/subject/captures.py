@@ -83,11 +83,11 @@ def with_sass(capture: Capture, file: CaptureFile | None = None) -> Capture:
     """
     if "cubin" not in capture.stages or "sass" in capture.stages:
         return capture
-    from irscope.record.binaries.disassembly import disassembled
+    from irscope.record.binaries.disassembly import with_listing
 
-    full = disassembled(capture)
+    full, reason = with_listing(capture)
     if full is capture:
-        say("The recording left the SASS out, and no nvdisasm is here: pip install 'irscope[triton]' brings one.")
+        say(f"{capture.name} has no SASS: {reason}")
         return capture
     # Read often, made once.
     if file is None or not file.save(full):
