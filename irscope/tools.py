@@ -72,7 +72,7 @@ class ToolProcess:
         raise ToolTooSlow(self._slow)
 
     def count_poll(self) -> None:
-        """Add `POLL_S` seconds to what it took, and end it where it exceeds a limit: for a caller that does not wait."""
+        """Add `POLL_S` seconds to its time, and end it where it exceeds a limit: for a caller that does not wait."""
         processes = _descendants(self._process.pid)
         self._clock_s += POLL_S
         if not processes:
