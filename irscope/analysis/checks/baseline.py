@@ -11,7 +11,16 @@ from irscope.analysis.checks.breaches import at_finding, at_line, of_kernel
 from irscope.analysis.checks.model import Breach
 from irscope.analysis.checks.resources import with_largest_buffer, with_registers
 from irscope.analysis.checks.subject import Subject
-from irscope.analysis.regressions import FACTS, MEASURED, FactChange, Facts, Value, changed_facts, facts_of
+from irscope.analysis.regressions import (
+    FACTS,
+    MEASURED,
+    OF_ONE_SOURCE,
+    FactChange,
+    Facts,
+    Value,
+    changed_facts,
+    facts_of,
+)
 from irscope.errors import UsageError, did_you_mean
 
 __all__ = ["NotWorse", "Tolerance", "compared", "kept_facts", "read_tolerances"]
@@ -59,7 +68,7 @@ def kept_facts(subject: Subject) -> dict[str, Value]:
     # A damaged capture is no good baseline: what its findings raise is raised.
     codes = [one.code for one in subject.findings] if subject.capture.has_compiled else None
     facts = facts_of(subject.capture, codes)
-    return {name: value for name, value in facts.items() if name in FACTS and name not in MEASURED}
+    return {name: value for name, value in facts.items() if name in FACTS and name not in (*MEASURED, *OF_ONE_SOURCE)}
 
 
 def compared(before: Facts, after: Facts, tolerances: Mapping[str, Tolerance]) -> tuple[FactChange, ...]:

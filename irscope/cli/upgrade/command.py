@@ -19,8 +19,9 @@ from irscope.errors import IrscopeError, RecordingError, UsageError, did_you_mea
 from irscope.model.recording_options import RecordingOptions
 
 if TYPE_CHECKING:
-    from irscope.analysis.upgrade.report import Upgrade
+    from irscope.analysis.upgrade.model import Upgrade
     from irscope.model.capture import Capture
+    from irscope.record.variants.grafts import Compiler
 
 WORSE = 3
 """The exit code for "something got worse"."""
@@ -135,7 +136,7 @@ def _upgraded(
     blames: bool,
     timing: _Timing | None,
 ) -> Upgrade:
-    from irscope.cli.upgrade.run import upgraded
+    from irscope.analysis.upgrade.compare import upgraded
     from irscope.record.variants.grafts import Compiler
 
     asked = replace(record_options, snapshots="none", disassemble=False, layouts=False)
@@ -145,8 +146,8 @@ def _upgraded(
         Compiler(pythons[1], own, asked.jobs) as after,
         progress_bar() as bar,
     ):
-        if before.version == after.version and before.pool.compiler == after.pool.compiler:
-            say(f"--from and --to are the same Triton {before.version}: nothing can differ.")
+        if before.version == after.version:
+            _tell_same_version(before, after)
         task = bar.add_task("compiles", total=None)
 
         def progress(what: str, done: int, total: int) -> None:
@@ -170,6 +171,15 @@ def _upgraded(
         from irscope.cli.upgrade.timing import PairTimer
 
         return PairTimer(subject, asked, pythons, (ours, theirs), timing.rounds, timing.cold).measured(found, progress)
+
+
+def _tell_same_version(before: Compiler, after: Compiler) -> None:
+    """Say of two environments with one version of Triton whether they hold the same Triton, by its files."""
+    version, digests = before.version, [compiler.pool.compiler[1] for compiler in (before, after)]
+    if digests[0] == digests[1]:
+        say(f"--from and --to hold the same Triton {version} ({digests[0]}): one IR gives the same code in both.")
+    else:
+        say(f"--from and --to hold two builds of Triton {version}, {digests[0]} and {digests[1]}.")
 
 
 def _recorded_by_both(
