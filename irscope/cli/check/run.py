@@ -13,7 +13,8 @@ from irscope.analysis.checks.subject import Subject
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import with_sass
 from irscope.cli.subject.compiler_log import with_log
-from irscope.cli.subject.keeping import update_stored, was_recorded_here
+from irscope.cli.subject.keeping import update_stored
+from irscope.cli.subject.stored import readable
 from irscope.cli.why.compiles import Compiles
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
@@ -22,7 +23,7 @@ from irscope.store.baseline import variant_names
 from irscope.store.facts import CaptureFacts, differences
 
 if TYPE_CHECKING:
-    from irscope.store.shelf import StoredCaptures
+    from irscope.store.shelf import CaptureFile, StoredCaptures
 
 __all__ = ["check_captures"]
 
@@ -41,40 +42,41 @@ def check_captures(
     with Compiles() as compiles:
 
         def subjects() -> Iterator[tuple[Subject, Sequence[Assertion], tuple[str, str], str]]:
-            for place, capture in enumerate(captures):
-                if place not in passed_over:
-                    more = of_each[place] if of_each is not None else ()
-                    logging = _logging(compiles, capture)
-                    subject = Subject(capture, completed=partial(_completed, compiles), with_log=logging)
-                    yield subject, (*assertions, *more), names[place], differing[place]
+            for place, file in enumerate(captures.files):
+                if place in passed_over or (capture := readable(file)) is None:
+                    continue
+                completed = partial(_completed, compiles, file)
+                more = of_each[place] if of_each is not None else ()
+                subject = Subject(capture, completed=completed, with_log=_logging(compiles, capture))
+                yield subject, (*assertions, *more), names[place], differing[place]
 
         if against is not None:
             return check_against(subjects(), names, against)
         return Report(tuple(check_subject(one, asked, differs=differs) for one, asked, _, differs in subjects()))
 
 
-def _completed(compiles: Compiles, capture: Capture) -> Capture:
+def _completed(compiles: Compiles, file: CaptureFile, capture: Capture) -> Capture:
     """The capture with its SASS; one of which no more was kept than assertions need is compiled again for the rest."""
-    if capture.snapshot_level != "none" or not capture.has_compiled or not was_recorded_here(capture):
-        return with_sass(capture)
+    if capture.snapshot_level != "none" or not capture.has_compiled or not capture.environment.is_trusted:
+        return with_sass(capture, file)
     from irscope.record.process.requests import request_from_capture
 
     try:
         again = compiles.one(request_from_capture(capture, RecordingOptions(plan=capture.plan, disassemble=False)))
     except IrscopeError as error:
         say(f"{capture.name} could not be compiled again, to say more: {error}")
-        return with_sass(capture)
+        return with_sass(capture, file)
     if again.texts != capture.texts:
         say(f"{capture.name} came out otherwise when it was compiled again: nothing is said of its causes.")
         return capture
     full = replace(again, launch=capture.launch, sources=capture.sources, environment=capture.environment)
     update_stored(capture, full)
-    return with_sass(full)
+    return with_sass(full, file)
 
 
 def _logging(compiles: Compiles, capture: Capture) -> partial[Capture] | None:
     """Adds the compiler's log to a capture that was recorded here; nothing of another is compiled unasked."""
-    return partial(_with_log, compiles) if was_recorded_here(capture) else None
+    return partial(_with_log, compiles) if capture.environment.is_trusted else None
 
 
 def _with_log(compiles: Compiles, capture: Capture) -> Capture:

@@ -14,7 +14,7 @@ from irscope.cli import app, options
 from irscope.cli.output.destination import STANDARD_OUTPUT, emit, write_output
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of
-from irscope.cli.subject.keeping import is_stored
+from irscope.cli.subject.keeping import refuse_untrusted
 from irscope.cli.subject.recording import recorded
 from irscope.cli.subject.stored import only_one
 from irscope.errors import UsageError
@@ -72,11 +72,8 @@ def reproduce(
     if data:
         _tell_data(capture, limit_mib)
     made = render_reproduction(capture)
-    if check and not trust and not is_stored(capture):
-        raise UsageError(
-            f"{capture.name} ({capture.id[:8]}) is not among the captures that were recorded here, and --check runs "
-            "its Python text: read the file that -o FILE writes, then give --trust too (docs/security.md)."
-        )
+    if check and not trust:
+        refuse_untrusted(capture, "--check runs", "the file that -o FILE writes")
     for note in made.notes:
         say(note)
     program = made.text.encode("utf-8", "surrogateescape")
