@@ -9,6 +9,10 @@ import pytest
 
 from irscope.analysis.counters.operations import counted_launch
 from irscope.analysis.counters.predicted import Comparison
+from irscope.ir.mlir.uses import read_uses
+from irscope.memory.costs import costs_of
+from irscope.memory.machine import read_machine
+from irscope.memory.ptx_shared import SharedWorks
 from tests.analysis.counters.measured import NAMES, capture, counted
 
 
@@ -26,6 +30,9 @@ def test_enough_was_compared() -> None:
     assert verdicts["lines", "equal"] >= 60
     assert verdicts["instructions", "equal"] >= 50
     assert verdicts["ways", "equal"] >= 4
+    # Reductions, conversions and atomics through scratch, by the addresses in their PTX.
+    assert verdicts["wavefronts", "equal"] >= 10
+    assert verdicts["wavefronts", "differs"] == 0
     # Those of the three kernels below alone.
     assert verdicts["sectors", "differs"] == verdicts["lines", "differs"] == 2
 
@@ -45,6 +52,18 @@ def test_differences_have_their_cause_in_the_code(name: str, operation: str, rea
     found = [one for row in rows for one in row.comparisons if one.verdict != "equal"]
     assert found
     assert all(one.reason.startswith(reason) for one in found)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_two_counts_of_shared_accesses_agree(name: str) -> None:
+    """The wavefronts by the two layouts of an access, and by the addresses that its PTX computes."""
+    one = capture(name)
+    uses, machine = read_uses(one.text("ttgir")), read_machine(one)
+    works, at = SharedWorks(one, uses, machine), {use.line: use for use in uses.operations}
+    for cost in costs_of(one):
+        work = works.of(at[cost.line]) if cost.line in at and "minimum_wavefronts" in cost.figures else None
+        if work is not None:
+            assert cost.figures["ways"] == work.ways, cost
 
 
 def test_a_wrong_counter_is_seen() -> None:
