@@ -19,7 +19,7 @@ from irscope.layout.described import DescribedLayout
 from irscope.layout.linear import eliminate
 from irscope.layout.rows import own_shape
 from irscope.layout.thread_map import ThreadMap
-from irscope.memory.access import MOST, Access
+from irscope.memory.access import MOST, Access, Span
 from irscope.memory.global_costs import global_costs
 from irscope.memory.machine import read_machine
 from irscope.model.capture import Capture
