@@ -354,14 +354,15 @@ def _generic_branches(
 
 @cache
 def _operand_names(info: OperationInfo) -> tuple[tuple[str, str], ...]:
-    """(name, `one`, `optional` or `many`) of the operands, as the generic form numbers them."""
+    """(name, `one`, `optional`, `many` or `perhaps many`) of the operands, as the generic form numbers them."""
     names: dict[str, str] = {}
     depth = 0
     for token in _TOKEN.finditer(info.form):
         depth += bool(token["open"]) - bool(token["close"])
         if token["operand"]:
             is_list = token["many"] or token["paired"]
-            names[token["operand"]] = "many" if is_list else "optional" if depth else "one"
+            absent = "perhaps many" if is_list else "optional"
+            names[token["operand"]] = absent if depth else "many" if is_list else "one"
             if token["paired"]:
                 names[token["paired"]] = "many"
     return tuple((name, names[name]) for name in (info.order or names) if name in names)
@@ -371,12 +372,15 @@ def _named_groups(info: OperationInfo | None, operands: int, sizes: tuple[int, .
     names = _operand_names(info) if info is not None else ()
     if len(sizes) != len(names):
         spare = max(operands - sum(kind == "one" for _, kind in names), 0)
-        # Several lists without sizes have one size.
-        lists = sum(kind == "many" for _, kind in names)
+        # Several lists without sizes have one size; one that may be absent is, if another one is not.
+        certain = [name for name, kind in names if kind == "many"]
+        lists = certain or [name for name, kind in names if kind == "perhaps many"]
         counts: list[int] = []
-        for _, kind in names:
-            size = 1 if kind == "one" else spare // lists if kind == "many" else min(spare, 1)
-            spare -= size if kind == "optional" else 0
+        for name, kind in names:
+            size = 1 if kind == "one" else spare // len(lists) if name in lists else 0
+            if kind == "optional" and not lists:
+                size = min(spare, 1)
+                spare -= size
             counts.append(size)
         sizes = tuple(counts)
     groups: dict[str, tuple[int, ...]] = {}

@@ -74,7 +74,7 @@ DEFAULTS: dict[str, str] = {
     "evict": "evict_normal", "maxNumImpreciseAcc": "0 : i32", "CConv": "ccc", "TailCallKind": "none",
     "tail_call_kind": "none", "ordering": "not_atomic", "inputPrecision": "ieee", "padding": "1 : i32",
     "noWrapFlags": "none", "contiguity": "1 : i32", "isAsync": "false", "linkage": "external",
-    "unnamed_addr": "0 : i64", "visibility_": "0 : i64", "aligned": "true", "abs": "false", "nan": "false",
+    "unnamed_addr": "0 : i64", "visibility_": "0 : i64", "aligned": "true", "abs": "false", "nan": "false", "boundaryCheck": "array<i32>",
     "ub.poison:value": "#ub.poison",
 }  # fmt: skip
 """The value of an attribute that a text leaves out, for the operations that have such an attribute."""

@@ -458,13 +458,14 @@ rocdl.fence | fence | ordered | |
 rocdl.global.load.lds load.to.lds raw.ptr.buffer.load.lds raw.ptr.buffer.load.async.lds | copy | reads global +
     writes shared | |
 rocdl.make.buffer.rsrc | descriptor | none | | ?!llvm.ptr
-rocdl.raw.ptr.buffer.load | load | reads global rsrc | $rsrc, $offset, $soffset, @aux | last
-rocdl.raw.ptr.buffer.store | store | writes global rsrc | $vdata, $rsrc, $offset, $soffset, @aux |
+rocdl.raw.ptr.buffer.load | load | reads global rsrc | $rsrc, $offset, $soffset, {$aux}{@aux} | last
+rocdl.raw.ptr.buffer.store | store | writes global rsrc | $vdata, $rsrc, $offset, $soffset, {$aux}{@aux} |
 rocdl.raw.ptr.buffer.atomic.fadd raw.ptr.buffer.atomic.cmpswap raw.ptr.buffer.atomic.fmax raw.ptr.buffer.atomic.smax
     raw.ptr.buffer.atomic.umin | atomic | reads global + writes global | |
 rocdl.ds.read.tr4.b64 ds.read.tr6.b96 ds.read.tr8.b64 ds.read.tr16.b64 | load | reads shared | |
-rocdl.asyncmark wait.asyncmark s.waitcnt s.wait.asynccnt s.wait.dscnt s.wait.loadcnt s.wait.storecnt
-    s.wait.tensorcnt waitcnt | wait | ordered | |
+rocdl.s.waitcnt waitcnt | wait | ordered | @bitfield |
+rocdl.asyncmark wait.asyncmark s.wait.asynccnt s.wait.dscnt s.wait.loadcnt s.wait.storecnt
+    s.wait.tensorcnt | wait | ordered | |
 rocdl.sched.barrier sched.group.barrier iglp.opt s.setprio s.sleep s.nop s.sched.barrier | hint | ordered | |
 rocdl.workgroup.id.x workgroup.id.y workgroup.id.z workgroup.dim.x workgroup.dim.y workgroup.dim.z workitem.id.x
     workitem.id.y workitem.id.z grid.dim.x grid.dim.y grid.dim.z wavefrontsize wave.id | index | none | |
