@@ -109,7 +109,7 @@ def _collect(
 def _collected(subject: str, collection: Collection, record_options: RecordingOptions) -> int:
     """Record one subject, or copy captures that are there; returns the exit code, and says what went wrong."""
     try:
-        captures = captures_of(subject, record_options, collection=collection, last_is_whole=True)
+        captures = captures_of(subject, record_options, collection=collection)
         if is_capture(subject.partition("::")[0]) and not record_options.changes_a_capture:
             for one in captures:
                 collection.add(one)

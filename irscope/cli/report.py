@@ -67,9 +67,7 @@ def report(
     from irscope.render.report.page import render_report
 
     captures = StoredCaptures(
-        file
-        for subject in subjects or ["last"]
-        for file in captures_of(subject, record_options, last_is_whole=True).files
+        file for subject in subjects or ["last"] for file in captures_of(subject, record_options).files
     )
     for file in captures.files if operations else ():
         file.put(with_operations(file.load()), None)

@@ -161,7 +161,7 @@ def _upgraded(
         else:
             # Its snapshots are not asked for, and it is not compiled again for want of them.
             kept = replace(asked, snapshots=record_options.snapshots)
-            stored += captures_of(subject, kept, last_is_whole=True)
+            stored += captures_of(subject, kept)
         for one in stored:
             tell_origin(one)
         found = upgraded(stored, before, after, (ours, theirs), blames=blames, progress=progress)
