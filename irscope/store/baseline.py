@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from irscope.errors import ParseError
+from irscope.store.disk import write_atomically
 from irscope.store.facts import CaptureFacts, differences
-from irscope.store.file import write_atomically
 
 __all__ = ["Baseline", "BaselineValue", "baseline_text", "load_baseline", "save_baseline", "variant_names"]
 

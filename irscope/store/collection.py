@@ -11,8 +11,9 @@ from typing import Any, Literal
 
 from irscope.errors import CaptureFormatError
 from irscope.model.capture import Capture
-from irscope.store.facts import CaptureFacts
-from irscope.store.file import SUFFIX, file_name, is_worse, read_manifest, save, write_atomically
+from irscope.store.disk import write_atomically
+from irscope.store.facts import CaptureFacts, outline_of
+from irscope.store.file import SUFFIX, file_name, is_worse, read_manifest, save
 from irscope.store.schema import converted
 from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures
 
@@ -96,7 +97,7 @@ class Collection:
             entry = known.get(name)
             if entry is None or (entry.modified_ns, entry.bytes) != (modified, size):
                 try:
-                    facts = CaptureFacts.of_manifest(read_manifest(self.folder / name))
+                    facts = outline_of(read_manifest(self.folder / name)).facts
                 except CaptureFormatError as error:
                     problems.append(str(error))
                     continue

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -13,12 +12,13 @@ from typing import IO, TYPE_CHECKING, Any
 
 from irscope.errors import CaptureNotFound
 from irscope.model.capture import Capture
-from irscope.store.file import SUFFIX, file_name, load, to_bytes, write_atomically
+from irscope.store.disk import cannot_write, default_folder, write_atomically
+from irscope.store.file import SUFFIX, file_name, load, to_bytes
 
 if TYPE_CHECKING:
     from irscope.store.index import StoredRow
 
-__all__ = ["DEFAULT_STORE_LIMIT_BYTES", "EDIT", "CaptureStore", "cannot_write", "default_folder"]
+__all__ = ["DEFAULT_STORE_LIMIT_BYTES", "EDIT", "CaptureStore"]
 
 DEFAULT_STORE_LIMIT_BYTES = 1 << 30
 """What the store of recent captures may hold before its oldest are dropped; `IRSCOPE_STORE_LIMIT_MB` sets another."""
@@ -263,32 +263,6 @@ def _leases(folder: Path) -> Iterator[int]:
                     path.unlink(missing_ok=True)
                 else:
                     yield began
-
-
-def cannot_write(error: OSError, folder: Path) -> OSError:
-    """The error of a folder that cannot be written to, which names `IRSCOPE_HOME`."""
-    reason = f"{error.strerror or error}. IRSCOPE_HOME=FOLDER names another place for captures"
-    return OSError(error.errno, reason, str(folder))
-
-
-def default_folder() -> Path:
-    """Where irscope keeps things: `$IRSCOPE_HOME`, else the platform's cache folder.
-
-    Raises OSError where the user has no home folder.
-    """
-    if home := os.environ.get("IRSCOPE_HOME"):
-        return Path(home)
-    if cache := os.environ.get("XDG_CACHE_HOME"):
-        return Path(cache) / "irscope"
-    try:
-        user = Path.home()
-    except RuntimeError as error:
-        raise OSError(None, "there is no home folder to keep captures in: IRSCOPE_HOME=FOLDER names one") from error
-    if sys.platform == "darwin":
-        return user / "Library" / "Caches" / "irscope"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", user / "AppData" / "Local")) / "irscope" / "Cache"
-    return user / ".cache" / "irscope"
 
 
 def _id_of(path: Path) -> str:

@@ -15,7 +15,8 @@ from irscope.analysis.checks.subject import Subject
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import with_sass
 from irscope.cli.subject.compiler_log import with_log
-from irscope.cli.subject.keeping import update_stored, was_recorded_here
+from irscope.cli.subject.keeping import update_stored
+from irscope.cli.subject.stored import readable
 from irscope.cli.why.compiles import Compiles
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
@@ -24,7 +25,7 @@ from irscope.store.baseline import Baseline, BaselineValue, variant_names
 from irscope.store.facts import CaptureFacts, differences
 
 if TYPE_CHECKING:
-    from irscope.store.shelf import StoredCaptures
+    from irscope.store.shelf import CaptureFile, StoredCaptures
 
 __all__ = ["Against", "check_captures"]
 
@@ -65,10 +66,11 @@ def check_captures(
     names = variant_names(facts) if against is not None else [("", "")] * len(facts)
     checked: list[Checked] = []
     with Compiles() as compiles:
-        for place, capture in enumerate(captures):
-            if place in passed_over:
+        for place, file in enumerate(captures.files):
+            if place in passed_over or (capture := readable(file)) is None:
                 continue
-            subject = Subject(capture, completed=partial(_completed, compiles), with_log=_logging(compiles, capture))
+            completed = partial(_completed, compiles, file)
+            subject = Subject(capture, completed=completed, with_log=_logging(compiles, capture))
             all_of_it = [*assertions, *(of_each[place] if of_each is not None else ())]
             if against is None:
                 checked.append(check_subject(subject, all_of_it, differs=differing[place]))
@@ -113,28 +115,28 @@ def _missing(against: Against) -> list[str]:
     ]
 
 
-def _completed(compiles: Compiles, capture: Capture) -> Capture:
+def _completed(compiles: Compiles, file: CaptureFile, capture: Capture) -> Capture:
     """The capture with its SASS; one of which no more was kept than assertions need is compiled again for the rest."""
-    if capture.snapshot_level != "none" or not capture.has_compiled or not was_recorded_here(capture):
-        return with_sass(capture)
+    if capture.snapshot_level != "none" or not capture.has_compiled or not capture.environment.is_trusted:
+        return with_sass(capture, file)
     from irscope.record.process.requests import request_from_capture
 
     try:
         again = compiles.one(request_from_capture(capture, RecordingOptions(plan=capture.plan, disassemble=False)))
     except IrscopeError as error:
         say(f"{capture.name} could not be compiled again, to say more: {error}")
-        return with_sass(capture)
+        return with_sass(capture, file)
     if again.texts != capture.texts:
         say(f"{capture.name} came out otherwise when it was compiled again: nothing is said of its causes.")
         return capture
     full = replace(again, launch=capture.launch, sources=capture.sources, environment=capture.environment)
     update_stored(capture, full)
-    return with_sass(full)
+    return with_sass(full, file)
 
 
 def _logging(compiles: Compiles, capture: Capture) -> partial[Capture] | None:
     """Adds the compiler's log to a capture that was recorded here; nothing of another is compiled unasked."""
-    return partial(_with_log, compiles) if was_recorded_here(capture) else None
+    return partial(_with_log, compiles) if capture.environment.is_trusted else None
 
 
 def _with_log(compiles: Compiles, capture: Capture) -> Capture:

@@ -148,7 +148,7 @@ def _options_text(capture: Capture) -> str:
     if (launch.option("num_ctas") or 1) > 1:
         parts.append(f"{launch.option('num_ctas')}ctas")
     if (tuning := launch.autotuning) is not None:
-        parts.append(f"config {tuning.index}/{tuning.count}{' (winner)' if tuning.winner else ''}")
+        parts.append(f"config {tuning.number_text}{' (winner)' if tuning.winner else ''}")
     if capture.plan:
         parts.append(str(capture.plan))
     return " ".join(filter(None, parts))

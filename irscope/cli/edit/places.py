@@ -248,7 +248,8 @@ class PythonPlace(Place):
         with own_folder() as folder:
             driver = folder / f"{self.capture.name}.py"
             driver.write_text(driver_of(self.capture, path.absolute()), "utf-8", "surrogateescape")
-            recording = run_request(request_for(driver, replace(asked, virtual=True, jobs=1)))
+            request = request_for(driver, replace(asked, virtual=True, jobs=1))
+            recording = run_request(replace(request, is_trusted=self.capture.environment.is_trusted))
         if not recording.captures:
             said = [f"{end.message}\n{end.frames}".rstrip() for end in recording.stopped]
             raise RecordingError("\n".join([f"{path} does not compile as the launch did.", *said]))

@@ -14,7 +14,7 @@ from irscope.cli import app, options
 from irscope.cli.output.destination import STANDARD_OUTPUT, emit, write_output
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of
-from irscope.cli.subject.keeping import is_stored
+from irscope.cli.subject.keeping import refuse_untrusted
 from irscope.cli.subject.named import split_subject
 from irscope.cli.subject.recording import recorded
 from irscope.cli.subject.stored import is_capture, only_one
@@ -78,11 +78,8 @@ def reproduce(
     if data:
         _tell_data(capture, limit_mib, is_recorded=not is_capture(split_subject(subject, asked)[0]))
     made = render_reproduction(capture)
-    if check and not trust and not is_stored(capture):
-        raise UsageError(
-            f"{capture.name} ({capture.id[:8]}) is not among the captures that were recorded here, and --check runs "
-            "its Python text: read the file that -o FILE writes, then give --trust too (docs/security.md)."
-        )
+    if check and not trust:
+        refuse_untrusted(capture, "--check runs", "the file that -o FILE writes")
     for note in made.notes:
         say(note)
     program = made.text.encode("utf-8", "surrogateescape")

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from irscope.cli.output.talk import echo, progress, say
 from irscope.cli.subject.endings import note_incomplete, nothing_recorded, tell_end, tell_refusals
-from irscope.cli.subject.keeping import Keeping, kept_captures, update_stored, was_recorded_here
+from irscope.cli.subject.keeping import Keeping, kept_captures, update_stored
 from irscope.cli.subject.named import split_subject
-from irscope.cli.subject.stored import is_capture, stored_captures
+from irscope.cli.subject.stored import is_capture, readable, stored_captures
 from irscope.errors import IrscopeError, RecordingError, StageNotFound, UsageError, did_you_mean
 from irscope.interruption import Interrupted
 from irscope.model.capture import Capture, PassSnapshot
@@ -67,23 +67,29 @@ def captures_of(
     if record_options.launch is not None:
         captures = nth_launch(captures, record_options)
     for one in captures.files if record_options.disassemble else ():
-        if "cubin" in one.stages and "sass" not in one.stages and (full := with_sass(one.load())) is not one.load():
-            one.put(full, None)
+        if "cubin" in one.stages and "sass" not in one.stages and (capture := readable(one)) is not None:
+            full = with_sass(capture, one)
+            if full is not one.load():
+                one.put(full, None)
     return captures
 
 
-def with_sass(capture: Capture) -> Capture:
-    """A capture with SASS; if the recording left it out, the cubin is disassembled and the result stored."""
+def with_sass(capture: Capture, file: CaptureFile | None = None) -> Capture:
+    """A capture with SASS; if the recording left it out, the cubin is disassembled and the result stored.
+
+    `file`: the file that it was read from, in the store or a collection's folder, which is written again.
+    """
     if "cubin" not in capture.stages or "sass" in capture.stages:
         return capture
-    from irscope.record.binaries.disassembly import disassembled
+    from irscope.record.binaries.disassembly import with_listing
 
-    full = disassembled(capture)
+    full, reason = with_listing(capture)
     if full is capture:
-        say("The recording left the SASS out, and no nvdisasm is here: pip install 'irscope[triton]' brings one.")
+        say(f"{capture.name} has no SASS: {reason}")
         return capture
     # Read often, made once.
-    update_stored(capture, full)
+    if file is None or not file.save(full):
+        update_stored(capture, full)
     return full
 
 
@@ -118,14 +124,14 @@ def _compiled_for_each(capture: Capture, record_options: RecordingOptions, keep:
 
 def tell_origin(capture: Capture) -> None:
     """Warn, once per process, before compiling a capture again that was not recorded here."""
-    if not was_recorded_here(capture):
+    if not capture.environment.is_trusted:
         _tell_foreign(capture.name, capture.id[:8])
 
 
 @cache
 def _tell_foreign(name: str, id_: str) -> None:
     say(
-        f"{name} ({id_}) is not among the captures that were recorded here: compiling it again runs Triton, LLVM and "
+        f"{name} ({id_}) was not recorded here, nor made of what was: compiling it again runs Triton, LLVM and "
         "the assembler on text that somebody else may have written (docs/security.md)."
     )
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from weakref import finalize
 
 from irscope.cli.output.talk import say
-from irscope.errors import IrscopeError
+from irscope.errors import CaptureFormatError, IrscopeError, UsageError
 from irscope.model.capture import Capture
 from irscope.store.file import is_worse, load
 from irscope.store.recent import CaptureStore
@@ -20,7 +20,6 @@ from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures
 if TYPE_CHECKING:
     from irscope.store.collection import Collection
 
-_recorded: set[str] = set()
 _told: set[tuple[str, str]] = set()
 _FOUND_LATER = ("snapshots", "layouts", "operations", "log")
 """Fields that a capture may lack, and get when something needs them."""
@@ -48,7 +47,6 @@ class Keeping:
 
         What is in the collection is stored already: a recording that is killed between the two goes on with `--resume`.
         """
-        _recorded.add(capture.id)
         path = self._stored(capture)
         if self._collection is not None:
             self._collection.add(capture)
@@ -67,6 +65,9 @@ class Keeping:
                 self._store.add(capture, self._recording)
         except OSError as error:
             self._refused(error)
+            return None
+        except CaptureFormatError as error:
+            say(f"{capture.name} ({capture.target}) is not kept: {error}")
             return None
         self._written[capture.id] = path
         return path
@@ -114,9 +115,16 @@ def kept_captures(*, becomes_last: bool = True, collection: Collection | None = 
         keep.complete()
 
 
-def was_recorded_here(capture: Capture) -> bool:
-    """Whether this process recorded a capture, stored or not, or the store has it."""
-    return capture.id in _recorded or CaptureStore().path_of(capture).is_file()
+def refuse_untrusted(capture: Capture, runs: str, how_to_read: str) -> None:
+    """Raise UsageError for a capture whose Python text may not be run.
+
+    `runs`: what would run it. `how_to_read`: what shows the text before --trust is given.
+    """
+    if not capture.environment.is_trusted:
+        raise UsageError(
+            f"{capture.name} ({capture.id[:8]}) was not recorded here, nor made of what was, and {runs} its Python "
+            f"text: read {how_to_read}, then give --trust too (docs/security.md)."
+        )
 
 
 def update_stored(before: Capture, full: Capture) -> None:
@@ -129,13 +137,15 @@ def update_stored(before: Capture, full: Capture) -> None:
         full: the same, with what was found out of it here.
     """
     try:
-        if is_stored(before):
+        if _is_stored(before):
             CaptureStore().update(full)
     except OSError as error:
         tell_not_kept(error)
+    except CaptureFormatError as error:
+        say(f"What was found out of {before.name} ({before.target}) is not kept: {error}")
 
 
-def is_stored(capture: Capture) -> bool:
+def _is_stored(capture: Capture) -> bool:
     """Whether the store holds all of a capture: its id tells neither its artifacts, nor its Python text."""
     store = CaptureStore()
     try:
@@ -145,6 +155,7 @@ def is_stored(capture: Capture) -> bool:
     held = {item.stage: item.data for item in stored.artifacts}
     return (
         (stored.launch, stored.sources) == (capture.launch, capture.sources)
+        and stored.environment.is_trusted == capture.environment.is_trusted
         and all(held.get(item.stage) == item.data for item in capture.artifacts)
         and all(getattr(capture, name) in ((), None, getattr(stored, name)) for name in _FOUND_LATER)
     )

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from irscope.cli.output.talk import say
-from irscope.errors import CaptureNotFound, RecordingError, UsageError, did_you_mean
+from irscope.cli.subject.endings import note_incomplete
+from irscope.errors import CaptureFormatError, CaptureNotFound, RecordingError, UsageError, did_you_mean
 from irscope.model.capture import Capture
 from irscope.store.facts import chosen, differences
 from irscope.store.file import SUFFIX
@@ -26,6 +27,7 @@ __all__ = [
     "is_ambiguous",
     "is_capture",
     "only_one",
+    "readable",
     "refuse_empty",
     "stored_capture",
     "stored_captures",
@@ -70,6 +72,17 @@ def stored_captures(subject: str | None) -> StoredCaptures:
     if kernel and capture.name != kernel:
         raise RecordingError(f"{file} holds no kernel {kernel!r}.{did_you_mean(kernel, [capture.name])}")
     return StoredCaptures.of([capture])
+
+
+def readable(file: CaptureFile) -> Capture | None:
+    """The capture of one file of many; None for one that cannot be read: it is named, and the exit code is 1."""
+    try:
+        return file.load()
+    except (CaptureFormatError, CaptureNotFound) as error:
+        name = f"{file.facts.name} ({file.facts.id[:8]})"
+        note_incomplete(name)
+        say(f"{name} is left out: {error}")
+        return None
 
 
 def stored_capture(subject: str | None) -> Capture:
@@ -118,7 +131,8 @@ def entries_of(collection: Collection | PackedCollection, name: str, wanted: str
     """
     entries = collection.entries()
     for problem in collection.unreadable:
-        say(problem)
+        say(f"left out: {problem}")
+        note_incomplete(problem)
     if not entries:
         raise CaptureNotFound(f"{name!r} holds no capture. Record some: irscope collect SCRIPT -o {name}")
     return _chosen(entries, name, wanted)

@@ -12,8 +12,10 @@ from irscope.cli.output.page import emit_report, is_page
 from irscope.cli.output.talk import say
 from irscope.cli.run import measuring
 from irscope.cli.subject.captures import captures_of, tell_origin
+from irscope.cli.subject.endings import note_incomplete
 from irscope.cli.subject.named import is_program, is_script
 from irscope.cli.subject.recording import interpreter_at, recorded
+from irscope.cli.subject.stored import readable
 from irscope.cli.subject.variants import progress_bar
 from irscope.errors import IrscopeError, RecordingError, UsageError, did_you_mean
 from irscope.model.recording_options import RecordingOptions
@@ -21,6 +23,7 @@ from irscope.model.recording_options import RecordingOptions
 if TYPE_CHECKING:
     from irscope.analysis.upgrade.report import Upgrade
     from irscope.model.capture import Capture
+    from irscope.store.shelf import StoredCaptures
 
 WORSE = 3
 """The exit code for "something got worse"."""
@@ -161,7 +164,7 @@ def _upgraded(
         else:
             # Its snapshots are not asked for, and it is not compiled again for want of them.
             kept = replace(asked, snapshots=record_options.snapshots)
-            stored += captures_of(subject, kept)
+            stored += _compilable(captures_of(subject, kept))
         for one in stored:
             tell_origin(one)
         found = upgraded(stored, before, after, (ours, theirs), blames=blames, progress=progress)
@@ -170,6 +173,28 @@ def _upgraded(
         from irscope.cli.upgrade.timing import PairTimer
 
         return PairTimer(subject, asked, pythons, (ours, theirs), timing.rounds, timing.cold).measured(found, progress)
+
+
+def _compilable(captures: StoredCaptures) -> list[Capture]:
+    """The captures that can be compiled again; the others are named. Raises RecordingError where there is none."""
+    from irscope.record.process.requests import request_from_capture
+
+    found: list[Capture] = []
+    for file in captures.files:
+        if (capture := readable(file)) is None:
+            continue
+        try:
+            request_from_capture(capture)
+        except RecordingError as error:
+            if len(captures) == 1:
+                raise
+            say(f"left out: {error}")
+            note_incomplete(capture.name)
+        else:
+            found.append(capture)
+    if not found:
+        raise RecordingError("none of these captures can be compiled again.")
+    return found
 
 
 def _recorded_by_both(

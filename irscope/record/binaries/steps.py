@@ -16,7 +16,6 @@ from irscope.record.triton import api as triton_api
 if TYPE_CHECKING:
     from irscope.record.binaries.disassembly import Disassembly
 
-_DISASSEMBLY_TIMEOUT_S = 60.0
 _MAX_SOURCE_BYTES = 4 << 20
 
 # #loc1 = loc("/kernels/matmul.py":31:20)   |   loc("<stdin>":4:8)   |   loc("/kernels/matmul.ipynb#cell3":4:8)
@@ -57,7 +56,7 @@ class BinarySteps:
             if not wait and not disassembly.done():
                 continue
             self._running.remove(row)
-            text = disassembly.result(_DISASSEMBLY_TIMEOUT_S)
+            text = disassembly.result().text
             self._sink(events.ArtifactMade(number, "sass", text) if text else events.StageLeftOut(number, "sass"))
 
     def _report_file(self, path: str) -> None:

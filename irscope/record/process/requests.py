@@ -67,6 +67,8 @@ class RecordRequest(RecordingOptions):
     """The ids of captures that need not be recorded again."""
     verifies_log: bool = False
     """Whether it verifies the IR before it prints an operation of it: slow, and safe."""
+    is_trusted: bool = True
+    """Whether the code of its captures may be run: the user's own is, and that of a trusted capture."""
     ended_in: str = ""
     """The native call that a process ended in which did this request before: this one makes no such calls."""
 
@@ -234,6 +236,7 @@ def request_from_capture(
         text=capture.text(stage),
         compiled_launch=capture.launch,
         compiled_target=str(capture.target),
+        is_trusted=capture.environment.is_trusted,
     )
 
 
