@@ -193,10 +193,17 @@ def test_the_interface_is_what_all_says() -> None:
         irscope.nothing  # noqa: B018
 
 
-def test_functions_of_the_interface_stay_functions_whatever_is_imported() -> None:
-    import_module("irscope.record.process.session")
-    for name in ("capture", "diff", "load", "record", "record_all", "save"):
+def test_functions_of_the_interface_may_be_called_whatever_is_imported() -> None:
+    module = import_module("irscope.record.process.session")
+    for name in ("capture", "diff", "load", "record_all", "save"):
         assert inspect.isfunction(getattr(irscope, name)), name
+    # A package and a function have this name: it is both.
+    assert irscope.record.process.session is module
+    assert irscope.record is import_module("irscope.record")
+    function = import_module("irscope.api").record
+    assert inspect.signature(irscope.record) == inspect.signature(function)
+    with pytest.raises(irscope.IrscopeError, match="nothing is given to record"):
+        irscope.record()
 
 
 WHOLE = {"cli", "examples", "flows", "gpu", "hostile", "report_browser", ""}

@@ -111,9 +111,9 @@ def _collected(subject: str, collection: Collection, record_options: RecordingOp
     """Record one subject, or copy captures that are there; returns the exit code, and says what went wrong."""
     try:
         if not is_capture(subject.partition("::")[0]) or record_options.changes_a_capture:
-            return tell_failures(captures_of(subject, record_options, collection=collection, last_is_whole=True))
+            return tell_failures(captures_of(subject, record_options, collection=collection))
         copied: list[CaptureFile] = []
-        for file in stored_captures(subject, last_is_whole=True).files:
+        for file in stored_captures(subject).files:
             if (capture := readable(file)) is None:
                 continue
             # Each is kept at once: to disassemble many takes long.

@@ -68,9 +68,7 @@ def report(
     from irscope.render.report.page import render_report
 
     captures = StoredCaptures(
-        file
-        for subject in subjects or ["last"]
-        for file in captures_of(subject, record_options, last_is_whole=True).files
+        file for subject in subjects or ["last"] for file in captures_of(subject, record_options).files
     )
     if len(captures) > 1:
         captures = StoredCaptures(file for file in captures.files if readable(file) is not None)

@@ -157,8 +157,6 @@ def layout(
     if compare is not None and len(compare) + ((subject or "").startswith("#")) != 2:
         raise UsageError("--compare needs two layouts: '#A' '#B' of a kernel, or another one than the encoding given.")
     if as_text:
-        if record_options.arguments:
-            raise UsageError(f"{record_options.arguments[0]!r} is one encoding too many: --compare takes another one.")
         texts = [*([subject] if subject is not None else []), *(compare or ())]
         found = chosen = given_layouts(texts, Typed(shape, dtype, threads_per_warp, from_file), record_options)
     else:

@@ -164,7 +164,7 @@ def _upgraded(
         else:
             # Its snapshots are not asked for, and it is not compiled again for want of them.
             kept = replace(asked, snapshots=record_options.snapshots)
-            files = captures_of(subject, kept, last_is_whole=True).files
+            files = captures_of(subject, kept).files
             stored += [capture for file in files if (capture := readable(file)) is not None]
         for one in stored:
             tell_origin(one)

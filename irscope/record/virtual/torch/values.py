@@ -39,6 +39,6 @@ def recorded_values(tensor: torch.Tensor, most_bytes: int) -> dict[str, Any]:
             most_bytes = max(most_bytes, _INDEX_BYTES if tensor.is_meta else 0)
         size = values.numel() * values.element_size()
         if not found.drawn and size <= most_bytes:
-            data = zlib.compress(ctypes.string_at(values.data_ptr(), size), 9)
+            data = zlib.compress(ctypes.string_at(values.data_ptr(), size), 6)
             row["data"] = base64.b85encode(data).decode()
     return row
