@@ -24,7 +24,7 @@ def recorded_values(tensor: torch.Tensor, most_bytes: int) -> dict[str, Any]:
     with torch._C.DisableTorchFunction(), torch.no_grad():
         if not tensor.is_meta and not most_bytes:
             return {}
-        found = memory.known(tensor)
+        found = memory.values_of(tensor)
         if found is None or not tensor.numel() or tensor.is_complex():
             return {}
         values = found.values.detach().cpu().contiguous()
@@ -32,7 +32,7 @@ def recorded_values(tensor: torch.Tensor, most_bytes: int) -> dict[str, Any]:
         if not values.dtype.is_floating_point:
             row = {"least": int(values.min()), "greatest": int(values.max())}
         size = values.numel() * values.element_size()
-        if not found.drawn and size <= most_bytes:
+        if not found.is_placeholder and size <= most_bytes:
             data = zlib.compress(ctypes.string_at(values.data_ptr(), size), 9)
             row["data"] = base64.b85encode(data).decode()
     return row
