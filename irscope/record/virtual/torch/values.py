@@ -29,7 +29,7 @@ def recorded_values(tensor: torch.Tensor, most_bytes: int) -> dict[str, Any]:
     with torch._C.DisableTorchFunction(), torch.no_grad():
         if not tensor.is_meta and not most_bytes:
             return {}
-        found = memory.known(tensor)
+        found = memory.values_of(tensor)
         if found is None or not tensor.numel() or tensor.is_complex():
             return {}
         values = found.values.detach().cpu().contiguous()
@@ -38,7 +38,7 @@ def recorded_values(tensor: torch.Tensor, most_bytes: int) -> dict[str, Any]:
             row = {"least": int(values.min()), "greatest": int(values.max())}
             most_bytes = max(most_bytes, _INDEX_BYTES if tensor.is_meta else 0)
         size = values.numel() * values.element_size()
-        if not found.drawn and size <= most_bytes:
+        if not found.is_placeholder and size <= most_bytes:
             data = zlib.compress(ctypes.string_at(values.data_ptr(), size), 6)
             row["data"] = base64.b85encode(data).decode()
     return row
