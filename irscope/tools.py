@@ -18,9 +18,10 @@ from typing import IO
 
 from irscope.errors import ToolTooSlow
 
-__all__ = ["ToolLimits", "ToolProcess", "run_tool"]
+__all__ = ["POLL_S", "ToolLimits", "ToolProcess", "run_tool"]
 
-_POLL_S = 0.25
+POLL_S = 0.25
+"""How often a program that is waited for is looked at."""
 _RUNNABLE = "R"
 
 
@@ -52,6 +53,9 @@ class ToolProcess:
         self._name = os.path.basename(command[0])
         self._limits = limits
         self._process = subprocess.Popen(command, stdin=stdin or subprocess.DEVNULL, stdout=stdout, stderr=stderr)
+        self._clock_s = self._asleep_s = 0.0
+        self._last_used_s = -1.0
+        self._slow: str | None = None
 
     @property
     def ended(self) -> bool:
@@ -60,27 +64,30 @@ class ToolProcess:
 
     def wait(self) -> int:
         """Its exit code; raises ToolTooSlow where it exceeded a limit, and was ended."""
-        asleep_s = 0.0
-        clock_s = 0.0
-        last_used_s = -1.0
-        while True:
+        while self._slow is None:
             # Polls are counted, not the clock: where this process gets no processor, the other one may get none either.
             with contextlib.suppress(subprocess.TimeoutExpired):
-                return self._process.wait(_POLL_S)
-            processes = _descendants(self._process.pid)
-            clock_s += _POLL_S
-            if not processes:
-                if clock_s > self._limits.clock_s:
-                    self._exceeds(f"took more than {self._limits.clock_s:g} s")
-                continue
-            used_s = sum(process.used_s for process in processes)
-            if used_s > self._limits.processor_s:
-                self._exceeds(f"took more than {self._limits.processor_s:g} s of processor time")
-            is_asleep = used_s == last_used_s and not any(process.state == _RUNNABLE for process in processes)
-            asleep_s = asleep_s + _POLL_S if is_asleep else 0.0
-            if asleep_s > self._limits.asleep_s:
-                self._exceeds(f"did nothing for {self._limits.asleep_s:g} s")
-            last_used_s = used_s
+                return self._process.wait(POLL_S)
+            self.count_poll()
+        raise ToolTooSlow(self._slow)
+
+    def count_poll(self) -> None:
+        """Add `POLL_S` seconds to its time, and end it where it exceeds a limit: for a caller that does not wait."""
+        processes = _descendants(self._process.pid)
+        self._clock_s += POLL_S
+        if not processes:
+            if self._clock_s > self._limits.clock_s:
+                self._exceeds(f"took more than {self._limits.clock_s:g} s")
+            return
+        used_s = sum(process.used_s for process in processes)
+        if used_s > self._limits.processor_s:
+            self._exceeds(f"took more than {self._limits.processor_s:g} s of processor time")
+            return
+        is_asleep = used_s == self._last_used_s and not any(process.state == _RUNNABLE for process in processes)
+        self._asleep_s = self._asleep_s + POLL_S if is_asleep else 0.0
+        self._last_used_s = used_s
+        if self._asleep_s > self._limits.asleep_s:
+            self._exceeds(f"did nothing for {self._limits.asleep_s:g} s")
 
     def end(self) -> None:
         """End it, with all that it started, if it still runs."""
@@ -93,8 +100,10 @@ class ToolProcess:
         self._process.wait()
 
     def _exceeds(self, what: str) -> None:
+        if self.ended:
+            return
         self.end()
-        raise ToolTooSlow(f"{self._name} {what}, and was ended.")
+        self._slow = f"{self._name} {what}, and was ended."
 
 
 def run_tool(

@@ -20,7 +20,7 @@ from irscope.ir.asm.resources import parse_ptxas_log, read_resources
 from irscope.ir.asm.sass import format_sass
 from irscope.ir.asm.sass_reader import parse_sass
 from irscope.model.capture import Resources
-from irscope.record.binaries.disassembly import Disassembly, Listing
+from irscope.record.process.disassembly import Disassembly, Listing
 from irscope.tools import ToolLimits
 from tests.marks import newest_but
 

@@ -92,6 +92,12 @@ class Disassembly:
         """Whether `result` would answer at once."""
         return all(run.process.ended for run in self._runs)
 
+    def count_poll(self) -> None:
+        """Count `POLL_S` seconds, after which `done` may be true because nvdisasm exceeded its limits."""
+        for run in self._runs:
+            if not run.process.ended:
+                run.process.count_poll()
+
     def result(self) -> Listing:
         """The text of the `sass` stage, or why there is none; ends the processes and cleans up."""
         if not self._runs:
