@@ -13,7 +13,7 @@ from irscope.cli.output.talk import echo, progress, say
 from irscope.cli.subject.endings import note_incomplete, nothing_recorded, tell_end, tell_refusals
 from irscope.cli.subject.keeping import Keeping, kept_captures, update_stored
 from irscope.cli.subject.named import split_subject
-from irscope.cli.subject.stored import is_capture, readable, stored_captures
+from irscope.cli.subject.stored import is_ambiguous, is_capture, only_one, readable, stored_captures
 from irscope.errors import IrscopeError, RecordingError, StageNotFound, UsageError, did_you_mean
 from irscope.interruption import Interrupted
 from irscope.model.capture import Capture, PassSnapshot
@@ -43,15 +43,19 @@ def captures_of(
     *,
     collection: Collection | None = None,
     becomes_last: bool = True,
+    of_one: bool = False,
 ) -> StoredCaptures:
     """The captures that a subject names, at least one; new ones are recorded and stored.
 
     `collection`: where those that are recorded are kept too. `becomes_last`: whether `last` then names them, which is
-    not so for the variant of a comparison.
+    not so for the variant of a comparison. `of_one`: one capture is needed, so several of a collection are refused
+    before anything is done.
     """
     file, kernel = split_subject(subject, record_options)
     if is_capture(file):
         captures = stored_captures(subject)
+        if of_one and record_options.launch is None and is_ambiguous(captures, subject):
+            only_one(captures, subject)
         if record_options.changes_a_capture:
             with kept_captures(becomes_last=becomes_last, collection=collection) as keep:
                 captures = StoredCaptures.of(
