@@ -97,7 +97,7 @@ def _watched_compile(
     current = watch.begin(triton_api.target_of(target))
     current.may_be_handed_over = hands_over
     current.given = src, None
-    current.is_launched = "record" in described and watch.is_virtual
+    current.may_be_left_out = bool(watch.request.stored) and watch.is_virtual and not isinstance(src, str)
     launch = replace(describe_launch(src), **described)
     launch = replace(launch, autotuning=configuration_under_way(launch.kernel.name))
     current.begins(replace(launch, assumptions=watch.assumptions(launch)))

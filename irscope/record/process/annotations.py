@@ -19,14 +19,15 @@ from irscope.record.process.events import (
 )
 from irscope.record.process.layout_server import LayoutJob, LayoutServer, Module
 from irscope.record.process.requests import RecordRequest
+from irscope.tools import POLL_S
 
 if TYPE_CHECKING:
     from irscope.record.process.disassembly import Disassembly
 
 __all__ = ["Annotations"]
 
-_DISASSEMBLY_TIMEOUT_S = 60.0
 _PAUSE_S = 0.01
+_PAUSES_OF_A_POLL = round(POLL_S / _PAUSE_S)
 
 
 class Annotations:
@@ -44,8 +45,7 @@ class Annotations:
         self._nvdisasm = ""
         self._targets: dict[int, Target] = {}
         self._layouts: dict[int, LayoutJob] = {}
-        self._disassemblies: dict[int, tuple[Disassembly, float]] = {}
-        """Each with the time by which it is given up."""
+        self._disassemblies: dict[int, Disassembly] = {}
         self._lock = threading.RLock()
 
     @property
@@ -72,8 +72,7 @@ class Annotations:
             # Its readers take a while to import, and not every recording needs them.
             from irscope.record.process.disassembly import Disassembly
 
-            until = time.monotonic() + _DISASSEMBLY_TIMEOUT_S
-            self._disassemblies[event.n] = Disassembly(event.data, self._nvdisasm or None), until
+            self._disassemblies[event.n] = Disassembly(event.data, self._nvdisasm or None)
 
     def collect(self) -> None:
         """Add what was made meanwhile."""
@@ -84,22 +83,27 @@ class Annotations:
                 if job.ended:
                     del self._layouts[number]
                     self._sink(LayoutsKnown(number, tuple(job.answered_rows())))
-            for number, (disassembly, until) in list(self._disassemblies.items()):
-                if disassembly.done() or time.monotonic() > until:
+            for number, disassembly in list(self._disassemblies.items()):
+                if disassembly.done():
                     del self._disassemblies[number]
-                    text = disassembly.result(0.0)
+                    text = disassembly.result().text
                     self._sink(ArtifactMade(number, "sass", text) if text else StageLeftOut(number, "sass"))
 
     def finish(self, stops: Callable[[], object] = lambda: False) -> None:
         """Wait for what is under way, and add it; what `stops()` interrupts is left out."""
+        pauses = 0
         while self._disassemblies and not stops():
             self.collect()
             time.sleep(_PAUSE_S)
+            pauses += 1
+            if pauses % _PAUSES_OF_A_POLL == 0:
+                for disassembly in self._disassemblies.values():
+                    disassembly.count_poll()
         for job in list(self._layouts.values()):
             if not stops():
                 self._server.wait(job)
             job.ended = True
-        for disassembly, _ in self._disassemblies.values():
+        for disassembly in self._disassemblies.values():
             disassembly.close()
         self._disassemblies.clear()
         self.collect()

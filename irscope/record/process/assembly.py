@@ -102,7 +102,7 @@ class Assembly:
             command = os.environ.get("IRSCOPE_COMMAND_LINE") or " ".join(["irscope", *sys.argv[1:]])
         date = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
         self._request = request
-        self._environment = Environment(command=command, date=date)
+        self._environment = Environment(command=command, date=date, is_trusted=request.is_trusted)
         self._open: dict[int, OpenCapture] = {}
         self._sources: dict[str, str] = {}
         self.tally = Tally()
