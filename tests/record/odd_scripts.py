@@ -244,6 +244,9 @@ os.dup2(saved, 1)""",
     "faulthandler": "import faulthandler; faulthandler.enable()",
     "exit in a thread": "t = threading.Thread(target=lambda: os._exit(6)); t.start(); t.join()",
     "launches in atexit": "atexit.register(launch, 256)",
+    "thread that is not joined": "threading.Thread(target=lambda: (time.sleep(0.5), launch(256))).start()",
+    "thread pool that is not shut down": "pool = concurrent.futures.ThreadPoolExecutor(1); pool.submit(launch, 256)",
+    "os._exit in atexit": "atexit.register(os._exit, 9)",
     "fails in atexit": "atexit.register(lambda: say('at exit'))",
     "launches in a finaliser": """
 class Last:
@@ -365,6 +368,8 @@ class Outcome:
     said: tuple[str, ...]
     code: int
     """A signal as a negative number."""
+    compiled: int
+    """How many compiles succeeded, in all of its processes."""
     captures: tuple[Capture, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -399,7 +404,8 @@ def run_plainly(path: Path) -> Outcome:
         printed.seek(0)
         # A shell tells of an interruption so.
         code = 128 + signal.SIGINT if done.returncode == -signal.SIGINT else done.returncode
-        return Outcome(_said(printed.read().decode("utf-8", "replace")), code)
+        compiled = len(list((path.parent / "cache").glob("*/__grp__*.json")))
+        return Outcome(_said(printed.read().decode("utf-8", "replace")), code, compiled)
 
 
 def recorded(path: Path, jobs: int) -> Outcome:
@@ -408,12 +414,13 @@ def recorded(path: Path, jobs: int) -> Outcome:
     try:
         recording = record_request(replace(request, disassemble=False, layouts=False))
     except RecordingError as error:
-        return Outcome((str(error),), 0)
+        return Outcome((str(error),), 0, 0)
     ends = recording.script_ends
     code = ends[0].code if ends else _code_of(" ".join(recording.notes) + _failures(recording.captures))
     # Threads that launch at the same time have no order.
     captures = tuple(sorted(map(comparable, recording.captures), key=lambda capture: capture.id))
-    return Outcome(_said(recording.output), code, captures, recording.notes)
+    compiled = sum(1 for capture in captures if capture.failure is None)
+    return Outcome(_said(recording.output), code, compiled, captures, recording.notes)
 
 
 def comparable(capture: Capture) -> Capture:
