@@ -101,7 +101,7 @@ def run_stages(request, *given):
     return real(request, *given)
 recompile._run_stages = run_stages
 sys.argv = ["zygote", sys.argv[-1]]
-runpy.run_module("irscope.record.process.forks.fork_server", run_name="__main__")
+runpy.run_module("irscope.record.process.fork_server", run_name="__main__")
 """
     )
     path.chmod(0o755)
@@ -314,3 +314,21 @@ def test_a_pool_that_forks_this_process_makes_the_same() -> None:
     command = [sys.executable, "-c", _IN_TWO_WAYS, str(KERNELS / "reasons.py")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.newest
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no way to load one core alone")
+def test_a_loaded_machine_ends_no_compile(axpy: Capture) -> None:
+    """The limit is of processor time: beside eight others on one core a compile takes far longer by the clock."""
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(8)]
+    try:
+        with VariantPool(jobs=1, timeout_s=2.0) as pool:
+            captures = [capture for _, capture in pool.compile(planned(axpy, "", "-coalesce"))]
+        assert [capture.failure for capture in captures] == [None, None]
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+        os.sched_setaffinity(0, cores)
