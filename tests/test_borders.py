@@ -26,6 +26,7 @@ ROOMS: dict[str, str] = {
     "plan": "errors",
     "target": "errors",
     "interruption": "errors",
+    "tools": "errors",
     "model": "errors plan target",
     "store": "errors plan target model",
     "device": "errors target model",
@@ -33,8 +34,8 @@ ROOMS: dict[str, str] = {
     "layout": "errors target model ir",
     "memory": "errors target model device ir layout",
     "analysis": "errors plan target model device ir layout memory",
-    "render": "errors plan target model interruption device ir layout memory analysis",
-    "record": "errors plan target model interruption store device ir layout",
+    "render": "errors plan target model interruption tools device ir layout memory analysis",
+    "record": "errors plan target model interruption tools store device ir layout",
     "record.triton": "",
     "record.process": "record.triton",
     "record.compile": "record.triton record.process",
@@ -192,10 +193,17 @@ def test_the_interface_is_what_all_says() -> None:
         irscope.nothing  # noqa: B018
 
 
-def test_functions_of_the_interface_stay_functions_whatever_is_imported() -> None:
-    import_module("irscope.record.process.session")
-    for name in ("capture", "diff", "load", "record", "record_all", "save"):
+def test_functions_of_the_interface_may_be_called_whatever_is_imported() -> None:
+    module = import_module("irscope.record.process.session")
+    for name in ("capture", "diff", "load", "record_all", "save"):
         assert inspect.isfunction(getattr(irscope, name)), name
+    # A package and a function have this name: it is both.
+    assert irscope.record.process.session is module
+    assert irscope.record is import_module("irscope.record")
+    function = import_module("irscope.api").record
+    assert inspect.signature(irscope.record) == inspect.signature(function)
+    with pytest.raises(irscope.IrscopeError, match="nothing is given to record"):
+        irscope.record()
 
 
 WHOLE = {"cli", "examples", "flows", "gpu", "hostile", "report_browser", ""}

@@ -32,9 +32,7 @@ def show(
     to: Destination,
 ) -> int:
     """Show a capture: its summary, a stage, or the IR around a pass. Runs anywhere."""
-    chosen = StoredCaptures(
-        file for text in captures or ["last"] for file in stored_captures(text, last_is_whole=True).files
-    )
+    chosen = StoredCaptures(file for text in captures or ["last"] for file in stored_captures(text).files)
     if to.path is not None or to.as_json or view.needs_sass:
         for file in chosen.files:
             if "cubin" in file.stages and "sass" not in file.stages:

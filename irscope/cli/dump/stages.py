@@ -13,7 +13,8 @@ from irscope.cli.output.talk import say
 from irscope.errors import IrscopeError, PlanError, StageNotFound, UsageError
 from irscope.model.capture import Artifact, Capture, PassSnapshot, StageKind, stage_named
 from irscope.plan import PassPlan, PassRule
-from irscope.store.file import SUFFIX, save, write_atomically
+from irscope.store.disk import write_atomically
+from irscope.store.file import SUFFIX, save
 
 _COMMENT: dict[StageKind, str] = {"mlir": "//", "llvm": ";", "ptx": "//", "sass": "//", "amdgcn": ";", "binary": "#"}
 

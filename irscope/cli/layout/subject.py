@@ -32,7 +32,7 @@ def given_layouts(texts: Sequence[str], typed: Typed, record_options: RecordingO
     from irscope.ir.mlir.encoding import parse_encoding, read_aliases, resolve_aliases
     from irscope.layout.typed import target_of
     from irscope.record.layouts.questions import ask_layout
-    from irscope.record.layouts.server import LayoutServer
+    from irscope.record.process.layout_server import LayoutServer
 
     if typed.shape is None:
         raise UsageError("a layout that is given as text needs a shape: --shape 128x64.")
@@ -48,7 +48,7 @@ def given_layouts(texts: Sequence[str], typed: Typed, record_options: RecordingO
     )
     options = dict(record_options.options)
     found: list[DescribedLayout] = []
-    with LayoutServer(fork=False) as server:
+    with LayoutServer() as server:
         for name, text, resolved in zip("AB", texts, whole, strict=False):
             row = ask_layout(
                 resolved,

@@ -19,7 +19,7 @@ from irscope.analysis.reduce.likeness import Likeness, likeness_of, without_plac
 from irscope.errors import DAMAGE, RecordingError, UsageError, did_you_mean
 from irscope.model.capture import Capture
 from irscope.model.failure import Failure
-from irscope.record.binaries.disassembly import disassembled
+from irscope.record.process.disassembly import disassembled
 from irscope.record.process.requests import RecordRequest
 from irscope.record.variants.candidates import Judge
 from irscope.store.file import SUFFIX, save

@@ -23,7 +23,7 @@ from irscope.model.recording_options import RecordingOptions
 from irscope.record.process.requests import RecordRequest
 from irscope.record.variants.candidates import Candidates, settled
 from irscope.record.variants.pool import VariantPool
-from irscope.store.recent import default_folder
+from irscope.store.disk import default_folder
 
 __all__ = ["Reduction", "chosen_options", "versions_of"]
 

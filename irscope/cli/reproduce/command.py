@@ -14,16 +14,17 @@ from irscope.cli import app, options
 from irscope.cli.output.destination import STANDARD_OUTPUT, emit, write_output
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of
-from irscope.cli.subject.keeping import is_stored
+from irscope.cli.subject.keeping import refuse_untrusted
+from irscope.cli.subject.named import split_subject
 from irscope.cli.subject.recording import recorded
-from irscope.cli.subject.stored import only_one
+from irscope.cli.subject.stored import is_capture, only_one
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
 from irscope.model.launch_record import Argument
 from irscope.model.recording_options import RecordingOptions
 
 _reproduction = options.in_panel("Reproduction")
-_LIMIT_MIB = 2.0
+_LIMIT_MIB = 64.0
 
 
 @app.command(rich_help_panel="Compare")
@@ -45,7 +46,12 @@ def reproduce(
     ] = False,
     data_limit: Annotated[
         float | None,
-        _reproduction("--data-limit", metavar="MIB", min=0.001, help="With --data: the largest tensor. Default: 2."),
+        _reproduction(
+            "--data-limit",
+            metavar="MIB",
+            min=0.001,
+            help="With --data: the largest tensor. Default: 64; packed, all together may have 8.",
+        ),
     ] = None,
     python: Annotated[
         str,
@@ -68,15 +74,12 @@ def reproduce(
         raise UsageError("--data-limit is about the tensors of --data: give that too.")
     limit_mib = _LIMIT_MIB if data_limit is None else data_limit
     asked = replace(record_options, data_limit_bytes=int(limit_mib * 2**20)) if data else record_options
-    capture = only_one(captures_of(subject, asked), subject)
+    capture = only_one(captures_of(subject, asked, of_one=True), subject)
     if data:
-        _tell_data(capture, limit_mib)
+        _tell_data(capture, limit_mib, is_recorded=not is_capture(split_subject(subject, asked)[0]))
     made = render_reproduction(capture)
-    if check and not trust and not is_stored(capture):
-        raise UsageError(
-            f"{capture.name} ({capture.id[:8]}) is not among the captures that were recorded here, and --check runs "
-            "its Python text: read the file that -o FILE writes, then give --trust too (docs/security.md)."
-        )
+    if check and not trust:
+        refuse_untrusted(capture, "--check runs", "the file that -o FILE writes")
     for note in made.notes:
         say(note)
     program = made.text.encode("utf-8", "surrogateescape")
@@ -88,22 +91,36 @@ def reproduce(
     return _check(capture, program, python, record_options.timeout_s) if check else 0
 
 
-def _tell_data(capture: Capture, limit_mib: float) -> None:
-    """Say which tensors' data are not stored, and why; raises UsageError if none are."""
+def _tell_data(capture: Capture, limit_mib: float, *, is_recorded: bool) -> None:
+    """Say which tensors' data are not stored, and why; raises UsageError if none are.
+
+    `is_recorded`: whether this command recorded the capture, so that recording it once more changes nothing.
+    """
     record = capture.launch.record
     tensors = [one for one in record.arguments if one.kind == "tensor"] if record is not None else []
     without = [one for one in tensors if not one.data]
-    if len(without) == len(tensors) and not any(_mib(one) > limit_mib for one in without):
+    if not is_recorded and len(without) == len(tensors):
         raise UsageError(
             f"{capture!r} holds no data of a tensor. Record with it: irscope reproduce FILE.py --data --launch N, on a "
-            "GPU; on the virtual GPU only small tensors that the script gives values have any."
+            "GPU; on the virtual GPU only tensors that the script gives values have any."
         )
-    large = {one.path: _mib(one) for one in without if _mib(one) > limit_mib}
-    if large:
-        said = ", ".join(f"{path} ({size:.3g} MiB)" for path, size in large.items())
-        say(f"Without data, larger than --data-limit {limit_mib:g}: {said}. Those of a launch may have 8 MiB, packed.")
-    if unknown := [one.path for one in without if one.path not in large]:
-        say(f"Without data, which were not known or too large beside the others: {', '.join(unknown)}.")
+    reasons: dict[str, list[str]] = {}
+    for one in without:
+        size = _mib(one)
+        reason = "not known: the virtual GPU has the values only that the script gives"
+        if size > limit_mib:
+            reason = f"larger than --data-limit {limit_mib:g}"
+        elif capture.environment.gpu:
+            reason = "too large: packed, those of a launch may have 8 MiB, and as many after it"
+        reasons.setdefault(reason, []).append(f"{one.path} ({size:.3g} MiB)")
+    told = [f"Without data, {reason}: {', '.join(paths)}." for reason, paths in reasons.items()]
+    if len(without) == len(tensors):
+        mends = "a smaller launch (--launch N), or a greater --data-limit"
+        if not capture.environment.gpu:
+            mends = "a machine with a GPU, or a script that gives the tensors values (torch.tensor, torch.arange)"
+        raise UsageError("\n".join([f"No data of a tensor is there to store; what helps is {mends}.", *told]))
+    for text in told:
+        say(text)
     if without and capture.environment.gpu:
         say("So the file compares no results: that needs the data of all tensors.")
 

@@ -11,7 +11,6 @@ from irscope.cli.subject.captures import run_compile
 from irscope.cli.subject.keeping import update_stored
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
-from irscope.store.recent import CaptureStore
 
 if TYPE_CHECKING:
     from irscope.record.process.requests import RecordRequest
@@ -32,7 +31,7 @@ def with_operations(
     missing -= {row.stage for row in capture.operations}
     if not missing or "ttgir" not in capture.stages:
         return capture
-    if capture.environment.triton_version != triton_version() or not _is_stored(capture):
+    if capture.environment.triton_version != triton_version() or not capture.environment.is_trusted:
         return capture
     try:
         found = find_operations(capture, run, missing)
@@ -44,11 +43,3 @@ def with_operations(
         say(f"Which operation each instruction is from is not known: {reason}.")
     update_stored(capture, full)
     return full
-
-
-def _is_stored(capture: Capture) -> bool:
-    """Whether the store holds this very TTGIR: a capture's id tells its source alone."""
-    try:
-        return CaptureStore().load(capture.id).text("ttgir") == capture.text("ttgir")
-    except IrscopeError:
-        return False

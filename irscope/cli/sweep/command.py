@@ -123,9 +123,7 @@ def _swept(
     points = points_of(versus, plans)
     # Their source is compiled: what else a recording would make of them is made when it is looked at.
     record_options = replace(record_options, disassemble=False, layouts=False)
-    captures = StoredCaptures(
-        file for one in subjects for file in captures_of(one, record_options, last_is_whole=True).files
-    )
+    captures = StoredCaptures(file for one in subjects for file in captures_of(one, record_options).files)
     points = with_constants(points, captures)
     for one in captures:
         tell_origin(one)

@@ -46,7 +46,7 @@ def client_of(scheduler: str, jobs: int | None) -> Generator[Any]:
         return
     from dask import config  # pyright: ignore
 
-    from irscope.record.variants.pool import default_jobs
+    from irscope.record.process.requests import default_jobs
 
     # The workers are forks of one process that has imported dask: each would take a second of a core for that.
     forked = {"distributed.worker.multiprocessing-method": "forkserver"} if _CAN_FORK else {}

@@ -62,7 +62,7 @@ def watch(
         raise UsageError(f"{subject or 'last'!r} is no file to watch: give a Python file, or an IR file.")
     from irscope.cli.watch.files import Watched, program_files
     from irscope.cli.watch.rounds import LastGood
-    from irscope.record.process.forks.warm import warm_children
+    from irscope.record.process.warm import warm_children
 
     asked = replace(record_options, disassemble=False)
     stages = options.split_words(stage) or ["ttgir"]

@@ -154,12 +154,11 @@ def _answer(capture: Capture, number: int, asked: _Asked) -> tuple[Sequence[Find
     from irscope.analysis.findings.silence import is_silenced
     from irscope.analysis.findings.studied import Studied
     from irscope.cli.layout.subject import with_layouts
-    from irscope.cli.subject.keeping import was_recorded_here
 
     chosen, compiles, timer = asked.chosen, asked.compiles, asked.timer
     if timer is not None:
         timer.require_gpu(capture)
-    may_compile = asked.tries if asked.tries is not None else was_recorded_here(capture)
+    may_compile = asked.tries if asked.tries is not None else capture.environment.is_trusted
     if may_compile:
         compiles.keep_for(capture)
         capture = with_layouts(capture)

@@ -44,7 +44,7 @@ class Assembly:
             command = os.environ.get("IRSCOPE_COMMAND_LINE") or " ".join(["irscope", *sys.argv[1:]])
         date = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
         self._request = request
-        self._environment = Environment(command=command, date=date)
+        self._environment = Environment(command=command, date=date, is_trusted=request.is_trusted)
         self._open: dict[int, OpenCapture] = {}
         self._sources: dict[str, str] = {}
         self.tally = Tally()
@@ -163,7 +163,7 @@ class Assembly:
     @property
     def longest_s(self) -> float:
         """Seconds since the oldest compile of the process itself began; 0 between compiles."""
-        here = (item for item in self._open.values() if not item.ended and not item.apart)
+        here = (item for item in self._open.values() if not item.ended and item.job is None)
         return max((time.monotonic() - item.began_s for item in here), default=0.0)
 
     def seconds_of(self, index: int) -> float:
@@ -176,11 +176,22 @@ class Assembly:
             if not item.ended:
                 self.fail(number, kind, message, output)
 
-    def leave_open(self, why: str) -> None:
-        """The process ended before its forks had made all compiles: those are no faults of the compiler's."""
-        for number, item in self._open.items():
-            if item.apart and not item.ended:
-                self.fail(number, "interrupt", f"not compiled to the end: {why}.", b"")
+    def ends_at(self, number: int) -> None:
+        """The program ends where it launches a kernel: what it did after that, it would not have done.
+
+        The compile of that kernel was handed over, and the program went on, but then it failed, or what it made could
+        not be loaded: outside of any handler, the launch would have ended the program.
+        """
+        item = self._open[number]
+        for other in [one for one in self._open if one > number]:
+            del self._open[other]
+        failure = item.failure
+        self.script_end = None
+        if failure is None or failure.kind != "abort":
+            message = item.load_error or (failure.message if failure else "")
+            self.script_end = events.ScriptEnd(
+                1, message, item.frames, of_compile=failure is not None, target=" ".join(self._request.targets)
+            )
 
     def fail(self, number: int, kind: FailureKind, message: str, output: bytes) -> None:
         """The process of a compile ended: it failed, in the pass or stage it was in. `output`: what that printed."""
@@ -248,7 +259,7 @@ class Assembly:
 
     def _launched(self, event: events.Launched) -> None:
         for item in self._open.values():
-            if not item.hash or item.hash != event.hash:
+            if not item.hash or item.hash != event.hash or item.failure is not None or item.load_error:
                 continue
             if new := [row for row in event.origin if row not in item.origin]:
                 item.origin = (*item.origin, *new)

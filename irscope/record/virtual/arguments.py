@@ -1,4 +1,4 @@
-"""Replaces stand-ins in a launch's arguments and grid by plain values, and records what they decide of the launch."""
+"""Makes plain numbers of placeholder values in a launch's arguments and grid, and notes what they decide of it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,10 @@ def install_arguments(patches: Patches) -> None:
         with replaced(_launch, "decided", decided):
             args = tuple(taken(name, value) for name, value in zip(names, args, strict=False))
             kwargs = {name: taken(name, value) for name, value in kwargs.items()}
-            return run(function, *args, grid=_watched_grid(grid, held, decided), warmup=warmup, **kwargs)
+            try:
+                return run(function, *args, grid=_watched_grid(grid, held, decided), warmup=warmup, **kwargs)
+            finally:
+                following.launched(decided)
 
     patches.set(kernel_class, "run", run_plain)
 

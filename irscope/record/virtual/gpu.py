@@ -1,8 +1,8 @@
 """Runs a program that expects a GPU, unchanged, on a machine that has none.
 
 Within `virtual_gpu(target)` a tensor on `cuda` has a shape, a type and an address, but no data; a launch compiles its
-kernel for the target and runs nothing; whatever reads data gets stand-ins; and `torch.cuda` describes a real part of
-that architecture.
+kernel for the target and runs nothing; whatever reads data gets placeholder values, which are followed to what they
+decide; and `torch.cuda` describes a real part of that architecture.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from types import ModuleType
 
 from irscope.device.parts import part_of
 from irscope.model.capture import Target
-from irscope.record.triton.autotuner import ConfigPolicy, OnTimed, watched_autotuner
+from irscope.record.triton.autotuner import ConfigPolicy, OnTimed, is_timing, watched_autotuner
 from irscope.record.triton.benchmarks import install_benchmarks
 from irscope.record.triton.driver import OnLaunch, install_driver
 from irscope.record.triton.patches import Patches
 from irscope.record.triton.specialization import spare_torch
 from irscope.record.virtual.after_import import AfterImport
 from irscope.record.virtual.arguments import install_arguments
+from irscope.record.virtual.clock import install_clock
 from irscope.record.virtual.follow import Following, follow
 from irscope.record.virtual.libraries import install_libraries
 from irscope.record.virtual.rewrite import install_rewriting
@@ -43,12 +44,12 @@ def virtual_gpu(
     Arguments:
         target: the GPU.
         on_launch: called at each launch with Triton's compiled kernel and the grid, (x, y, z).
-        assume: values of stand-ins, by the variable they are assigned to, the kernel's parameter, or FILE:LINE.
+        assume: values for placeholders, by the variable they are assigned to, the kernel's parameter, or FILE:LINE.
         configs: which configurations of an `@triton.autotune`d kernel are compiled.
-        on_timed: called after each of them with the stand-in times.
+        on_timed: called after each of them with the placeholder times.
         on_note: called with what a reader must know beside that.
 
-    Yields what became of the stand-ins. Everything is restored on leaving, after an exception too. torch is not
+    Yields what the placeholder values decided. Everything is restored on leaving, after an exception too. torch is not
     imported: it is replaced if and when the program imports it.
     """
     part = part_of(f"{target.backend}:{target.arch}")
@@ -62,7 +63,8 @@ def virtual_gpu(
         spare_torch(patches)
         driver = install_driver(part, target.arch, on_launch, BareInterface, patches)
         patches.enter_context(watched_autotuner(on_timed, configs))
-        install_benchmarks(patches)
+        install_benchmarks(patches, lambda times: times if is_timing() else following.read(times))
+        install_clock(patches)
         install_libraries("nvidia" if target.backend == "cuda" else "amd", patches)
 
         def open_torch(_: ModuleType) -> None:

@@ -1,7 +1,7 @@
-"""Stand-ins for libraries that kernels are used with: cuBLAS, proton's profiler, FlagGems' stored choices.
+"""Replacements for libraries that kernels are used with: cuBLAS, proton's profiler, FlagGems' stored choices.
 
 cuBLAS and proton cannot be loaded without a GPU. FlagGems stores the times of configurations in a file in the user's
-home, where no stand-in time belongs.
+home, where no placeholder time belongs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from irscope.record.virtual.after_import import AfterImport
 
 
 def install_libraries(vendor: str, patches: Patches) -> None:
-    """Put the stand-ins in place, proton's when the program imports it, until `patches` are closed.
+    """Put the replacements in place, proton's when the program imports it, until `patches` are closed.
 
     `vendor`: of the GPU, `nvidia` or `amd`.
     """

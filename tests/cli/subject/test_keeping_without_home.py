@@ -13,7 +13,7 @@ from textwrap import dedent
 import pytest
 
 from irscope.cli.subject import captures, keeping
-from irscope.record.process.forks.warm import warm_children
+from irscope.record.process.warm import warm_children
 from tests.cli.product import ROOT
 from tests.cli.subject.test_keeping import BISECTED, SOFTMAX
 from tests.hostile.viewing import run_quietly

@@ -8,6 +8,7 @@ import re
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,13 @@ from irscope.ir.asm.resources import parse_ptxas_log, read_resources
 from irscope.ir.asm.sass import format_sass
 from irscope.ir.asm.sass_reader import parse_sass
 from irscope.model.capture import Resources
-from irscope.record.binaries.disassembly import Disassembly
+from irscope.record.process.disassembly import Disassembly, Listing
+from irscope.tools import ToolLimits
 from tests.marks import newest_but
 
 DATA = Path(__file__).parents[2] / "data" / "asm"
 CUBIN = (DATA / "softmax_90.cubin").read_bytes()
+SMALL = ToolLimits(processor_s=1.0, asleep_s=0.5)
 
 
 def usage_of(text: str) -> dict[str, int]:
@@ -51,7 +54,7 @@ print(open({str(DATA)!r} + "/softmax_90." + name + ".txt").read())
 
 def test_a_disassembly_is_the_normal_form_with_live_registers(fake_nvdisasm: Path) -> None:
     running = Disassembly(CUBIN, fake_nvdisasm)
-    text = running.result(timeout=60)
+    text = running.result().text
     assert text is not None
     (function,) = parse_sass(text)
     assert format_sass([function]) == text
@@ -59,17 +62,83 @@ def test_a_disassembly_is_the_normal_form_with_live_registers(fake_nvdisasm: Pat
     assert not function.opaque
     assert function.padding == 0
     assert all(item.control and item.live for item in function.instructions)
-    assert running.result() is None, "it was given once"
+    assert running.result().text is None, "it was given once"
 
 
-@pytest.mark.parametrize("body", ["sys.exit('no such arch')", "", "print('nonsense')", "time.sleep(3600)"])
-def test_a_program_that_fails_costs_the_stage_only(tmp_path: Path, body: str) -> None:
-    tool = fake_tool(tmp_path / "nvdisasm", body)
-    running = Disassembly(CUBIN, tool)
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("sys.exit('no such arch')", "nvdisasm failed with exit code 1: no such arch."),
+        ("", "nvdisasm printed no function."),
+        ("print('nonsense')", "nvdisasm printed no function."),
+    ],
+)
+def test_a_program_that_fails_costs_the_stage_only(tmp_path: Path, body: str, reason: str) -> None:
+    running = Disassembly(CUBIN, fake_tool(tmp_path / "nvdisasm", body))
     runs = [*running._runs]
-    assert running.result(timeout=0.5 if "sleep" in body else 60) is None
-    # None is left running, however long it would sleep.
-    assert [run.process.returncode is None for run in runs] == [False, False]
+    assert running.result() == Listing(reason=reason)
+    assert all(run.process.ended for run in runs)
+
+
+@pytest.mark.parametrize(
+    ("body", "limit"),
+    [
+        ("time.sleep(3600)", "did nothing for 0.5 s"),
+        ("while True: pass", "took more than 1 s of processor time"),
+        # What is limited is all that a wrapper starts.
+        ("import subprocess; subprocess.run([sys.executable, '-c', 'while True: pass'])", "took more than 1 s"),
+    ],
+    ids=["sleeps", "burns", "starts what burns"],
+)
+def test_a_program_that_is_too_slow_is_no_missing_one_and_is_not_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, limit: str
+) -> None:
+    tool = fake_tool(tmp_path / "nvdisasm", f"open({str(tmp_path / 'runs')!r}, 'a').write('.')\n{body}")
+    running = Disassembly(CUBIN, tool, SMALL)
+    runs = [*running._runs]
+    listing = running.result()
+    assert listing.text is None
+    assert f"nvdisasm {limit}" in listing.reason
+    assert "IRSCOPE_TOOL_SECONDS" in listing.reason
+    assert all(run.process.ended for run in runs), "none is left running, however long it would run"
+
+    begun = (tmp_path / "runs").read_text()
+    assert Disassembly(CUBIN, tool, SMALL).result() == listing
+    assert (tmp_path / "runs").read_text() == begun, "the next command waits for nothing"
+    # It is tried again where the cubin, the program, or the limit is another.
+    for cubin, limits in ((CUBIN + b" ", SMALL), (CUBIN, replace(SMALL, processor_s=0.6))):
+        again = Disassembly(cubin, tool, limits)
+        assert again._runs
+        again.close()
+    monkeypatch.setattr(sys.modules[Disassembly.__module__], "_RETRY_S", -1)
+    again = Disassembly(CUBIN, tool, SMALL)
+    assert again._runs
+    again.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="programs cannot be given one processor here")
+def test_a_loaded_machine_gives_the_same_listing(tmp_path: Path) -> None:
+    """nvdisasm gets a twentieth of one processor: it waits for long, and neither sleeps nor uses much of it."""
+    processor = min(os.sched_getaffinity(0))
+    body = f"""
+import os
+os.sched_setaffinity(0, [{processor}])
+os.nice(10)
+end = time.process_time() + 0.2
+while time.process_time() < end:
+    pass
+print(open({str(DATA)!r} + "/softmax_90." + ("live" if "-lrm" in sys.argv else "nvdisasm") + ".txt").read())
+"""
+    burn = f"import os; os.sched_setaffinity(0, [{processor}])\nwhile True: pass"
+    burning = [subprocess.Popen([sys.executable, "-c", burn]) for _ in range(3)]
+    try:
+        listing = Disassembly(CUBIN, fake_tool(tmp_path / "nvdisasm", body), SMALL).result()
+    finally:
+        for process in burning:
+            process.kill()
+            process.wait()
+    assert listing.text is not None
+    assert listing.reason == ""
 
 
 def test_a_failed_count_costs_the_live_registers_only(tmp_path: Path) -> None:
@@ -79,7 +148,7 @@ if "-lrm" in sys.argv:
 print(open({str(DATA / "softmax_90.nvdisasm.txt")!r}).read())
 """
     running = Disassembly(CUBIN, fake_tool(tmp_path / "nvdisasm", body))
-    text = running.result(60)
+    text = running.result().text
     assert text is not None
     assert parse_sass(text)[0].instructions[0].live is None
 
@@ -88,8 +157,10 @@ print(open({str(DATA / "softmax_90.nvdisasm.txt")!r}).read())
 def test_a_missing_program_is_no_crash(tool: Path | None) -> None:
     running = Disassembly(CUBIN, tool)
     assert running.done()
-    assert running.result() is None
-    assert Disassembly(CUBIN, tool).result() is None
+    listing = running.result()
+    assert listing.text is None
+    assert ("no nvdisasm is here" if tool is None else "cannot be run") in listing.reason
+    assert Disassembly(CUBIN, tool).result() == listing
 
 
 def test_closing_ends_the_processes_and_removes_their_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,7 +171,7 @@ def test_closing_ends_the_processes_and_removes_their_files(tmp_path: Path, monk
     processes = [run.process for run in running._runs]
     assert any(path.is_dir() for path in tmp_path.iterdir())
     running.close()
-    assert [process.poll() is not None for process in processes] == [True, True]
+    assert [process.ended for process in processes] == [True, True]
     assert os.listdir(tmp_path) == ["nvdisasm"]
     running.close()
 
@@ -209,7 +280,7 @@ def test_the_real_programs_agree_with_the_elf_reader(name: str) -> None:
     running = Disassembly(cubin, nvdisasm)
     done = subprocess.run([cuobjdump, "-res-usage", path], capture_output=True, text=True, check=True)
     usage = usage_of(done.stdout)
-    text = running.result(60)
+    text = running.result().text
     assert text is not None
     (function,) = parse_sass(text)
     found = read_resources({"cubin": cubin, "sass": text}, {"name": function.name})

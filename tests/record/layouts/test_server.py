@@ -13,10 +13,9 @@ from irscope.errors import MissingTool
 from irscope.model.capture import Target
 from irscope.model.layout import LayoutMap, LayoutRefusal, LayoutRow, LayoutUse
 from irscope.model.linear_layout import LinearLayout
-from irscope.record.layouts.messages import Measure, Measured, Message, Module, Question
 from irscope.record.layouts.questions import ask_layout, layouts_of_text
-from irscope.record.layouts.server import LayoutJob, LayoutServer
 from irscope.record.process.child import end_group
+from irscope.record.process.layout_server import LayoutJob, LayoutServer, Measure, Measured, Message, Module, Question
 
 pytest.importorskip("triton", reason="layouts are asked of the installed compiler, and Triton is not installed")
 pytestmark = pytest.mark.triton
@@ -75,7 +74,7 @@ def test_every_layout_of_a_module(fork: bool) -> None:
 
 def test_a_child_that_dies_is_replaced() -> None:
     # The text of wmma that 3.7 brought makes 3.6 abort; in later versions a wrong rank does so in some layouts.
-    with LayoutServer(fork=False) as server:
+    with LayoutServer() as server:
         job = server.ask(Module.of(TARGET), types=[f"tensor<64x64xf16, {BLOCKED}>"] * 3)
         server.poll(0)
         assert server._child is not None
@@ -118,7 +117,7 @@ def test_without_triton_rows_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_nothing_is_left_running() -> None:
-    server = LayoutServer(fork=False)
+    server = LayoutServer()
     server.ask(Module.of(TARGET), text=MODULE)
     assert server._child is not None
     pid = server._child.pid
@@ -131,8 +130,9 @@ def test_nothing_is_left_running() -> None:
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 @pytest.mark.parametrize("fork", [True, False])
 def test_a_recording_tells_of_them(fork: bool) -> None:
-    from irscope.model.capture import Kernel, Launch
     from irscope.record.layouts.steps import LayoutSteps
+
+    from irscope.model.capture import Kernel, Launch
     from irscope.record.process.events import ArtifactMade, CompileBegun, LayoutsKnown, RecordingEvent
 
     events: list[RecordingEvent] = []
@@ -208,7 +208,7 @@ def test_the_hardware_agrees_on_a_table_of_layouts() -> None:
         if case.target.startswith("cuda") and case.num_ctas == 1 and case.since <= (3, 6) and len(case.shape) <= 3
     ]
     items: list[DescribedLayout] = []
-    with LayoutServer(fork=False) as server:
+    with LayoutServer() as server:
         for case in cases:
             row = LayoutRow(case.label, case.encoding, case.shape, (case.element,))
             target = Target.parse(case.target)

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from irscope.record.process.early import begun_early
 
 from irscope.errors import RecordingError
 from irscope.record.process import early
-from irscope.record.process.early import begun_early
 from irscope.record.process.requests import RecordRequest
 from irscope.record.process.session import record_request
 from tests.record.telling_child import telling_child

@@ -58,7 +58,7 @@ class Compiler:
         patches.callback(self._written.close)
 
     def wrap(self, model: Any, module: torch.nn.Module | None = None) -> Any:
-        """The stand-in for a compiled function; a module or a class is changed in place, and returned."""
+        """The replacement of a compiled function; a module or a class is changed in place, and returned."""
         if isinstance(model, type):
             return self._wrap_class(model)
         if isinstance(model, torch.nn.Module):

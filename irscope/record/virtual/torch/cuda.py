@@ -12,16 +12,16 @@ import torch
 
 from irscope.device.parts import DevicePart
 from irscope.record.triton.patches import Patches
+from irscope.record.virtual.follow import measured
 from irscope.record.virtual.torch.memory import CUDA, META, Memory
 from irscope.record.virtual.torch.moves import LEGACY_TYPES
 from irscope.record.virtual.torch.random import install_random
-from irscope.record.virtual.torch.streams import Event, Graph, Nothing, Stream
+from irscope.record.virtual.torch.streams import Capturing, Event, Graph, Nothing, Stream
 
 _CUDA_VERSION = "12.8"
 _HIP_VERSION = "6.4.43482"
 
-# Functions of both `torch.cuda` and `torch.accelerator`: bytes of memory, and what has no effect.
-_AMOUNTS = "memory_allocated max_memory_allocated memory_reserved max_memory_reserved"
+# Functions of both `torch.cuda` and `torch.accelerator` that have no effect.
 _QUIET = "synchronize set_stream empty_cache reset_peak_memory_stats reset_accumulated_memory_stats"
 
 
@@ -64,22 +64,29 @@ def install_cuda(part: DevicePart, memory: Memory, patches: Patches) -> None:
     cuda = torch.cuda
     properties = _properties_of(part)
     stream = Stream()
+    device_guard = _device_guard(memory)
     answers: dict[str, Any] = {
         **_constants(True, "is_available is_initialized _is_compiled"),
-        **_constants(False, "can_device_access_peer is_current_stream_capturing"),
+        **_constants(False, "can_device_access_peer"),
         **_constants(1, "device_count"),
-        **_constants(0, "current_device _exchange_device _maybe_exchange_device utilization get_sync_debug_mode"),
-        **_constants(0, f"{_AMOUNTS} memory_cached max_memory_cached"),
+        **_constants(0, "get_sync_debug_mode"),
+        **_memory_functions(memory),
+        **dict.fromkeys(("_exchange_device", "_maybe_exchange_device"), memory.exchange_device),
+        "current_device": lambda: memory.current_device,
+        "set_device": lambda device: _nothing(memory.exchange_device(device)),
+        "utilization": lambda *_: measured(0),
+        "is_current_stream_capturing": lambda: Graph.is_capturing,
         **_constants(
             None,
-            f"{_QUIET} init _lazy_init _lazy_call ipc_collect set_device reset_max_memory_allocated "
+            f"{_QUIET} init _lazy_init _lazy_call ipc_collect reset_max_memory_allocated "
             "reset_max_memory_cached set_per_process_memory_fraction set_sync_debug_mode _sleep _set_stream_by_id "
             "_check_capability",
         ),
         **_constants(stream, "current_stream default_stream get_stream_from_external"),
         **dict.fromkeys(("Stream", "ExternalStream"), Stream),
-        **dict.fromkeys(("graph", "stream", "StreamContext"), Nothing),
-        **dict.fromkeys(("device", "device_of", "_DeviceGuard"), _Device),
+        **dict.fromkeys(("stream", "StreamContext"), Nothing),
+        **dict.fromkeys(("device", "device_of", "_DeviceGuard"), device_guard),
+        "graph": Capturing,
         "Event": Event,
         "CUDAGraph": Graph,
         "is_bf16_supported": lambda *_, **__: part.backend == "hip" or part.capability >= (8, 0),
@@ -88,8 +95,7 @@ def install_cuda(part: DevicePart, memory: Memory, patches: Patches) -> None:
         "get_device_name": _always(part.name),
         "get_device_properties": _always(properties),
         "get_arch_list": lambda: [part.arch if part.backend == "hip" else f"sm_{part.arch}"],
-        "mem_get_info": _always((part.memory_bytes, part.memory_bytes)),
-        "memory_stats": lambda *_: Counter(),
+        "mem_get_info": lambda *_: (measured(memory.free_bytes), part.memory_bytes),
         "memory_summary": _always(""),
         "memory_snapshot": _always([]),
         "graph_pool_handle": _always((0, 0)),
@@ -107,7 +113,7 @@ def install_cuda(part: DevicePart, memory: Memory, patches: Patches) -> None:
             for name in {known, known.removeprefix("_")}
         }
         patches.set_known(dynamo.CudaInterface, {**functions, "get_raw_stream": staticmethod(_always(0))})
-    install_random(patches)
+    install_random(memory, patches)
     patches.set(torch.version, "cuda", _CUDA_VERSION if part.backend == "cuda" else None)
     patches.set(torch.version, "hip", _HIP_VERSION if part.backend == "hip" else None)
     patches.set(torch._C, "_cuda_getCurrentRawStream", _always(0))
@@ -118,7 +124,7 @@ def install_cuda(part: DevicePart, memory: Memory, patches: Patches) -> None:
     patches.set_known(cuda.profiler, {**_constants(0, "start stop"), "init": _always(None), "profile": Nothing})
     patches.set_known(torch.backends.cuda, {"is_built": _always(True)})
     patches.set_known(torch.backends.cudnn, {"is_available": _always(True), "version": _always(91002)})
-    _install_accelerator(part, stream, patches)
+    _install_accelerator(part, memory, stream, patches)
     _install_types(patches)
     _install_storage(memory, patches)
     _install_loading(patches)
@@ -138,16 +144,52 @@ def _constants(value: Any, names: str) -> dict[str, Any]:
     return {name: _always(value) for name in names.split()}
 
 
-class _Device(Nothing):
-    """Stands in for `torch.cuda.device`: the only one is current."""
-
-    def __init__(self, device: Any = None) -> None:
-        super().__init__()
-        self.idx = 0
-        self.prev_idx = 0
+def _nothing(_: Any) -> None:
+    return None
 
 
-def _install_accelerator(part: DevicePart, stream: Stream, patches: Patches) -> None:
+def _memory_functions(memory: Memory) -> dict[str, Any]:
+    """How much is allocated: of the large tensors alone, and so a placeholder value."""
+    names = "memory_allocated memory_reserved memory_cached"
+    present = {name: lambda *_, **__: measured(memory.used_bytes) for name in names.split()}
+    most = {f"max_{name}": lambda *_, **__: measured(memory.most_used_bytes) for name in names.split()}
+    return {
+        **present,
+        **most,
+        **dict.fromkeys(("memory_stats", "memory_stats_as_nested_dict"), lambda *_: _Statistics()),
+    }
+
+
+class _Statistics(Counter[str]):
+    """The result of `torch.cuda.memory_stats`."""
+
+    def __missing__(self, key: str) -> Any:
+        return measured(0)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The placeholder value, which each key has."""
+        return measured(0)
+
+
+def _device_guard(memory: Memory) -> type:
+    class DeviceGuard(Nothing):
+        """Stands in for `torch.cuda.device`."""
+
+        def __init__(self, device: Any = None) -> None:
+            super().__init__()
+            self.idx = memory.index_of(device)
+            self.prev_idx = 0
+
+        def __enter__(self) -> None:
+            self.prev_idx = memory.exchange_device(self.idx)
+
+        def __exit__(self, *_: object) -> None:
+            memory.exchange_device(self.prev_idx)
+
+    return DeviceGuard
+
+
+def _install_accelerator(part: DevicePart, memory: Memory, stream: Stream, patches: Patches) -> None:
     # In torch 2.6 and later.
     accelerator = getattr(torch, "accelerator", None)
     if accelerator is None:
@@ -155,13 +197,16 @@ def _install_accelerator(part: DevicePart, stream: Stream, patches: Patches) -> 
     answers = {
         **_constants(True, "is_available"),
         **_constants(1, "device_count"),
-        **_constants(0, f"{_AMOUNTS} current_device_index current_device_idx"),
-        **_constants(None, f"{_QUIET} set_device_index set_device_idx"),
+        **_memory_functions(memory),
+        **dict.fromkeys(("current_device_index", "current_device_idx"), lambda: memory.current_device),
+        **dict.fromkeys(
+            ("set_device_index", "set_device_idx"), lambda device: _nothing(memory.exchange_device(device))
+        ),
+        **_constants(None, _QUIET),
         "current_accelerator": _always(torch.device("cuda")),
         "current_stream": _always(stream),
-        "memory_stats": lambda *_: Counter(),
-        "get_memory_info": _always((part.memory_bytes, part.memory_bytes)),
-        "device_index": _Device,
+        "get_memory_info": lambda *_: (measured(memory.free_bytes), part.memory_bytes),
+        "device_index": _device_guard(memory),
     }
     patches.set_known(accelerator, answers)
 

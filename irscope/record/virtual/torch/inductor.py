@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from inspect import signature
 from traceback import StackSummary
 from typing import Any
 
 import torch
-from torch.overrides import _pop_mode, _push_mode
+from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode
 
 from irscope.record.compile.user_files import is_users
 from irscope.record.triton.patches import Patches
@@ -47,7 +47,8 @@ def compile_with_inductor(function: Any, tensors: list[torch.Tensor]) -> Callabl
     from torch.fx.experimental.proxy_tensor import make_fx
     from torch.fx.traceback import preserve_node_meta
 
-    shapes = [(one.shape, one.stride(), one.dtype, one.requires_grad) for one in tensors]
+    captured: list[torch.Tensor] = []
+    """Tensors that the function takes from elsewhere: of globals, closures, objects. They become inputs too."""
 
     def compile_inner(graph: Any, inputs: Any, **options: Any) -> Any:
         try:
@@ -62,16 +63,84 @@ def compile_with_inductor(function: Any, tensors: list[torch.Tensor]) -> Callabl
     with _compiling():
         fake = FakeTensorMode()
         # With each node's line of Python; before autograd, which TorchInductor itself traces.
-        with fake, preserve_node_meta():
-            inputs = [
-                torch.empty_strided(shape, stride, dtype=dtype, device=CUDA, requires_grad=requires_grad)
-                for shape, stride, dtype, requires_grad in shapes
-            ]
-            known = signature(make_fx).parameters
-            traces = {"record_stack_traces": True} if "record_stack_traces" in known else {}
-            graph = make_fx(function, pre_dispatch=True, **traces)(*inputs)
+        known = signature(make_fx).parameters
+        traces = {"record_stack_traces": True} if "record_stack_traces" in known else {}
+
+        def traced(*inputs: torch.Tensor) -> Any:
+            own, others = inputs[: len(tensors)], inputs[len(tensors) :]
+            with _Captures(captured, others):
+                return function(*own)
+
+        for _ in range(_TRACES):
+            with fake, preserve_node_meta():
+                inputs = [_fake_of(tensor) for tensor in (*tensors, *captured)]
+                count = len(captured)
+                graph = make_fx(traced, pre_dispatch=True, **traces)(*inputs)
+            if len(captured) == count:
+                break
         with tracing(TracingContext(fake)):
-            return compile_fx(graph, inputs, inner_compile=compile_inner)
+            run = compile_fx(graph, inputs, inner_compile=compile_inner)
+    return lambda *own: run(*own, *captured)
+
+
+_TRACES = 3
+"""The first finds the tensors that a function captures, the second has them as inputs."""
+
+
+def _fake_of(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor like another, in the fake mode that is on."""
+    return torch.empty_strided(
+        tensor.shape,
+        tensor.stride(),
+        dtype=tensor.dtype,
+        device=CUDA if tensor.is_meta else tensor.device,
+        requires_grad=tensor.requires_grad,
+    )
+
+
+class _Captures(TorchFunctionMode):
+    """Replaces tensors that a traced function captured by inputs of its graph, and `cuda` by its device with an index.
+
+    Without an index, torch would ask the driver for the current device.
+    """
+
+    def __init__(self, captured: list[torch.Tensor], inputs: Sequence[torch.Tensor]) -> None:
+        """`captured`: those found before, and then those that have no input yet; `inputs`: for those found before."""
+        super().__init__()
+        self._captured = captured
+        self._inputs = list(inputs)
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func in _PROPERTIES:
+            return func(*args, **(kwargs or {}))
+        return func(*self._replaced(args), **self._replaced(kwargs or {}))
+
+    def _replaced(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: _indexed(item) if name == "device" else self._replaced(item) for name, item in value.items()}
+        if type(value) in (tuple, list):
+            return type(value)(map(self._replaced, value))
+        if type(value) in (torch.Tensor, torch.nn.Parameter):
+            return self._input_for(value)
+        return _indexed(value)
+
+    def _input_for(self, tensor: torch.Tensor) -> torch.Tensor:
+        for known, own in zip(self._captured, self._inputs, strict=True):
+            if known is tensor:
+                return own
+        self._captured.append(tensor)
+        self._inputs.append(_fake_of(tensor))
+        return self._inputs[-1]
+
+
+_PROPERTIES = frozenset({torch.Tensor.requires_grad.__get__, torch.Tensor.grad_fn.__get__, torch.Tensor.grad.__get__})
+
+
+def _indexed(value: Any) -> Any:
+    is_device = isinstance(value, torch.device) or (isinstance(value, str) and value == "cuda")
+    return CUDA if is_device and torch.device(value) == torch.device("cuda") else value
 
 
 def _outputs_alone(graph: Any) -> Any:
@@ -119,6 +188,9 @@ def _compiling() -> Iterator[None]:
     def empty(size: Any, dtype: Any = None, **_: Any) -> torch.Tensor:
         return torch.empty(size, dtype=dtype, device="cpu")
 
+    def empty_strided(size: Any, stride: Any, dtype: Any = None, **_: Any) -> torch.Tensor:
+        return torch.empty_strided(size, stride, dtype=dtype, device="cpu")
+
     normalize = getattr(FakeTensor, "_normalize_fake_device", torch.device)
     known = {name: value for name, value in _SETTINGS.items() if name in config._config}
     with ExitStack() as stack:
@@ -133,6 +205,7 @@ def _compiling() -> Iterator[None]:
             # That they replace others, which this build has none of.
             warnings.simplefilter("ignore")
             kernels.impl("empty.memory_format", empty)
+            kernels.impl("empty_strided", empty_strided)
         patches = stack.enter_context(Patches())
         patches.set(torch.Tensor, "_make_subclass", staticmethod(make_subclass))
         patches.set_known(FakeTensor, {"_normalize_fake_device": staticmethod(device_of)})

@@ -14,6 +14,8 @@ def tensors_in(value: Any) -> list[torch.Tensor]:
         return [value]
     if isinstance(value, dict):
         value = list(value.values())
+    if isinstance(value, slice):
+        value = [value.start, value.stop, value.step]
     if isinstance(value, list | tuple):
         return [tensor for item in value for tensor in tensors_in(item)]
     return []
@@ -25,6 +27,8 @@ def mapped(value: Any, change: Callable[[torch.Tensor], Any], device: torch.devi
         return change(value)
     if isinstance(value, dict):
         return {name: mapped(item, change, device) for name, item in value.items()}
+    if isinstance(value, slice):
+        return slice(*(mapped(bound, change, device) for bound in (value.start, value.stop, value.step)))
     if isinstance(value, list | tuple):
         items = [mapped(item, change, device) for item in value]
         # A named tuple of Python takes its fields one by one, one of torch takes them as a sequence.

@@ -9,7 +9,8 @@ from typing import Any
 import torch
 
 from irscope.record.triton.patches import Patches
-from irscope.record.virtual.torch.memory import CUDA
+from irscope.record.virtual.torch import memory as virtual_memory
+from irscope.record.virtual.torch.memory import CPU, CUDA, META, Memory
 
 _STATE = struct.Struct("<QQ")
 """Seed and offset of the Philox generator. Source: `CUDAGeneratorImpl::get_state` in torch."""
@@ -17,7 +18,7 @@ _DEFAULT_SEED = 67280421310721
 """Source: `default_rng_seed_val` in torch's `c10/core/GeneratorImpl.h`."""
 
 
-def install_random(patches: Patches) -> None:
+def install_random(memory: Memory, patches: Patches) -> None:
     """Stand in for `torch.Generator` and the functions of `torch.cuda.random`, until `patches` are closed."""
     real = torch.Generator
 
@@ -59,13 +60,19 @@ def install_random(patches: Patches) -> None:
 
         def get_state(self) -> torch.Tensor:
             with torch._C.DisableTorchFunction():
-                return torch.tensor(list(_STATE.pack(self._seed, self._offset)), dtype=torch.uint8, device="cpu")
+                values = torch.tensor(list(_STATE.pack(self._seed, self._offset)), dtype=torch.uint8, device="cpu")
+                # How many numbers a GPU would have drawn is not known.
+                state = memory.mark(values.to(META), CPU)
+                return virtual_memory.store_values(state, values, is_placeholder=True)
 
         def set_state(self, new_state: torch.Tensor) -> Any:
             if new_state.dtype is not torch.uint8 or new_state.numel() not in (_STATE.size, 8):
                 raise RuntimeError("RNG state is wrong size")
+            with torch._C.DisableTorchFunction():
+                stored = virtual_memory.values_of(new_state)
+                values = bytes(_STATE.size) if stored is None else bytes(stored.values.tolist())
             # A state of 8 bytes is a seed alone; torch takes it too.
-            values = bytes(new_state.tolist()).ljust(_STATE.size, b"\0")
+            values = values.ljust(_STATE.size, b"\0")
             self._seed, self._offset = _STATE.unpack(values)
             return self
 

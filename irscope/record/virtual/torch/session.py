@@ -20,6 +20,7 @@ from irscope.record.virtual.torch.autocast import install_autocast
 from irscope.record.virtual.torch.backward import follow_backward
 from irscope.record.virtual.torch.compile import Compiler
 from irscope.record.virtual.torch.cuda import install_cuda
+from irscope.record.virtual.torch.memory import Memory
 from irscope.record.virtual.torch.mode import VirtualCuda
 from irscope.record.virtual.torch.moves import Moves
 from irscope.record.virtual.torch.nested import tensors_in
@@ -38,7 +39,14 @@ class TorchSession:
 
         `on_note` is called with what a reader must know of the run.
         """
-        self.mode = mode = VirtualCuda()
+        notes: set[str] = set()
+
+        def note(text: str) -> None:
+            if on_note is not None and text not in notes:
+                notes.add(text)
+                on_note(text)
+
+        self.mode = mode = VirtualCuda(Memory(part.memory_bytes, note))
         self._patches = patches
         operators = Operators(mode)
         Moves(mode).install()
@@ -46,7 +54,7 @@ class TorchSession:
         install_autocast(mode)
         mode.on_operator = operators.register
         install_cuda(part, mode.memory, patches)
-        Compiler(on_note).install(patches)
+        Compiler(note).install(patches)
         follow_backward(mode, patches, _lose_gradients)
         self._follow_threads()
         self._spare_dynamo()
@@ -56,7 +64,7 @@ class TorchSession:
         # Not a handler of the mode: torch checks the stream's type before it calls any mode.
         patches.set(torch.Tensor, "record_stream", lambda tensor, stream: None)
         # A captured graph writes again, to unknown places.
-        patches.set(Graph, "replay", lambda graph: virtual_memory.lose_all())
+        patches.set(Graph, "replay", lambda graph: virtual_memory.invalidate_all())
         patches.callback(operators.close)
         patches.callback(_restore_default_device, torch_default_device.CURRENT_DEVICE)
         _push_mode(mode)
@@ -173,7 +181,7 @@ def _lose_gradients(outputs: Any) -> None:
         if isinstance(variable, torch.Tensor):
             with torch._C.DisableTorchFunction():
                 if variable.grad is not None and variable.grad.is_meta:
-                    virtual_memory.lose(variable.grad)
+                    virtual_memory.invalidate(variable.grad)
         for following_node, _ in getattr(node, "next_functions", ()):
             if following_node is not None and following_node not in seen:
                 seen.add(following_node)
@@ -185,8 +193,8 @@ def _sure_values(value: Any) -> torch.Tensor | None:
     if not isinstance(value, torch.Tensor):
         return None
     with torch._C.DisableTorchFunction():
-        found = virtual_memory.known(value)
-    return None if found is None or found.drawn else found.values
+        found = virtual_memory.values_of(value)
+    return None if found is None or found.is_placeholder else found.values
 
 
 def forget_written(kernel: Any, source: Any, arguments: tuple[Any, ...]) -> None:
@@ -196,7 +204,7 @@ def forget_written(kernel: Any, source: Any, arguments: tuple[Any, ...]) -> None
     if kernel is not None and signature is not None:
         written = written_arguments(kernel, signature, arguments)
     if written is None:
-        virtual_memory.lose_all()
+        virtual_memory.invalidate_all()
     for argument in written or ():
         _lose(argument)
 
@@ -208,12 +216,12 @@ def _lose(argument: Any) -> None:
             _lose(item)
     elif isinstance(argument, torch.Tensor):
         with torch._C.DisableTorchFunction():
-            virtual_memory.lose(argument)
+            virtual_memory.invalidate(argument)
     elif (base := getattr(argument, "base", None)) is not None:
         # A tensor descriptor, or a tensor that is reinterpreted as another type.
         _lose(base)
     elif hasattr(argument, "data_ptr"):
-        virtual_memory.lose_all()
+        virtual_memory.invalidate_all()
 
 
 def _has_virtual(value: Any) -> bool:

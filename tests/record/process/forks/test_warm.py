@@ -15,10 +15,10 @@ import pytest
 
 from irscope.errors import RecordingError
 from irscope.record.process.child import starts_children
-from irscope.record.process.forks.warm import warm_children
 from irscope.record.process.own_folder import FOLDER_VARIABLE
 from irscope.record.process.requests import request_for
 from irscope.record.process.session import Recording, record_request
+from irscope.record.process.warm import warm_children
 
 pytestmark = pytest.mark.triton
 NO_TORCH = Path(__file__).parents[2] / "kernels" / "no_torch.py"

@@ -1,7 +1,7 @@
-"""LayoutServer: the child process that asks the compiler for layouts, and its questions.
+"""LayoutServer: the child process that asks the compiler for layouts, its questions, and the messages of both.
 
-The child is a fork of the recording process, which has Triton loaded, or a process of its own. It answers type by type.
-If it dies, the type under way gets a refusal, and a new child answers the rest.
+The child (`irscope.record.layouts.query`) answers type by type. If it dies, the type under way gets a refusal, and a
+new child answers the rest. A process that asks the hardware has messages here too.
 """
 
 from __future__ import annotations
@@ -11,24 +11,97 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from irscope.errors import IrscopeError
 from irscope.layout.rows import type_of_row
+from irscope.model.capture import Target
 from irscope.model.layout import UNASKED, LayoutAnswer, LayoutRefusal, LayoutRow
-from irscope.record.layouts.messages import MESSAGES, Message, Module, Question
-from irscope.record.layouts.query import serve
-from irscope.record.process.child import Child, child_process, forked_child
+from irscope.record.process.child import Child, child_process
 from irscope.record.process.events import Done, Refused
 from irscope.record.process.own_folder import own_folder
+from irscope.record.process.warm import TRITON
 
 _QUESTION_TIMEOUT_S = 20.0
 """How long the child may be silent."""
 _MOST_DEATHS = 6
-_IMPORTED_AHEAD = ("triton.backends", "irscope.record.layouts.compiler")
 _LONGEST_END_S = 5.0
 
 # python: …/LinearLayout.cpp:250: void …: Assertion `…' failed.   LLVM ERROR: …   ModuleNotFoundError: …
 _ERROR_LINE = re.compile(r"(?i:error\b)|Assertion|\w+Error: ")
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """The attributes of the module around a type."""
+
+    target: str
+    warp_size: int
+    num_warps: int = 4
+    num_ctas: int = 1
+
+    @staticmethod
+    def of(target: Target, num_warps: int = 4, num_ctas: int = 1) -> Module:
+        """A module for a target."""
+        return Module(str(target), target.warp_size, num_warps, num_ctas)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One of: the layouts of a module's text, the layouts of some types, the bank conflicts of pairs of types."""
+
+    module: Module
+    text: str | None = None
+    """A TTGIR module; its own attributes take precedence over `module`."""
+    types: tuple[str, ...] = ()
+    pairs: tuple[tuple[str, str], ...] = ()
+    """(type in registers, type in shared memory)."""
+    job: int = 0
+    """The number that the messages about it carry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One step of the answer to a question."""
+
+    job: int
+    state: Literal["rows", "begin", "answer", "conflicts", "end"]
+    """`rows`: the layouts of a text. `begin`: before a type that may end the process. `answer`: of that type.
+    `conflicts`: of all pairs. `end`: nothing more follows."""
+    index: int = 0
+    """Of the row or type."""
+    rows: tuple[LayoutRow, ...] = ()
+    answer: LayoutAnswer | None = None
+    """Of a type; at the end, the refusal for all types without an answer."""
+    conflicts: tuple[int | None, ...] = ()
+
+
+MESSAGES = (Message, Done, Refused)
+"""What the process sends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """Asks the hardware for the map of one layout."""
+
+    target: str
+    type: str
+    """The type whose layout it is."""
+    shape: tuple[int, ...]
+    element_bits: int
+    in_registers: bool
+    """Otherwise in shared memory."""
+    num_warps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What the hardware said."""
+
+    values: tuple[int, ...] = ()
+    """The thread of each element, or the element at each offset in shared memory."""
+    error: str = ""
+    """Why there are none; or an empty string."""
 
 
 @dataclass(slots=True)
@@ -107,9 +180,8 @@ class LayoutServer:
     compiler does.
     """
 
-    def __init__(self, fork: bool = True, interpreter: str | None = None) -> None:
-        """`fork`: whether the child may be a fork of this process; `interpreter`: of a process of its own."""
-        self._fork = fork
+    def __init__(self, interpreter: str | None = None) -> None:
+        """`interpreter`: a Python with another Triton."""
         self._interpreter = interpreter
         self._running = ExitStack()
         self._child: Child[Message | Done | Refused] | None = None
@@ -145,11 +217,13 @@ class LayoutServer:
 
     def _started(self) -> Child[Message | Done | Refused]:
         folder = self._running.enter_context(own_folder())
-        if self._fork:
-            return self._running.enter_context(forked_child(serve, folder, MESSAGES))
         module = "irscope.record.layouts.query"
-        child = child_process(module, folder, MESSAGES, interpreter=self._interpreter, ahead=_IMPORTED_AHEAD)
+        child = child_process(module, folder, MESSAGES, interpreter=self._interpreter, ahead=TRITON)
         return self._running.enter_context(child)
+
+    def fileno(self) -> int | None:
+        """The descriptor that answers come through, for a selector; None while there is no child."""
+        return None if self._child is None or self._child.at_end else self._child.fileno()
 
     def poll(self, timeout_s: float = 0.0) -> None:
         """Take what the child has answered so far."""
@@ -177,8 +251,6 @@ class LayoutServer:
 
     def _child_died(self, how: str) -> None:
         self.close()
-        # A process of its own may live where a fork does not.
-        self._fork = self._fork and any(job.answers for job in self._jobs.values())
         waiting, self._jobs = self._jobs, {}
         for number, job in waiting.items():
             # Only the first was under way; the others were waiting behind it.
@@ -205,5 +277,7 @@ def _end_of(child: Child[Message | Done | Refused]) -> str:
     """How the child ended, with the last error that it printed."""
     child.wait(_LONGEST_END_S)
     outcome = child.end()
-    errors = [line.strip() for line in child.log.read_text("utf-8", "replace").splitlines() if _ERROR_LINE.search(line)]
+    errors = [
+        line.strip() for line in child.output().decode("utf-8", "replace").splitlines() if _ERROR_LINE.search(line)
+    ]
     return f"{outcome}: {errors[-1][-300:]}" if errors and outcome.code else str(outcome)

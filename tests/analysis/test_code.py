@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from irscope.analysis.upgrade.same import STRICT, alike, same_text
+from irscope.analysis.code import STRICT, alike, same_text
 from tests.analysis.planting import PLANTERS, plant, renumbered
 from tests.analysis.snapshots import snapshots
 

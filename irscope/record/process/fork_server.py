@@ -1,6 +1,6 @@
 """The process that children are forked from: it has imported what they would.
 
-`python -m irscope.record.process.forks.fork_server FD` serves the socket FD; `server` is the other side. A fork becomes
+`python -m irscope.record.process.fork_server FD` serves the socket FD; `warm` is the other side. A fork becomes
 what a new process would be that runs a module: it leads a session, and has the environment, the working folder and the
 descriptors that came with the command.
 
@@ -13,6 +13,7 @@ import contextlib
 import gc
 import importlib
 import os
+import signal
 import socket
 import sys
 import tempfile
@@ -95,9 +96,12 @@ ANSWERS: tuple[type[Imported | Forked | Reaped], ...] = (Imported, Forked, Reape
 
 def main(descriptor: int) -> None:
     """Serve the socket until its other end is closed; in a fork, run its module."""
+    # Where it is ignored, nobody learns how a process ended; a fork has what this process was started with.
+    inherited = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     with socket.socket(fileno=descriptor) as control:
         forked = _serve(control)
     if forked is not None:
+        signal.signal(signal.SIGCHLD, inherited)
         # Not within the loop: an exception of the module's ends the fork as it would end a process.
         _run(*forked)
 
@@ -152,8 +156,11 @@ def _commands(control: socket.socket) -> Iterator[tuple[Import | Fork | Reap, li
         descriptors += received
         if not data:
             return
-        # Each command waits for its answer, so there is never a second one behind the first.
+        # A command to import may be followed by others at once; one to fork is waited for.
         for command in reader.feed(data):
+            if not isinstance(command, Fork):
+                yield command, []
+                continue
             yield command, descriptors
             for number in descriptors:
                 os.close(number)
