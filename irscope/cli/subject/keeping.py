@@ -128,8 +128,10 @@ def update_stored(before: Capture, full: Capture) -> None:
     try:
         if _is_stored(before):
             CaptureStore().update(full)
-    except (OSError, CaptureFormatError) as error:
+    except OSError as error:
         tell_not_kept(error)
+    except CaptureFormatError as error:
+        say(f"What was found out of {before.name} is not kept: {error}")
 
 
 def _is_stored(capture: Capture) -> bool:
