@@ -55,7 +55,7 @@ def client_of(scheduler: str, jobs: int | None) -> Generator[Any]:
     # The workers are forks of one process that has imported dask: each would take a second of a core for that.
     forked = {"distributed.worker.multiprocessing-method": "forkserver"} if _CAN_FORK else {}
     # Each of dask's processes has a web server beside, whatever it is told of a dashboard: with nothing to answer.
-    silent = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
+    silent: dict[str, list[str]] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
     with (
         config.set(forked | silent),
         dask.LocalCluster(
