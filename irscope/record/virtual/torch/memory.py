@@ -6,7 +6,10 @@ storage, so that all views of one memory agree.
 
 from __future__ import annotations
 
+import base64
+import ctypes
 import weakref
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -265,3 +268,27 @@ def _view(tensor: torch.Tensor, data: torch.UntypedStorage) -> torch.Tensor:
     if tensor.is_conj():
         values = values.conj()
     return values._neg_view() if tensor.is_neg() else values
+
+
+def recorded_values(tensor: torch.Tensor, most_bytes: int) -> dict[str, Any]:
+    """The range of an integer tensor, and its data if it has at most so many bytes, as fields of an Argument.
+
+    None of them if it is not known: a tensor of the virtual GPU as far as the script gave its values; one of a GPU is
+    read only where any data are wanted, which waits for the GPU.
+    """
+    # To the functions of the virtual GPU's mode it is a tensor of a GPU.
+    with torch._C.DisableTorchFunction(), torch.no_grad():
+        if not tensor.is_meta and not most_bytes:
+            return {}
+        found = values_of(tensor)
+        if found is None or not tensor.numel() or tensor.is_complex():
+            return {}
+        values = found.values.detach().cpu().contiguous()
+        row: dict[str, Any] = {}
+        if not values.dtype.is_floating_point:
+            row = {"least": int(values.min()), "greatest": int(values.max())}
+        size = values.numel() * values.element_size()
+        if not found.is_placeholder and size <= most_bytes:
+            data = zlib.compress(ctypes.string_at(values.data_ptr(), size), 9)
+            row["data"] = base64.b85encode(data).decode()
+    return row
