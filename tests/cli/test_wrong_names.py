@@ -52,7 +52,10 @@ KINDS = {
 }  # fmt: skip
 """The options that take a name, and of which kind."""
 
-NEEDS = {"bisect": ["--check-compiles"], "edit": ["--at", "ttgir", "--text"], "reduce": ["--check", "true"]}
+NEEDS = {
+    "bisect": ["--check-compiles"], "edit": ["--at", "ttgir", "--text"], "reduce": ["--check", "true"],
+    "watch": ["--rounds", "1"],
+}  # fmt: skip
 """What a command cannot do without."""
 RUNS_SCRIPTS = ("run", "bench", "profile")
 WITHOUT_SUBJECT = ("doctor", "mcp", "record", "import", "ls")
@@ -121,27 +124,41 @@ def nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("irscope.record.variants.pool.VariantPool.compile", refused)
 
 
+NAMED = ("stage", "pass", "kernel", "target", "file", "layout", "lines", "value")
+
+
+def faults_of(command: str, words: list[str], wrong: str) -> str:
+    """What is wrong with how a command line with a wrong name ends; empty if it is refused as it should be."""
+    given_words = [word.replace("WRONG", wrong) for word in words]
+    code, _, err = run_quietly((command, *given_words))
+    told = " ".join(err.split())
+    faults = [
+        *(["exit code"] if code not in (1, 2) else []),
+        *(["the value"] if wrong.partition("#")[0].rpartition(":")[2] not in told else []),
+        *(["a remedy"] if not REMEDY.search(told) else []),
+        *(["compiled"] if "a process was started" in told or "internal error" in told else []),
+    ]
+    return f"{', '.join(faults)}: irscope {command} {' '.join(given_words)} → {code}: {told[:300]}" if faults else ""
+
+
 @pytest.mark.triton
 @pytest.mark.newest
-@pytest.mark.parametrize("kind", ["stage", "pass", "kernel", "target", "file", "layout", "lines", "value"])
-@settings(deadline=None, max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.parametrize("kind", NAMED)
+def test_a_wrong_name_is_refused_by_every_command(kind: str, nothing_is_compiled: None) -> None:
+    wrong = {"pass": "coalescq", "target": "cuda:9q", "file": "noqfile.py", "lines": "9-xq", "value": "%noqvalue"}
+    found = [faults_of(command, words, wrong.get(kind, f"noq{kind}")) for command, words in command_lines(kind)]
+    assert not any(found), "\n".join(filter(None, found))
+
+
+@pytest.mark.triton
+@pytest.mark.newest
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
-def test_a_wrong_name_is_refused(kind: str, nothing_is_compiled: None, data: st.DataObject) -> None:
-    wrong = data.draw(wrong_names(kind))
-    failures: list[str] = []
-    for command, words in command_lines(kind):
-        given_words = [word.replace("WRONG", wrong) for word in words]
-        code, _, err = run_quietly((command, *given_words))
-        told = " ".join(err.split())
-        faults = [
-            *(["exit code"] if code not in (1, 2) else []),
-            *(["the value"] if wrong.partition("#")[0].rpartition(":")[2] not in told else []),
-            *(["a remedy"] if not REMEDY.search(told) else []),
-            *(["compiled"] if "a process was started" in told or "internal error" in told else []),
-        ]
-        if faults:
-            failures.append(f"{', '.join(faults)}: irscope {command} {' '.join(given_words)} → {code}: {told[:300]}")
-    assert not failures, "\n".join(failures)
+def test_a_misspelled_name_is_refused(nothing_is_compiled: None, data: st.DataObject) -> None:
+    kind = data.draw(st.sampled_from(NAMED))
+    command, words = data.draw(st.sampled_from(list(command_lines(kind))))
+    fault = faults_of(command, words, data.draw(wrong_names(kind)))
+    assert not fault, fault
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from irscope.cli.options import split_words
 from irscope.cli.output.streams import raw_stderr
 from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import captures_of, failure_text, tell_origin
-from irscope.cli.subject.keeping import tell_not_kept
+from irscope.cli.subject.captures import captures_of, failure_text
 from irscope.cli.subject.stored import is_ambiguous, only_one
 from irscope.errors import PlanError, RecordingError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan, PassRule
+from irscope.record.variants.completing import tell_not_kept, tell_origin
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -40,7 +40,7 @@ def one_capture(subject: str | None, record_options: RecordingOptions) -> tuple[
             f"{len(captures)} launches: this is number {index + 1}, {capture.name}. --launch N takes another, "
             "FILE::KERNEL another kernel."
         )
-    tell_origin(capture)
+    tell_origin(capture, say)
     return capture, record_options.launch or index + 1
 
 
@@ -48,7 +48,7 @@ def baseline_of(variants: Variants, plan: PassPlan) -> Capture:
     """The capture that variants are compared with; raises RecordingError if it fails to compile."""
     baseline = variants.compile(plan)
     if variants.not_kept is not None:
-        tell_not_kept(variants.not_kept)
+        tell_not_kept(variants.not_kept, say)
     if not baseline.has_compiled:
         under = f" under the plan {str(plan)!r}" if plan else ""
         raise RecordingError(f"there is nothing to compare with{under}: {failure_text(baseline)}")

@@ -11,7 +11,7 @@ from irscope.cli.output.destination import Destination, with_destination
 from irscope.cli.output.page import emit_report, is_page
 from irscope.cli.output.talk import say
 from irscope.cli.run import measuring
-from irscope.cli.subject.captures import captures_of, tell_origin
+from irscope.cli.subject.captures import captures_of
 from irscope.cli.subject.endings import note_incomplete
 from irscope.cli.subject.named import is_program, is_script
 from irscope.cli.subject.recording import interpreter_at, recorded
@@ -19,6 +19,7 @@ from irscope.cli.subject.stored import readable
 from irscope.cli.subject.variants import progress_bar
 from irscope.errors import IrscopeError, RecordingError, UsageError, did_you_mean
 from irscope.model.recording_options import RecordingOptions
+from irscope.record.variants.completing import tell_origin
 
 if TYPE_CHECKING:
     from irscope.analysis.upgrade.report import Upgrade
@@ -166,7 +167,7 @@ def _upgraded(
             kept = replace(asked, snapshots=record_options.snapshots)
             stored += _compilable(captures_of(subject, kept))
         for one in stored:
-            tell_origin(one)
+            tell_origin(one, say)
         found = upgraded(stored, before, after, (ours, theirs), blames=blames, progress=progress)
         if timing is None:
             return found
