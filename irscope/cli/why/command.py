@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,8 +14,10 @@ from irscope.cli.output.destination import Destination, under_titles, with_desti
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of, tell_failures
 from irscope.cli.subject.recording import recorded
+from irscope.errors import UsageError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
+from irscope.store.shelf import StoredCaptures
 
 if TYPE_CHECKING:
     from irscope.analysis.findings.model import Finding
@@ -97,6 +100,9 @@ def why(
             may_compile = tries if tries is not None else one.environment.is_trusted
             answers[one.id] = (explainer if may_compile else replace(explainer, compiles=None)).explain(one, timed)
 
+    if value is not None and not any(one.findings for one in answers.values()):
+        _refuse_unknown_value(captures, value)
+
     def text(capture: Capture, color: bool) -> str:
         findings, silenced = answers[capture.id].findings, answers[capture.id].silenced
         hidden = f"{silenced} silenced by comments in the kernel.\n" if silenced else ""
@@ -113,6 +119,15 @@ def why(
         lambda _, color: under_titles(captures, lambda one: text(one, color)),
     )
     return tell_failures(captures)
+
+
+def _refuse_unknown_value(captures: StoredCaptures, value: str) -> None:
+    """Raise UsageError where no TTGIR has a value of that name."""
+    name = "%" + value.removeprefix("%")
+    pattern = re.compile(rf"{re.escape(name)}(?![\w.$-])")
+    if not any(pattern.search(one.texts.get("ttgir", "")) for one in captures):
+        first = captures.files[0].id[:8]
+        raise UsageError(f"--value {name}: no value of the TTGIR is named so: irscope show {first} --stage ttgir.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from irscope.errors import RecordingError, UsageError
 from irscope.model.capture import COMPILED_STAGES, STAGES, Capture, Launch, PassSnapshot, Target
 from irscope.model.recording_options import RecordingOptions
+from irscope.plan import PassPlan
 from irscope.record.process.kernel_names import refuse_unknown_kernel
 from irscope.record.triton.pass_names import refuse_unknown_passes
 
@@ -215,8 +216,10 @@ def request_from_capture(
     `record_options`: the options; without them, `keywords` as `RecordingOptions.of` takes them.
     """
     record_options = record_options or RecordingOptions.of(keywords)
-    if record_options.plan != capture.plan:
-        _refuse_wrong_names(record_options, capture.target.backend)
+    is_planned = record_options.plan != capture.plan
+    _refuse_wrong_names(
+        record_options if is_planned else replace(record_options, plan=PassPlan()), capture.target.backend
+    )
     stage = capture.begun_from
     if not stage:
         raise RecordingError(
