@@ -1,28 +1,101 @@
-"""The compiles that try suggestions: which are made, how far they go, and what is known of each change then."""
+"""Tries suggestions: which changes are compiled, how far, and what each of them gave."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING
 
 from irscope.analysis.findings.changed import with_changes
-from irscope.analysis.findings.measures import Reach, compare, may_not_fit, reach_of
+from irscope.analysis.findings.measures import Reach, compare, may_not_fit, reach_of, without_refuted
 from irscope.analysis.findings.model import Change, Finding, Suggestion
 from irscope.analysis.findings.relayout import edited, snapshot_of
 from irscope.analysis.findings.studied import Studied
-from irscope.cli.why.budget import Budget
-from irscope.cli.why.compiles import Compiles
+from irscope.errors import IrscopeError, UsageError
 from irscope.model.capture import Capture
+from irscope.model.trial import CompileTrials, Trial
 
-if TYPE_CHECKING:
-    from irscope.record.process.requests import RecordRequest
-
-__all__ = ["Changes", "Tries", "is_mended", "shared_compiles"]
+__all__ = ["Budget", "Changes", "Timed", "Tries", "is_mended", "shared_compiles", "tried"]
 
 Changes = tuple[Change, ...]
+Timed = Callable[[Sequence[Finding], Mapping[Changes, Capture]], tuple[Finding, ...]]
+"""Adds the times of what helped, from the findings and the captures of all changes that were compiled."""
 _RANKS: dict[Reach, int] = {"ttgir": 0, "assembly": 1, "binary": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How many compiles try what mends a kernel."""
+
+    findings: int | None = 3
+    """Only of so many findings, the worst; None for all."""
+    compiles: int | None = 3
+    """At most so many; None without a limit."""
+    long: int | None = 1
+    """At most so many that go on from the TTGIR, which takes ten times as long; None without a limit."""
+
+    @staticmethod
+    def of(most: int | None) -> Budget:
+        """At most so many compiles of any length, of all findings; None for all there are."""
+        return Budget(None, most, most)
+
+    @staticmethod
+    def parse(text: str | None) -> Budget:
+        """What `--tries` says; raises UsageError for what is no number, nor `all`."""
+        if text is None:
+            return Budget()
+        if text != "all" and not (text.isdecimal() and len(text) < 6):
+            raise UsageError(f"--tries {text!r} is no number of compiles: write one, such as 8, or all.")
+        return Budget.of(None if text == "all" else int(text))
+
+
+def tried(
+    studied: Studied,
+    findings: Sequence[Finding],
+    compile_trials: CompileTrials,
+    budget: Budget,
+    timed: Timed | None = None,
+) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+    """The findings with what each suggestion that can be tried gave, and notes of what was not tried.
+
+    Each change is compiled once, and as far as a finding needs that it would mend. Of a finding that one suggestion
+    mends, no other is tried, and other options are left out.
+
+    Args:
+        studied: the capture.
+        findings: what was found in it, the worst first.
+        compile_trials: compiles them.
+        budget: how many compiles there are; changes of arguments share one where there would be more.
+        timed: with it, every compile makes a binary.
+    """
+    if budget.compiles == 0 or not any(one.changes for finding in findings for one in finding.suggestions):
+        return tuple(findings), ()
+    tries, proven = Tries(studied, compile_trials, budget, to_binary=timed is not None), tuple(findings)
+    notes: list[str] = []
+    try:
+        while chosen := tries.choose(proven):
+            tries.compile(chosen)
+            proven = tuple(tries.told(one) for one in proven)
+    except IrscopeError as error:
+        notes.append(f"Nothing could be tried: {error}")
+    if tries.left_out:
+        changes = "change" if tries.left_out == 1 else "changes"
+        notes.append(
+            f"{studied.capture.name}: {tries.left_out} more {changes} could mend it and were not tried; --tries all "
+            "tries them."
+        )
+    if timed is not None:
+        proven = timed(proven, tries.captures)
+    return tuple(without_refuted(_without_alternatives(one)) for one in proven), tuple(notes)
+
+
+def _without_alternatives(finding: Finding) -> Finding:
+    """A finding that was mended, without the options that were not tried for that."""
+    if not is_mended(finding):
+        return finding
+    kept = [
+        one for one in finding.suggestions if one.proof is not None or {part.kind for part in one.changes} != {"option"}
+    ]
+    return replace(finding, suggestions=tuple(kept))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +124,12 @@ class _Plan:
 class Tries:
     """The changes of one capture that were compiled."""
 
-    def __init__(self, studied: Studied, compiles: Compiles, budget: Budget, *, to_binary: bool = False) -> None:
+    def __init__(
+        self, studied: Studied, compile_trials: CompileTrials, budget: Budget, *, to_binary: bool = False
+    ) -> None:
         """`to_binary`: whether every compile makes a binary."""
         self._studied = studied
-        self._compiles = compiles
+        self._compile_trials = compile_trials
         self._budget = budget
         self._to_binary = to_binary
         self._known: dict[Changes, _Tried] = {}
@@ -121,17 +196,12 @@ class Tries:
         if changes not in self._texts and any(one.kind == "snapshot" for one in changes):
             self._texts[changes] = edited(self._studied.capture, changes[0]) if len(changes) == 1 else None
         if changes not in self._texts:
+            source = self._studied.capture.begun_text
             kernel = self._studied.uses.module.kernel
             names = [value.name for value, _, _ in kernel.parameters] if kernel is not None else []
             written = any(one.kind != "option" for one in changes)
-            self._texts[changes] = with_changes(self._source, names, changes) if written else self._source
+            self._texts[changes] = with_changes(source, names, changes) if written else source
         return self._texts[changes]
-
-    @cached_property
-    def _source(self) -> str:
-        from irscope.record.process.requests import request_from_capture
-
-        return request_from_capture(self._studied.capture).text
 
     def told(self, finding: Finding) -> Finding:
         """A finding with what is known of its suggestions."""
@@ -168,26 +238,18 @@ class Tries:
 
     def _compiled(self, plans: Iterable[_Plan]) -> Iterator[tuple[Changes, Capture]]:
         """(changes, the capture compiled with them); those that cannot be written into the source are left out."""
-        from irscope.model.recording_options import RecordingOptions
-        from irscope.record.process.requests import request_from_capture, request_resumed
-
         capture = self._studied.capture
-        requests: list[tuple[Changes, RecordRequest]] = []
+        trials: list[tuple[Changes, Trial]] = []
         for plan in plans:
-            options = tuple((one.name, one.value) for one in plan.changes if one.kind == "option")
-            asked = RecordingOptions(
-                plan=capture.plan, snapshots="none", disassemble=False, options=options, layouts=plan.sectors
-            )
             if (text := self._text_of(plan.changes)) is None:
                 continue
-            request = replace(request_from_capture(capture, asked), text=text)
+            options = tuple((one.name, one.value) for one in plan.changes if one.kind == "option")
             after = snapshot_of(capture) if plan.changes[0].kind == "snapshot" else None
-            if after is not None:
-                request = request_resumed(capture, after, text, asked)
-            requests.append((plan.changes, replace(request, last_stage=_last_stage(capture, plan.reach))))
-        if requests:
-            for index, after in self._compiles.all([request for _, request in requests]):
-                yield requests[index][0], _of_the_launch(capture, after)
+            last_stage = _last_stage(capture, plan.reach)
+            trials.append((plan.changes, Trial(text, after, options, last_stage, layouts=plan.sectors)))
+        if trials:
+            for index, after in self._compile_trials(capture, [trial for _, trial in trials]):
+                yield trials[index][0], after
 
 
 def _farthest(reaches: Iterable[Reach]) -> Reach:
@@ -233,8 +295,3 @@ def _subject(change: Change) -> tuple[str, bool]:
 def is_mended(finding: Finding) -> bool:
     """Whether a suggestion was tried that helps."""
     return any(one.proof is not None and one.proof.helps for one in finding.suggestions)
-
-
-def _of_the_launch(capture: Capture, after: Capture) -> Capture:
-    """A variant with what the launch was given, from which its addresses are evaluated."""
-    return replace(after, launch=replace(after.launch, grid=capture.launch.grid, record=capture.launch.record))

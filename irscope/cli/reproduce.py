@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-import tempfile
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated
 
 from irscope.cli import app, options
@@ -88,7 +86,7 @@ def reproduce(
         say(f"wrote {output}")
     elif not check:
         emit(made.text, output, exact=True)
-    return _check(capture, program, python, record_options.timeout_s) if check else 0
+    return _check(capture, made.text, python, record_options.timeout_s) if check else 0
 
 
 def _tell_data(capture: Capture, limit_mib: float, *, is_recorded: bool) -> None:
@@ -131,13 +129,10 @@ def _mib(one: Argument) -> float:
     return math.prod(one.shape) * max(bits // 8, 1) / 2**20
 
 
-def _check(capture: Capture, program: bytes, python: str, timeout_s: float) -> int:
-    from irscope.cli.reproduce.check import compare_file
+def _check(capture: Capture, program: str, python: str, timeout_s: float) -> int:
+    from irscope.record.variants.reproduced import checked_program
 
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, f"{capture.name}.py")
-        path.write_bytes(program)
-        found = compare_file(path, capture, python, timeout_s)
+    found = checked_program(program, capture, python, timeout_s)
     if found.is_same:
         failed = f"; it {capture.failure.verdict} as recorded" if capture.failure is not None else ""
         emit(f"identical: {', '.join(found.identical) or 'no stage was made'}{failed}\n")

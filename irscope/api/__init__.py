@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec
 
 from irscope.errors import RecordingError, UsageError
 from irscope.model.capture import Capture, SnapshotLevel, Target
@@ -19,6 +19,7 @@ from irscope.store.file import load, save
 if TYPE_CHECKING:
     from irscope.analysis.diff.captures import Comparison
     from irscope.analysis.findings.model import Finding
+    from irscope.api.explain import Explanation
     from irscope.record.programs.in_process import Recorded
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "recording_session",
     "save",
     "to_dict",
+    "why",
 ]
 
 _Parameters = ParamSpec("_Parameters")
@@ -158,13 +160,30 @@ def recording_session() -> Iterator[None]:
 def findings(capture: Capture) -> tuple[Finding, ...]:
     """What is slow in a kernel, as far as it is known without another compile; the worst first.
 
-    `irscope why` also asks for the compiler's log, and compiles what it suggests. What a comment in the kernel
-    silences is left out.
+    `why` also asks for the compiler's log, and compiles what it suggests. What a comment in the kernel silences is left
+    out.
     """
     from irscope.analysis.findings.find import findings_of
     from irscope.analysis.findings.silence import is_silenced
 
     return tuple(one for one in findings_of(capture) if not is_silenced(one, capture))
+
+
+def why(capture: Capture, *, tries: int | Literal["few"] | None = "few") -> Explanation:
+    """What is slow in a kernel, because of what, and what each suggestion gives that was compiled; the worst first.
+
+    Args:
+        capture: a launch; its own source is compiled again, by the Triton that is here.
+        tries: at most so many compiles try suggestions, None for all; `few` are those that `irscope why` tries.
+
+    What is not known, and why, is warned of.
+    """
+    from irscope.analysis.findings.tries import Budget
+    from irscope.api.explain import Explainer
+    from irscope.record.variants.compiles import Compiles
+
+    with Compiles() as compiles:
+        return Explainer(compiles, Budget() if tries == "few" else Budget.of(tries)).explain(capture)
 
 
 def to_dict(result: Capture | Comparison | Finding) -> dict[str, Any]:
@@ -180,9 +199,9 @@ def to_dict(result: Capture | Comparison | Finding) -> dict[str, Any]:
     from irscope.analysis.findings.model import Finding
 
     if isinstance(result, Capture):
-        from irscope.cli.dump.stages import as_json
+        from irscope.render.capture.plain import capture_json
 
-        return as_json(result)
+        return capture_json(result)
     if isinstance(result, Comparison):
         from irscope.render.text.compare import comparison_json
 

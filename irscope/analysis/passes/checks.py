@@ -1,4 +1,4 @@
-"""The checks of `irscope bisect`: each judges one variant's capture and reports what it observed."""
+"""Checks of the variants of a bisection: each judges a capture, and says what it saw."""
 
 from __future__ import annotations
 
@@ -9,19 +9,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from irscope.analysis.passes.ablation import count_capture
-from irscope.analysis.passes.bisected import Verdict
+from irscope.analysis.passes.bisected import Check, Verdict
 from irscope.analysis.passes.bisection import Judgement
+from irscope.device.measurement import Session
 from irscope.errors import RecordingError
 from irscope.model.capture import Capture, PassSnapshot
-from irscope.record.variants.measure import Session
 
 _CANNOT_JUDGE = 125
 """The exit code for "cannot judge", the same as in `git bisect run`."""
 _CANNOT_RUN = (126, 127)
-
-
-Check = Callable[[Capture, Path], Verdict]
-"""Judges a variant that compiled, from its capture and its file."""
 
 
 def command_check(
@@ -79,11 +75,6 @@ def count_check(name: str, most: int) -> Check:
         return Verdict("good" if value <= most else "bad", f"{name} {value}")
 
     return check
-
-
-def compiles_check(capture: Capture, path: Path) -> Verdict:
-    """Whether the variant compiles, which the caller judges before any check."""
-    return Verdict("good", "compiles")
 
 
 def result_check(session: Session) -> Check:

@@ -1,4 +1,4 @@
-"""The compiles that `irscope why` needs, in forks of one process that has imported Triton; each is made once."""
+"""Compiles of captures with something changed, in forks of one process that has imported Triton; each is made once."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from irscope.model.capture import Capture
+from irscope.model.recording_options import RecordingOptions
+from irscope.model.trial import Trial
 
 if TYPE_CHECKING:
     from irscope.record.process.requests import RecordRequest
@@ -60,6 +62,24 @@ class Compiles:
                 with suppress(OSError):
                     kept.save(_key(requests[missing[place]]), capture)
             yield missing[place], capture
+
+    def trials(self, capture: Capture, trials: Sequence[Trial]) -> Iterator[tuple[int, Capture]]:
+        """(0-based place of the trial, its capture with what the launch was given), as `all`."""
+        from irscope.record.process.requests import request_from_capture, request_resumed
+
+        requests: list[RecordRequest] = []
+        for trial in trials:
+            asked = RecordingOptions(
+                plan=capture.plan, snapshots="none", disassemble=False, options=trial.options, layouts=trial.layouts
+            )
+            if trial.after is not None:
+                request = request_resumed(capture, trial.after, trial.text, asked)
+            else:
+                request = replace(request_from_capture(capture, asked), text=trial.text)
+            requests.append(replace(request, last_stage=trial.last_stage))
+        launch = capture.launch
+        for index, after in self.all(requests):
+            yield index, replace(after, launch=replace(after.launch, grid=launch.grid, record=launch.record))
 
     def _kept_captures(self) -> KeptCaptures | None:
         if self._kept is None and self._capture is not None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from irscope.analysis.findings.model import Change, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
-from irscope.cli.why.budget import Budget
-from irscope.cli.why.compiles import Compiles
-from irscope.cli.why.tries import Tries, shared_compiles
+from irscope.analysis.findings.tries import Budget, Tries, shared_compiles
 from irscope.model.capture import Artifact, Capture, Kernel, Launch
+from irscope.record.variants.compiles import Compiles
 from irscope.target import Target
 
 WARPS, STAGES = (Change("option", "num_warps", 8),), (Change("option", "num_stages", 1),)
@@ -52,7 +51,7 @@ def tries(budget: Budget) -> Tries:
     artifacts = (Artifact("source", TEXT), Artifact("ttgir", TEXT))
     launch = Launch(Kernel("k", "k.py"), options=(("num_warps", 4),))
     capture = Capture(launch=launch, target=Target.parse("cuda:90"), artifacts=artifacts)
-    return Tries(Studied(capture), Compiles(), budget)
+    return Tries(Studied(capture), Compiles().trials, budget)
 
 
 def test_what_cannot_be_written_into_the_source_takes_no_compile() -> None:

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from irscope.errors import RecordingError
 from irscope.model.capture import Capture
 from irscope.model.failure import Failure
 
-__all__ = ["Comparison", "compare_file", "compared"]
+__all__ = ["ReproductionCheck", "checked_program", "compared"]
 
 _NOT_MADE = ("sass", "edited")
 _KEPT = "TRITON_CACHE_DIR", "TRITON_HOME", "TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH", "TRITON_NVDISASM_PATH"
@@ -24,7 +25,7 @@ _MOST_SHOWN = 15
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ReproductionCheck:
     """What the file made, beside what the capture holds."""
 
     identical: tuple[str, ...] = ()
@@ -42,14 +43,22 @@ class Comparison:
         return not (self.different or self.absent or self.failure)
 
 
-def compare_file(path: Path, capture: Capture, python: str, timeout_s: float) -> Comparison:
-    """Compile with the file, in a process of its own, and compare; raises RecordingError where it cannot be run."""
+def checked_program(
+    program: str, capture: Capture, python: str = sys.executable, timeout_s: float = 300.0
+) -> ReproductionCheck:
+    """Run the text of a reproduction, in a process of its own, and compare what it compiles to with the capture.
+
+    It runs the capture's Python text. Raises RecordingError where it cannot be run.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        command = [python, str(path), "--keep", folder, "--no-launch"]
+        path = Path(folder, f"{capture.name}.py")
+        path.write_bytes(program.encode("utf-8", "surrogateescape"))
+        made = Path(folder, "made")
+        made.mkdir()
         try:
             ended = subprocess.run(
-                command, capture_output=True, text=True, errors="replace", timeout=timeout_s, check=False, cwd=folder,
-                env=_environment(capture),
+                [python, str(path), "--keep", str(made), "--no-launch"], capture_output=True, text=True,
+                errors="replace", timeout=timeout_s, check=False, cwd=made, env=_environment(capture),
             )  # fmt: skip
             code, said = ended.returncode, ended.stdout + ended.stderr
         except subprocess.TimeoutExpired as error:
@@ -62,7 +71,7 @@ def compare_file(path: Path, capture: Capture, python: str, timeout_s: float) ->
             raise RecordingError(
                 f"{python!r} has no Triton: give --python one that has {capture.environment.triton_version}."
             )
-        return compared(Path(folder), capture, code, said)
+        return compared(made, capture, code, said)
 
 
 def _environment(capture: Capture) -> dict[str, str]:
@@ -77,7 +86,7 @@ def _text(data: bytes | str | None) -> str:
     return data.decode("utf-8", "replace") if isinstance(data, bytes) else data or ""
 
 
-def compared(folder: Path, capture: Capture, code: int | None, said: str) -> Comparison:
+def compared(folder: Path, capture: Capture, code: int | None, said: str) -> ReproductionCheck:
     """Compare what a run of the file left in a folder; `code`: how it ended, None where it did not in time."""
     stages: dict[str, list[str]] = {"identical": [], "different": [], "absent": []}
     for artifact in capture.artifacts:
@@ -90,7 +99,7 @@ def compared(folder: Path, capture: Capture, code: int | None, said: str) -> Com
     failure = _failure(capture.failure if not capture.has_compiled else None, code, said)
     wrong = failure or stages["different"] or stages["absent"]
     lines = "\n".join(said.strip().splitlines()[-_MOST_SHOWN:]) if wrong and code != 0 else ""
-    return Comparison(**{name: tuple(rows) for name, rows in stages.items()}, failure=failure, output=lines)
+    return ReproductionCheck(**{name: tuple(rows) for name, rows in stages.items()}, failure=failure, output=lines)
 
 
 def _plain(data: bytes) -> bytes:
