@@ -11,7 +11,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from irscope.record.process.forks.warm import warm_children
+from irscope.record.process.warm import warm_children
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
