@@ -11,7 +11,7 @@ from irscope.model.capture import Capture, Failure, stage_rank
 from irscope.model.graft import Graft
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan, PassRule
-from irscope.record.binaries.disassembly import disassembled
+from irscope.record.process.disassembly import disassembled
 from irscope.record.process.requests import RecordRequest, request_from_capture
 from irscope.record.variants.pool import VariantPool
 
