@@ -135,7 +135,7 @@ def test_every_command_runs(
             continue
         if "last" in words or "--disable-pass" in words:
             # Each stands for itself: `last` is the matmul, whatever the command before recorded.
-            store.mark_last(recorded_here)
+            store.complete([recorded_here])
         if words[0] == "roofline" and "last" in words:
             # A signature has no launch, and without one there is nothing to count.
             words[words.index("last")] = str(launched)

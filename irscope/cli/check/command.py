@@ -84,9 +84,7 @@ def check(
     asked = replace(record_options, disassemble=False)
     is_lean = against is None and not asserted.needs_findings
     captures = StoredCaptures(
-        file
-        for one in subjects or [None]
-        for file in captures_of(one, _lean(one, asked) if is_lean else asked, last_is_whole=True).files
+        file for one in subjects or [None] for file in captures_of(one, _lean(one, asked) if is_lean else asked).files
     )
     from irscope.cli.check.golden import golden_of_each, write_golden
     from irscope.cli.check.run import check_captures

@@ -30,8 +30,8 @@ from functools import cache, lru_cache
 from typing import Literal, cast, get_args
 
 __all__ = [
-    "TERMINATORS", "Effect", "EffectKind", "OperationInfo", "OperationKind", "Space",
-    "known_operations", "operation_info",
+    "TRITON_DIALECTS", "Effect", "EffectKind", "OperationInfo", "OperationKind", "Space",
+    "known_operations", "opcode_of", "operation_info",
 ]  # fmt: skip
 
 OperationKind = Literal[
@@ -480,9 +480,6 @@ _FAMILIES: tuple[tuple[str, OperationInfo], ...] = (
     ("rocdl.raw.ptr.buffer.atomic.", OperationInfo("rocdl.buffer.atomic", "atomic", _BOTH)),
 )
 
-TERMINATORS = frozenset({"return", "yield", "branch"})
-"""The kinds that end a block."""
-
 
 def _effects(text: str) -> tuple[Effect, ...]:
     effects: list[Effect] = []
@@ -534,6 +531,12 @@ def operation_info(name: str) -> OperationInfo | None:
     if info is not None:
         return info
     return next((family for prefix, family in _FAMILIES if name.startswith(prefix)), None)
+
+
+def opcode_of(name: str) -> str:
+    """The opcode of an operation's name; the name itself if the table does not know it."""
+    info = operation_info(name)
+    return info.opcode if info is not None else name
 
 
 def known_operations() -> tuple[str, ...]:

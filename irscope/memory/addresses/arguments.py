@@ -153,7 +153,7 @@ def _stand_ins(launch: Launch) -> Iterator[str]:
         for decision in assumption.decided:
             if decision.kind in ("argument", "grid") and not assumption.given:
                 what = f"argument {decision.what}" if decision.kind == "argument" else "the grid"
-                yield f"{what} comes from a stand-in: {assumption.name} was taken to be {assumption.value}"
+                yield f"{what} comes from a placeholder value: {assumption.name} was taken to be {assumption.value}"
 
 
 def _pointer(name: str, row: Argument | None, divisor: int, assumed: dict[str, str]) -> Number:

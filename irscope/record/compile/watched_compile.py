@@ -50,7 +50,7 @@ class Watch:
     reported: set[str] = field(default_factory=set[str])
     """The keys in Triton's cache of the compiles that were reported."""
     assumptions: Callable[[Launch], tuple[Assumption, ...]] = lambda launch: ()
-    """What was assumed up to the compile of a launch: on the virtual GPU, for stand-ins."""
+    """What was assumed up to the compile of a launch: on the virtual GPU, for placeholder values."""
     values: Callable[[Any], dict[str, Any]] = lambda tensor: {}
     """What is known of a tensor's data, as fields of an Argument."""
     last_error: BaseException | None = None
@@ -113,8 +113,8 @@ class WatchedCompile:
         self.source_name = "source"
         """The stage whose artifact the compile starts from."""
         self.metadata: dict[str, Any] | None = None
-        self.is_launched = False
-        """Whether it is for a launch on the virtual GPU, which needs no binary."""
+        self.may_be_left_out = False
+        """Whether it need not be recorded if a capture of it is stored: the kernel is compiled if it is read."""
         self.identity: Callable[[str], str] = lambda source: ""
         """The id of its capture, by its source."""
         self.may_be_handed_over = False
@@ -177,7 +177,7 @@ class WatchedCompile:
         names = self._stages = list(stages)
         # What a launch depends on, beside its source, is which arguments the kernel writes: the TTIR tells.
         made = "ttir" if "ttir" in names else "ttgir"
-        if (self.may_be_handed_over or self.is_launched) and made in names[:-1]:
+        if (self.may_be_handed_over or self.may_be_left_out) and made in names[:-1]:
             self._hands_over_at = names[names.index(made) + 1]
         for name, function in list(stages.items()):
             stages[name] = partial(self._run_stage, name, function)
@@ -218,9 +218,9 @@ class WatchedCompile:
         return result
 
     def _leave_to_others(self, source: Any, metadata: dict[str, Any]) -> None:
-        """Leave the compile out if a capture of it is stored, or to a fork if the launch need not wait for it."""
+        """Leave the compile out if a capture of it is stored, or to a worker if the launch need not wait for it."""
         key = str(metadata["hash"])
-        if self.is_launched and self.request.stored and (id_ := self.identity(self.source)) in self.request.stored:
+        if self.may_be_left_out and (id_ := self.identity(self.source)) in self.request.stored:
             self.report(events.AlreadyStored(self.number, id_))
             raise LeftOut(key, self.texts)
         if self.may_be_handed_over and self.watch.handover is not None:
@@ -271,7 +271,7 @@ class WatchedCompile:
     def _report_artifact(self, name: str, result: Any, duration_us: int) -> None:
         data = self._print(result) if triton_api.is_mlir_module(result) else result
         data = data if isinstance(data, (str, bytes)) else str(data)
-        if (self.may_be_handed_over or self.is_launched) and isinstance(data, str):
+        if (self.may_be_handed_over or self.may_be_left_out) and isinstance(data, str):
             self.texts[name] = data
         self.report(events.ArtifactMade(self.number, name, data, duration_us))
 

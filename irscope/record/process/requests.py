@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from irscope.errors import RecordingError, UsageError
-from irscope.model.capture import STAGES, Capture, Launch, PassSnapshot, Target
+from irscope.model.capture import COMPILED_STAGES, STAGES, Capture, Launch, PassSnapshot, Target
 from irscope.model.recording_options import RecordingOptions
+from irscope.plan import PassPlan
+from irscope.record.process.kernel_names import refuse_unknown_kernel
+from irscope.record.triton.pass_names import refuse_unknown_passes
 
-_IR_SUFFIXES = tuple(stage.name for stage in STAGES if stage.name in ("ttir", "ttgir", "llir", "ptx", "amdgcn"))
-"""The stages whose files can be compiled on from."""
 _MLIR_SUFFIXES = ("mlir", *(stage.name for stage in STAGES if stage.kind == "mlir"))
 
 
@@ -149,8 +150,7 @@ def request_for(
     if function is not None:
         kernel = kernel or function.__name__
         source = str(function.__code__.co_filename)
-    for target in record_options.targets:
-        Target.parse(target)
+    _refuse_wrong_names(record_options)
     if record_options.test_filter is not None and not record_options.tests:
         raise UsageError("-k chooses among tests: give --pytest PATH too.")
     if (request := _other_program(str(source), record_options, kernel)) is not None:
@@ -162,8 +162,10 @@ def request_for(
     suffix = path.suffix.removeprefix(".")
     # As Python itself does it: the locations of what runs as __main__ hold absolute paths.
     request = RecordRequest.of_options(record_options, mode="script", path=os.path.abspath(path), kernel=kernel)
+    if kernel and suffix == "py":
+        refuse_unknown_kernel(path, kernel)
     if record_options.assume and (
-        record_options.signature is not None or record_options.into is not None or suffix in _IR_SUFFIXES
+        record_options.signature is not None or record_options.into is not None or suffix in COMPILED_STAGES
     ):
         raise UsageError("--assume is for scripts: nothing is assumed of a signature, or of IR.")
     if record_options.into is not None:
@@ -171,12 +173,15 @@ def request_for(
             raise UsageError(f"--into is for a file of MLIR ({', '.join(_MLIR_SUFFIXES)}), and {path.name} is none.")
         suffix = record_options.into
         request = replace(request, resume_stage=suffix)
-    if suffix in _IR_SUFFIXES or record_options.into is not None:
+    if suffix in COMPILED_STAGES or record_options.into is not None:
         if record_options.signature is not None or record_options.constexprs:
             raise UsageError(
                 f"{path.name} is IR: its signature and constants are in it. Leave out --signature and --constexpr."
             )
-        return replace(request, mode="text", stage=suffix, text=path.read_text("utf-8", "replace"))
+        text = path.read_text("utf-8", "replace")
+        if not text.strip():
+            raise UsageError(f"{str(source)!r} is empty: give a file with the text of a stage.")
+        return replace(request, mode="text", stage=suffix, text=text)
     return _checked(request, path.name)
 
 
@@ -184,9 +189,15 @@ def request_for_command(record_options: RecordingOptions) -> RecordRequest:
     """The request to record the Python processes of a command, which is the options' arguments; raises UsageError."""
     if not record_options.arguments:
         raise UsageError("no command is given: irscope record -- python train.py --steps 3.")
-    for target in record_options.targets:
-        Target.parse(target)
+    _refuse_wrong_names(record_options)
     return RecordRequest.of_options(record_options, mode="script", way="command")
+
+
+def _refuse_wrong_names(record_options: RecordingOptions, *backends: str) -> None:
+    """Raise TargetError for a target, and PlanError for a pass, that cannot be; nothing was started yet."""
+    targets = [Target.parse(text) for text in record_options.targets]
+    if record_options.interpreter is None:
+        refuse_unknown_passes(record_options.plan, [one.backend for one in targets] or backends)
 
 
 def _other_program(source: str, record_options: RecordingOptions, kernel: str) -> RecordRequest | None:
@@ -246,9 +257,11 @@ def request_from_capture(
     `record_options`: the options; without them, `keywords` as `RecordingOptions.of` takes them.
     """
     record_options = record_options or RecordingOptions.of(keywords)
-    stage = (
-        "source" if "source" in capture.stages else next((name for name in capture.stages if name in _IR_SUFFIXES), "")
+    is_planned = record_options.plan != capture.plan
+    _refuse_wrong_names(
+        record_options if is_planned else replace(record_options, plan=PassPlan()), capture.target.backend
     )
+    stage = capture.begun_from
     if not stage:
         raise RecordingError(
             f"{capture.name} ({capture.target}, {capture.id[:8]}) holds no source stage, so it cannot be compiled again"

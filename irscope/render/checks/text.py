@@ -25,6 +25,10 @@ def summary_line(report: Report) -> str:
     total = sum(bool(one.id) for one in report.captures)
     captures = f"{total} capture{'s' * (total != 1)}"
     if report.passed:
+        # That a kernel compiles is asserted without being asked for.
+        given = {one.assertion for checked in report.captures for one in checked.outcomes if one.rule != "compiles"}
+        if not given:
+            return f"{captures} checked: each compiles. No other assertion was given (irscope check --help)."
         return f"{captures} checked: every assertion holds."
     broken = sum(bool(one.id and one.breaches) for one in report.captures)
     missing = sum(not one.id for one in report.captures)
