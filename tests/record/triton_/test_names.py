@@ -127,7 +127,8 @@ def test_the_future_is_one() -> None:
     if importlib.util.find_spec("triton") is None:
         pytest.skip("there is no Triton to change")
     path = Path(__file__).parent / "future.py"
-    code = f"import runpy\nrunpy.run_path({str(path)!r})\nimport triton\nprint(triton.__version__, 'moved' in vars(triton))"
+    shown = "print(triton.__version__, 'moved' in vars(triton))"
+    code = f"import runpy\nrunpy.run_path({str(path)!r})\nimport triton\n{shown}"
     environment = {**os.environ, "IRSCOPE_FUTURE_TRITON": "triton.runtime.jit,JITFunction.is_gluon,move"}
     ended = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert ended.stdout.split() == ["3.10.0", "True"], ended.stderr
