@@ -12,11 +12,12 @@ import typer
 from irscope.cli import app, options
 from irscope.cli.output.destination import Destination
 from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import captures_of, tell_failures, with_sass
+from irscope.cli.subject.captures import captures_of, tell_failures
 from irscope.cli.subject.recording import recorded
 from irscope.cli.subject.stored import is_capture, readable, stored_captures
 from irscope.errors import IrscopeError, UsageError
 from irscope.model.recording_options import RecordingOptions
+from irscope.record.variants.completing import with_sass
 from irscope.store.collection import Added, Collection, Entry
 from irscope.store.facts import differences
 from irscope.store.file import SUFFIX
@@ -111,13 +112,13 @@ def _collected(subject: str, collection: Collection, record_options: RecordingOp
     """Record one subject, or copy captures that are there; returns the exit code, and says what went wrong."""
     try:
         if not is_capture(subject.partition("::")[0]) or record_options.changes_a_capture:
-            return tell_failures(captures_of(subject, record_options, collection=collection, last_is_whole=True))
+            return tell_failures(captures_of(subject, record_options, collection=collection))
         copied: list[CaptureFile] = []
-        for file in stored_captures(subject, last_is_whole=True).files:
+        for file in stored_captures(subject).files:
             if (capture := readable(file)) is None:
                 continue
             # Each is kept at once: to disassemble many takes long.
-            collection.add(with_sass(capture, file) if record_options.disassemble else capture)
+            collection.add(with_sass(capture, file, tell=say) if record_options.disassemble else capture)
             copied.append(file)
         return tell_failures(StoredCaptures(copied))
     except IrscopeError as error:

@@ -52,6 +52,7 @@ def import_captures(
     """
     from irscope.cli.dump import stages
     from irscope.cli.dump.summary import summary
+    from irscope.render.capture.plain import capture_json
 
     saves = to.path is not None and to.path.suffix == SUFFIX
     if to.path is not None and not saves and not to.as_json:
@@ -65,7 +66,7 @@ def import_captures(
         stages.save_captures(captures, to.path)
         to = replace(to, path=None)
     to.emit(
-        lambda: [stages.as_json(capture) for capture in captures],
+        lambda: [capture_json(capture) for capture in captures],
         lambda width, color: summary(StoredCaptures.of(captures), color),
     )
     for capture in captures:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from fnmatch import fnmatchcase
+from typing import Any, Protocol, TypeVar
 
 from irscope.model.autotuning import Autotuning
 from irscope.model.capture import Capture, CaptureStatus, SnapshotLevel
@@ -15,7 +16,9 @@ from irscope.store.file import head_of
 from irscope.store.schema import checked_manifest
 from irscope.target import Target
 
-__all__ = ["CaptureFacts", "Outline", "differences", "outline_of"]
+__all__ = ["CaptureFacts", "Outline", "chosen", "differences", "outline_of"]
+
+_LEAST_DIGITS = 4
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -101,6 +104,23 @@ def differences(captures: Sequence[CaptureFacts]) -> list[str]:
             for one in captures
         ]
     )
+
+
+class _Listed(Protocol):
+    @property
+    def facts(self) -> CaptureFacts: ...
+
+
+_Row = TypeVar("_Row", bound=_Listed)
+
+
+def chosen(rows: Sequence[_Row], text: str) -> list[_Row]:
+    """The rows that a text names: a kernel, a pattern of its name (`soft*`), or the first digits of an id."""
+    if named := [one for one in rows if one.facts.name == text]:
+        return named
+    if any(sign in text for sign in "*?["):
+        return [one for one in rows if fnmatchcase(one.facts.name, text)]
+    return [one for one in rows if len(text) >= _LEAST_DIGITS and one.facts.id.startswith(text)]
 
 
 @dataclass(frozen=True, slots=True)

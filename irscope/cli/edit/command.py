@@ -157,10 +157,7 @@ def _compared(made: _Edit, stages: list[str]) -> Comparison:
     if isinstance(made.place, PythonPlace):
         # Its lines are those of another file.
         return replace(diff(left, right, stages=stages or None), lines=())
-    ran = {one.label for one in right.snapshots if one.outcome != "skipped"}
-    # What lies before the edited text was not to be compiled.
-    pair = (replace(one, snapshots=tuple(row for row in one.snapshots if row.label in ran)) for one in (left, right))
-    return diff(*pair, stages=stages or None)
+    return diff(left, right, stages=stages or None)
 
 
 def _shown(comparison: Comparison, stages: list[str]) -> list[str]:

@@ -46,7 +46,7 @@ def client_of(scheduler: str, jobs: int | None) -> Generator[Any]:
         return
     from dask import config  # pyright: ignore
 
-    from irscope.record.variants.pool import default_jobs
+    from irscope.record.process.requests import default_jobs
 
     try:
         security = dask.Security.temporary()

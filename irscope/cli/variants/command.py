@@ -55,7 +55,7 @@ def variants(
     if warmup and to.as_json:
         raise UsageError("--warmup prints Python, and --json does not: give one.")
     record_options = replace(record_options, disassemble=False, layouts=False)
-    captures = captures_of(subject, record_options, last_is_whole=True)
+    captures = captures_of(subject, record_options)
     sites = sites_of(captures)
     code = tell_failures(captures)
     if warmup:
