@@ -106,8 +106,8 @@ _SUMMARIES = {
 
 
 _ROOMS = (
-    "ablate", "bisect", "check", "diff", "dump", "edit", "graph", "layout", "ls", "mcp", "passes", "reduce",
-    "reproduce", "sweep", "upgrade", "variants", "watch", "why",
+    "check", "diff", "dump", "edit", "graph", "layout", "ls", "mcp", "passes", "reduce", "sweep", "upgrade", "variants",
+    "watch", "why",
 )  # fmt: skip
 _MODULES = {"import": "import_", **{name: f"{name}.command" for name in _ROOMS}}
 COMMANDS = {

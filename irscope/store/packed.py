@@ -13,8 +13,9 @@ from typing import Any
 
 from irscope.errors import CaptureFormatError
 from irscope.store.collection import INDEX, Collection, Entry
-from irscope.store.facts import CaptureFacts
-from irscope.store.file import SUFFIX, manifest_in, write_atomically
+from irscope.store.disk import write_atomically
+from irscope.store.facts import outline_of
+from irscope.store.file import SUFFIX, manifest_in
 from irscope.store.schema import converted
 from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures
 
@@ -94,7 +95,7 @@ class PackedCollection:
                 # Somebody put a capture into it.
                 try:
                     manifest = manifest_in(io.BytesIO(self._bytes(name)), size, repr(f"{self.path}::{name}"))
-                    entry = Entry(name, 0, size, CaptureFacts.of_manifest(manifest))
+                    entry = Entry(name, 0, size, outline_of(manifest).facts)
                 except CaptureFormatError as error:
                     problems.append(str(error))
                     continue

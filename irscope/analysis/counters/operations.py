@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from irscope.analysis.counters.awaited import Scoreboards
 from irscope.analysis.counters.executed import executed_instructions, warps_of
@@ -121,7 +122,7 @@ class _Join:
             loops,
             tuple(instructions),
             Counters.sum([one.counters for one in instructions]),
-            comparisons_of(own, instructions, self.instructions, self.machine),
+            comparisons_of(own, instructions, self.instructions, self.machine, prod(self.capture.launch.grid or (0,))),
             self._awaited(key, instructions),
         )
 

@@ -1,4 +1,4 @@
-"""The types of the values that an operation makes, read from its text; and their short form for an edge."""
+"""The short form of types and layouts, for edges of graphs."""
 
 from __future__ import annotations
 
@@ -6,40 +6,13 @@ import re
 from functools import lru_cache
 
 from irscope.ir.mlir.tokens import split_commas
-from irscope.ir.mlir.types import written_result_types
 
 # tensor<128x64x!tt.ptr<f16>, #blocked>
 _POINTER = re.compile(r"!tt\.ptr<(?P<pointee>[^<>]*?)(?:, \d+)?>")
-# tensor<128x1xi32, #blocked>
-_ELEMENT = re.compile(r"(?P<head>(?:tensor|vector)<(?:\d+x)*)[^,>]+")
 # !ttg.memdesc<2x128x64xf16, #shared, #smem, mutable>    tensor<128xf32, #ttg.slice<{dim = 1, parent = #mma}>>
 _SHAPED = re.compile(r"(?:!?(?P<form>[\w.]*))<(?P<shape>(?:\d+x){0,30})(?P<rest>.*)>$", re.DOTALL)
 # #mma      #ttg.slice<{dim = 1, parent = #mma}>
 _ALIAS = re.compile(r"#[A-Za-z_]\w*(?![\w.<])")
-
-
-@lru_cache(maxsize=20_000)
-def result_types(name: str, text: str, count: int) -> tuple[str, ...]:
-    """The types of the `count` values that an operation makes; shorter if the text does not say.
-
-    Args:
-        name: the operation's name.
-        text: the operation as written; if it has regions, the opening and the closing line.
-        count: how many values it makes.
-    """
-    types = written_result_types(name, text, count)
-    if not types or "->" in text or " to " in text:
-        return types
-    if name in ("arith.cmpi", "arith.cmpf"):
-        return (_ELEMENT.sub(r"\g<head>i1", types[0], count=1) if "<" in types[0] else "i1",)
-    if name in ("tt.load", "tt.atomic_rmw", "tt.atomic_cas"):
-        return (pointee(types[0]),)
-    return types
-
-
-def pointee(type_: str) -> str:
-    """The type of what a pointer, or a tensor of pointers, points to."""
-    return _POINTER.sub(lambda match: match["pointee"], type_, count=1)
 
 
 @lru_cache(maxsize=20_000)

@@ -16,7 +16,7 @@ from irscope.model.capture import Capture
 from irscope.render.dot.graph import Drawing
 from irscope.render.dot.write import has_dot, missing_dot, render_bytes
 from irscope.render.warps.drawn import WarpsPicture
-from irscope.store.file import write_atomically
+from irscope.store.disk import write_atomically
 
 __all__ = ["write_pictures"]
 

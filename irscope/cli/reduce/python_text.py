@@ -84,7 +84,7 @@ class PythonReduction:
             first = self.pool.compile_one(request)
             kept = self.kept_of(request, first)
             if kept is None:
-                raise refuse_lost(self.capture, self.what, ["its Python text"], first)
+                raise refuse_lost(self.capture, self.what, ["its Python text"], made=first)
             return self._search(case, kept, first, Path(folder), started)
 
     def _search(self, case: PythonCase, kept: Kept, made: Capture, folder: Path, started: float) -> ReducedPython:
@@ -105,7 +105,7 @@ class PythonReduction:
             signal = signal_of(stop)
         return ReducedPython(
             capture=self.capture,
-            kept=kept.text,
+            kept=kept.text_of(made),
             kernel=self.capture.name,
             case=search.best,
             lines_before=len([line for line in case.text.splitlines() if line.strip()]),

@@ -56,6 +56,8 @@ def tell_end(file: str, recording: Recording, config: str, *, verbose: bool) -> 
         say("It printed last:")
         for line in recording.output.rstrip().splitlines()[-_LINES_OF_OUTPUT:]:
             say(f"  {line}")
+    elif not verbose and (count := len(recording.output.split("\n")) - 1 if recording.output.strip() else 0):
+        say(f"The script and the compiler printed {count} line{'s' * (count != 1)}: -v shows what.")
     for note in (*recording.notes, *autotuning_notes(recording.captures, config)):
         say(note)
 

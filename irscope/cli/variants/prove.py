@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from irscope.analysis.variants.merges import Group, Merge, MergeProof, effects, without_attributes
 from irscope.analysis.variants.site import Site, code_of, figures_of
 from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import tell_origin
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
+from irscope.record.variants.completing import tell_origin
 from irscope.store.shelf import CaptureFile
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _request(merge: Merge, group: Group, files: Mapping[str, CaptureFile]) -> Re
     capture = files[group.base].load()
     if "source" not in capture.stages:
         return None
-    tell_origin(capture)
+    tell_origin(capture, say)
     request = variant_request(capture, capture.plan)
     names = [name for name, kind in capture.launch.signature if kind != "constexpr"]
     only_alignment = merge.how == "do_not_specialize_on_alignment"

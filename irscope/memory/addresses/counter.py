@@ -17,7 +17,15 @@ from irscope.layout.thread_map import ThreadMap
 from irscope.memory.access import Traffic
 from irscope.memory.addresses.accesses import Execution
 from irscope.memory.addresses.counting import counted
-from irscope.memory.addresses.lanes import Lanes, box_lanes, lanes_of, scalar_map, strides_of, widest_vector
+from irscope.memory.addresses.lanes import (
+    Lanes,
+    box_lanes,
+    distinct_instructions,
+    lanes_of,
+    scalar_map,
+    strides_of,
+    widest_vector,
+)
 from irscope.memory.addresses.numbers import Tokens
 from irscope.memory.machine import ACCESSES
 
@@ -55,6 +63,8 @@ class Counter:
     hardware: Hardware
     threads_of: Callable[[Operation], ThreadMap | None]
     width_of: Callable[[Operation], int]
+    made_of: Callable[[Operation], int | None] = lambda operation: None
+    """How many instructions the machine code has for an access; None where that is not known."""
     lanes: dict[tuple[int, int], Lanes] = field(default_factory=dict[tuple[int, int], Lanes])
     shapes: dict[tuple[int, int], Shape] = field(default_factory=dict[tuple[int, int], Shape])
     known: dict[object, Traffic] = field(default_factory=dict[object, Traffic])
@@ -80,7 +90,20 @@ class Counter:
                 return Traffic.unknown()
             size = max(execution.element_bits // 8, 1)
             units = (self.hardware.unit_bytes, self.hardware.line_bytes)
-            self.known[key] = counted(lanes, addresses, mask, size, *units, by_pairs=self._by_pairs(execution, lanes))
+            pairs = self._by_pairs(execution, lanes)
+            least = most = counted(lanes, addresses, mask, size, *units, by_pairs=pairs)
+            # Of loads of the same addresses the assembler may make one.
+            is_load = ACCESSES[execution.operation.name] == "load" and not execution.is_box
+            distinct = distinct_instructions(lanes, addresses, mask) if is_load else lanes
+            if len(distinct.warps) < len(lanes.warps):
+                least = counted(distinct, addresses, mask, size, *units, by_pairs=pairs)
+                each = len(lanes.warps) // execution.warps, len(distinct.warps) // execution.warps
+                made = self.made_of(execution.operation)
+                if made is not None and made <= each[1]:
+                    most = least
+                elif made is not None and made >= each[0]:
+                    least = most
+            self.known[key] = Traffic.between(least, most)
             self.each.setdefault(execution.operation.first_line, self.known[key])
         found = self.known[key].often(execution.times)
         return found.scaled(1 / execution.share) if execution.share < 1 else found

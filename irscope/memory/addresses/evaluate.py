@@ -10,17 +10,19 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TypeVar
 
 import numpy as np
 
 from irscope.ir.mlir.model import Block, MlirModule, Operation, Region, Value
 from irscope.memory.addresses.accesses import Execution, described
+from irscope.memory.addresses.arguments import Contents
 from irscope.memory.addresses.descriptors import made_descriptor, tensormap
 from irscope.memory.addresses.held import LOST, Held, Opaque, Place, Programs, either, kind_of_held, made_number
 from irscope.memory.addresses.kinds import Kind, kinds_of_results
 from irscope.memory.addresses.loops import run_loop
-from irscope.memory.addresses.numbers import FAR, Number, Source, mixed, select
+from irscope.memory.addresses.numbers import FAR, Number, Source, mixed, select, settled, wrapped
 from irscope.memory.addresses.reductions import reduced, scanned
 from irscope.memory.addresses.rules import RULES, Rule, attribute
 from irscope.memory.machine import ACCESSES
@@ -63,7 +65,11 @@ class TooMuch(Exception):
 
 
 def evaluate(
-    module: MlirModule, arguments: Mapping[Value, Held], programs: Programs, rules: Mapping[str, Rule] = RULES
+    module: MlirModule,
+    arguments: Mapping[Value, Held],
+    programs: Programs,
+    rules: Mapping[str, Rule] = RULES,
+    contents: Mapping[str, Contents] | None = None,
 ) -> Evaluation:
     """Evaluate a module's kernel.
 
@@ -72,11 +78,13 @@ def evaluate(
         arguments: its parameters; one that is not among them is unknown.
         programs: which programs.
         rules: what operations give.
+        contents: what tensors held, by argument.
 
     Never raises for what the module holds: what cannot be evaluated is unknown.
     """
     runner = Runner(module, dict(arguments), programs)
     runner.rules = rules
+    runner.contents = contents or {}
     ended = run_kernel(runner, module)
     return Evaluation(tuple(runner.executions), tuple(runner.notes), ended, runner.work, tuple(runner.unread.items()))
 
@@ -103,6 +111,7 @@ class Runner:
     most_work = 20_000
     """Operations of one evaluation, an access as four; a thousand elements count as one more."""
     rules: Mapping[str, Rule] = RULES
+    contents: Mapping[str, Contents] = MappingProxyType({})
 
     def __init__(self, module: MlirModule, held: dict[Value, Held], programs: Programs) -> None:
         self.executions: list[Execution] = []
@@ -262,8 +271,14 @@ class Runner:
         # Elements of one address have one value.
         tokens = mixed(("load", self.fresh()), (found.addresses,))
         low, high = (-1, 0) if found.loaded.bits == 1 else (-FAR, FAR)
-        data = Number(np.zeros(tokens.shape, np.int64), found.addresses.shape, found.loaded.bits, tokens, 1, low, high,
-                      frozenset({source}))  # fmt: skip
+        values, sources = np.zeros(tokens.shape, np.int64), frozenset({source})
+        if (contents := self.contents.get(found.addresses.argument)) is not None:
+            # What differs between programs, or iterations, gives them other data.
+            sources |= found.addresses.sources
+            if (held := contents.at(found.addresses)) is not None:
+                values = np.where(held[1], wrapped(held[0], found.loaded.bits), 0)
+                tokens = np.where(held[1], np.uint64(0), tokens)
+        data = settled(Number(values, found.addresses.shape, found.loaded.bits, tokens, 1, low, high, sources))
         if found.mask is not None and found.other is not None:
             data = select(found.mask, data, found.other)
         self._held[operation.results[0]] = data

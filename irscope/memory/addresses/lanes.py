@@ -16,7 +16,7 @@ from irscope.layout.thread_map import IN_DIMS, ThreadMap
 from irscope.memory.addresses.numbers import Number
 from irscope.model.linear_layout import LinearLayout
 
-__all__ = ["Lanes", "box_lanes", "lanes_of", "scalar_map", "strides_of", "widest_vector"]
+__all__ = ["Lanes", "box_lanes", "distinct_instructions", "lanes_of", "scalar_map", "strides_of", "widest_vector"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,18 @@ def lanes_of(threads: ThreadMap, width: int, *, once: bool) -> Lanes:
         takes_part.reshape(rows, lanes),
         np.repeat(places, max(len(starts), 1))[:rows],
     )
+
+
+def distinct_instructions(lanes: Lanes, addresses: Number, mask: Number | None) -> Lanes:
+    """The lanes without the instructions of a warp that load what an earlier one of the same warp loads."""
+    full = addresses.full()
+    keys = [lanes.warps[:, None], full.known.reshape(-1)[lanes.elements]]
+    if full.tokens is not None:
+        keys.append(full.tokens.reshape(-1)[lanes.elements].view(np.int64))
+    if mask is not None:
+        keys.append(_truth(mask)[lanes.elements].view(np.int64))
+    first = np.sort(np.unique(np.concatenate(keys, axis=1), axis=0, return_index=True)[1])
+    return Lanes(lanes.elements[first], lanes.width, lanes.takes_part[first], lanes.warps[first])
 
 
 def _free_bits(threads: ThreadMap) -> list[int]:

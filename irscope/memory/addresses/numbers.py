@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "FAR", "Integers", "Number", "Source", "Tokens", "add", "atom", "constant", "divide", "elementwise", "fits",
-    "merged", "mixed", "multiply", "remainder", "select", "token_of", "unknown", "wrapped",
+    "merged", "mixed", "multiply", "remainder", "select", "settled", "token_of", "unknown", "wrapped",
 ]  # fmt: skip
 
 Integers = NDArray[np.int64]
@@ -152,7 +152,7 @@ def unknown(key: object, parts: tuple[Number, ...], bits: int, low: int = -FAR, 
     return Number(zeros, _shape_of(parts), bits, tokens, 1, low, high, merged(parts))
 
 
-def _settled(number: Number) -> Number:
+def settled(number: Number) -> Number:
     """Without tokens where all of them are 0."""
     if number.tokens is None or number.tokens.any():
         return number
@@ -179,7 +179,7 @@ def add(one: Number, other: Number, sign: int = 1) -> Number:
         return Number(known, shape, one.bits, argument=argument)
     first, second = (part.tokens if part.tokens is not None else np.array(0, np.uint64) for part in (one, other))
     low, high = (other.low, other.high) if sign > 0 else (-other.high, -other.low)
-    return _settled(
+    return settled(
         Number(
             known, shape, one.bits, _ranked(first + second if sign > 0 else first - second, len(shape)),
             gcd(one.step, other.step), max(one.low + low, -FAR), min(one.high + high, FAR), merged((one, other)),
@@ -227,7 +227,7 @@ def multiply(one: Number, other: Number) -> Number:
     for part, factor in ((one, other), (other, one)):
         if part.terms and factor.tokens is None and (factor.known == (by := factor.known.flat[0])).all():
             terms = tuple((token, times * int(by)) for token, times in part.terms)
-    return _settled(
+    return settled(
         Number(known, shape, one.bits, _ranked(tokens, len(shape)), step, max(low, -FAR), min(high, FAR),
                merged((one, other)), terms=terms)
     )  # fmt: skip
@@ -325,7 +325,7 @@ def select(condition: Number, one: Number, other: Number) -> Number:
             low = min(low, one.bounds[0], other.bounds[0])
             high = max(high, one.bounds[1], other.bounds[1])
     terms = one.terms if one.terms == other.terms else ()
-    return _settled(
+    return settled(
         Number(known, shape, one.bits, _ranked(tokens, len(shape)), step, max(low, -FAR), min(high, FAR),
                merged(parts), argument, terms)
     )  # fmt: skip

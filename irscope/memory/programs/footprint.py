@@ -25,7 +25,7 @@ from irscope.memory.addresses.arguments import Arguments
 from irscope.memory.addresses.descriptors import Descriptor
 from irscope.memory.addresses.numbers import Integers, Number, Source
 from irscope.memory.machine import ACCESSES
-from irscope.memory.programs.intervals import Intervals, TooMany
+from irscope.memory.programs.intervals import Extent, Pieces, TooMany, extent_of
 from irscope.memory.programs.runner import Run, Touch, run_programs
 from irscope.memory.programs.vectors import Vectors
 from irscope.memory.programs.weights import Weight
@@ -169,8 +169,8 @@ def _active(run: Run, touch: Touch) -> list[tuple[NDArray[np.bool_], Weight]] | 
 class _Sum:
     """What is known of one argument, read or written."""
 
-    surely: list[Intervals] = field(default_factory=list[Intervals])
-    perhaps: list[Intervals] = field(default_factory=list[Intervals])
+    surely: list[Pieces] = field(default_factory=list[Pieces])
+    perhaps: list[Pieces] = field(default_factory=list[Pieces])
     beyond: int = 0
     """Bytes that lie nobody knows where, at most."""
     beyond_sectors: int = 0
@@ -234,17 +234,13 @@ class _Found:
             _lie_anywhere(total, most, size)
             total.why_not.update(_words(_but(execution.addresses.sources, execution.addresses.argument)))
             return
-        try:
-            known = execution.addresses.full().known
-            if surely is not perhaps or not weight.is_known:
-                total.perhaps.append(_intervals(known[perhaps], size, place, weight.high > 0))
-                total.why_not.update(_words(weight.sources))
-                if execution.mask is not None and surely is not perhaps:
-                    total.why_not.update(_words(execution.mask.sources))
-            total.surely.append(_intervals(known[surely], size, place, weight.low > 0))
-        except TooMany:
-            _lie_anywhere(total, most, size)
-            total.why_not[f"the access of line {execution.operation.first_line} is in too many pieces"] = None
+        known = execution.addresses.full().known
+        if surely is not perhaps or not weight.is_known:
+            total.perhaps.append(_pieces(known[perhaps], size, place, weight.high > 0))
+            total.why_not.update(_words(weight.sources))
+            if execution.mask is not None and surely is not perhaps:
+                total.why_not.update(_words(execution.mask.sources))
+        total.surely.append(_pieces(known[surely], size, place, weight.low > 0))
 
     def footprint(self, module: MlirModule) -> Footprint:
         if self._is_ended:
@@ -272,16 +268,15 @@ class _Found:
         step = self._steps.get(argument, 1)
         # A storage that does not begin with a sector may lie in one more.
         room_sectors = -(-room // SECTOR_BYTES) + (step < SECTOR_BYTES)
-        try:
-            surely = Intervals.union(total.surely)
-            perhaps = Intervals.union([surely, *total.perhaps]) if total.perhaps else surely
-        except TooMany:
-            none = Intervals.union([])
-            surely = perhaps = none
-            _lie_anywhere(total, requested[1], 1)
         begins = range(0, SECTOR_BYTES, step) if step < SECTOR_BYTES else (0,)
-        fewest = min(surely.units(SECTOR_BYTES, begin) for begin in begins)
-        most = max(perhaps.units(SECTOR_BYTES, begin) for begin in begins)
+        try:
+            surely = extent_of(total.surely, SECTOR_BYTES, begins)
+            perhaps = extent_of([*total.surely, *total.perhaps], SECTOR_BYTES, begins) if total.perhaps else surely
+        except TooMany:
+            surely = perhaps = Extent(0, (0, 0))
+            _lie_anywhere(total, requested[1], 1)
+            total.why_not["it is accessed in too many pieces to be counted"] = None
+        fewest, most = surely.units[0], perhaps.units[1]
         # What lies nobody knows where may all be new, as far as there is room.
         high = min(perhaps.bytes + total.beyond, max(room, surely.bytes), requested[1])
         if surely.bytes < high == room < requested[1]:
@@ -298,13 +293,11 @@ def _lie_anywhere(total: _Sum, size: int, element_bytes: int) -> None:
     total.beyond_sectors = min(total.beyond_sectors + 2 * (size // element_bytes), MOST)
 
 
-def _intervals(starts: Integers, size: int, place: _Place, reached: NDArray[np.bool_]) -> Intervals:
-    """The bytes that an access touches in the programs that come to it; raises TooMany."""
-    found = Intervals.of(starts, size)
-    for apart, count in place.turns:
-        found = found.moved(apart * np.arange(count, dtype=np.int64))
+def _pieces(starts: Integers, size: int, place: _Place, reached: NDArray[np.bool_]) -> Pieces:
+    """The bytes that an access touches in the programs that come to it."""
     both = np.broadcast_arrays(place.shifts, reached)
-    return found.moved(both[0][both[1]])
+    turns = (apart * np.arange(count, dtype=np.int64) for apart, count in place.turns)
+    return Pieces(np.unique(starts), size, (*turns, np.unique(both[0][both[1]])))
 
 
 def _bounds_of_mask(mask: Number | None, addresses: Number) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

@@ -100,7 +100,7 @@ def _launch(capture: Capture) -> Iterator[tuple[str, object]]:
     yield "grid", "×".join(map(str, launch.grid)) if launch.grid else "not launched"
     if (tuning := launch.autotuning) is not None:
         winner = {True: ", the fastest", False: ", not the fastest", None: ""}[tuning.winner]
-        yield "configuration", f"{tuning.index} of {tuning.count}{winner}: {tuning.config}"
+        yield "configuration", f"{tuning.number_text}{winner}: {tuning.config}"
     yield "plan", str(capture.plan)
 
 

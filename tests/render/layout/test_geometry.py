@@ -101,12 +101,11 @@ def test_computed_cases() -> None:
 @pytest.mark.triton
 @pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.exhaustive) for part in (1, 2))])
 def test_every_case(part: int) -> None:
-    from irscope.record.layouts.messages import Module
-    from irscope.record.layouts.server import LayoutServer
+    from irscope.record.process.layout_server import LayoutServer, Module
 
     pytest.importorskip("triton", reason="the layouts are the compiler's, and Triton is not installed")
     checked = 0
-    with LayoutServer(fork=False) as server:
+    with LayoutServer() as server:
         for case in CASES[part::3]:
             module = Module.of(Target.parse(case.target), case.num_warps, case.num_ctas)
             types = [query_type(case.encoding, case.shape, case.element)]

@@ -26,6 +26,9 @@ KNOWN_ELEMENTS = 16384
 """Tensors of up to this many elements are computed: lengths, offsets, indices and small weights."""
 _KNOWN_BYTES = 8 * KNOWN_ELEMENTS
 
+_INDEX_BYTES = 64 << 10
+"""Of an integer tensor that a script made on the virtual GPU: by its elements the addresses of a gather are known."""
+
 _LARGE_BYTES = 1 << 26
 """Tensors of this size and more are counted as allocated."""
 
@@ -273,6 +276,8 @@ def _view(tensor: torch.Tensor, data: torch.UntypedStorage) -> torch.Tensor:
 def recorded_values(tensor: torch.Tensor, most_bytes: int) -> dict[str, Any]:
     """The range of an integer tensor, and its data if it has at most so many bytes, as fields of an Argument.
 
+    Of an integer tensor of the virtual GPU the data are stored up to a fixed size, too.
+
     None of them if it is not known: a tensor of the virtual GPU as far as the script gave its values; one of a GPU is
     read only where any data are wanted, which waits for the GPU.
     """
@@ -287,8 +292,9 @@ def recorded_values(tensor: torch.Tensor, most_bytes: int) -> dict[str, Any]:
         row: dict[str, Any] = {}
         if not values.dtype.is_floating_point:
             row = {"least": int(values.min()), "greatest": int(values.max())}
+            most_bytes = max(most_bytes, _INDEX_BYTES if tensor.is_meta else 0)
         size = values.numel() * values.element_size()
         if not found.is_placeholder and size <= most_bytes:
-            data = zlib.compress(ctypes.string_at(values.data_ptr(), size), 9)
+            data = zlib.compress(ctypes.string_at(values.data_ptr(), size), 6)
             row["data"] = base64.b85encode(data).decode()
     return row
