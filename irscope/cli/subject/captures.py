@@ -272,6 +272,24 @@ def tell_failures(captures: StoredCaptures) -> int:
     return code
 
 
+def tell_incomplete(captures: StoredCaptures) -> int:
+    """Print which operations irscope does not know, and why compiles failed; returns the exit code.
+
+    For commands whose answers follow from the operations of the IR: what an unknown one does is missing in them.
+    """
+    from irscope.ir.mlir.reader import parse_mlir
+
+    for one in captures.files:
+        texts = one.load().texts if one.status == "ok" else {}
+        text = next((texts[stage] for stage in ("ttgir", "glir", "ttir", "source") if stage in texts), "")
+        if (unknown := parse_mlir(text).unknown) and text:
+            names = ", ".join(f"{name or 'unreadable'} ×{count}" for name, count in sorted(unknown.items()))
+            count = unknown.total()
+            operations = "operation" if count == 1 else "operations"
+            say(f"{one.name} ({one.target}): {count} {operations} of unknown form, whose effects are left out: {names}")
+    return tell_failures(captures)
+
+
 def _is_said(line: str, text: str) -> bool:
     """Whether the text already contains what a line of diagnostics says."""
     said = _LABEL.split(line)[-1].strip()

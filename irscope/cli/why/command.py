@@ -11,7 +11,7 @@ import typer
 
 from irscope.cli import app, options
 from irscope.cli.output.destination import Destination, under_titles, with_destination
-from irscope.cli.subject.captures import captures_of, tell_failures
+from irscope.cli.subject.captures import captures_of, tell_incomplete
 from irscope.cli.subject.recording import recorded
 from irscope.cli.why.budget import Budget
 from irscope.model.capture import Capture
@@ -109,7 +109,7 @@ def why(
         lambda: [as_json(one) for one in captures],
         lambda _, color: under_titles(captures, lambda one: text(one, color)),
     )
-    return tell_failures(captures)
+    return tell_incomplete(captures)
 
 
 @dataclass(frozen=True, slots=True)
