@@ -221,6 +221,24 @@ def tell_failures(captures: StoredCaptures) -> int:
     return code
 
 
+def tell_incomplete(captures: StoredCaptures) -> int:
+    """Print which operations irscope does not know, and why compiles failed; returns the exit code.
+
+    For commands whose answers follow from the operations of the IR: what an unknown one does is missing in them.
+    """
+    from irscope.ir.mlir.reader import parse_mlir
+
+    for one in captures.files:
+        texts = one.load().texts if one.status == "ok" else {}
+        text = next((texts[stage] for stage in ("ttgir", "glir", "ttir", "source") if stage in texts), "")
+        if (unknown := parse_mlir(text).unknown) and text:
+            names = ", ".join(f"{name or 'unreadable'} ×{count}" for name, count in sorted(unknown.items()))
+            count = unknown.total()
+            operations = "operation" if count == 1 else "operations"
+            say(f"{one.name} ({one.target}): {count} {operations} of unknown form, whose effects are left out: {names}")
+    return tell_failures(captures)
+
+
 def captures_with_passes(subject: str | None, record_options: RecordingOptions) -> StoredCaptures:
     """As `captures_of`; for targets without a subject, those of a matmul with a loop, on which every pass works."""
     if subject is not None or not record_options.targets:
