@@ -106,9 +106,11 @@ def _script(watch: Watch, begun: Begun, target: Target, folder: Path, around: _A
     others = recorded_processes(watch, begun, folder)
     with launches, others:
         end = _run(watch, around)
-        # As Python ends: what these launch is recorded too.
-        threading._shutdown()  # type: ignore[attr-defined]
-        atexit._run_exitfuncs()
+        if around is None:
+            # As Python ends: what these launch is recorded too. A process that goes on with a launch has not ended:
+            # no executor takes work after this.
+            threading._shutdown()  # type: ignore[attr-defined]
+            atexit._run_exitfuncs()
     watch.report(end if end.code else _with_streams(end))
 
 
