@@ -9,18 +9,19 @@ from functools import lru_cache
 
 from irscope.ir.body.columns import Body
 from irscope.ir.mlir.alias_table import AliasTable
-from irscope.ir.mlir.attributes import AttributeValue, Word, parse_attribute
+from irscope.ir.mlir.attributes import AttributeValue, Dense, Word, parse_attribute
 from irscope.ir.mlir.encoding import Encoding, read_encoding
 from irscope.ir.mlir.forms import Form, argument_types, read_form
 from irscope.ir.mlir.tokens import parameters_of, trailing_location, types_of
 from irscope.ir.mlir.typed import Type, parse_type
 from irscope.ir.tables.attributes import DEFAULTS, ENUMERATIONS
 from irscope.ir.tables.operations import (
-    TERMINATORS,
+    TRITON_DIALECTS,
     Effect,
     OperationInfo,
     OperationKind,
     Space,
+    opcode_of,
     operation_info,
 )
 
@@ -123,10 +124,14 @@ class Operation:
         return info.kind if info is not None else None
 
     @property
+    def is_of_triton(self) -> bool:
+        """Whether it is of one of Triton's own dialects."""
+        return self.name.partition(".")[0] in TRITON_DIALECTS
+
+    @property
     def opcode(self) -> str:
         """The name, without the dialect for Triton's own dialects, the same in every version: `load`, `arith.addi`."""
-        info = operation_info(self.name)
-        return info.opcode if info is not None else self.name
+        return opcode_of(self.name)
 
     @property
     def is_unknown(self) -> bool:
@@ -143,6 +148,13 @@ class Operation:
             effect if effect.space != "memory" else Effect(effect.kind, self._space_of(effect.operand), effect.operand)
             for effect in info.effects
         )
+
+    @property
+    def written(self) -> tuple[Value, ...]:
+        """The operands whose memory it writes."""
+        info = self.info
+        names = [effect.operand for effect in info.effects if effect.kind == "writes"] if info is not None else []
+        return tuple([value for name in names for value in self.operand_group(name)])
 
     def _space_of(self, name: str) -> Space:
         value = self.operand(name)
@@ -222,6 +234,16 @@ class Operation:
         return Word(value) if words and isinstance(value, str) else value
 
     @property
+    def constant(self) -> int | float | bool | None:
+        """The number that a constant is everywhere; None for other operations, and for elements that differ."""
+        if self.kind != "constant":
+            return None
+        value = self.attribute("value")
+        if isinstance(value, Dense):
+            return value.values[0] if value.is_splat else None
+        return value if isinstance(value, int | float) else None
+
+    @property
     def symbol(self) -> str:
         """The name of a function or global, or of the function that a call names; empty for other operations."""
         value = self.attribute("callee" if self.kind == "call" else "sym_name")
@@ -278,6 +300,13 @@ class Operation:
         blocks = [block for region in self.regions[:1] for block in region.blocks[:1]]
         written = parameters_of(self.text)
         return tuple((one, *written[one.name]) for block in blocks for one in block.arguments if one.name in written)
+
+    @property
+    def partition_warps(self) -> tuple[int | None, ...]:
+        """The number of warps of each region of a warp specialisation, as its header states it."""
+        headers = [region.blocks[0].header if region.blocks else "" for region in self.regions]
+        counts = [header.rpartition("num_warps(")[2].partition(")")[0] for header in headers]
+        return tuple([int(count) if count.isdecimal() and len(count) < 5 else None for count in counts])
 
     @property
     def children(self) -> tuple[Operation, ...]:
@@ -365,6 +394,10 @@ class MlirModule:
         pairs = zip(block.arguments, texts, strict=False)
         return {argument.number: self.resolve_type(text) for argument, text in pairs}
 
+    def option(self, name: str) -> AttributeValue | None:
+        """An option of the compile that the module states: `num-warps`, `num-ctas`, `threads-per-warp`, `target`."""
+        return self.operations[0].attribute(f"ttg.{name}") if self.operations else None
+
     def resolve(self, text: str) -> str:
         """The text with its attribute and type aliases replaced by their definitions."""
         return self._table.expand(text)
@@ -407,8 +440,3 @@ _ADDRESS_SPACES: dict[str, Space] = {
 @lru_cache(maxsize=1024)
 def _encoding(text: str) -> Encoding:
     return read_encoding(" ".join(text.split()))
-
-
-def is_terminator(operation: Operation) -> bool:
-    """Whether an operation ends its block."""
-    return operation.kind in TERMINATORS

@@ -10,7 +10,7 @@ _FLOAT_COMPARISONS = "false oeq ogt oge olt ole one ord ueq ugt uge ult ule une 
 ENUMERATIONS: dict[str, tuple[str, ...]] = {
     "cache": _CACHES,
     "evict": ("", "evict_normal", "evict_first", "evict_last"),
-    "axis": ("x", "y", "z"),
+    **dict.fromkeys(("tt.get_program_id:axis", "tt.get_num_programs:axis"), ("x", "y", "z")),
     "sem": ("", "relaxed", "acquire", "release", "acq_rel"),
     "scope": ("", "gpu", "cta", "sys"),
     "atomic_rmw_op": ("", "and", "or", "xor", "add", "fadd", "max", "min", "umax", "umin", "exch"),
@@ -74,7 +74,8 @@ DEFAULTS: dict[str, str] = {
     "evict": "evict_normal", "maxNumImpreciseAcc": "0 : i32", "CConv": "ccc", "TailCallKind": "none",
     "tail_call_kind": "none", "ordering": "not_atomic", "inputPrecision": "ieee", "padding": "1 : i32",
     "noWrapFlags": "none", "contiguity": "1 : i32", "isAsync": "false", "linkage": "external",
-    "unnamed_addr": "0 : i64", "visibility_": "0 : i64", "aligned": "true", "abs": "false", "nan": "false", "boundaryCheck": "array<i32>",
+    "unnamed_addr": "0 : i64", "visibility_": "0 : i64", "aligned": "true", "abs": "false", "nan": "false",
+    "boundaryCheck": "array<i32>",
     "ub.poison:value": "#ub.poison",
 }  # fmt: skip
 """The value of an attribute that a text leaves out, for the operations that have such an attribute."""

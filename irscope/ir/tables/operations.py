@@ -19,7 +19,7 @@ which begins with `!` or is `i1`, `i32` or `index`; `?TYPE`, which stands before
 column reads what follows the arrow or `to`, or else the types in their order.
 
 Sources: the definitions of MLIR's dialects and of Triton's (3.6 to 3.9). The oracle is MLIR's own generic form of
-every text that the tests record (`tests/ir/mlir/test_generic_form.py`).
+every text that the tests record (`tests/ir/mlir/test_reader_generic_form.py`).
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from functools import cache, lru_cache
 from typing import Literal, cast, get_args
 
 __all__ = [
-    "TERMINATORS", "Effect", "EffectKind", "OperationInfo", "OperationKind", "Space",
-    "known_operations", "operation_info",
+    "TRITON_DIALECTS", "Effect", "EffectKind", "OperationInfo", "OperationKind", "Space",
+    "known_operations", "opcode_of", "operation_info",
 ]  # fmt: skip
 
 OperationKind = Literal[
@@ -480,9 +480,6 @@ _FAMILIES: tuple[tuple[str, OperationInfo], ...] = (
     ("rocdl.raw.ptr.buffer.atomic.", OperationInfo("rocdl.buffer.atomic", "atomic", _BOTH)),
 )
 
-TERMINATORS = frozenset({"return", "yield", "branch"})
-"""The kinds that end a block."""
-
 
 def _effects(text: str) -> tuple[Effect, ...]:
     effects: list[Effect] = []
@@ -534,6 +531,12 @@ def operation_info(name: str) -> OperationInfo | None:
     if info is not None:
         return info
     return next((family for prefix, family in _FAMILIES if name.startswith(prefix)), None)
+
+
+def opcode_of(name: str) -> str:
+    """The opcode of an operation's name; the name itself if the table does not know it."""
+    info = operation_info(name)
+    return info.opcode if info is not None else name
 
 
 def known_operations() -> tuple[str, ...]:

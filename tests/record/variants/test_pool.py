@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -284,3 +285,21 @@ def test_what_ran_out_of_time_is_tried_again(axpy: Capture) -> None:
         assert capture.failure is not None
         assert capture.failure.kind == "timeout"
         assert Variants(pool, axpy).kept(PassPlan()) is None
+
+
+@pytest.mark.newest
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no way to load one core alone")
+def test_a_loaded_machine_ends_no_compile(axpy: Capture) -> None:
+    """The limit is of processor time: beside eight others on one core a compile takes far longer by the clock."""
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(8)]
+    try:
+        with VariantPool(jobs=1, timeout_s=2.0) as pool:
+            captures = [capture for _, capture in pool.compile(planned(axpy, "", "-coalesce"))]
+        assert [capture.failure for capture in captures] == [None, None]
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+        os.sched_setaffinity(0, cores)
