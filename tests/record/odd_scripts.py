@@ -19,6 +19,7 @@ from irscope.errors import RecordingError
 from irscope.model.capture import Capture
 from irscope.record.process.requests import request_for
 from irscope.record.process.session import record_request
+from irscope.record.process.warm import warm_children, warm_server
 from irscope.record.triton.patches import replaced, replaced_item
 
 __all__ = ["SCRIPTS", "Outcome", "recorded", "run_plainly", "write"]
@@ -416,8 +417,11 @@ def recorded(path: Path, jobs: int) -> Outcome:
     request = request_for(path, targets="cuda:90", jobs=jobs, config="all")
     (temporary := path.parent / f"tmp{jobs}").mkdir()
     try:
-        with replaced_item(os.environ, "TMPDIR", str(temporary)), replaced(tempfile, "tempdir", str(temporary)):
-            recording = record_request(replace(request, disassemble=False, layouts=False))
+        with warm_children():
+            # The folder of the process that others are forked from is not the recording's.
+            warm_server()
+            with replaced_item(os.environ, "TMPDIR", str(temporary)), replaced(tempfile, "tempdir", str(temporary)):
+                recording = record_request(replace(request, disassemble=False, layouts=False))
     except RecordingError as error:
         return Outcome((str(error),), 0, 0)
     ends = recording.script_ends
