@@ -39,6 +39,7 @@ _FROM_IR = ("source", "ttir", "ttgir", "glir", "llir", "ptx", "amdgcn")
 _COLUMNS = 116
 _NOT_REPRODUCED = {
     "interrupt": "its compile was interrupted: record it again",
+    "resources": "the machine had no memory, disk space or descriptors left: record again where there are more",
     "recorder": "irscope itself failed in its compile: report that, with the capture",
     "python": "the script failed, and not the compiler: run the script",
 }
