@@ -44,11 +44,11 @@ def main() -> None:
 
 
 def _recording_begun(arguments: list[str]) -> AbstractContextManager[None]:
-    """Start the recording process of a command that names a file to be recorded, while the command itself is read."""
+    """Import Triton in another process, if a command names a file to be recorded, while the command itself is read."""
     if names_program(_own(arguments)):
-        from irscope.record.process.early import begun_early
+        from irscope.record.process.warm import warm_children
 
-        return begun_early()
+        return warm_children(at_once=True, persistent=False)
     return nullcontext()
 
 

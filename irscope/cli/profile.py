@@ -75,7 +75,7 @@ def profile(
     if source is not None:
         profiled: _Profiled = [("", _with_report(captures_of(subject, record_options), source))]
     elif is_stored:
-        profiled = [("", _with_own_profile(only_one(captures_of(subject, record_options), subject)))]
+        profiled = [("", _with_own_profile(only_one(captures_of(subject, record_options, of_one=True), subject)))]
     else:
         profiled = _measured(subject, variants, record_options)
     rows = [(name, capture, counted_launch(capture)) for name, capture in profiled]

@@ -72,7 +72,7 @@ def reproduce(
         raise UsageError("--data-limit is about the tensors of --data: give that too.")
     limit_mib = _LIMIT_MIB if data_limit is None else data_limit
     asked = replace(record_options, data_limit_bytes=int(limit_mib * 2**20)) if data else record_options
-    capture = only_one(captures_of(subject, asked), subject)
+    capture = only_one(captures_of(subject, asked, of_one=True), subject)
     if data:
         _tell_data(capture, limit_mib, is_recorded=not is_capture(split_subject(subject, asked)[0]))
     made = render_reproduction(capture)

@@ -293,7 +293,7 @@ class Capture:
     """Triton's own metadata of the compiled kernel, as JSON holds it."""
     sources: tuple[SourceFile, ...] = ()
     notes: tuple[str, ...] = ()
-    """What a reader must know of this recording: stand-ins, guesses, things left out."""
+    """What a reader must know of this recording: placeholder values, guesses, things left out."""
     graphs: tuple[GraphOrigin, ...] = ()
     """The graphs of TorchInductor's that the kernel was generated for; empty for a kernel that somebody wrote. No part
     of the identity."""

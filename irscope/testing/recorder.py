@@ -24,7 +24,7 @@ from irscope.errors import IrscopeError, UsageError
 from irscope.ir.locations.strip import strip_locations
 from irscope.model.capture import Capture, stage_named
 from irscope.model.compiler_log import CompilerLog
-from irscope.record.binaries.disassembly import disassembled
+from irscope.record.process.disassembly import disassembled
 from irscope.testing.verdict import Figure, Verdict
 
 __all__ = ["Accesses", "CheckedKernel", "Recorder"]

@@ -16,11 +16,9 @@ from irscope.cli.output.pictures import Looks, is_folder, write_picture, write_p
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of, run_compile
 from irscope.cli.subject.recording import recorded
-from irscope.cli.subject.stored import is_ambiguous, only_one
 from irscope.errors import UsageError, did_you_mean
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
-from irscope.store.shelf import StoredCaptures
 
 if TYPE_CHECKING:
     from irscope.layout.described import DescribedLayout
@@ -168,7 +166,10 @@ def layout(
         if from_file is not None:
             found = layouts_of_file(from_file, record_options.targets)
         else:
-            capture = _one(captures_of(subject, record_options), subject)
+            captures = captures_of(subject, record_options, of_one=True)
+            if len(captures) > 1:
+                say(f"{subject} made {len(captures)} launches; this is the first. --launch N chooses another.")
+            capture = captures[0]
             if memory:
                 return show_memory(capture, form, output, looks, paint, subject, record_options)
             found = layouts_of_capture(capture, after)
@@ -196,14 +197,6 @@ def _format(form: str | None, output: Path | None, as_json: bool) -> str:
     if form not in _FORMATS:
         raise UsageError(f"--format {form!r}: write {', '.join(_FORMATS)}.{did_you_mean(form, _FORMATS)}")
     return form
-
-
-def _one(captures: StoredCaptures, subject: str | None) -> Capture:
-    if is_ambiguous(captures, subject):
-        return only_one(captures, subject)
-    if len(captures) > 1:
-        say(f"{subject} made {len(captures)} launches; this is the first. --launch N chooses another.")
-    return captures[0]
 
 
 def _show_table(found: list[DescribedLayout], form: str, output: Path | None, paint: bool, callers: bool) -> int:

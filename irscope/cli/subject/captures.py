@@ -11,7 +11,7 @@ from irscope.cli.output.talk import echo, progress, say
 from irscope.cli.subject.endings import note_incomplete, nothing_recorded, tell_end, tell_refusals
 from irscope.cli.subject.keeping import Keeping, kept_captures
 from irscope.cli.subject.named import split_subject
-from irscope.cli.subject.stored import is_capture, readable, stored_captures
+from irscope.cli.subject.stored import is_ambiguous, is_capture, only_one, readable, stored_captures
 from irscope.errors import RecordingError, UsageError, did_you_mean
 from irscope.interruption import Interrupted
 from irscope.model.capture import Capture, PassSnapshot
@@ -35,15 +35,19 @@ def captures_of(
     *,
     collection: Collection | None = None,
     becomes_last: bool = True,
+    of_one: bool = False,
 ) -> StoredCaptures:
     """The captures that a subject names, at least one; new ones are recorded and stored.
 
     `collection`: where those that are recorded are kept too. `becomes_last`: whether `last` then names them, which is
-    not so for the variant of a comparison.
+    not so for the variant of a comparison. `of_one`: one capture is needed, so several of a collection are refused
+    before anything is done.
     """
     file, kernel = split_subject(subject, record_options)
     if is_capture(file):
         captures = stored_captures(subject)
+        if of_one and record_options.launch is None and is_ambiguous(captures, subject):
+            only_one(captures, subject)
         if record_options.changes_a_capture:
             with kept_captures(becomes_last=becomes_last, collection=collection) as keep:
                 captures = StoredCaptures.of(
@@ -215,6 +219,24 @@ def tell_failures(captures: StoredCaptures) -> int:
         if not (passed_over and (one.name, one.target) in fitting):
             code = 1
     return code
+
+
+def tell_incomplete(captures: StoredCaptures) -> int:
+    """Print which operations irscope does not know, and why compiles failed; returns the exit code.
+
+    For commands whose answers follow from the operations of the IR: what an unknown one does is missing in them.
+    """
+    from irscope.ir.mlir.reader import parse_mlir
+
+    for one in captures.files:
+        texts = one.load().texts if one.status == "ok" else {}
+        text = next((texts[stage] for stage in ("ttgir", "glir", "ttir", "source") if stage in texts), "")
+        if (unknown := parse_mlir(text).unknown) and text:
+            names = ", ".join(f"{name or 'unreadable'} ×{count}" for name, count in sorted(unknown.items()))
+            count = unknown.total()
+            operations = "operation" if count == 1 else "operations"
+            say(f"{one.name} ({one.target}): {count} {operations} of unknown form, whose effects are left out: {names}")
+    return tell_failures(captures)
 
 
 def captures_with_passes(subject: str | None, record_options: RecordingOptions) -> StoredCaptures:

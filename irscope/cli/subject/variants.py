@@ -11,7 +11,6 @@ from irscope.cli.options import split_words
 from irscope.cli.output.streams import raw_stderr
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of
-from irscope.cli.subject.stored import is_ambiguous, only_one
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.completing import tell_origin
@@ -25,9 +24,7 @@ def one_capture(subject: str | None, record_options: RecordingOptions) -> tuple[
 
     Of several it is the first, which is said; where autotuning timed its configurations, the first that is launched.
     """
-    captures = captures_of(subject, record_options)
-    if is_ambiguous(captures, subject):
-        only_one(captures, subject)
+    captures = captures_of(subject, record_options, of_one=True)
     tried = [one.autotuning for one in captures.files]
     index = next((place for place, one in enumerate(tried) if one is None or one.winner is not False), 0)
     capture = captures[index]

@@ -22,9 +22,9 @@ from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.completing import tell_origin
 
 if TYPE_CHECKING:
-    from irscope.analysis.upgrade.report import Upgrade
+    from irscope.analysis.upgrade.model import Upgrade
     from irscope.model.capture import Capture
-    from irscope.store.shelf import StoredCaptures
+    from irscope.record.variants.grafts import Compiler
 
 WORSE = 3
 """The exit code for "something got worse"."""
@@ -139,7 +139,7 @@ def _upgraded(
     blames: bool,
     timing: _Timing | None,
 ) -> Upgrade:
-    from irscope.cli.upgrade.run import upgraded
+    from irscope.analysis.upgrade.compare import upgraded
     from irscope.record.variants.grafts import Compiler
 
     asked = replace(record_options, snapshots="none", disassemble=False, layouts=False)
@@ -149,8 +149,8 @@ def _upgraded(
         Compiler(pythons[1], own, asked.jobs) as after,
         progress_bar() as bar,
     ):
-        if before.version == after.version and before.pool.compiler == after.pool.compiler:
-            say(f"--from and --to are the same Triton {before.version}: nothing can differ.")
+        if before.version == after.version:
+            _tell_same_version(before, after)
         task = bar.add_task("compiles", total=None)
 
         def progress(what: str, done: int, total: int) -> None:
@@ -165,10 +165,12 @@ def _upgraded(
         else:
             # Its snapshots are not asked for, and it is not compiled again for want of them.
             kept = replace(asked, snapshots=record_options.snapshots)
-            stored += _compilable(captures_of(subject, kept))
+            files = captures_of(subject, kept).files
+            stored += [capture for file in files if (capture := readable(file)) is not None]
         for one in stored:
             tell_origin(one, say)
         found = upgraded(stored, before, after, (ours, theirs), blames=blames, progress=progress)
+        note_incomplete(*(row.capture.name for row in found.rows if not row.capture.artifacts))
         if timing is None:
             return found
         from irscope.cli.upgrade.timing import PairTimer
@@ -176,26 +178,13 @@ def _upgraded(
         return PairTimer(subject, asked, pythons, (ours, theirs), timing.rounds, timing.cold).measured(found, progress)
 
 
-def _compilable(captures: StoredCaptures) -> list[Capture]:
-    """The captures that can be compiled again; the others are named. Raises RecordingError where there is none."""
-    from irscope.record.process.requests import request_from_capture
-
-    found: list[Capture] = []
-    for file in captures.files:
-        if (capture := readable(file)) is None:
-            continue
-        try:
-            request_from_capture(capture)
-        except RecordingError as error:
-            if len(captures) == 1:
-                raise
-            say(f"left out: {error}")
-            note_incomplete(capture.name)
-        else:
-            found.append(capture)
-    if not found:
-        raise RecordingError("none of these captures can be compiled again.")
-    return found
+def _tell_same_version(before: Compiler, after: Compiler) -> None:
+    """Say of two environments with one version of Triton whether they hold the same Triton, by its files."""
+    version, digests = before.version, [compiler.pool.compiler[1] for compiler in (before, after)]
+    if digests[0] == digests[1]:
+        say(f"--from and --to hold the same Triton {version} ({digests[0]}): one IR gives the same code in both.")
+    else:
+        say(f"--from and --to hold two builds of Triton {version}, {digests[0]} and {digests[1]}.")
 
 
 def _recorded_by_both(

@@ -79,6 +79,47 @@ class RecordRequest(RecordingOptions):
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompileJob:
+    """A compile that a script's process began, for a worker to go on with."""
+
+    number: int
+    """In the script's process."""
+    target: str
+    name: str
+    """Of the kernel."""
+    extension: str
+    """The stage that the compile began with, as Triton's source names it."""
+    language: str
+    source_key: str
+    """What Triton's cache knows the source by."""
+    key: str
+    """That of the compile."""
+    options: dict[str, Any]
+    """As the backend has parsed them."""
+    texts: dict[str, str]
+    """The source, and what the stages before `stage` made of it."""
+    module: str
+    """The module that goes into `stage`, in MLIR's generic form, which has the locations of block arguments too."""
+    stage: str
+    metadata: dict[str, Any]
+    """What the stages before it noted."""
+    passes: int
+    """How many passes they had."""
+    environment: dict[str, str]
+    survived: tuple[str, ...]
+    """The errors that do not end the program, as the autotuner goes on after them."""
+    cache: str
+    """The folder of Triton's cache, in which the script finds the kernel if it reads it."""
+    request: RecordRequest = RecordRequest(mode="script")
+    """That of the recording; the parent adds it."""
+
+
+def default_jobs() -> int:
+    """One for each core that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def one_for_each_target(request: RecordRequest) -> tuple[RecordRequest, ...]:
     """The requests, each for a process of its own, that a request for several targets stands for.
 

@@ -94,7 +94,7 @@ class Compiles:
         if self._pool is None:
             from irscope.record.variants.pool import VariantPool
 
-            self._pool = self._held.enter_context(VariantPool(forks=True))
+            self._pool = self._held.enter_context(VariantPool())
         return self._pool
 
 

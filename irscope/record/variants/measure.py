@@ -19,7 +19,7 @@ def measure_programs(
 ) -> dict[str, _Measured]:
     """Check and time each program once.
 
-    `session`: the launch they are variants of. `programs`: `program_of` a capture, and one capture that has it.
+    `session`: the launch they are variants of. `programs`: `code_of` a capture, and one capture that has it.
     `rounds`: how often each is timed, all of them interleaved. `progress`: called after each check.
 
     Returns what was measured by program; one that faults or hangs has no time.

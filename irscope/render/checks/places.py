@@ -11,9 +11,11 @@ __all__ = ["file_and_line", "file_uri"]
 
 
 def file_and_line(group: BreachGroup, root: Path) -> tuple[str, int]:
-    """The path of a breach from `root`, absolute if it is outside of it, and its line, 1-based."""
+    """The path of a breach from `root`, absolute if it is outside of it, and its line, 1-based; empty if not known."""
     first = group.captures[0]
     file, line = group.breach.place[0] if group.breach.place else (first.file, first.line)
+    if not file:
+        return "", 1
     path = PurePath(file)
     if path.is_absolute() and path.is_relative_to(root):
         path = path.relative_to(root)

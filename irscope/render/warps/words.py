@@ -6,25 +6,26 @@ from collections.abc import Mapping, Sequence
 
 from irscope.analysis.flow.partitions import Partition, WarpRing, WarpRingUse
 from irscope.analysis.flow.warp_turns import WarpEvent
+from irscope.ir.tables.operations import opcode_of
 
 __all__ = ["counted", "label_of", "told", "warps_text"]
 
 _NAMES = {
-    "ttng.async_tma_copy_global_to_local": "TMA load",
-    "ttng.async_tma_gather": "TMA gather",
-    "ttng.async_tma_copy_local_to_global": "TMA store",
-    "ttng.tc_gen5_mma": "MMA",
-    "ttng.tc_gen5_mma_scaled": "MMA, scaled",
-    "ttng.tc_gen5_commit": "commit",
-    "ttng.tmem_load": "load tmem",
-    "ttng.tmem_store": "store tmem",
-    "ttng.tmem_copy": "copy to tmem",
-    "ttg.local_load": "load shared",
-    "ttg.local_store": "store shared",
-    "ttng.warp_group_dot": "wgmma",
-    "ttng.arrive_barrier": "arrive",
-    "ttng.wait_barrier": "wait",
-    "ttng.barrier_expect": "expect",
+    "async_tma_copy_global_to_local": "TMA load",
+    "async_tma_gather": "TMA gather",
+    "async_tma_copy_local_to_global": "TMA store",
+    "tc_gen5_mma": "MMA",
+    "tc_gen5_mma_scaled": "MMA, scaled",
+    "tc_gen5_commit": "commit",
+    "tmem_load": "load tmem",
+    "tmem_store": "store tmem",
+    "tmem_copy": "copy to tmem",
+    "local_load": "load shared",
+    "local_store": "store shared",
+    "warp_group_dot": "wgmma",
+    "arrive_barrier": "arrive",
+    "wait_barrier": "wait",
+    "barrier_expect": "expect",
 }
 
 
@@ -50,7 +51,7 @@ def counted(count: int, what: str) -> str:
 
 def label_of(event: WarpEvent) -> str:
     """What an operation does, in a few letters: `wait phase 0,1…`, `expect 32,768 B`, `TMA load`."""
-    name = _NAMES.get(event.operation) or event.operation.rpartition(".")[2].replace("_", " ")
+    name = _NAMES.get(opcode_of(event.operation)) or event.operation.rpartition(".")[2].replace("_", " ")
     uses: Sequence[WarpRingUse] = [use for _, use in event.touched]
     expected = next((use.bytes for use in uses if use.bytes is not None), None)
     if expected is not None:

@@ -14,8 +14,8 @@ from irscope.layout.described import DescribedLayout
 from irscope.layout.rows import query_type
 from irscope.model.capture import Target
 from irscope.model.layout import LayoutMap, LayoutRow
+from irscope.render.canvas import LETTER
 from irscope.render.layout.figure import Figure, make_figure
-from irscope.render.layout.geometry import CHARACTER
 from irscope.render.layout.lines import make_lines_figure
 from irscope.render.layout.svg import render_svg
 from irscope.render.layout.terminal import render_terminal
@@ -65,7 +65,7 @@ def check(figure: Figure) -> None:
         text = "".join(node.itertext())
         x, y, size = (float(node.get(name, "0")) for name in ("x", "y", "font-size"))
         assert x == pytest.approx(left + width / 2, abs=0.2)
-        assert len(text) * CHARACTER * size <= width + 0.2, (figure.title, text)
+        assert len(text) * LETTER * size <= width + 0.2, (figure.title, text)
         assert top - 1 <= y - 0.75 * size, (figure.title, text)
         assert y <= top + height, (figure.title, text)
 
@@ -101,12 +101,11 @@ def test_computed_cases() -> None:
 @pytest.mark.triton
 @pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.exhaustive) for part in (1, 2))])
 def test_every_case(part: int) -> None:
-    from irscope.record.layouts.messages import Module
-    from irscope.record.layouts.server import LayoutServer
+    from irscope.record.process.layout_server import LayoutServer, Module
 
     pytest.importorskip("triton", reason="the layouts are the compiler's, and Triton is not installed")
     checked = 0
-    with LayoutServer(fork=False) as server:
+    with LayoutServer() as server:
         for case in CASES[part::3]:
             module = Module.of(Target.parse(case.target), case.num_warps, case.num_ctas)
             types = [query_type(case.encoding, case.shape, case.element)]
