@@ -4,24 +4,34 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from irscope.cli.dump.stages import one_pass, snapshot_text
-from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import run_request
+from irscope.api.texts import one_pass, snapshot_text
 from irscope.errors import RecordingError, StageNotFound, UsageError
 from irscope.ir.logs.launch_text import launch_of_module
 from irscope.model.capture import Capture, PassSnapshot, stage_named, stage_rank
-from irscope.record.variants.completing import tell_origin
+from irscope.record.variants.completing import Tell, tell_origin, warned
 
 if TYPE_CHECKING:
     from irscope.model.recording_options import RecordingOptions
     from irscope.record.process.requests import RecordRequest
+    from irscope.record.process.session import Recording
 
 __all__ = ["PYTHON", "PassPlace", "Place", "PythonPlace", "place_at"]
+
+Record = Callable[["RecordRequest"], "Recording"]
+"""Runs a recording process."""
+
+
+def recorded(request: RecordRequest) -> Recording:
+    """What a recording process of its own gives."""
+    from irscope.record.process.session import record_request
+
+    return record_request(request)
+
 
 PYTHON = "source"
 """The place that is the kernel's Python text."""
@@ -32,6 +42,10 @@ class Place(ABC):
     """One text of a capture."""
 
     capture: Capture
+    record: Record = field(default=recorded, kw_only=True)
+    """Runs a recording process."""
+    tell: Tell = field(default=warned, kw_only=True)
+    """Is given each note."""
 
     @property
     @abstractmethod
@@ -67,8 +81,8 @@ class _IrPlace(Place):
         It has the launch record and the passes before the text, which are the capture's own.
         """
         self._require_same_kernel(text, path)
-        tell_origin(self.capture, say)
-        (fresh,) = run_request(self._request(text, asked)).captures
+        tell_origin(self.capture, self.tell)
+        (fresh,) = self.record(self._request(text, asked)).captures
         compiled_name, name = (dict(one.metadata).get("name") for one in (fresh, self.capture))
         if compiled_name and name and compiled_name != name:
             raise self._other_kernel(path, compiled_name)
@@ -157,7 +171,13 @@ class PassPlace(_IrPlace):
 
     def text(self) -> str:
         """From the capture, or if it was left out from another compile."""
-        return snapshot_text(self.capture, self.snapshot, before=False)
+        return snapshot_text(
+            self.capture,
+            self.snapshot,
+            before=False,
+            run=lambda request: self.record(request).captures[0],
+            tell=self.tell,
+        )
 
     @property
     def _since(self) -> str:
@@ -251,7 +271,7 @@ class PythonPlace(Place):
             driver = folder / f"{self.capture.name}.py"
             driver.write_text(driver_of(self.capture, path.absolute()), "utf-8", "surrogateescape")
             request = request_for(driver, replace(asked, virtual=True, jobs=1))
-            recording = run_request(replace(request, is_trusted=self.capture.environment.is_trusted))
+            recording = self.record(replace(request, is_trusted=self.capture.environment.is_trusted))
         if not recording.captures:
             said = [f"{end.message}\n{end.frames}".rstrip() for end in recording.stopped]
             raise RecordingError("\n".join([f"{path} does not compile as the launch did.", *said]))
@@ -261,18 +281,18 @@ class PythonPlace(Place):
         return replace(fresh, launch=replace(fresh.launch, **known), notes=(*fresh.notes, note))
 
 
-def place_at(capture: Capture, at: str) -> Place:
+def place_at(capture: Capture, at: str, *, record: Record = recorded, tell: Tell = warned) -> Place:
     """The place that `--at` names: `source`, a stage, or a pass; raises UsageError, PlanError and StageNotFound."""
     if at == PYTHON:
-        return PythonPlace(capture)
+        return PythonPlace(capture, record=record, tell=tell)
     if at in capture.stages or stage_named(at).backends:
         if not isinstance(capture.artifact(at).data, str) or at in ("edited", "sass"):
             raise UsageError(f"--at {at}: nothing compiles on from it. Give a pass, a stage before it, or {PYTHON}.")
-        return _StagePlace(capture, at)
-    snapshot = one_pass(capture, at)
+        return _StagePlace(capture, at, record=record, tell=tell)
+    snapshot = one_pass(capture, at, tell)
     if snapshot.group == "llvm" or not snapshot.argument:
         raise UsageError(f"--at {snapshot.label} is no pass of MLIR's: give the stage that is compiled on, as llir.")
     if snapshot.outcome != "ran":
         how = "was switched off" if snapshot.outcome == "skipped" else "failed"
         raise StageNotFound(f"{snapshot.label} {how} in {capture!r}: there is no IR after it. Name another pass.")
-    return PassPlace(capture, snapshot)
+    return PassPlace(capture, snapshot, record=record, tell=tell)
