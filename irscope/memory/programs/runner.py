@@ -191,7 +191,7 @@ def difference(old: Held, new: Held) -> Number | None:
     return replace(add(new, old, -1), argument="") if old.bits == new.bits else None
 
 
-def merged_values(runs: NDArray[np.bool_], new: Integers | None, old: Integers | None) -> Integers | None:
+def _merged_values(runs: NDArray[np.bool_], new: Integers | None, old: Integers | None) -> Integers | None:
     """The values of a scalar after a turn that only some programs make; None if they are not known."""
     return None if new is None or old is None else np.where(runs, new, old)
 
@@ -423,7 +423,7 @@ class _Runner(Runner):
             runs = turns > turn
             with self._weighted(self.weight.where(runs)):
                 handed = loop.iteration(self, constant(turn, 64), carried, loop.place)
-            after = [merged_values(runs, self._scalar(new), old) for new, old in zip(handed, after, strict=True)]
+            after = [_merged_values(runs, self._scalar(new), old) for new, old in zip(handed, after, strict=True)]
             if turn == head:
                 growths = [difference(*both) for both in zip(carried, handed, strict=True)]
             growths = [
@@ -509,7 +509,7 @@ class _Runner(Runner):
             holds = self.vectors.values(condition) if isinstance(condition, Number) else None
             if holds is None:
                 break
-            given = [merged_values(runs, self._scalar(new), old) for new, old in zip(handed, given, strict=True)]
+            given = [_merged_values(runs, self._scalar(new), old) for new, old in zip(handed, given, strict=True)]
             runs = runs & (holds != 0)
             if not (runs & (weight.high > 0)).any():
                 for result, values, held in zip(operation.results, given, handed, strict=True):

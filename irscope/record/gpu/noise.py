@@ -41,7 +41,7 @@ _WIDE_FLOOR_ULPS = 8.0
 
 
 @dataclass(slots=True)
-class Judgement:
+class _Judgement:
     """A variant's deviation in one stretch of memory, against the noise there."""
 
     beyond: int = 0
@@ -100,7 +100,7 @@ class Noise:
         if self.moved is None:
             self.moved = torch.zeros(self.reference.numel(), dtype=torch.float32, device=self.reference.device)
         moved = self.moved
-        found = Judgement()
+        found = _Judgement()
         for part in _parts(self.reference):
             error = self._deviation(bits[part], part)
             if untouched is not None:
@@ -116,7 +116,7 @@ class Noise:
             self.other = torch.zeros(self.reference.numel(), dtype=torch.float32, device=self.reference.device)
             self.second = torch.zeros_like(self.other)
         others, seconds = self.other, self.second
-        found = Judgement()
+        found = _Judgement()
         for part in _parts(self.reference):
             error = self._deviation(bits[part], part)
             self._note(error)
@@ -143,7 +143,7 @@ class Noise:
                 self.stray = max(self.stray, float(self.other[part][strayed].max()))
         self.strays = strays / self.other_runs
 
-    def judge(self, found: Judgement, part: slice, error: torch.Tensor, held: torch.Tensor) -> None:
+    def judge(self, found: _Judgement, part: slice, error: torch.Tensor, held: torch.Tensor) -> None:
         """Add a part of a variant's errors to a judgement. `held`: the elements that are judged by their error."""
         allowed = self._allowed(part, None if self.other is None else self.other[part])
         error = torch.where(held, error, 0.0)
@@ -160,7 +160,7 @@ class Noise:
         if self._is_fine and self.shape is not None:
             self._measure_groups(found, part, torch.where(known > 0, known / self._limit_of_reach(part), 0.0))
 
-    def _measure_groups(self, found: Judgement, part: slice, share: torch.Tensor) -> None:
+    def _measure_groups(self, found: _Judgement, part: slice, share: torch.Tensor) -> None:
         """Add a part's errors to those of the rows and columns that they are in."""
         assert self.shape is not None
         rows, columns = self.shape
@@ -171,7 +171,7 @@ class Noise:
         found.rows.index_add_(0, place // columns, squares)
         found.columns.index_add_(0, place % columns, squares)
 
-    def worst_group(self, found: Judgement) -> tuple[str, float]:
+    def worst_group(self, found: _Judgement) -> tuple[str, float]:
         """(`row 3` or `column 3`, the root mean square of its errors) of the worst one; 0.0 if none is judged."""
         worst = ("", 0.0)
         if self.shape is None or found.rows is None or found.columns is None:
@@ -183,7 +183,7 @@ class Noise:
                 worst = max(worst, (f"{name} {int(sums.argmax())}", math.sqrt(most / size)), key=lambda one: one[1])
         return worst
 
-    def is_within(self, found: Judgement) -> bool:
+    def is_within(self, found: _Judgement) -> bool:
         """Whether a variant's deviation is no more than noise."""
         if found.beyond > self.allowed_strays or (found.beyond and found.stray > _STRAY_FACTOR * self.stray):
             return False
@@ -258,7 +258,7 @@ class Noise:
         moved = self.moved[part] if self.moved is not None else 0.0
         return self._floor(part) + moved * max(_REACH_FACTOR * self.reach, least)
 
-    def _measure(self, found: Judgement, error: torch.Tensor, unit: torch.Tensor) -> None:
+    def _measure(self, found: _Judgement, error: torch.Tensor, unit: torch.Tensor) -> None:
         share = torch.where(error > 0, error / unit, 0.0)
         # A wild element is judged by itself; here it counts as one that is far out.
         found.squares += float((share.clamp(max=10.0) ** 2).sum())
@@ -295,7 +295,7 @@ class Difference:
     max_rel_error: float | None = None
     noise: Noise | None = None
     """What the errors were judged by."""
-    judgement: Judgement | None = None
+    judgement: _Judgement | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -332,7 +332,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
-def _why_beyond(noise: Noise, judged: Judgement) -> str:
+def _why_beyond(noise: Noise, judged: _Judgement) -> str:
     if judged.beyond > noise.allowed_strays:
         usual = f", {noise.allowed_strays} are usual" if noise.allowed_strays else ""
         return f"{_count(judged.beyond, 'element')} beyond the noise{usual}"
@@ -362,7 +362,7 @@ def compare_memory(
     explains; None where only the same bits will do.
     """
     found = Difference(name, noise=noise)
-    judged = found.judgement = None if noise is None else Judgement()
+    judged = found.judgement = None if noise is None else _Judgement()
     for start in range(0, ours.numel(), CHUNK):
         part = slice(start, start + CHUNK)
         out, expected = ours[part], reference[part]
