@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from irscope.memory.access import MOST, Access
-from irscope.memory.cost import Cost
+from irscope.memory.access import MOST, Access, Cost
 from irscope.render.canvas import LEAST, Canvas, Rect, wrapped
 
 __all__ = ["draw_accesses", "rows_of"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from irscope.analysis.findings.model import Finding
-from irscope.memory.cost import Cost
+from irscope.memory.access import Cost
 from irscope.model.capture import Capture
 from irscope.render.canvas import HEIGHT, LEAST, WIDTH, Canvas, Rect, width_of
 from irscope.render.poster.accesses import draw_accesses, rows_of

@@ -11,7 +11,7 @@ from irscope.analysis.findings.model import Finding
 from irscope.analysis.passes.effects import PassEffect, pass_effects
 from irscope.analysis.resources.metrics import instruction_families, resource_rows
 from irscope.device.occupancy import occupancy_of
-from irscope.memory.cost import Cost
+from irscope.memory.access import Cost
 from irscope.model.capture import Capture, stage_named
 from irscope.render.report.findings import findings_of
 

@@ -14,7 +14,7 @@ from irscope.device.fit import excesses_of
 from irscope.device.occupancy import occupancy_of
 from irscope.errors import DAMAGE
 from irscope.ir.locations.user import line_text
-from irscope.memory.cost import Cost
+from irscope.memory.access import Cost
 from irscope.memory.costs import costs_of
 from irscope.model.capture import Capture
 from irscope.render.text.figures import percent

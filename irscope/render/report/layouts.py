@@ -9,8 +9,8 @@ from typing import Any
 
 from irscope.layout.described import DescribedLayout
 from irscope.layout.rows import layout_rows
+from irscope.memory.access import Cost
 from irscope.memory.conflicts import first_request
-from irscope.memory.cost import Cost
 from irscope.memory.costs import as_json
 from irscope.model.capture import Capture, Kernel, Launch
 from irscope.model.layout import LayoutRefusal

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from irscope.memory.access import Cost
 from irscope.memory.allocation import Allocation, Buffer, allocations_of
-from irscope.memory.cost import Cost
 from irscope.model.capture import Capture
 from irscope.render.layout.timeline import timeline_svg
 from irscope.render.text.memory import headline, owner_text, peak_line

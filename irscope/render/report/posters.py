@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from irscope.analysis.findings.model import Finding
 from irscope.errors import DAMAGE
-from irscope.memory.cost import Cost
+from irscope.memory.access import Cost
 from irscope.model.capture import Capture
 from irscope.render.canvas import style_of
 from irscope.render.poster.poster import poster_svg

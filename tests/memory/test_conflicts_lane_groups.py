@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irscope.memory.lane_groups import lane_groups
+from irscope.memory.conflicts import lane_groups
 from irscope.target import KNOWN_TARGETS, Target
 
 CK_READS = "0-3+20-23 4-7+16-19 8-11+28-31 12-15+24-27 32-35+52-55 36-39+48-51 40-43+60-63 44-47+56-59"
