@@ -40,6 +40,7 @@ __all__ = [
     "save",
     "table",
     "to_dict",
+    "why",
 ]
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
     from irscope.analysis.diff.captures import diff
     from irscope.analysis.resources.table import table
-    from irscope.api import capture, findings, record, record_all, recording_session, to_dict
+    from irscope.api import capture, findings, record, record_all, recording_session, to_dict, why
     from irscope.errors import IrscopeError
     from irscope.model.capture import Capture, Target
     from irscope.plan import PassPlan, PassRule

@@ -127,7 +127,8 @@ class PassPlan:
     def check(self, passes: Sequence[NamedPass]) -> None:
         """Raise PlanError for the first rule that names none of the passes of a complete pipeline."""
         for rule in self.unmatched(passes):
-            raise PlanError(f"no pass is named '{rule}'.{_nearest(rule, passes)}")
+            near = _nearest(rule, passes) or " 'irscope passes' lists those that ran."
+            raise PlanError(f"no pass is named '{rule}'.{near}")
 
     def unmatched(self, passes: Sequence[NamedPass]) -> Iterator[PassRule]:
         """The rules that name none of these passes."""

@@ -18,7 +18,7 @@ from typing import IO
 
 from irscope.errors import ToolTooSlow
 
-__all__ = ["POLL_S", "ToolLimits", "ToolProcess", "run_tool"]
+__all__ = ["POLL_S", "LimitWatch", "ToolLimits", "ToolProcess", "run_tool"]
 
 POLL_S = 0.25
 """How often a program that is waited for is looked at."""
@@ -37,6 +37,34 @@ class ToolLimits:
     """Time by the clock, on a system that does not show what another process does (no /proc)."""
 
 
+class LimitWatch:
+    """What a process, with all that it started, has used of its limits."""
+
+    def __init__(self, pid: int, limits: ToolLimits) -> None:
+        self._pid = pid
+        self._limits = limits
+        self._asleep_s = 0.0
+        self._clock_s = 0.0
+        self._last_used_s = -1.0
+
+    def exceeded(self, waited_s: float) -> str:
+        """Which limit is exceeded, as `took more than 120 s of processor time`; empty if none is.
+
+        `waited_s`: seconds since the last call, as they were asked for: the clock goes on where nothing runs.
+        """
+        processes = _descendants(self._pid)
+        self._clock_s += waited_s
+        if not processes:
+            return f"took more than {self._limits.clock_s:g} s" if self._clock_s > self._limits.clock_s else ""
+        used_s = sum(process.used_s for process in processes)
+        if used_s > self._limits.processor_s:
+            return f"took more than {self._limits.processor_s:g} s of processor time"
+        is_asleep = used_s == self._last_used_s and not any(process.state == _RUNNABLE for process in processes)
+        self._asleep_s = self._asleep_s + waited_s if is_asleep else 0.0
+        self._last_used_s = used_s
+        return f"did nothing for {self._limits.asleep_s:g} s" if self._asleep_s > self._limits.asleep_s else ""
+
+
 class ToolProcess:
     """A program that was started, and is ended when it exceeds its limits."""
 
@@ -51,10 +79,8 @@ class ToolProcess:
     ) -> None:
         """Start it; raises OSError if that fails. What it prints goes to files: a full pipe would stop it."""
         self._name = os.path.basename(command[0])
-        self._limits = limits
         self._process = subprocess.Popen(command, stdin=stdin or subprocess.DEVNULL, stdout=stdout, stderr=stderr)
-        self._clock_s = self._asleep_s = 0.0
-        self._last_used_s = -1.0
+        self._watch = LimitWatch(self._process.pid, limits)
         self._slow: str | None = None
 
     @property
@@ -73,21 +99,9 @@ class ToolProcess:
 
     def count_poll(self) -> None:
         """Add `POLL_S` seconds to its time, and end it where it exceeds a limit: for a caller that does not wait."""
-        processes = _descendants(self._process.pid)
-        self._clock_s += POLL_S
-        if not processes:
-            if self._clock_s > self._limits.clock_s:
-                self._exceeds(f"took more than {self._limits.clock_s:g} s")
-            return
-        used_s = sum(process.used_s for process in processes)
-        if used_s > self._limits.processor_s:
-            self._exceeds(f"took more than {self._limits.processor_s:g} s of processor time")
-            return
-        is_asleep = used_s == self._last_used_s and not any(process.state == _RUNNABLE for process in processes)
-        self._asleep_s = self._asleep_s + POLL_S if is_asleep else 0.0
-        self._last_used_s = used_s
-        if self._asleep_s > self._limits.asleep_s:
-            self._exceeds(f"did nothing for {self._limits.asleep_s:g} s")
+        if (exceeded := self._watch.exceeded(POLL_S)) and not self.ended:
+            self.end()
+            self._slow = f"{self._name} {exceeded}, and was ended."
 
     def end(self) -> None:
         """End it, with all that it started, if it still runs."""
@@ -98,12 +112,6 @@ class ToolProcess:
                 os.kill(process.pid, signal.SIGKILL)
         self._process.kill()
         self._process.wait()
-
-    def _exceeds(self, what: str) -> None:
-        if self.ended:
-            return
-        self.end()
-        self._slow = f"{self._name} {what}, and was ended."
 
 
 def run_tool(

@@ -20,6 +20,7 @@ PACKAGE = Path(irscope.__file__).parent
 TESTS = Path(__file__).parent
 
 _BASE = "record.triton record.process record.compile"
+_ALL = "errors plan target interruption tools model store device ir layout memory analysis render"
 _PARTS = "record.layouts record.binaries record.virtual"
 ROOMS: dict[str, str] = {
     "errors": "",
@@ -42,9 +43,10 @@ ROOMS: dict[str, str] = {
     **dict.fromkeys(_PARTS.split(), _BASE),
     "record.programs": f"{_BASE} {_PARTS}",
     **dict.fromkeys(("record.variants", "record.gpu"), f"{_BASE} {_PARTS} record.programs"),
+    "api": f"{_ALL} record {_BASE} {_PARTS} record.programs record.variants record.gpu",
 }
 """Each room, and the rooms beside itself that it may import from: those below it in the drawing of the house."""
-ANYWHERE = {"", "cli", "testing", "api", "__init__", "__main__"}
+ANYWHERE = {"", "cli", "testing", "__init__", "__main__"}
 """What may import everything."""
 
 

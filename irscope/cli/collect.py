@@ -12,11 +12,12 @@ import typer
 from irscope.cli import app, options
 from irscope.cli.output.destination import Destination
 from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import captures_of, tell_failures, with_sass
+from irscope.cli.subject.captures import captures_of, tell_failures
 from irscope.cli.subject.recording import recorded
 from irscope.cli.subject.stored import is_capture, readable, stored_captures
 from irscope.errors import IrscopeError, UsageError
 from irscope.model.recording_options import RecordingOptions
+from irscope.record.variants.completing import with_sass
 from irscope.store.collection import Added, Collection, Entry
 from irscope.store.facts import differences
 from irscope.store.file import SUFFIX
@@ -69,7 +70,8 @@ def collect(
 
 def _collect_file(path: Path, subjects: list[str], to: Destination, record_options: RecordingOptions) -> int:
     """Collect in a folder beside the file, which is left where this is ended, and make the file of it."""
-    from irscope.store.packed import PackedCollection, is_packed, pack, unpack, working_folder
+    from irscope.store.file import is_packed
+    from irscope.store.packed import PackedCollection, pack, unpack, working_folder
 
     work = working_folder(path)
     if path.exists() and not is_packed(path):
@@ -117,7 +119,7 @@ def _collected(subject: str, collection: Collection, record_options: RecordingOp
             if (capture := readable(file)) is None:
                 continue
             # Each is kept at once: to disassemble many takes long.
-            collection.add(with_sass(capture, file) if record_options.disassemble else capture)
+            collection.add(with_sass(capture, file, tell=say) if record_options.disassemble else capture)
             copied.append(file)
         return tell_failures(StoredCaptures(copied))
     except IrscopeError as error:

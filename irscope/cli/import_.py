@@ -14,11 +14,11 @@ import typer
 from irscope.cli import app
 from irscope.cli.output.destination import Destination, with_destination
 from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import failure_text
 from irscope.cli.subject.keeping import kept_captures
 from irscope.device.fit import with_fit
 from irscope.errors import ParseError, UsageError, did_you_mean
 from irscope.model.capture import Capture, Environment, Resources
+from irscope.render.text.failure import failure_text
 from irscope.store.file import SUFFIX
 from irscope.store.shelf import StoredCaptures
 
@@ -52,6 +52,7 @@ def import_captures(
     """
     from irscope.cli.dump import stages
     from irscope.cli.dump.summary import summary
+    from irscope.render.capture.plain import capture_json
 
     saves = to.path is not None and to.path.suffix == SUFFIX
     if to.path is not None and not saves and not to.as_json:
@@ -65,7 +66,7 @@ def import_captures(
         stages.save_captures(captures, to.path)
         to = replace(to, path=None)
     to.emit(
-        lambda: [stages.as_json(capture) for capture in captures],
+        lambda: [capture_json(capture) for capture in captures],
         lambda width, color: summary(StoredCaptures.of(captures), color),
     )
     for capture in captures:

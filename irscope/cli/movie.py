@@ -12,11 +12,12 @@ from irscope.cli.output.destination import emit_json, write_output
 from irscope.cli.output.page import emit_report, is_page
 from irscope.cli.output.pictures import Looks, is_folder, write_picture, write_pictures
 from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import capture_with_all_texts, captures_of, tell_incomplete
+from irscope.cli.subject.captures import captures_of, run_compile, tell_incomplete
 from irscope.cli.subject.recording import recorded
 from irscope.errors import PlanError, StageNotFound, UsageError, did_you_mean
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
+from irscope.record.variants.completing import with_all_texts
 
 if TYPE_CHECKING:
     from irscope.analysis.movie.model import Movie
@@ -134,7 +135,7 @@ def _with_texts(capture: Capture) -> Capture:
         return capture
     if next(capture.passes("mlir"), None) is None:
         raise StageNotFound(f"{capture.name} has no passes of MLIR: there is nothing to play.")
-    return capture_with_all_texts(capture)
+    return with_all_texts(capture, run=run_compile, tell=say)
 
 
 def _movie(capture: Capture, stages: list[str] | None) -> Movie:

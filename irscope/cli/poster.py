@@ -78,7 +78,7 @@ def _as_json(capture: Capture) -> dict[str, Any]:
 
 
 def _drawn(capture: Capture, looks: Looks) -> str:
-    from irscope.cli.layout.subject import with_layouts
+    from irscope.record.variants.completing import with_layouts
     from irscope.render.poster.poster import poster_svg
 
     return poster_svg(with_layouts(capture), looks.theme or "light")

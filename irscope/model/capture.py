@@ -60,6 +60,9 @@ STAGES: tuple[Stage, ...] = (
 )
 """Every stage of every backend, in the order of the pipeline. The one table of stages."""
 
+COMPILED_STAGES = ("ttir", "ttgir", "llir", "ptx", "amdgcn")
+"""The stages whose texts are compiled on, as files too."""
+
 _BY_NAME = {stage.name: stage for stage in STAGES}
 STAGE_NAMES: tuple[str, ...] = tuple(_BY_NAME)
 
@@ -361,6 +364,16 @@ class Capture:
             return self.artifact(name).data
         except StageNotFound as error:
             raise AttributeError(str(error)) from None
+
+    @property
+    def begun_from(self) -> str:
+        """The stage whose text another compile of it begins with; empty where it holds none."""
+        return next((name for name in ("source", *COMPILED_STAGES) if name in self.stages), "")
+
+    @property
+    def begun_text(self) -> str:
+        """The text that another compile of it begins with; raises StageNotFound where it holds none."""
+        return self.text(self.begun_from or "source")
 
     def passes(self, group: str = "mlir") -> Iterator[PassSnapshot]:
         """The passes of one group, in the order they ran."""

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from irscope.cli import COMMANDS, app
 from irscope.model.capture import STAGE_NAMES
+from irscope.store.file import load
 from irscope.store.recent import CaptureStore
 from irscope.target import KNOWN_TARGETS
-from tests.analysis.recorded import stored
-from tests.cli.product import KERNELS
+from tests.cli.product import KERNELS, ROOT
 from tests.hostile.viewing import run_quietly
 
 typer = pytest.importorskip("typer")
@@ -52,10 +52,16 @@ KINDS = {
 }  # fmt: skip
 """The options that take a name, and of which kind."""
 
-NEEDS = {"bisect": ["--check-compiles"], "edit": ["--at", "ttgir", "--text"], "reduce": ["--check", "true"]}
+NEEDS = {
+    "bisect": ["--check-compiles"], "edit": ["--at", "ttgir", "--text"], "reduce": ["--check", "true"],
+    "watch": ["--rounds", "1"], "collect": ["-o", "collected/"], "diff": ["--vs", "num_warps=8"],
+}  # fmt: skip
 """What a command cannot do without."""
-RUNS_SCRIPTS = ("run", "bench", "profile")
-WITHOUT_SUBJECT = ("doctor", "mcp", "record", "import", "ls")
+RUNS_SCRIPTS = ("run", "bench", "watch")
+OTHERWISE_REFUSED = ("profile", "upgrade")
+"""Commands that ask for a GPU, or another environment, before they look at names."""
+WITHOUT_SUBJECT = ("doctor", "mcp", "record", "import", "ls", *OTHERWISE_REFUSED)
+SOFTMAX = ROOT / "tests/data/hostile/softmax-cuda-90.irscope"
 REMEDY = re.compile(
     r"did you mean|known:|write |give |there are|there is|lists |holds |choose|possible options|try |record |it has|"
     r"installed|needs|launched|leave|irscope ",
@@ -86,6 +92,12 @@ def wrong_names(kind: str) -> st.SearchStrategy[str]:
     return st.builds(misspelled, st.sampled_from(RIGHT[kind]), st.integers(0, 1 << 30))
 
 
+def takes(command: str, subject: str) -> bool:
+    """Whether a command takes such a subject, a capture or a program."""
+    is_program = subject.startswith(str(KERNELS))
+    return is_program or subject == "WRONG" if command in RUNS_SCRIPTS else command != "show" or not is_program
+
+
 def command_lines(kind: str) -> Iterator[tuple[str, list[str]]]:
     """(command, its words, with WRONG for the name) of every command that takes a name of this kind."""
     capture, script = CaptureStore().paths()[0].as_posix(), str(KERNELS)
@@ -95,14 +107,16 @@ def command_lines(kind: str) -> Iterator[tuple[str, list[str]]]:
         needed = NEEDS.get(command, [])
         if kind in ("kernel", "file"):
             for subject in ("WRONG",) if kind == "file" else (f"{script}::WRONG", f"{capture}::WRONG"):
-                if not (command in RUNS_SCRIPTS and subject.startswith(capture)):
+                if takes(command, subject):
                     yield command, [subject, *needed]
         for option, of in KINDS.items():
             if of != kind or option not in options_of(command) or option in needed:
                 continue
-            more = {"layout": [], "passes": ["--op", "load"] if option == "--at" else []}.get(command, [])
+            more = ["--op", "load"] if (command, option) == ("passes", "--at") else []
             subjects = [capture] if kind in ("layout", "lines", "value") else [capture, script]
             for subject in subjects:
+                if not takes(command, subject):
+                    continue
                 if kind == "lines" and command in ("dump", "show"):
                     more = ["--stage", "ttgir"]
                 yield command, [subject, option, "WRONG", *needed, *more]
@@ -115,33 +129,47 @@ def nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object, **__: object) -> None:
         raise AssertionError("a process was started")
 
-    CaptureStore().add(stored("chains", "cuda:90"))
+    CaptureStore().add(load(SOFTMAX))
     for name in ("record.process.session.record_request", "record.gpu.session.device_session"):
         monkeypatch.setattr(f"irscope.{name}", refused)
     monkeypatch.setattr("irscope.record.variants.pool.VariantPool.compile", refused)
 
 
+NAMED = ("stage", "pass", "kernel", "target", "file", "layout", "lines", "value")
+
+
+def faults_of(command: str, words: list[str], wrong: str) -> str:
+    """What is wrong with how a command line with a wrong name ends; empty if it is refused as it should be."""
+    given_words = [word.replace("WRONG", wrong) for word in words]
+    code, _, err = run_quietly((command, *given_words))
+    told = " ".join(err.split())
+    faults = [
+        *(["exit code"] if code not in (1, 2) else []),
+        *(["the value"] if wrong.partition("#")[0].rpartition(":")[2] not in told else []),
+        *(["a remedy"] if not REMEDY.search(told) else []),
+        *(["compiled"] if "a process was started" in told or "internal error" in told else []),
+    ]
+    return f"{', '.join(faults)}: irscope {command} {' '.join(given_words)} → {code}: {told[:300]}" if faults else ""
+
+
 @pytest.mark.triton
 @pytest.mark.newest
-@pytest.mark.parametrize("kind", ["stage", "pass", "kernel", "target", "file", "layout", "lines", "value"])
-@settings(deadline=None, max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.parametrize("kind", NAMED)
+def test_a_wrong_name_is_refused_by_every_command(kind: str, nothing_is_compiled: None) -> None:
+    wrong = {"pass": "coalescq", "target": "cuda:9q", "file": "noqfile.py", "lines": "9-xq", "value": "%noqvalue"}
+    found = [faults_of(command, words, wrong.get(kind, f"noq{kind}")) for command, words in command_lines(kind)]
+    assert not any(found), "\n".join(filter(None, found))
+
+
+@pytest.mark.triton
+@pytest.mark.newest
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
-def test_a_wrong_name_is_refused(kind: str, nothing_is_compiled: None, data: st.DataObject) -> None:
-    wrong = data.draw(wrong_names(kind))
-    failures: list[str] = []
-    for command, words in command_lines(kind):
-        given_words = [word.replace("WRONG", wrong) for word in words]
-        code, _, err = run_quietly((command, *given_words))
-        told = " ".join(err.split())
-        faults = [
-            *(["exit code"] if code not in (1, 2) else []),
-            *(["the value"] if wrong.partition("#")[0].rpartition(":")[2] not in told else []),
-            *(["a remedy"] if not REMEDY.search(told) else []),
-            *(["compiled"] if "a process was started" in told or "internal error" in told else []),
-        ]
-        if faults:
-            failures.append(f"{', '.join(faults)}: irscope {command} {' '.join(given_words)} → {code}: {told[:300]}")
-    assert not failures, "\n".join(failures)
+def test_a_misspelled_name_is_refused(nothing_is_compiled: None, data: st.DataObject) -> None:
+    kind = data.draw(st.sampled_from(NAMED))
+    command, words = data.draw(st.sampled_from(list(command_lines(kind))))
+    fault = faults_of(command, words, data.draw(wrong_names(kind)))
+    assert not fault, fault
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -18,7 +18,6 @@ REPORT = Path(__file__).parents[2] / "irscope" / "render" / "report"
 REMEDY = "run 'npm ci && npm run build' in irscope/render/report/frontend"
 ASSETS = (
     "loader.js",
-    "comparing.js.deflate",
     "viewer.js.deflate",
     "graphs.js.deflate",
     "viewer.css",

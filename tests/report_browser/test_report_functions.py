@@ -14,10 +14,11 @@ import pytest
 
 from irscope.analysis.diff.marks import word_marks
 from irscope.analysis.diff.texts import TextDiff, diff_texts
-from irscope.ir.body.counts import operation_counts
 from irscope.ir.body.reader import read_body
 from irscope.model.capture import Capture, StageKind, stage_named
-from irscope.render.layout.colors import fills
+from irscope.render.canvas import fills
+from irscope.render.report.columns import TOKEN, plain_by_number, split_margins, value_columns
+from irscope.render.report.differences import packed_difference
 from irscope.render.report.numbers import with_steps
 from tests.analysis.diff.test_reorder import BLOCK, LLVM, PTX, moved, shuffled
 from tests.analysis.mutations import changeable, changed
@@ -99,16 +100,41 @@ def diffs_of(rows: list[tuple[str, str, str]]) -> list[TextDiff]:
     return [diff_texts(one, other, cast(StageKind, kind)) for one, other, kind in rows]
 
 
-def test_the_page_compares_as_the_analysis_does() -> None:
+Held = tuple[list[str], list[str] | None]
+"""A text as the page holds it: its lines without locations, and its margins."""
+
+
+def held(text: str, kind: str) -> tuple[Held, dict[int, str]]:
+    """A text as the page holds it, and its lines without locations by their numbers."""
+    plain, margins = split_margins(text, cast(StageKind, kind))
+    return (plain, margins or None), plain_by_number(plain, margins)
+
+
+def test_the_page_shows_what_the_analysis_compares() -> None:
     rows = cases()
-    found = called("diffTexts", [[one.split("\n"), other.split("\n"), kind] for one, other, kind in rows])
-    for row, diff, read in zip(rows, diffs_of(rows), found, strict=True):
+    diffs = diffs_of(rows)
+    calls: list[list[Any]] = []
+    for (one, other, kind), diff in zip(rows, diffs, strict=True):
+        (ours, left), (theirs, right) = held(one, kind), held(other, kind)
+        calls.append([packed_difference(diff, left, right), ours, theirs])
+    for row, diff, read in zip(rows, diffs, called("diffOf", calls), strict=True):
         assert (read["summary"], read["fallback"]) == (diff.summary, diff.fallback), row
         assert tuple(read["left"]) == diff.left_lines
         assert tuple(read["right"]) == diff.right_lines
         assert tuple(read["leftNumbers"]) == diff.left_numbers
         assert tuple(read["rightNumbers"]) == diff.right_numbers
-        assert [tuple(item.values()) for item in read["entries"]] == [
+        assert [
+            (
+                item["op"],
+                item["left"],
+                item["leftCount"],
+                item["right"],
+                item["rightCount"],
+                item["rewired"],
+                item["partner"],
+            )
+            for item in read["entries"]
+        ] == [
             (
                 item.op,
                 item.left.start,
@@ -122,11 +148,26 @@ def test_the_page_compares_as_the_analysis_does() -> None:
         ]
 
 
-def test_the_page_counts_operations_as_the_analysis_does() -> None:
-    texts = [(one, kind) for one, _, kind in cases()]
-    rows = [[one.split("\n"), kind] for one, kind in texts]
-    for (text, kind), found in zip(texts, called("countsOf", rows), strict=True):
-        assert dict(found) == operation_counts(text, cast(StageKind, kind))
+def test_few_lines_of_a_difference_are_held_in_full() -> None:
+    shares: dict[str, tuple[int, int]] = {}
+    # nvdisasm's own text, which the sample has, is not the one that captures hold.
+    rows = [row for row in cases() if row[2] not in ("binary", "sass") and len(row[1]) > 1000]
+    for (one, other, kind), diff in zip(rows, diffs_of(rows), strict=True):
+        packed = packed_difference(diff, held(one, kind)[1], held(other, kind)[1])
+        full, lines = shares.get(kind, (0, 0))
+        full += (len(packed["leftOther"]) + len(packed["rightOther"])) // 2
+        shares[kind] = full, lines + len(diff.left_lines) + len(diff.right_lines)
+    for kind, (full, lines) in shares.items():
+        assert full * 10 < lines, (kind, full, lines)
+
+
+def test_a_text_is_its_lines_and_its_margins() -> None:
+    texts = [(text, kind) for one, other, kind in cases() for text in (one, other)]
+    parts = [held(text, kind)[0] for text, kind in texts]
+    rows = [(text, part) for (text, _), part in zip(texts, parts, strict=True) if part[1] is not None]
+    assert len(rows) > 50
+    for (text, _), lines in zip(rows, called("wholeOf", [part for _, part in rows]), strict=True):
+        assert lines == text.split("\n")
 
 
 def test_the_page_marks_the_words_that_the_analysis_marks() -> None:
@@ -140,17 +181,44 @@ def test_the_page_marks_the_words_that_the_analysis_marks() -> None:
         assert [[tuple(span) for span in side] for side in marks] == [list(side) for side in word_marks(*pair)], pair
 
 
-def test_the_page_finds_values_by_their_scopes() -> None:
-    body = read_body(SCOPES, "mlir", frozenset({"locations"}))
-    rows, expected = list[list[Any]](), list[dict[str, Any]]()
-    for line, values in enumerate(body.values):
-        for value in dict.fromkeys(values):
-            rows.append([SCOPES.split("\n"), body.names[value], "mlir", body.numbers[line]])
-            definer = body.definers[value]
-            uses = [body.numbers[other] for other, used in enumerate(body.uses) if value in used]
-            definitions = [body.numbers[definer]] if definer >= 0 else []
-            expected.append({"name": body.names[value], "definitions": definitions, "uses": uses})
-    assert called("valueIn", rows) == expected
+def test_the_page_finds_the_values_of_every_language() -> None:
+    """Each value of a virtual register or an SSA value by its definition and its uses, as the body has them."""
+    one = softmax()
+    texts = [(SCOPES, "mlir"), (LLVM, "llvm"), (PTX, "ptx")]
+    texts += [(one.text(stage), stage_named(stage).kind) for stage in one.stages if stage in ("ttir", "ttgir", "ptx")]
+    for text, kind in texts:
+        part, plain = held(text, kind)
+        columns = value_columns(text, cast(StageKind, kind), plain)
+        body = read_body(text, cast(StageKind, kind), frozenset({"locations"}))
+        rows, expected = list[list[Any]](), list[dict[str, Any]]()
+        for line, values in enumerate(body.values):
+            for value in dict.fromkeys(values):
+                name = body.names[value]
+                rows.append([part, columns, name, body.numbers[line]])
+                definer = body.definers[value]
+                uses = [body.numbers[other] for other, used in enumerate(body.uses) if value in used]
+                definitions = [body.numbers[definer]] if definer >= 0 else []
+                expected.append({"name": name, "definitions": definitions, "uses": uses})
+        found = called("valueIn", rows)
+        for one_found in found:
+            # A register that is written again has several definitions; the body names the first.
+            one_found["definitions"] = one_found["definitions"][:1]
+        wrong = [
+            (want, own)
+            for want, own in zip(expected, found, strict=True)
+            if TOKEN.fullmatch(want["name"]) and own != want
+        ]
+        assert not wrong, (kind, len(wrong), wrong[:3])
+
+
+def test_registers_are_defined_where_they_are_written() -> None:
+    for text, kind, name, writes in (
+        ("    IADD3 R4, R4, 1, RZ ;\n    LDG.E.64 R6, [R4] ;\n    STG.E [R6], R7 ;", "sass", "R6", [2]),
+        ("    v_add_u32 v4, v4, v1\n    global_load_dwordx2 v[4:5], v[6:7], off", "amdgcn", "v[4:5]", [2]),
+    ):
+        part, plain = held(text, kind)
+        (found,) = called("valueIn", [[part, value_columns(text, cast(StageKind, kind), plain), name, 2]])
+        assert found["definitions"] == writes, found
 
 
 def test_numbers_are_read_back() -> None:

@@ -13,42 +13,10 @@ from tests.report_browser.test_report_tabs import FRONT, first_changed, fragment
 pytestmark = pytest.mark.slow
 
 
-# A worker that tells the page nothing until `window.release()`, or ever if it cannot be made or breaks.
-HELD = """{
-  const held = [];
-  let release = false;
-  window.release = () => { release = true; held.splice(0).forEach(tell => tell()); };
-  window.Worker = class extends Worker {
-    addEventListener(name, listener) {
-      super.addEventListener(name, event => {
-        if (name !== "message" || release) listener(event);
-        else held.push(() => listener(event));
-      });
-    }
-  };
-}"""
-NO_WORKERS = {
-    "none": "delete window.Worker",
-    "refused": "window.Worker = class { constructor() { throw new DOMException('no', 'SecurityError'); } }",
-    "broken": """window.Worker = class extends EventTarget {
-      terminate() {}
-      postMessage() { setTimeout(() => this.dispatchEvent(new Event("error", { cancelable: true }))); }
-    }""",
-}
-
-
 def front(page: Any) -> str:
     """What is shown of a pass: its heading, and its diff or the text in place of one."""
     parts = (".pass-head", ".pass-body > :not(.behind):not(.deck)", f".deck:not(.behind) > {FRONT}")
     return "\n".join(text for part in parts for text in page.locator(part).all_inner_texts())
-
-
-def with_script(page: Any, script: str, address: str) -> None:
-    """Opens a page's report anew, behind a script."""
-    page.add_init_script(script)
-    page.evaluate(f"location.hash = {address!r}")
-    page.reload()
-    page.wait_for_selector("html[data-ready]")
 
 
 def test_passes_are_stepped_by_keyboard(open_report: Open) -> None:
@@ -88,33 +56,6 @@ def test_a_diff_that_was_drawn_ahead_is_the_one_drawn_when_asked_for(open_report
         assert front(page) == text, address
 
 
-def test_a_step_during_a_comparison_shows_the_pass_that_was_chosen_last(open_report: Open) -> None:
-    page = open_report([softmax()], "tab=passes&hide=1&pass=17", fresh=True)
-    page.keyboard.press("j")
-    page.keyboard.press("j")
-    page.keyboard.press("j")
-    page.evaluate(SETTLED)
-    address, last = fragment(page), front(page)
-    with_script(page, HELD, "tab=passes&hide=1&pass=17")
-    first = page.inner_text(".pass-head h1")
-    for _ in range(3):
-        page.keyboard.press("j")
-        page.wait_for_selector(".later:not(.behind)")
-        # Nothing but what is true of the pass: no diff, of this pass or of the one before.
-        assert page.inner_text(".later").startswith("Comparing")
-        assert page.locator(".pass[aria-busy=true]").count() == 1
-        assert page.locator(".deck.behind").count() == page.locator(".whole.behind").count() == 1
-        name = page.inner_text(".item[aria-selected=true] .name").partition("#")[0]
-        assert page.inner_text(".pass-head h1").split("#")[0].endswith(f":{name}")
-    assert page.inner_text(".pass-head h1") != first
-    page.evaluate("release()")
-    page.evaluate(SETTLED)
-    assert (fragment(page), front(page)) == (address, last)
-    # Answers to what was passed by come later, and change nothing.
-    page.wait_for_timeout(300)
-    assert front(page) == last
-
-
 def test_quick_steps_show_no_picture_of_another_pass_and_end_at_the_right_one(open_report: Open) -> None:
     page = open_report([softmax()], "tab=passes&hide=1&pass=1", fresh=True)
     page.reload()
@@ -142,21 +83,6 @@ def test_quick_steps_show_no_picture_of_another_pass_and_end_at_the_right_one(op
     page.wait_for_selector("html[data-ready]")
     page.evaluate(SETTLED)
     assert (fragment(page), front(page)) == (address, last)
-
-
-def test_without_a_worker_the_page_shows_the_same(open_report: Open) -> None:
-    seen: list[list[str]] = []
-    for before in ("0", *NO_WORKERS.values()):
-        page = open_report([softmax()], "tab=overview", fresh=True)
-        with_script(page, before, "tab=passes&hide=1&loc=1&pass=14")
-        seen.append([])
-        for _ in range(5):
-            page.evaluate(SETTLED)
-            seen[-1].append(front(page))
-            page.keyboard.press("j")
-        assert len(page.workers) == (before == "0")
-    assert seen == [seen[0]] * len(seen)
-    assert len(set(seen[0])) > 3
 
 
 def test_back_and_forward(open_report: Open) -> None:

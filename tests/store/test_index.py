@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -91,6 +92,27 @@ def test_it_does_not_grow_for_ever(tmp_path: Path) -> None:
     store.rows()
     assert (tmp_path / "index.jsonl").read_bytes().count(b"\n") == 1
     assert store.rows()[0].recording == "a recording"
+
+
+def _adds(folder: Path, first: int) -> None:
+    store = CaptureStore(folder)
+    for number in range(first, first + 60):
+        store.add(capture(f"kernel{number}"), f"recording {first}")
+
+
+def test_no_line_of_another_process_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each process adds its own while this one writes the index again, as fast as it can."""
+    monkeypatch.setattr("irscope.store.index._SPARE_LINES", -1_000_000)
+    adding = [multiprocessing.get_context("fork").Process(target=_adds, args=(tmp_path, first)) for first in (0, 60)]
+    for process in adding:
+        process.start()
+    while any(process.is_alive() for process in adding):
+        stored_rows(tmp_path)
+    for process in adding:
+        process.join()
+    assert {row.facts.name: row.recording for row in stored_rows(tmp_path)} == {
+        f"kernel{number}": f"recording {number // 60 * 60}" for number in range(120)
+    }
 
 
 def _last(store: CaptureStore) -> list[Path]:

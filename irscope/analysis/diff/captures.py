@@ -184,7 +184,7 @@ def _changes(left: dict[str, Any] | Counter[str], right: dict[str, Any] | Counte
 def _input_changes(left: Capture, right: Capture) -> list[Change]:
     """What a compile that failed before its end did not come to make of its metadata is no difference."""
     kept = [one if left.metadata and right.metadata else replace(one, metadata=()) for one in (left, right)]
-    return _changes(*map(_inputs, kept))
+    return _changes(*map(inputs_of, kept))
 
 
 def _source_changes(left: Capture, right: Capture, changes: Iterable[StageChange]) -> list[Change]:
@@ -218,7 +218,7 @@ def _compiler_changes(left: Capture, right: Capture) -> list[Change]:
 _ENVIRONMENT_OF_RESULTS = ("irscope_version", "triton_version", "torch_version", "python_version", "gpu")
 
 
-def _inputs(capture: Capture) -> dict[str, Any]:
+def inputs_of(capture: Capture) -> dict[str, Any]:
     """Everything that a compile's result may depend on, flat, with readable names."""
     launch, environment = capture.launch, asdict(capture.environment)
     rows: dict[str, Any] = {

@@ -71,7 +71,16 @@ class TextDiff:
     @property
     def summary(self) -> str:
         """One sentence."""
+        return self._sentence(self.counts)
+
+    @property
+    def reversed_summary(self) -> str:
+        """The sentence of the comparison the other way round."""
         counts = self.counts
+        counts["added"], counts["removed"] = counts["removed"], counts["added"]
+        return self._sentence(counts)
+
+    def _sentence(self, counts: Counter[DiffOp]) -> str:
         if self.is_empty:
             return "No difference."
         parts = [f"{counts[op]} {op}" for op in ("added", "removed", "changed", "moved") if counts[op]]

@@ -11,14 +11,12 @@ from irscope.analysis.checks.model import Assertion
 from irscope.analysis.checks.results import Against, Report, check_against, check_subject
 from irscope.analysis.checks.subject import Subject
 from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import with_sass
-from irscope.cli.subject.compiler_log import with_log
-from irscope.cli.subject.keeping import update_stored
 from irscope.cli.subject.stored import readable
-from irscope.cli.why.compiles import Compiles
 from irscope.errors import IrscopeError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
+from irscope.record.variants.compiles import Compiles
+from irscope.record.variants.completing import update_stored, with_log, with_sass
 from irscope.store.baseline import variant_names
 from irscope.store.facts import CaptureFacts, differences
 
@@ -58,20 +56,20 @@ def check_captures(
 def _completed(compiles: Compiles, file: CaptureFile, capture: Capture) -> Capture:
     """The capture with its SASS; one of which no more was kept than assertions need is compiled again for the rest."""
     if capture.snapshot_level != "none" or not capture.has_compiled or not capture.environment.is_trusted:
-        return with_sass(capture, file)
+        return with_sass(capture, file, tell=say)
     from irscope.record.process.requests import request_from_capture
 
     try:
         again = compiles.one(request_from_capture(capture, RecordingOptions(plan=capture.plan, disassemble=False)))
     except IrscopeError as error:
         say(f"{capture.name} could not be compiled again, to say more: {error}")
-        return with_sass(capture, file)
+        return with_sass(capture, file, tell=say)
     if again.texts != capture.texts:
         say(f"{capture.name} came out otherwise when it was compiled again: nothing is said of its causes.")
         return capture
     full = replace(again, launch=capture.launch, sources=capture.sources, environment=capture.environment)
-    update_stored(capture, full)
-    return with_sass(full, file)
+    update_stored(capture, full, say)
+    return with_sass(full, file, tell=say)
 
 
 def _logging(compiles: Compiles, capture: Capture) -> partial[Capture] | None:
@@ -81,7 +79,7 @@ def _logging(compiles: Compiles, capture: Capture) -> partial[Capture] | None:
 
 def _with_log(compiles: Compiles, capture: Capture) -> Capture:
     try:
-        return with_log(capture, run=compiles.one)
+        return with_log(capture, run=compiles.one, tell=say)
     except IrscopeError as error:
         say(f"{capture.name}: the compiler's own log could not be had: {error}")
         return capture

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from irscope.cli.dump.stages import one_pass, snapshot_text
-from irscope.cli.subject.captures import run_request, tell_origin
+from irscope.cli.output.talk import say
+from irscope.cli.subject.captures import run_request
 from irscope.errors import RecordingError, StageNotFound, UsageError
 from irscope.ir.logs.launch_text import launch_of_module
 from irscope.model.capture import Capture, PassSnapshot, stage_named, stage_rank
+from irscope.record.variants.completing import tell_origin
 
 if TYPE_CHECKING:
     from irscope.model.recording_options import RecordingOptions
@@ -65,7 +67,7 @@ class _IrPlace(Place):
         It has the launch record and the passes before the text, which are the capture's own.
         """
         self._require_same_kernel(text, path)
-        tell_origin(self.capture)
+        tell_origin(self.capture, say)
         (fresh,) = run_request(self._request(text, asked)).captures
         compiled_name, name = (dict(one.metadata).get("name") for one in (fresh, self.capture))
         if compiled_name and name and compiled_name != name:

@@ -14,7 +14,7 @@ from irscope.cli.layout.arguments import LayoutCommand
 from irscope.cli.output.destination import colored, emit, emit_json, table_width, width
 from irscope.cli.output.pictures import Looks, is_folder, write_picture, write_pictures
 from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import captures_of
+from irscope.cli.subject.captures import captures_of, run_compile
 from irscope.cli.subject.recording import recorded
 from irscope.errors import UsageError, did_you_mean
 from irscope.model.capture import Capture
@@ -212,14 +212,13 @@ def _show_table(found: list[DescribedLayout], form: str, output: Path | None, pa
 
 def _show_costs(capture: Capture | None, as_json: bool, output: Path | None, paint: bool, callers: bool) -> int:
     from irscope.cli.layout.conflict_counts import with_compilers_count
-    from irscope.cli.layout.subject import with_layouts
-    from irscope.cli.subject.operations import with_operations
     from irscope.memory import costs
+    from irscope.record.variants.completing import with_layouts, with_operations
     from irscope.render.layout.table import cost_table
 
     if capture is None:
         raise UsageError("--costs needs a kernel: a file or a capture.")
-    found = costs.costs_of(with_operations(with_layouts(capture), sass=False))
+    found = costs.costs_of(with_operations(with_layouts(capture), sass=False, run=run_compile, tell=say))
     found = with_compilers_count(found, capture.target, capture.launch.option("num_warps", 4))
     if as_json:
         emit_json(costs.as_json(found), output)

@@ -10,6 +10,7 @@ from irscope.errors import UsageError
 from irscope.layout.described import DescribedLayout
 from irscope.model.capture import Capture, Target
 from irscope.model.recording_options import RecordingOptions
+from irscope.record.variants.completing import with_layouts
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +97,6 @@ def layouts_of_capture(capture: Capture, after: str | None) -> list[DescribedLay
             f"{', '.join(capture.stages)}."
         )
     return [DescribedLayout(row, capture.target) for row in rows]
-
-
-def with_layouts(capture: Capture) -> Capture:
-    """The capture with the layouts of its TTGIR, asked of the installed compiler if it holds none."""
-    if capture.layouts or "ttgir" not in capture.stages:
-        return capture
-    # It imports all events of a recording, which a capture that holds its layouts does not need.
-    from irscope.record.layouts.questions import layouts_of_text
-
-    return capture.with_(layouts=layouts_of_text(capture.text("ttgir"), capture.target))
 
 
 def _read(file: Path) -> str:

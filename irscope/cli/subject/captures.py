@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
 from typing import TYPE_CHECKING
 
 from irscope.cli.output.talk import echo, progress, say
 from irscope.cli.subject.endings import note_incomplete, nothing_recorded, tell_end, tell_refusals
-from irscope.cli.subject.keeping import Keeping, kept_captures, update_stored
+from irscope.cli.subject.keeping import Keeping, kept_captures
 from irscope.cli.subject.named import split_subject
 from irscope.cli.subject.stored import is_ambiguous, is_capture, only_one, readable, stored_captures
-from irscope.errors import IrscopeError, RecordingError, StageNotFound, UsageError, did_you_mean
+from irscope.errors import RecordingError, UsageError, did_you_mean
 from irscope.interruption import Interrupted
 from irscope.model.capture import Capture, PassSnapshot
 from irscope.plan import PassPlan
+from irscope.record.variants.completing import tell_origin, with_sass
+from irscope.render.text.failure import failure_text
 from irscope.store.recent import CaptureStore
 from irscope.store.shelf import CaptureFile, StoredCaptures
 
@@ -27,14 +27,6 @@ if TYPE_CHECKING:
     from irscope.record.process.requests import RecordRequest
     from irscope.record.process.session import Recording
     from irscope.store.collection import Collection
-
-_FRAMES_OF_OUTPUT = 15
-
-# kernels.py:24:1: error: Failures have been detected   |   ptxas fatal   : Unresolved extern function
-_LABEL = re.compile(r"\b(?:error|fatal|warning|remark|note|LLVM ERROR) *: |Assertion [`']")
-_SAYS_NOTHING = ("Failures have been detected while processing", "Pipeline failed while executing")
-_TELLING_COLUMNS = 60
-_DIAGNOSTIC = re.compile(r":\d+: (?:error|warning|remark|note): |^(?:ptxas|error|LLVM ERROR)\b|: error: |Assertion ")
 
 
 def captures_of(
@@ -72,29 +64,10 @@ def captures_of(
         captures = nth_launch(captures, record_options)
     for one in captures.files if record_options.disassemble else ():
         if "cubin" in one.stages and "sass" not in one.stages and (capture := readable(one)) is not None:
-            full = with_sass(capture, one)
+            full = with_sass(capture, one, tell=say)
             if full is not one.load():
                 one.put(full, None)
     return captures
-
-
-def with_sass(capture: Capture, file: CaptureFile | None = None) -> Capture:
-    """A capture with SASS; if the recording left it out, the cubin is disassembled and the result stored.
-
-    `file`: the file that it was read from, in the store or a collection's folder, which is written again.
-    """
-    if "cubin" not in capture.stages or "sass" in capture.stages:
-        return capture
-    from irscope.record.process.disassembly import with_listing
-
-    full, reason = with_listing(capture)
-    if full is capture:
-        say(f"{capture.name} has no SASS: {reason}")
-        return capture
-    # Read often, made once.
-    if file is None or not file.save(full):
-        update_stored(capture, full)
-    return full
 
 
 def compiled_again(capture: Capture, record_options: RecordingOptions) -> Capture:
@@ -108,7 +81,7 @@ def _compiled_for_each(capture: Capture, record_options: RecordingOptions, keep:
     """A capture's own source compiled again, for each of the targets."""
     from irscope.record.process.requests import request_from_capture
 
-    tell_origin(capture)
+    tell_origin(capture, say)
     request = request_from_capture(capture, record_options)
 
     def of_this_launch(fresh: Capture) -> Capture:
@@ -124,20 +97,6 @@ def _compiled_for_each(capture: Capture, record_options: RecordingOptions, keep:
     for fresh in captures if record_options.plan else ():
         keep(fresh)
     return captures
-
-
-def tell_origin(capture: Capture) -> None:
-    """Warn, once per process, before compiling a capture again that was not recorded here."""
-    if not capture.environment.is_trusted:
-        _tell_foreign(capture.name, capture.id[:8])
-
-
-@cache
-def _tell_foreign(name: str, id_: str) -> None:
-    say(
-        f"{name} ({id_}) was not recorded here, nor made of what was: compiling it again runs Triton, LLVM and "
-        "the assembler on text that somebody else may have written (docs/security.md)."
-    )
 
 
 def nth_launch(captures: StoredCaptures, record_options: RecordingOptions) -> StoredCaptures:
@@ -243,16 +202,6 @@ def check_plan(plan: PassPlan, captures: Sequence[Capture]) -> None:
         say(f"no pass '{rule}' was reached before the compile failed.")
 
 
-def failure_text(capture: Capture) -> str:
-    """Why a compile failed, as commands print it."""
-    failure = capture.failure
-    if failure is None:
-        return ""
-    text = f"{capture.name} ({capture.target}) {failure.verdict}: {failure.message}".rstrip()
-    more = [line for line in _diagnostic_lines(failure.diagnostics) if not _is_said(line, text)]
-    return "\n".join([text, *more])
-
-
 def tell_failures(captures: StoredCaptures) -> int:
     """Print why compiles failed, and return the exit code.
 
@@ -290,26 +239,6 @@ def tell_incomplete(captures: StoredCaptures) -> int:
     return tell_failures(captures)
 
 
-def _is_said(line: str, text: str) -> bool:
-    """Whether the text already contains what a line of diagnostics says."""
-    said = _LABEL.split(line)[-1].strip()
-    return said[:_TELLING_COLUMNS] in text or said.startswith(_SAYS_NOTHING)
-
-
-def _diagnostic_lines(diagnostics: str) -> list[str]:
-    """The diagnostics in the output of a compiler, each with its source line and caret, without the IR around them.
-
-    If there are none, the last lines. `irscope show ID --json` has the whole output.
-    """
-    lines = diagnostics.splitlines()
-    kept: list[str] = []
-    for number, line in enumerate(lines):
-        if _DIAGNOSTIC.search(line):
-            caret = number + 2 < len(lines) and lines[number + 2].strip() == "^"
-            kept += lines[number : number + 3] if caret else [line]
-    return list(dict.fromkeys(kept)) or lines[-_FRAMES_OF_OUTPUT:]
-
-
 def captures_with_passes(subject: str | None, record_options: RecordingOptions) -> StoredCaptures:
     """As `captures_of`; for targets without a subject, those of a matmul with a loop, on which every pass works."""
     if subject is not None or not record_options.targets:
@@ -328,21 +257,3 @@ def captures_with_passes(subject: str | None, record_options: RecordingOptions) 
     captures = StoredCaptures(recorded)
     check_plan(record_options.plan, captures)
     return captures
-
-
-def capture_with_all_texts(capture: Capture) -> Capture:
-    """The same compile with the IR after every pass; raises StageNotFound if it cannot be compiled here."""
-    from irscope.model.recording_options import RecordingOptions
-    from irscope.record.process.requests import request_from_capture
-
-    say("The recording left this IR out (--snapshots all keeps it); compiling it again from the capture's source.")
-    tell_origin(capture)
-    request = request_from_capture(capture, RecordingOptions(plan=capture.plan, snapshots="all"))
-    try:
-        (again,) = run_request(request).captures
-    except IrscopeError as error:
-        raise StageNotFound(f"the recording left this IR out, and it cannot be compiled here: {error}") from error
-    made, held = again.environment.triton_version, capture.environment.triton_version
-    if made != held:
-        say(f"Made by Triton {made}; the capture is of {held}: they may differ.")
-    return again

@@ -11,18 +11,15 @@ from typing import TYPE_CHECKING
 from weakref import finalize
 
 from irscope.cli.output.talk import say
-from irscope.errors import CaptureFormatError, IrscopeError, UsageError
+from irscope.errors import CaptureFormatError, UsageError
 from irscope.model.capture import Capture
+from irscope.record.variants.completing import tell_not_kept
 from irscope.store.file import is_worse, load
 from irscope.store.recent import CaptureStore
 from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures
 
 if TYPE_CHECKING:
     from irscope.store.collection import Collection
-
-_told: set[tuple[str, str]] = set()
-_FOUND_LATER = ("snapshots", "layouts", "operations", "log")
-"""Fields that a capture may lack, and get when something needs them."""
 
 
 class Keeping:
@@ -73,7 +70,7 @@ class Keeping:
         return path
 
     def _refused(self, error: OSError) -> None:
-        tell_not_kept(error)
+        tell_not_kept(error, say)
         self._store = None
 
     def adopted(self, ids: Iterable[str]) -> StoredCaptures:
@@ -125,45 +122,3 @@ def refuse_untrusted(capture: Capture, runs: str, how_to_read: str) -> None:
             f"{capture.name} ({capture.id[:8]}) was not recorded here, nor made of what was, and {runs} its Python "
             f"text: read {how_to_read}, then give --trust too (docs/security.md)."
         )
-
-
-def update_stored(before: Capture, full: Capture) -> None:
-    """Write a capture of the store again, of which more is known; if that fails, a message says so.
-
-    A file from elsewhere may bear the id of a stored capture, and differ from it: it is not stored in its place.
-
-    Args:
-        before: the capture as it was read.
-        full: the same, with what was found out of it here.
-    """
-    try:
-        if _is_stored(before):
-            CaptureStore().update(full)
-    except OSError as error:
-        tell_not_kept(error)
-    except CaptureFormatError as error:
-        say(f"What was found out of {before.name} ({before.target}) is not kept: {error}")
-
-
-def _is_stored(capture: Capture) -> bool:
-    """Whether the store holds all of a capture: its id tells neither its artifacts, nor its Python text."""
-    store = CaptureStore()
-    try:
-        stored = store.load(str(store.path_of(capture)))
-    except IrscopeError:
-        return False
-    held = {item.stage: item.data for item in stored.artifacts}
-    return (
-        (stored.launch, stored.sources) == (capture.launch, capture.sources)
-        and stored.environment.is_trusted == capture.environment.is_trusted
-        and all(held.get(item.stage) == item.data for item in capture.artifacts)
-        and all(getattr(capture, name) in ((), None, getattr(stored, name)) for name in _FOUND_LATER)
-    )
-
-
-def tell_not_kept(error: OSError) -> None:
-    """Print why something could not be stored, once per process for each cause in a store."""
-    cause, folder = str(error.strerror or error), error.filename or ""
-    if (key := (os.path.dirname(folder), cause)) not in _told:
-        _told.add(key)
-        say(f"The recording is not kept: {': '.join(filter(None, [folder, cause]))}")

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from irscope.cli.subject.stored import is_capture, refuse_empty
+from irscope.cli.subject.stored import is_capture, refuse_empty, stored_captures
 from irscope.errors import UsageError, did_you_mean
 from irscope.model.capture import STAGE_NAMES, stage_named
 from irscope.plan import PassPlan, PassRule
@@ -45,11 +45,15 @@ def refuse_unknown_names(
 ) -> None:
     """Raise UsageError for a stage, and PlanError for a pass (the plan's too), that a program's captures cannot have.
 
-    Of captures that are there already each is looked for in them. Stages of a third-party backend are not known.
+    Passes of captures that are there already are looked for in them. Stages of a third-party backend are not known.
     """
     file, _ = split_subject(subject, record_options)
     if is_capture(file):
-        return
+        held = {stage for one in stored_captures(subject).files for stage in one.stages} if stages else set[str]()
+        for name in stages:
+            if name not in ("all", *STAGE_NAMES, *held):
+                raise UsageError(f"--stage {name!r}: there is no such stage.{did_you_mean(name, [*held])}")
+        stages, passes = (), ()
     backends = {Target.parse(text).backend for text in record_options.targets} or {*_BACKENDS}
     for name in stages if backends <= {*_BACKENDS} else ():
         if name == "all":

@@ -11,7 +11,7 @@ from irscope.cli.output.destination import Destination, with_destination
 from irscope.cli.output.page import emit_report, is_page
 from irscope.cli.output.talk import say
 from irscope.cli.run import measuring
-from irscope.cli.subject.captures import captures_of, tell_origin
+from irscope.cli.subject.captures import captures_of
 from irscope.cli.subject.endings import note_incomplete
 from irscope.cli.subject.named import is_program, is_script
 from irscope.cli.subject.recording import interpreter_at, recorded
@@ -19,6 +19,7 @@ from irscope.cli.subject.stored import readable
 from irscope.cli.subject.variants import progress_bar
 from irscope.errors import IrscopeError, RecordingError, UsageError, did_you_mean
 from irscope.model.recording_options import RecordingOptions
+from irscope.record.variants.completing import tell_origin
 
 if TYPE_CHECKING:
     from irscope.analysis.upgrade.model import Upgrade
@@ -167,7 +168,7 @@ def _upgraded(
             files = captures_of(subject, kept).files
             stored += [capture for file in files if (capture := readable(file)) is not None]
         for one in stored:
-            tell_origin(one)
+            tell_origin(one, say)
         found = upgraded(stored, before, after, (ours, theirs), blames=blames, progress=progress)
         note_incomplete(*(row.capture.name for row in found.rows if not row.capture.artifacts))
         if timing is None:

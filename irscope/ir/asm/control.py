@@ -24,6 +24,45 @@ _NO_BARRIER = 7
 # B------:R-:W0:-:S07    B01----:R2:W-:Y:S12
 CONTROL = re.compile(r"B(?P<wait>[0-5-]{6}):R(?P<read>[0-6-]):W(?P<write>[0-6-]):(?P<yields>[Y-]):S(?P<stall>\d\d)")
 
+# "        0010  B------:R-:W1:-:S01  G002:P0:U00:Q0  LDC R7, c[0x0][0x22c]": address, control, live registers
+_COLUMNS = re.compile(
+    r"^\s*[0-9a-f]{4,}\s+(?P<control>B[\d-]{6}:R[\d-]:W[\d-]:[Y-]:S\d\d)\s+(?P<live>G\d+:P\d+:U\d+:Q\d+)?\s*"
+)
+# G002:P0:U00:Q0
+_LIVE = re.compile(r"G(\d+):P(\d+):U(\d+):Q\d+")
+
+
+def without_columns(line: str) -> str:
+    """A line of SASS without the columns before its instruction."""
+    return _COLUMNS.sub("", line)
+
+
+def columns_of(line: str) -> tuple[str, ...]:
+    """The columns of control and of live registers before an instruction of SASS, those that are there."""
+    found = _COLUMNS.match(line)
+    return tuple([text for text in found.groups() if text]) if found else ()
+
+
+def column_meaning(column: str) -> str:
+    """One of `columns_of`, in words."""
+    live = _LIVE.fullmatch(column)
+    if live is not None:
+        general, predicates, uniform = map(int, live.groups())
+        return f"live: {general} registers, {predicates} predicates, {uniform} uniform"
+    control = ControlInfo.parse(column)
+    if control is None:
+        return ""
+    parts = [f"stalls {control.stall} cycles"]
+    if control.yields:
+        parts.insert(0, "may yield to another warp")
+    if control.read_barrier is not None:
+        parts.insert(0, f"sets scoreboard {control.read_barrier} until its operands are read")
+    if control.write_barrier is not None:
+        parts.insert(0, f"sets scoreboard {control.write_barrier} until its result is written")
+    if control.waits_for:
+        parts.insert(0, f"waits for scoreboard {', '.join(map(str, control.waits_for))}")
+    return ", ".join(parts)
+
 
 @dataclass(frozen=True, slots=True)
 class ControlInfo:

@@ -43,8 +43,14 @@ def strip_locations(text: str, kind: StageKind) -> str:
 
     Labels that only debug sections use are removed too. Of cut and foreign texts, what can be recognised is removed.
     """
+    return "\n".join([line for line in lines_without_locations(text, kind) if line is not None])
+
+
+def lines_without_locations(text: str, kind: StageKind) -> list[str | None]:
+    """Each line of a text without its locations; None for a line that `strip_locations` removes."""
+    lines = text.split("\n")
     strip = _STRIPPERS.get(kind)
-    return text if strip is None else "\n".join(strip(text.split("\n")))
+    return [*lines] if strip is None else strip(lines)
 
 
 def is_location_line(line: str, kind: StageKind) -> bool:
@@ -54,15 +60,18 @@ def is_location_line(line: str, kind: StageKind) -> bool:
     return kind in ("ptx", "amdgcn") and (_DIRECTIVE.match(line) or _DEBUG_LABEL.match(line)) is not None
 
 
-def _strip_mlir(lines: list[str]) -> list[str]:
-    text = without_mlir_locations("\n".join(lines))
-    kept = [line for line in text.split("\n") if not line.startswith("#loc")]
-    if not any(line.startswith("#di_") for line in kept):
-        return kept
+def _strip_mlir(lines: list[str]) -> list[str | None]:
+    lines = without_mlir_locations("\n".join(lines)).split("\n")
+    if not any(line.startswith("#di_") for line in lines):
+        return [None if line.startswith("#loc") else line for line in lines]
+    kept = [line for line in lines if not line.startswith("#loc")]
     bodies = {match[1]: line[match.end() :] for line in kept if (match := _DEBUG_ALIAS.match(line))}
     used = (line for line in kept if "#di_" in line and not line.startswith("#di_"))
     needed = reachable((name for line in used for name in _DEBUG_NAME.findall(line)), bodies, _DEBUG_NAME)
-    return [line for line in kept if not line.startswith("#di_") or line.partition(" ")[0] in needed]
+    return [
+        None if line.startswith("#loc") or (line.startswith("#di_") and line.partition(" ")[0] not in needed) else line
+        for line in lines
+    ]
 
 
 def without_mlir_locations(text: str) -> str:
@@ -97,68 +106,73 @@ def without_mlir_locations(text: str) -> str:
     return "".join(parts)
 
 
-def _strip_llvm(lines: list[str]) -> list[str]:
-    kept: list[str] = []
+def _strip_llvm(lines: list[str]) -> list[str | None]:
+    kept: list[str | None] = []
     bodies: dict[str, str] = {}
     for line in lines:
         if "dbg" in line:
             if _DEBUG_RECORD.match(line) or line.startswith("!llvm.dbg.cu"):
+                kept.append(None)
                 continue
             line = _DBG.sub("", line) if "!dbg" in line else line
         kept.append(line)
         definition = _METADATA.match(line) if line[:1] == "!" else None
         if definition is not None and definition[1].isdigit():
             bodies[definition[1]] = definition[2]
-    roots = (line for line in kept if "!" in line and not _is_node(line))
+    roots = (line for line in kept if line is not None and "!" in line and not _is_node(line))
     needed = reachable((name for line in roots for name in _REFERENCE.findall(line)), bodies, _REFERENCE)
-    return [line for line in kept if not _is_node(line) or line[1:].partition(" ")[0] in needed]
+    return [
+        None if line is not None and _is_node(line) and line[1:].partition(" ")[0] not in needed else line
+        for line in kept
+    ]
 
 
 def _is_node(line: str) -> bool:
     return line[:1] == "!" and line[1:2].isdigit()
 
 
-def _strip_ptx(lines: list[str]) -> list[str]:
-    kept: list[str] = []
+def _strip_ptx(lines: list[str]) -> list[str | None]:
+    kept: list[str | None] = []
     in_section = False
     for line in lines:
+        is_kept = False
         if in_section:
             in_section = not line.strip().endswith("}")
         elif _DEBUG_SECTION.match(line):
             in_section = "}" not in line
-        elif not _DIRECTIVE.match(line):
-            kept.append(line)
+        else:
+            is_kept = not _DIRECTIVE.match(line)
+        kept.append(line if is_kept else None)
     return _without_debug_labels(kept)
 
 
-def _strip_amdgcn(lines: list[str]) -> list[str]:
-    kept: list[str] = []
+def _strip_amdgcn(lines: list[str]) -> list[str | None]:
+    kept: list[str | None] = []
     in_section = False
     for line in lines:
         if _DEBUG_SECTION.match(line):
             in_section = True
         elif in_section and _OTHER_SECTION.match(line):
             in_section = False
-        if not in_section and not _DIRECTIVE.match(line):
-            kept.append(line)
+        kept.append(None if in_section or _DIRECTIVE.match(line) else line)
     return _without_debug_labels(kept)
 
 
-def _without_debug_labels(lines: list[str]) -> list[str]:
-    labels = [_DEBUG_LABEL.match(line) for line in lines]
+def _without_debug_labels(lines: list[str | None]) -> list[str | None]:
+    labels = [_DEBUG_LABEL.match(line or "") for line in lines]
     named = {
         name
         for line, label in zip(lines, labels, strict=True)
-        if label is None and ("$L__" in line or ".L" in line)
+        if line is not None and label is None and ("$L__" in line or ".L" in line)
         for name in _DEBUG_LABEL_NAME.findall(line)
     }
-    return [line for line, label in zip(lines, labels, strict=True) if label is None or label[1] in named]
+    return [line if label is None or label[1] in named else None for line, label in zip(lines, labels, strict=True)]
 
 
-_STRIPPERS: dict[str, Callable[[list[str]], list[str]]] = {
+_STRIPPERS: dict[str, Callable[[list[str]], list[str | None]]] = {
     "mlir": _strip_mlir,
     "llvm": _strip_llvm,
     "ptx": _strip_ptx,
-    "sass": lambda lines: [line for line in lines if not _MARKER.match(line)],
+    "sass": lambda lines: [None if _MARKER.match(line) else line for line in lines],
     "amdgcn": _strip_amdgcn,
 }

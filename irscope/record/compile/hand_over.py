@@ -18,24 +18,37 @@ import time
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from irscope.model.capture import Launch, Target
 from irscope.model.plain import tupled
 from irscope.record.compile.handlers import may_be_caught
 from irscope.record.compile.launch_arguments import plain
 from irscope.record.compile.launches import is_library
-from irscope.record.process.events import CompileDropped, HandedOver
+from irscope.record.process.events import CompileDropped, HandedOver, RecordingEvent
 from irscope.record.process.pool import ENDED, FAILED
 from irscope.record.process.requests import CompileJob
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.autotuner import ERRORS_OF_A_CONFIGURATION, is_rehearsal, is_timing
 
-if TYPE_CHECKING:
-    from irscope.record.compile.watched_compile import WatchedCompile
-
 __all__ = ["Handover", "LeftOut"]
 
 _LONGEST_PAUSE_S = 0.02
+
+
+class _Compile(Protocol):
+    """Of what `WatchedCompile` is."""
+
+    number: int
+    target: Target
+    launch: Launch
+    given: tuple[Any, Any]
+    texts: dict[str, str]
+    source: str
+    source_name: str
+    pass_count: int
+
+    def report(self, event: RecordingEvent) -> None: ...
 
 
 class LeftOut(BaseException):
@@ -71,7 +84,7 @@ class Handover:
             and not may_be_caught(sys._getframe(1))
         )
 
-    def take(self, current: WatchedCompile, stage: str, module: Any, key: str, metadata: dict[str, Any]) -> None:
+    def take(self, current: _Compile, stage: str, module: Any, key: str, metadata: dict[str, Any]) -> None:
         """Hand over a compile that is at a stage, and raise LeftOut; returns where it must be made here.
 
         `key`: its key in Triton's cache. `metadata`: what the stages so far noted.

@@ -63,9 +63,9 @@ def _handlers_at(code: CodeType, at: int) -> _Handler:
         if kind == "except":
             return True, ()
         if kind == "with":
-            if (manager := _expression_of(code, place)) is None:
+            if not (made := _managers_at(code, place)):
                 return True, ()
-            managers.append(manager)
+            managers += made
         # What it raises again reaches the handler that is around it.
         at = next((one.offset for one in handler if one.opname == "RERAISE"), -1)
     return False, tuple(managers)
@@ -86,19 +86,28 @@ def _kind_of(handler: list[Any]) -> tuple[str, Any]:
     return "except", None
 
 
-def _expression_of(code: CodeType, place: Any) -> ast.expr | None:
-    """The expression that made the manager of a `with`, which is the place of what calls its `__exit__`; or None."""
+def _managers_at(code: CodeType, place: Any) -> list[ast.expr]:
+    """The expressions that made the managers of a `with`; none if they are not known.
+
+    `place`: of what calls a manager's `__exit__`: up to Python 3.11 the whole statement, later its expression.
+    """
     if place is None or place.lineno is None or place.col_offset is None:
-        return None
-    lines = [linecache.getline(code.co_filename, line) for line in range(place.lineno, place.end_lineno + 1)]
-    if not all(lines):
-        return None
-    encoded = [line.encode() for line in lines]
-    encoded[-1] = encoded[-1][: place.end_col_offset]
-    encoded[0] = encoded[0][place.col_offset :]
+        return []
+    lines = [linecache.getline(code.co_filename, line).encode() for line in range(place.lineno, place.end_lineno + 1)]
+    lines[-1] = lines[-1][: place.end_col_offset]
+    lines[0] = lines[0][place.col_offset :]
+    text = b"".join(lines)
     with contextlib.suppress(SyntaxError, ValueError):
-        return ast.parse(b"(" + b"".join(encoded) + b")", mode="eval").body
-    return None
+        # A `return` or an `await` stands in a function.
+        inner = b"async def _():\n " + text if text.startswith((b"with", b"async")) else b"(" + text + b")"
+        (statement,) = ast.parse(inner).body
+        if isinstance(statement, ast.AsyncFunctionDef):
+            (statement,) = statement.body
+        if isinstance(statement, (ast.With, ast.AsyncWith)):
+            return [item.context_expr for item in statement.items]
+        if isinstance(statement, ast.Expr):
+            return [statement.value]
+    return []
 
 
 def _lets_pass(manager: ast.expr, frame: FrameType) -> bool:

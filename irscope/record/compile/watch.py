@@ -1,7 +1,8 @@
 """Reports every compile in this process as events, whichever way it is called.
 
 Launches, `kernel.warmup` and TorchInductor all call `triton.compile`. `watch_compiles()` wraps it, and each backend's
-`add_stages`, whose stage functions are timed and tapped.
+`add_stages`, whose stage functions are timed and tapped. All compiles within it are under one plan, and in a cache of
+Triton's that is its own (`private_cache`): no entry of that is of another plan.
 """
 
 from __future__ import annotations
@@ -77,7 +78,6 @@ def watch_compiles(watch: Watch) -> Iterator[None]:
         stack.enter_context(replaced(kernels, "compile", keep_real))
         for backend in backends:
             stack.enter_context(replaced(backend, "add_stages", _add_stages_stand_in(backend, watch)))
-            stack.enter_context(replaced(backend, "hash", _hash_stand_in(backend, watch)))
             for module in triton_api.backend_modules(backend):
                 stack.enter_context(replaced(module, "print", partial(_print, watch)))
         stack.enter_context(triton_api.knob("nvidia", "dump_ptxas_log", True))
@@ -187,6 +187,8 @@ def _kernel_name_of(src: Any) -> str:
 
 
 def _add_stages_stand_in(backend: type, watch: Watch) -> Callable[..., Any]:
+    # Not `knobs.runtime.add_stages_inspection_hook`: a program or a plugin that sets the hook takes ours away, and ours
+    # would see the stages before those that the program's own hook puts in their place. In 3.6 no key asks for it.
     real = backend.add_stages  # type: ignore[attr-defined]
 
     def add_stages(self: Any, stages: dict[str, Any], options: Any, *args: Any) -> Any:
@@ -218,17 +220,6 @@ def _id_of(current: WatchedCompile, options: dict[str, Any], known: CompilerKnow
     begun.take(OptionsKnown(current.number, options))
     plan, artifact = current.request.plan, Artifact(current.source_name, source)
     return Capture(begun.launch, current.target, plan, (artifact,), environment=compiler).id
-
-
-def _hash_stand_in(backend: type, watch: Watch) -> Callable[..., Any]:
-    real = backend.hash  # type: ignore[attr-defined]
-
-    def hash(self: Any) -> str:
-        # Part of the cache's key, so that two plans never share an entry.
-        plan = watch.request.plan
-        return f"{real(self)}-irscope[{plan}]" if plan else real(self)
-
-    return hash
 
 
 def _print(watch: Watch, *values: Any, sep: str | None = " ", end: str | None = "\n", **keywords: Any) -> None:

@@ -1,7 +1,7 @@
 """Starts, follows and ends child processes: every process of irscope's own that runs user code or the compiler.
 
 A child leads a session of its own, so that it is ended with all that it started. Its standard input is a pipe that only
-ends: by that it knows that this process is gone (`lifeline`). Commands and events are messages on one socket, and what
+ends: by that it knows that this process is gone (`parent`). Commands and events are messages on one socket, and what
 it prints goes to a file in a folder that this process makes and removes. `parent` is the other side.
 """
 

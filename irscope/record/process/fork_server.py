@@ -26,7 +26,7 @@ from irscope.errors import IrscopeError, RecordingError
 from irscope.record.process.child import end_group
 from irscope.record.process.codec import MessageReader, MessageWriter
 from irscope.record.process.events import Refused
-from irscope.record.process.lifeline import MOST_DESCRIPTORS
+from irscope.record.process.parent import MOST_DESCRIPTORS
 
 __all__ = ["ANSWERS", "Fork", "Forked", "Import", "Imported", "Reap", "Reaped", "main"]
 

@@ -115,6 +115,7 @@ class Gathering:
         for member in self._members:
             member.stream.close()
         self._members.clear()
+        self._feeds.clear()
 
     def _feed(self, member: _Member, event: RecordingEvent) -> None:
         if isinstance(event, Resumed):

@@ -76,7 +76,7 @@ class Message:
     conflicts: tuple[int | None, ...] = ()
 
 
-MESSAGES = (Message, Done, Refused)
+_MESSAGES = (Message, Done, Refused)
 """What the process sends."""
 
 
@@ -218,7 +218,7 @@ class LayoutServer:
     def _started(self) -> Child[Message | Done | Refused]:
         folder = self._running.enter_context(own_folder())
         module = "irscope.record.layouts.query"
-        child = child_process(module, folder, MESSAGES, interpreter=self._interpreter, ahead=TRITON)
+        child = child_process(module, folder, _MESSAGES, interpreter=self._interpreter, ahead=TRITON)
         return self._running.enter_context(child)
 
     def fileno(self) -> int | None:

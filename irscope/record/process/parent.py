@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import resource
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -15,13 +16,13 @@ from typing import Any, TypeVar
 from irscope.errors import IrscopeError
 from irscope.record.process.codec import MessageReader, frame_of, write_all
 from irscope.record.process.events import Done, Refused, Resumed
-from irscope.record.process.lifeline import end_with_parent
 from irscope.record.process.meeting import connected
 from irscope.record.process.own_folder import keep_parent_of_temporaries, parent_of_temporaries
 
-__all__ = ["Channel", "flush_streams", "read_commands", "report_work", "serve_parent"]
+__all__ = ["MOST_DESCRIPTORS", "Channel", "flush_streams", "read_commands", "report_work", "serve_parent"]
 
 _Command = TypeVar("_Command")
+MOST_DESCRIPTORS = 4096
 _HIGH_DESCRIPTOR, _ROOM = 1024, 32
 
 
@@ -32,7 +33,7 @@ def serve_parent(
 
     `work` gets the commands, as they come, and a function that sends events.
     """
-    end_with_parent(0)
+    _end_with_parent(0)
     with open(os.devnull) as nothing:
         os.dup2(nothing.fileno(), 0)
     keep_parent_of_temporaries()
@@ -57,6 +58,41 @@ def _out_of_the_way(descriptor: int) -> int:
     moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, lowest)
     os.close(descriptor)
     return moved
+
+
+def _end_with_parent(descriptor: int) -> None:
+    """Have this process's group ended once the other end of a pipe is closed, however that comes.
+
+    A process in the group waits for it: it works on every system, while the compiler runs, and when this process is
+    gone but what it started is not. To be called before there are threads, in a process that leads its group.
+    """
+    if os.getpgrp() != os.getpid():
+        # Started by hand: the group is a shell's.
+        return
+    try:
+        pid = os.fork()
+    except OSError:
+        return
+    if pid:
+        os.waitpid(pid, 0)
+        return
+    try:
+        # No child of this process's, which may wait for all of its own.
+        if os.fork() == 0:
+            _wait(descriptor)
+    finally:
+        os._exit(0)
+
+
+def _wait(descriptor: int) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_IGN)
+    # Above all the pipe of events, whose end shows that the recording process is gone.
+    os.dup2(descriptor, 0)
+    os.closerange(1, MOST_DESCRIPTORS)
+    while os.read(0, 1):
+        pass
+    os.killpg(0, signal.SIGKILL)
 
 
 class Channel:

@@ -34,7 +34,7 @@ from irscope.record.triton.native_calls import call_that_ended
 __all__ = ["WORKER", "CompileWorkers"]
 
 WORKER = "irscope.record.programs.compile_worker"
-MOST_WAITING = 8
+_MOST_WAITING = 8
 """Compiles that may wait for each worker before the script waits too."""
 FAILED, ENDED = "failed", "ended"
 """In a recording's folder: the file with the key of a compile that failed, and the folder of those that ended."""
@@ -95,7 +95,7 @@ class CompileWorkers:
     @property
     def is_full(self) -> bool:
         """Whether so much waits that the script should wait too."""
-        return len(self._waiting) >= MOST_WAITING * self._most
+        return len(self._waiting) >= _MOST_WAITING * self._most
 
     @property
     def output(self) -> bytes:

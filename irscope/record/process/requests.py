@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from irscope.errors import RecordingError, UsageError
-from irscope.model.capture import STAGES, Capture, Launch, PassSnapshot, Target
+from irscope.model.capture import COMPILED_STAGES, STAGES, Capture, Launch, PassSnapshot, Target
 from irscope.model.recording_options import RecordingOptions
+from irscope.plan import PassPlan
 from irscope.record.process.kernel_names import refuse_unknown_kernel
 from irscope.record.triton.pass_names import refuse_unknown_passes
 
-_IR_SUFFIXES = tuple(stage.name for stage in STAGES if stage.name in ("ttir", "ttgir", "llir", "ptx", "amdgcn"))
-"""The stages whose files can be compiled on from."""
 _MLIR_SUFFIXES = ("mlir", *(stage.name for stage in STAGES if stage.kind == "mlir"))
 
 
@@ -166,7 +165,7 @@ def request_for(
     if kernel and suffix == "py":
         refuse_unknown_kernel(path, kernel)
     if record_options.assume and (
-        record_options.signature is not None or record_options.into is not None or suffix in _IR_SUFFIXES
+        record_options.signature is not None or record_options.into is not None or suffix in COMPILED_STAGES
     ):
         raise UsageError("--assume is for scripts: nothing is assumed of a signature, or of IR.")
     if record_options.into is not None:
@@ -174,7 +173,7 @@ def request_for(
             raise UsageError(f"--into is for a file of MLIR ({', '.join(_MLIR_SUFFIXES)}), and {path.name} is none.")
         suffix = record_options.into
         request = replace(request, resume_stage=suffix)
-    if suffix in _IR_SUFFIXES or record_options.into is not None:
+    if suffix in COMPILED_STAGES or record_options.into is not None:
         if record_options.signature is not None or record_options.constexprs:
             raise UsageError(
                 f"{path.name} is IR: its signature and constants are in it. Leave out --signature and --constexpr."
@@ -258,11 +257,11 @@ def request_from_capture(
     `record_options`: the options; without them, `keywords` as `RecordingOptions.of` takes them.
     """
     record_options = record_options or RecordingOptions.of(keywords)
-    if record_options.plan != capture.plan:
-        _refuse_wrong_names(record_options, capture.target.backend)
-    stage = (
-        "source" if "source" in capture.stages else next((name for name in capture.stages if name in _IR_SUFFIXES), "")
+    is_planned = record_options.plan != capture.plan
+    _refuse_wrong_names(
+        record_options if is_planned else replace(record_options, plan=PassPlan()), capture.target.backend
     )
+    stage = capture.begun_from
     if not stage:
         raise RecordingError(
             f"{capture.name} ({capture.target}, {capture.id[:8]}) holds no source stage, so it cannot be compiled again"

@@ -99,14 +99,14 @@ class ForkServer:
             raise answer.refusal.as_error()
         return answer.answer
 
-    def fork(self, start: Start) -> ServedProcess:
+    def fork(self, start: Start) -> _ServedProcess:
         """A fork that runs what a child is to run; raises RecordingError if the server is gone."""
         read_end, write_end = os.pipe()
         try:
             command = Fork(next(self._numbers), start.module, dict(start.environment), os.getcwd())
             number = self._send(command, (read_end, start.output.fileno(), start.descriptor))
             pid = self._answer(number, Forked).pid
-            return ServedProcess(pid, open(write_end, "wb", buffering=0), self)
+            return _ServedProcess(pid, open(write_end, "wb", buffering=0), self)
         except BaseException:
             os.close(write_end)
             raise
@@ -130,7 +130,7 @@ class ForkServer:
         raise RecordingError(f"the process that others are forked from ended.\n{self._child.last_lines()}".rstrip())
 
 
-class ServedProcess:
+class _ServedProcess:
     """A fork of a server, with the methods that a Child calls."""
 
     returncode: int | None = None
@@ -161,7 +161,7 @@ class _Warm:
     def __init__(self, persistent: bool) -> None:
         self.persistent = persistent
         self._held = ExitStack()
-        self._servers: dict[tuple[object, ...], ForkServer | IrscopeError] = {}
+        self._servers: dict[tuple[object, ...], tuple[ForkServer, ExitStack] | IrscopeError] = {}
         """An error for one that could not be started, or ended."""
 
     def __enter__(self) -> _Warm:
@@ -178,7 +178,7 @@ class _Warm:
                 os.fstat(standard)
             self.server(None, child_environment(), TRITON)
 
-    def started(self, start: Start) -> ServedProcess | None:
+    def started(self, start: Start) -> _ServedProcess | None:
         """A fork for a child; None if it has to be a new process."""
         if not start.ahead:
             return None
@@ -186,7 +186,10 @@ class _Warm:
             return self.server(start.interpreter, start.environment, start.ahead).fork(start)
         except IrscopeError as error:
             # What the server forked ends with it.
-            self._servers[_kind_of(start.interpreter, start.environment, start.ahead)] = error
+            kind = _kind_of(start.interpreter, start.environment, start.ahead)
+            gone, self._servers[kind] = self._servers.get(kind), error
+            if isinstance(gone, tuple):
+                gone[1].close()
             return None
         except OSError:
             return None
@@ -202,9 +205,9 @@ class _Warm:
         server = self._servers[kind]
         if isinstance(server, IrscopeError):
             raise server
-        return server
+        return server[0]
 
-    def _new_server(self, interpreter: str | None, modules: tuple[str, ...]) -> ForkServer:
+    def _new_server(self, interpreter: str | None, modules: tuple[str, ...]) -> tuple[ForkServer, ExitStack]:
         with ExitStack() as stack:
             folder = stack.enter_context(own_folder())
             # A server is no fork of a server: it has nothing ahead.
@@ -213,8 +216,8 @@ class _Warm:
             server = ForkServer(child)
             # It imports while this process does something else; what fails is raised in the fork that needs it.
             server.begin_import(modules)
-            self._held.push(stack.pop_all())
-            return server
+            held = self._held.enter_context(stack.pop_all())
+            return server, held
 
 
 _current: ContextVar[_Warm | None] = ContextVar("_current", default=None)

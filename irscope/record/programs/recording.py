@@ -16,6 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from irscope import __version__
+from irscope.errors import MissingTool
 from irscope.ir.quoted import unescape_ir
 from irscope.model.capture import Target
 from irscope.record.compile.watch import Watch, watch_compiles
@@ -24,6 +25,7 @@ from irscope.record.process.requests import RecordRequest
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.architectures import check_architecture
 from irscope.record.triton.debug_output import print_reasons
+from irscope.record.triton.names import refusal_of, require_names
 from irscope.record.triton.native_calls import note_of_restart
 from irscope.record.triton.versions import triton_version, untried_note
 from irscope.record.virtual.arguments import assumptions_under_way, known_values
@@ -56,6 +58,7 @@ def recording(
     if request.mlir_dump_path:
         os.environ.update(MLIR_ENABLE_DUMP="1", MLIR_DUMP_PATH=request.mlir_dump_path)
     triton_api.require_triton()
+    require_names(virtual=False)
     present = None if request.virtual or request.mode != "script" else triton_api.present_gpu()
     asked = Target.parse(request.targets[0]) if request.targets else None
     target = asked or present or Target.parse(request.compiled_target or DEFAULT_TARGET)
@@ -63,6 +66,8 @@ def recording(
     if asked is not None:
         check_architecture(asked)
     real = present is not None and present == target
+    if request.mode != "text" and not real:
+        require_names(virtual=True)
     begun = describe_environment(target, _gpu_name() if real else "", real=real)
     sink(begun)
 
@@ -78,8 +83,21 @@ def recording(
     watch.is_virtual = request.mode == "script" and not real
     if request.compiler_log:
         print_reasons(watch.native, verified=request.verifies_log, parts=request.log_parts)
-    with triton_api.private_cache(folder / "triton"), watch_compiles(watch):
+    with _telling_of_untried(), triton_api.private_cache(folder / "triton"), watch_compiles(watch):
         yield watch, begun, target
+
+
+@contextmanager
+def _telling_of_untried() -> Iterator[None]:
+    """Raise MissingTool for what irscope looks for in vain in a Triton that it was not tried with."""
+    try:
+        yield
+    except (AttributeError, ImportError, KeyError, TypeError) as error:
+        if not untried_note():
+            raise
+        raise MissingTool(
+            refusal_of(f"differs in what irscope reads of it ({type(error).__name__}: {error})")
+        ) from error
 
 
 class SourceFiles:

@@ -10,6 +10,7 @@ import atexit
 import contextlib
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -28,6 +29,9 @@ from irscope.record.programs.recording import recorded_launches, recording
 from irscope.record.programs.running import import_program, run_program
 from irscope.record.programs.scratch import move_to_scratch_copy
 from irscope.record.triton import api as triton_api
+
+_INTERRUPTED, _UNWRITTEN = 130, 120
+"""The exit codes of a program that a KeyboardInterrupt ends, as a shell tells it, and of one with unwritten output."""
 
 _AroundScript = Callable[[Watch], AbstractContextManager[None]]
 """What else is in place while a script runs."""
@@ -100,22 +104,44 @@ def _handover(watch: Watch, folder: Path) -> Handover | None:
 def _script(watch: Watch, begun: Begun, target: Target, folder: Path, around: _AroundScript | None) -> None:
     launches = recorded_launches(watch, target, begun.real)
     others = recorded_processes(watch, begun, folder)
+    with launches, others:
+        end = _run(watch, around)
+        # As Python ends: what these launch is recorded too.
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+    watch.report(end if end.code else _with_streams(end))
+
+
+def _run(watch: Watch, around: _AroundScript | None) -> ScriptEnd:
     # What is around it may end the program at a launch.
     end = ScriptEnd(0)
     try:
-        with launches, others, around(watch) if around is not None else contextlib.nullcontext():
+        with around(watch) if around is not None else contextlib.nullcontext():
             end = run_program(watch)
     except IrscopeError:
         raise
     except SystemExit as stop:
         code = int(stop.code) if isinstance(stop.code, int) else (0 if stop.code is None else 1)
-        watch.report(ScriptEnd(code, "" if code == 0 else f"it exited with {stop.code!r}"))
+        return ScriptEnd(code, "" if code == 0 else f"it exited with {stop.code!r}")
     except BaseException as error:
         described = describe_traceback(error)
         own = watch.last_error is not None and error is watch.last_error
-        watch.report(ScriptEnd(1, described["message"], described["frames"], of_compile=own))
-    else:
-        watch.report(end)
+        code = _INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
+        return ScriptEnd(code, described["message"], described["frames"], of_compile=own)
+    return end
+
+
+def _with_streams(end: ScriptEnd) -> ScriptEnd:
+    """The end of a program as Python tells it, whose streams can perhaps not write what they hold back."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is None or getattr(stream, "closed", False):
+            continue
+        try:
+            stream.flush()
+        except Exception as error:
+            said = f"its output could not be written: {type(error).__name__}: {error}"
+            return ScriptEnd(_UNWRITTEN, "\n".join(filter(None, [end.message, said])))
+    return end
 
 
 def _signature(watch: Watch, target: Target) -> None:

@@ -11,11 +11,20 @@ from irscope.model.capture import Capture, Failure, stage_rank
 from irscope.model.graft import Graft
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan, PassRule
-from irscope.record.binaries.disassembly import disassembled
+from irscope.record.process.disassembly import disassembled
 from irscope.record.process.requests import RecordRequest, request_from_capture
 from irscope.record.variants.pool import VariantPool
 
-__all__ = ["Compiler"]
+__all__ = ["Compiler", "own_request", "with_what_came_before"]
+
+
+def own_request(capture: Capture, asked: RecordingOptions, version: str) -> RecordRequest:
+    """The request to compile a capture's own source by the Triton of a version, with that version's defaults."""
+    request = request_from_capture(capture, replace(asked, plan=capture.plan.joined(asked.plan)))
+    chosen = capture.launch.set_options
+    if capture.environment.triton_version == version or chosen is None:
+        return request
+    return replace(request, compiled_launch=replace(capture.launch, options=chosen))
 
 
 @dataclass(slots=True)
@@ -64,7 +73,7 @@ class Compiler:
         requests: dict[int, RecordRequest] = {}
         for place, capture in enumerate(captures):
             try:
-                requests[place] = self._request(capture)
+                requests[place] = own_request(capture, self.asked, self.version)
             except IrscopeError as error:
                 yield place, self._refused(capture, str(error))
         places = [*requests]
@@ -77,19 +86,11 @@ class Compiler:
         requests = [self._graft_request(taker, graft) for taker, graft in grafts]
         for place, made in self._compile(requests):
             graft = grafts[place][1]
-            yield place, None if isinstance(made, str) else _with_earlier_stages(made, graft.giver, graft.stage)
+            yield place, None if isinstance(made, str) else with_what_came_before(made, graft.giver, graft.stage)
 
     def disassemble(self, capture: Capture) -> Capture:
         """A capture with the SASS of its binary; without it where nvdisasm is not here."""
         return disassembled(capture)
-
-    def _request(self, capture: Capture) -> RecordRequest:
-        """The request to compile a capture's own source, with this version's defaults."""
-        request = request_from_capture(capture, replace(self.asked, plan=capture.plan.joined(self.asked.plan)))
-        chosen = capture.launch.set_options
-        if capture.environment.triton_version == self.version or chosen is None:
-            return request
-        return replace(request, compiled_launch=replace(capture.launch, options=chosen))
 
     def _graft_request(self, taker: Capture, graft: Graft) -> RecordRequest:
         """The request to compile a text on with the options and the plan of a capture, and with more passes off."""
@@ -144,7 +145,7 @@ class Compiler:
 _OF_EARLIER_STAGES = ("name", "shared", "tmem_size", "num_warps", "global_scratch_size")
 
 
-def _with_earlier_stages(made: Capture, giver: Capture, stage: str) -> Capture:
+def with_what_came_before(made: Capture, giver: Capture, stage: str) -> Capture:
     """A graft from a stage on, with what only the stages before it know: their texts, the shared memory of a launch."""
     earlier = tuple(one for one in giver.artifacts if stage_rank(one.stage) < stage_rank(stage))
     held, known = dict(made.metadata), dict(giver.metadata)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
 
-from irscope.device.measurement import Agreement, Ratio, Timing
+from irscope.device.measurement import Agreement, Ratio, Session, Timing
 from irscope.errors import DeviceFault
 from irscope.model.capture import Capture
 
@@ -13,17 +12,6 @@ _Measured = tuple[Agreement, Timing | None, Ratio | None]
 
 # A program that computes something else still has a time; one that does not end has none.
 _NOT_TIMED = ("fault", "timeout", "failed")
-
-
-class Session(Protocol):
-    """A launch of a script, held on a GPU; `irscope.record.gpu.session` makes it."""
-
-    @property
-    def baseline(self) -> Capture: ...
-    def check(self, capture: Capture) -> Agreement: ...
-    def time(
-        self, captures: Sequence[Capture], *, rounds: int, cold: bool = True
-    ) -> Sequence[tuple[Timing, Ratio]]: ...
 
 
 def measure_programs(

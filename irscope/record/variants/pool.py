@@ -30,10 +30,13 @@ from irscope.record.process.requests import RecordRequest, default_jobs, request
 from irscope.record.process.session import Ending, check_end
 from irscope.record.process.warm import TRITON, ForkServer, warm_children, warm_server
 from irscope.record.triton.native_calls import call_that_ended
+from irscope.tools import LimitWatch, ToolLimits
 
 __all__ = ["VariantPool", "default_jobs", "variant_request"]
 
 _IDLE_TIMEOUT_S = 60.0
+_ASLEEP_S = 2.0
+"""How long a worker that is out of time by the clock may do nothing at all."""
 
 
 def variant_request(capture: Capture, plan: PassPlan, *, snapshots: SnapshotLevel = "none") -> RecordRequest:
@@ -54,6 +57,8 @@ class _Job:
     held: ExitStack
     started: float
     ending: Ending = "end"
+    watch: LimitWatch | None = None
+    """What it has used, once it is out of time by the clock."""
 
     def feed(self) -> None:
         """Take the events that came."""
@@ -91,8 +96,10 @@ class _Server:
 class VariantPool:
     """Compiles requests of mode `text` or `signature`, `jobs` at a time, as a context manager.
 
-    `jobs`: by default one for each core. `timeout_s`: for one compile. `interpreter`: a Python with another Triton, for
-    the requests that name none.
+    Args:
+        jobs: how many at a time; by default one for each core.
+        timeout_s: of processor time for one compile; one that sleeps may do so for two seconds more.
+        interpreter: a Python with another Triton, for the requests that name none.
     """
 
     def __init__(
@@ -198,7 +205,12 @@ class VariantPool:
             return True
         # A worker that has not begun, or is at its end, waits for nothing but the machine.
         limit_s = self.timeout_s if job.assembly.compiling else max(self.timeout_s, _IDLE_TIMEOUT_S)
-        if time.monotonic() - job.started > limit_s:
+        if time.monotonic() - job.started <= limit_s:
+            return False
+        # By the clock it may only wait for a processor: what it has used decides, or that it sleeps.
+        if job.watch is None:
+            job.watch = LimitWatch(job.child.pid, ToolLimits(limit_s, _ASLEEP_S, 0.0))
+        if job.watch.exceeded(LONGEST_WAIT_S):
             job.ending = "timeout"
         return job.ending == "timeout"
 

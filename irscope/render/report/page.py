@@ -1,8 +1,7 @@
 """The report: captures as one HTML page that needs no server, no network and no Triton.
 
 The page is a shell, the viewer (a built asset), and data. All data is base 85 in script elements that no browser runs;
-a Content-Security-Policy allows the viewer's scripts by their hashes, workers that these make of a script of the page,
-and no request of any kind.
+a Content-Security-Policy allows the viewer's scripts by their hashes, and no request of any kind.
 """
 
 from __future__ import annotations
@@ -32,7 +31,6 @@ _POLICY = (
     "form-action 'none'",
     "connect-src 'none'",
     "img-src data:",
-    "worker-src blob:",
     "require-trusted-types-for 'script'",
     "trusted-types irscope",
 )
@@ -93,7 +91,6 @@ def render_report(
         f"<noscript><p>{_NO_SCRIPT}</p></noscript>",
         _data("index", pack(payload.index)),
         *(_data(f"chunk{number}", chunk.to_bytes()) for number, chunk in enumerate(payload.chunks)),
-        _data("comparing", _asset("comparing.js.deflate")),
         _data("viewer", _asset("viewer.js.deflate")),
         *([_data("graphs", _asset("graphs.js.deflate"))] if payload.places_graphs else []),
         f"<script>{loader}</script>",

@@ -8,12 +8,19 @@ from types import MappingProxyType
 from typing import Any
 
 from irscope import __version__
+from irscope.analysis.diff.captures import inputs_of
+from irscope.analysis.diff.texts import diff_texts
 from irscope.analysis.movie.follow import follow
-from irscope.model.capture import Capture
+from irscope.analysis.resources.metrics import stage_operations
+from irscope.analysis.source.map import source_map
+from irscope.ir.meanings import meanings_of
+from irscope.model.capture import Capture, StageKind, stage_named
 from irscope.model.compiler_log import CompilerLog, PassLog
 from irscope.model.telling import Row, parts_of, telling_texts
 from irscope.render.dot.write import has_dot
 from irscope.render.report.beside import packed_beside
+from irscope.render.report.columns import column_words, plain_by_number, split_margins, value_columns
+from irscope.render.report.differences import packed_difference
 from irscope.render.report.facts import facts_of
 from irscope.render.report.findings import costs_of_layouts, findings_in
 from irscope.render.report.graphs import packed_graphs
@@ -34,9 +41,15 @@ movie is made."""
 _MOST_STUDIED = 64
 """In a report of more captures, the operations of each are neither followed through the passes nor costed."""
 _NOT_STUDIED = (
-    f"This report holds more than {_MOST_STUDIED} captures: which pass made and removed each operation, accesses and "
-    "the costs of layouts are left out. A report of this capture alone has them."
+    f"This report holds more than {_MOST_STUDIED} captures: which pass made and removed each operation, structural "
+    "differences, accesses and the costs of layouts are left out. A report of this capture alone has them."
 )
+_LINE_BY_LINE = (
+    "The page holds no structural difference of these two texts: compared line by line. "
+    "'irscope diff' compares their structure."
+)
+Plain = Mapping[int, str]
+"""The lines of a text without locations, by their 1-based numbers."""
 
 
 def _telling_parts(capture: Capture) -> dict[str, str]:
@@ -65,9 +78,14 @@ class Payload:
         """One per capture."""
         self._evaluates = len(captures) <= _MOST_EVALUATED
         self._studies = len(captures) <= _MOST_STUDIED
+        self._compares = len(captures) > 1
+        self._references: dict[str, tuple[int, Capture, dict[str, Plain]]] = {}
+        """Of each kernel the capture that its others are compared with: its number, and the texts of its stages."""
         self.places_graphs = False
         """Whether the page has to place a graph."""
         self._kernel = ""
+        self._numbers: dict[str, int] = {}
+        """The numbers of the IR of one capture."""
         self._twins: dict[tuple[str, str], int] = {}
         self._firsts: dict[tuple[str, str], tuple[bytes, list[int]]] = {}
         """The values of each kernel's first capture, as far back as others may point, and where they are."""
@@ -83,6 +101,7 @@ class Payload:
             "irscope": __version__,
             "captures": rows,
             "texts": self.texts.rows,
+            "lineByLine": _LINE_BY_LINE,
         }
         if results is not None:
             self.index["results"] = asdict(results)
@@ -91,16 +110,25 @@ class Payload:
         blobs = Blobs()
         self.chunks.append(blobs)
         self._kernel = capture.name
+        self._numbers.clear()
         costs = costs_of_layouts(capture) if self._studies else []
         found = findings_in(capture, costs, evaluates=self._evaluates)
         row = facts_of(capture, costs, found)
         texts = capture.texts
-        last = self._text(next(iter(texts.values())), number, blobs, "source", []) if texts else -1
+        first = next(iter(texts), None)
+        source = None if first is None else self._lines(texts[first], stage_named(first).kind, number, blobs, "source")
         for group in ("mlir", "llvm"):
-            self._passes(capture, group, row, number, blobs, last if group == "mlir" else -1)
+            self._passes(capture, group, row, number, blobs, source if group == "mlir" else None)
+        shown: dict[str, Plain] = {}
         for stage in row["stages"]:
-            if stage["stage"] in texts:
-                stage["text"] = self._text(texts[stage["stage"]], number, blobs, f"stage {stage['stage']}", [])
+            name, kind = stage["stage"], stage["kind"]
+            if name in texts:
+                stage["text"], shown[name] = self._lines(texts[name], kind, number, blobs, f"stage {name}")
+                columns = value_columns(texts[name], kind, shown[name])
+                stage["values"] = self._value(columns, number, blobs, f"values {name}")
+        row["counted"] = self._value(self._counted(capture), number, blobs, "counted")
+        if self._compares and self._studies:
+            self._compare(capture, row, number, blobs, shown)
         row["sources"] = [
             [item.path, self._text(item.text, number, blobs, f"file {item.path}", [])] for item in capture.sources
         ]
@@ -118,9 +146,7 @@ class Payload:
         if self._studies and (machine_code := packed_beside(capture)) is not None:
             row["beside"] = self._value(machine_code, number, blobs, "beside")
         followed = follow(capture) if self._studies else None
-        lives = (
-            packed_lives(capture, lambda text: self.texts.add(text, number, blobs), followed) if followed else NO_LIVES
-        )
+        lives = packed_lives(capture, self._numbers.__getitem__, followed) if followed else NO_LIVES
         row["lives"] = self._value(lives, number, blobs, "lives")
         if self._evaluates and followed is not None and (movie := movie_text(capture, followed)):
             row["movie"] = self._text(movie, number, blobs, "movie", [])
@@ -139,26 +165,85 @@ class Payload:
         self.texts.release(self._twins.values())
         return row
 
-    def _passes(self, capture: Capture, group: str, row: dict[str, Any], number: int, blobs: Blobs, base: int) -> None:
-        """Number the texts before and after each pass."""
+    def _passes(
+        self,
+        capture: Capture,
+        group: StageKind,
+        row: dict[str, Any],
+        number: int,
+        blobs: Blobs,
+        before: tuple[int, Plain] | None,
+    ) -> None:
+        """Number the texts before and after each pass, and store their differences."""
         rows = [one for one in row["passes"] if one["group"] == group]
-        before = base
         logs = {(item.stage, item.index): item for item in (capture.log or CompilerLog()).passes}
         if (assembler := logs.pop(("cubin", None), None)) is not None:
             # What ptxas says stands beside its optimiser.
             logs |= {(one["stage"], one["index"]): assembler for one in rows if one["stage"] == "cubin"}
         for one, snapshot in zip(rows, capture.passes(group), strict=True):
-            if before >= 0:
-                one["before"] = before
+            left = before
             if snapshot.text is not None:
-                before = self._text(snapshot.text, number, blobs, snapshot.label, [before] if before >= 0 else [])
+                base = -1 if before is None else before[0]
+                before = self._lines(snapshot.text, group, number, blobs, snapshot.label, base)
             elif snapshot.text_left_out:
-                before = -1
-            if before >= 0:
-                one["after"] = before
+                before = None
+            if left is not None:
+                one["before"] = left[0]
+            if before is not None:
+                one["after"] = before[0]
+            text = capture.text_before(snapshot)
+            if self._studies and left and before and left[0] != before[0] and text is not None:
+                diff = diff_texts(text, snapshot.text or "", group)
+                packed = packed_difference(diff, left[1], before[1])
+                one["diff"] = self._value(packed, number, blobs, f"diff {snapshot.label}")
             if (log := logs.get((snapshot.stage, snapshot.index))) is not None and group == "mlir":
                 text, one["decisions"] = _log_rows(log)
                 one["log"] = self._text(text, number, blobs, f"log {snapshot.label}", [])
+
+    def _counted(self, capture: Capture) -> dict[str, Any]:
+        """What the page compares of two captures besides texts, and the words that their texts hold.
+
+        `operations`: for each stage the number of each of its operations. `meanings`: for each stage what its
+        operations do. `columns`: what the columns before SASS mean. Where there is another capture, `inputs`: by name;
+        `parts`: the compiler's files; and `lines`: for each stage (file, line of Python, operations).
+        """
+        operations = {item.stage: stage_operations(item) for item in capture.artifacts}
+        counted: dict[str, Any] = {
+            "operations": operations,
+            "meanings": {stage: meanings_of(names, stage_named(stage).kind) for stage, names in operations.items()},
+            "columns": column_words(
+                [text for stage, text in capture.texts.items() if stage_named(stage).kind == "sass"]
+            ),
+        }
+        if self._compares:
+            counted |= {"inputs": inputs_of(capture), "parts": dict(capture.environment.parts)}
+        if self._compares and self._studies:
+            stages = [stage for stage in capture.texts if stage != "source"]
+            found = source_map(capture, stages) if stages else None
+            lines = {stage: found.line_counts(stage) for stage in stages} if found else {}
+            counted["lines"] = {
+                stage: [[file, line, count] for (file, line), count in counts.items()]
+                for stage, counts in lines.items()
+            }
+        return counted
+
+    def _compare(
+        self, capture: Capture, row: dict[str, Any], number: int, blobs: Blobs, shown: Mapping[str, Plain]
+    ) -> None:
+        """Store how the stages differ from those of the kernel's first capture."""
+        if capture.name not in self._references:
+            self._references[capture.name] = number, capture, dict(shown)
+            return
+        other, reference, plain = self._references[capture.name]
+        differences: dict[str, list[int]] = {}
+        for stage in plain.keys() & shown.keys():
+            one, two = reference.text(stage), capture.text(stage)
+            if one != two:
+                diff = diff_texts(one, two, stage_named(stage).kind)
+                packed = packed_difference(diff, plain[stage], shown[stage])
+                packed["reversed"] = diff.reversed_summary
+                differences[stage] = self._value(packed, number, blobs, f"difference {stage}")
+        row["compared"] = {"with": other, "stages": differences}
 
     def _value(self, value: Any, number: int, blobs: Blobs, name: str) -> list[int]:
         """Pack a value; returns (offset, length), and behind them (chunk, offset, length) of what it points back to."""
@@ -170,6 +255,19 @@ class Payload:
         place = [*blobs.append(deflated(data))]
         self._firsts[key] = data[-WINDOW:], [number, *place]
         return place
+
+    def _lines(
+        self, text: str, kind: StageKind, number: int, blobs: Blobs, place: str, base: int = -1
+    ) -> tuple[int, Plain]:
+        """The number of a text, whose lines and margins are stored, and its lines without locations."""
+        plain, margins = split_margins(text, kind)
+        bases = self.texts.parts(base) if base >= 0 else ()
+        found = self._text("\n".join(plain), number, blobs, place, list(bases[:1]))
+        if margins:
+            beside = self._text("\n".join(margins), number, blobs, f"margins {place}", list(bases[1:]))
+            found = self.texts.join(found, beside)
+        self._numbers[text] = found
+        return found, plain_by_number(plain, margins)
 
     def _text(self, text: str, number: int, blobs: Blobs, place: str, bases: list[int]) -> int:
         key = self._kernel, place

@@ -72,9 +72,11 @@ class TextTable:
         self.rows: list[list[int]] = []
         """A text's (chunk, offset, length, length of the steps, base, whether its numbers are steps).
 
-        Base is -1, and the length of the steps 0, for a text stored whole.
+        Base is -1, and the length of the steps 0, for a text stored whole. Of a text that is stored in two parts (the
+        text without locations, its margins).
         """
         self._known: dict[bytes, int] = {}
+        self._joined: dict[tuple[int, int], int] = {}
         self._lines: dict[int, list[str]] = {}
         """Of the texts that others may be stored as differences to, as they are stored."""
 
@@ -113,6 +115,19 @@ class TextTable:
         self.rows.append([chunk, offset, length, len(steps), base, int(stepped is not None)])
         self._lines[number] = lines
         return number
+
+    def join(self, plain: int, margins: int) -> int:
+        """The number of a text that is stored as its lines without locations and its margins."""
+        known = self._joined.get((plain, margins))
+        if known is None:
+            known = self._joined[plain, margins] = len(self.rows)
+            self.rows.append([plain, margins])
+        return known
+
+    def parts(self, number: int) -> tuple[int, ...]:
+        """The numbers of the texts that a text is stored as."""
+        row = self.rows[number]
+        return tuple(row) if len(row) == 2 else (number,)
 
     def release(self, kept: Iterable[int]) -> None:
         """Forget the lines of all texts but these: no later text is stored as a difference to one of the others."""

@@ -11,11 +11,11 @@ from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import pytest
-from irscope.record.process.forks import fork_server
 
 from irscope.errors import RecordingError
 from irscope.model.capture import PassSnapshot
 from irscope.record.gpu.messages import COMMANDS, DEVICE_EVENTS
+from irscope.record.process import fork_server
 from irscope.record.process.child import MessageStream
 from irscope.record.process.codec import MessageError, MessageReader, MessageWriter, frame_of
 from irscope.record.process.events import EVENTS, Note, PassEnded, ScriptEnd, SourceRead

@@ -59,17 +59,16 @@ def test_the_policy_allows_the_scripts_by_hash_and_nothing_else(monkeypatch: pyt
     policy = policy_of(page)
     assert policy["default-src"] == ["'none'"]
     assert policy["connect-src"] == ["'none'"]
-    assert policy["worker-src"] == ["blob:"]
     assert policy["base-uri"] == ["'none'"]
     assert "'unsafe-inline'" not in str(policy)
     assert "'unsafe-eval'" not in str(policy)
-    packed = (page.scripts[name] for name in ("comparing", "viewer", "graphs") if name in page.scripts)
+    packed = (page.scripts[name] for name in ("viewer", "graphs") if name in page.scripts)
     for code in (page.scripts["loader"].encode(), *map(unpacked, packed)):
         digest = base64.b64encode(hashlib.sha256(code).digest()).decode()
         assert f"'sha256-{digest}'" in policy["script-src"]
     assert ("graphs" in page.scripts) == (not dot)
     assert ("'wasm-unsafe-eval'" in policy["script-src"]) == (not dot)
-    assert len(policy["script-src"]) == (3 if dot else 5)
+    assert len(policy["script-src"]) == (2 if dot else 4)
 
 
 def test_the_page_names_no_address() -> None:
@@ -93,7 +92,7 @@ def test_hostile_content_adds_no_element() -> None:
 
 def test_data_is_base_85_alone() -> None:
     page = Page(render_report([hostile(), softmax()]))
-    for name in ("index", "chunk0", "chunk1", "comparing", "viewer"):
+    for name in ("index", "chunk0", "chunk1", "viewer"):
         assert re.fullmatch(r"[^<>&'\"\\\s]*", page.scripts[name]), name
     index = json.loads(unpacked(page.scripts["index"]))
     assert index["captures"][0]["kernel"] == HOSTILE

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from irscope.ir.locations.stages import read_locations
 from irscope.model.capture import Artifact, Capture
 from irscope.model.compiler_log import CompilerLog, PassLog
+from irscope.render.report import columns
 from irscope.render.report import payload as module
 from irscope.render.report.numbers import with_steps
 from irscope.render.report.payload import Payload
@@ -78,8 +79,23 @@ class Reader:
         return applied(of_base, {"o": steps, "l": fresh})
 
     def text(self, number: int) -> str:
+        row = self.index["texts"][number]
+        if len(row) == 2:
+            plain = iter(self.text(row[0]).split("\n"))
+            return "\n".join(joined(margin, plain) for margin in self.text(row[1]).split("\n"))
         text = "\n".join(self.lines(number))
-        return without_steps(text) if self.index["texts"][number][5] else text
+        return without_steps(text) if row[5] else text
+
+
+def joined(margin: str, plain: Iterator[str]) -> str:
+    """A line of its margin and the next line without locations, as `frontend/src/data/columns.ts` joins them."""
+    if margin.startswith(columns.HIDDEN):
+        return margin[1:]
+    line = next(plain)
+    if margin.startswith(columns.OTHER):
+        return margin[1:]
+    before, sign, behind = margin.partition(columns.BESIDE)
+    return before + line + behind if sign else line + margin
 
 
 def inflated(data: bytes, likely: bytes = b"") -> str:

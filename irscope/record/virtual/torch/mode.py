@@ -18,8 +18,7 @@ from irscope.record.virtual.follow import current_following
 from irscope.record.virtual.numbers import Placeholder, plain, reads_of
 from irscope.record.virtual.torch import shapes as virtual_shapes
 from irscope.record.virtual.torch.memory import CUDA, META, Memory
-from irscope.record.virtual.torch.nested import tensors_in
-from irscope.record.virtual.torch.shadow import Call, Shadows
+from irscope.record.virtual.torch.shadow import Call, Shadows, tensors_in
 
 _Handler = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 

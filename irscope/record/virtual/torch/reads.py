@@ -21,7 +21,7 @@ _LARGE_BYTES = 1 << 28
 """An array of placeholder values above this size is one element, broadcast."""
 
 
-class Reads:
+class DataReads:
     """The handlers of one mode for reads of data."""
 
     def __init__(self, mode: VirtualCuda) -> None:

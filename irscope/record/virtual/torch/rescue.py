@@ -12,8 +12,7 @@ from irscope.record.virtual.follow import current_following
 from irscope.record.virtual.numbers import plain, reads_of
 from irscope.record.virtual.torch import memory as virtual_memory
 from irscope.record.virtual.torch.memory import CPU
-from irscope.record.virtual.torch.nested import mapped, tensors_in
-from irscope.record.virtual.torch.shadow import OWN
+from irscope.record.virtual.torch.shadow import OWN, mapped, tensors_in
 from irscope.record.virtual.torch.shapes import set_sizes
 
 _SMALL = 1 << 22

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from typing import Any
 
 import torch
@@ -14,21 +14,21 @@ from torch.utils import _device as torch_default_device
 
 from irscope.device.parts import DevicePart
 from irscope.record.triton.patches import Patches
+from irscope.record.virtual.arguments import written_arguments
 from irscope.record.virtual.follow import current_following
 from irscope.record.virtual.torch import memory as virtual_memory
 from irscope.record.virtual.torch.autocast import install_autocast
-from irscope.record.virtual.torch.backward import follow_backward
 from irscope.record.virtual.torch.compile import Compiler
 from irscope.record.virtual.torch.cuda import install_cuda
 from irscope.record.virtual.torch.memory import Memory
 from irscope.record.virtual.torch.mode import VirtualCuda
 from irscope.record.virtual.torch.moves import Moves
-from irscope.record.virtual.torch.nested import tensors_in
 from irscope.record.virtual.torch.operators import Operators
-from irscope.record.virtual.torch.reads import Reads
+from irscope.record.virtual.torch.reads import DataReads
+from irscope.record.virtual.torch.rescue import EachOperator
+from irscope.record.virtual.torch.shadow import tensors_in
 from irscope.record.virtual.torch.streams import Graph
 from irscope.record.virtual.torch.symbols import spare_symbols
-from irscope.record.virtual.writes import written_arguments
 
 
 class TorchSession:
@@ -50,12 +50,12 @@ class TorchSession:
         self._patches = patches
         operators = Operators(mode)
         Moves(mode).install()
-        Reads(mode).install()
+        DataReads(mode).install()
         install_autocast(mode)
         mode.on_operator = operators.register
         install_cuda(part, mode.memory, patches)
         Compiler(note).install(patches)
-        follow_backward(mode, patches, _lose_gradients)
+        _follow_backward(mode, patches, _invalidate_gradients)
         self._follow_threads()
         self._spare_dynamo()
         spare_symbols(patches)
@@ -166,12 +166,36 @@ class TorchSession:
         self._patches.set(torch.testing, "assert_close", assert_close)
 
 
+def _follow_backward(mode: VirtualCuda, patches: Patches, before: Callable[[Any], None]) -> None:
+    """Enter the function mode in backward passes, until `patches` are closed.
+
+    Within `backward()`, as in every function that it handles, a function mode is off. The script's code that runs there
+    (custom functions, hooks) needs it, so it is entered again; torch's own operators, which run there too, are called
+    from a dispatch mode, in which it is off.
+
+    `before` is called with the outputs that a pass starts from.
+    """
+    run = torch.autograd.graph._engine_run_backward
+
+    def run_in_mode(*args: Any, **kwargs: Any) -> Any:
+        before(args[0] if args else kwargs.get("t_outputs", ()))
+        with ExitStack() as stack:
+            if not mode.is_on:
+                stack.enter_context(mode)
+            if not EachOperator.is_on():
+                stack.enter_context(EachOperator())
+            return run(*args, **kwargs)
+
+    for module in (torch.autograd, torch.autograd.graph):
+        patches.set_known(module, {"_engine_run_backward": run_in_mode})
+
+
 def _restore_default_device(device: Any) -> None:
     if torch_default_device.CURRENT_DEVICE is not device:
         torch.set_default_device(device)
 
 
-def _lose_gradients(outputs: Any) -> None:
+def _invalidate_gradients(outputs: Any) -> None:
     """Forget the existing gradients: the engine adds to them without any mode."""
     waiting = [tensor.grad_fn for tensor in outputs if isinstance(tensor, torch.Tensor)]
     seen = set(waiting)
@@ -206,20 +230,20 @@ def forget_written(kernel: Any, source: Any, arguments: tuple[Any, ...]) -> None
     if written is None:
         virtual_memory.invalidate_all()
     for argument in written or ():
-        _lose(argument)
+        _invalidate(argument)
 
 
-def _lose(argument: Any) -> None:
+def _invalidate(argument: Any) -> None:
     """Forget the values of a launch's argument: a tensor, a wrapper of one, or a tuple of these."""
     if isinstance(argument, list | tuple):
         for item in argument:
-            _lose(item)
+            _invalidate(item)
     elif isinstance(argument, torch.Tensor):
         with torch._C.DisableTorchFunction():
             virtual_memory.invalidate(argument)
     elif (base := getattr(argument, "base", None)) is not None:
         # A tensor descriptor, or a tensor that is reinterpreted as another type.
-        _lose(base)
+        _invalidate(base)
     elif hasattr(argument, "data_ptr"):
         virtual_memory.invalidate_all()
 

@@ -6,7 +6,7 @@ that cannot be computed again become unknown.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,6 @@ import torch.nn.functional as F
 
 from irscope.record.virtual.torch import memory as virtual_memory
 from irscope.record.virtual.torch.memory import CPU
-from irscope.record.virtual.torch.nested import mapped, tensors_in
 
 T = torch.Tensor
 OWN = frozenset({"aten", "prim", "prims", "_prims", "quantized", "c10d", "_c10d_functional", "inductor"})
@@ -273,3 +272,33 @@ def _values(value: Any) -> Any:
 _IN_PLACE = frozenset(
     {"add", "sub", "mul", "div", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift", "matmul"}
 )
+
+
+def tensors_in(value: Any) -> list[torch.Tensor]:
+    """All tensors in a value, in order."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, slice):
+        value = [value.start, value.stop, value.step]
+    if isinstance(value, list | tuple):
+        return [tensor for item in value for tensor in tensors_in(item)]
+    return []
+
+
+def mapped(value: Any, change: Callable[[torch.Tensor], Any], device: torch.device | None = None) -> Any:
+    """A value with each tensor changed; `device` replaces the device `meta`."""
+    if isinstance(value, torch.Tensor):
+        return change(value)
+    if isinstance(value, dict):
+        return {name: mapped(item, change, device) for name, item in value.items()}
+    if isinstance(value, slice):
+        return slice(*(mapped(bound, change, device) for bound in (value.start, value.stop, value.step)))
+    if isinstance(value, list | tuple):
+        items = [mapped(item, change, device) for item in value]
+        # A named tuple of Python takes its fields one by one, one of torch takes them as a sequence.
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    if device is not None and isinstance(value, torch.device) and value.type == "meta":
+        return device
+    return value

@@ -19,7 +19,6 @@ const scripts = await build({
   ...common,
   entryPoints: {
     loader: "src/loader.ts",
-    comparing: "src/comparing.ts",
     viewer: "src/main.ts",
     graphs: "src/graphs.ts",
   },

@@ -3,11 +3,10 @@ import { bytesOf } from "./data/base85";
 
 interface Policy {
   createScript(code: string): string;
-  createScriptURL(url: string): string;
 }
 
 const factory = (globalThis as { trustedTypes?: { createPolicy(name: string, rules: Policy): Policy } }).trustedTypes;
-const rules: Policy = { createScript: (code) => code, createScriptURL: (url) => url };
+const rules: Policy = { createScript: (code) => code };
 const policy = factory?.createPolicy("irscope", rules) ?? rules;
 
 async function unpacked(id: string): Promise<string> {
@@ -28,16 +27,5 @@ async function run(...ids: string[]): Promise<void> {
   }
 }
 
-/** Runs a packed script of the page as a worker. */
-async function work(id: string): Promise<Worker> {
-  const url = URL.createObjectURL(new Blob([await unpacked(id)], { type: "text/javascript" }));
-  try {
-    return new Worker(policy.createScriptURL(url));
-  } finally {
-    // The worker has what it needs of it once it was made.
-    setTimeout(() => URL.revokeObjectURL(url), 10_000);
-  }
-}
-
-Object.assign(globalThis, { irscopeRun: run, irscopeWorker: work });
-void run("comparing", "viewer");
+Object.assign(globalThis, { irscopeRun: run });
+void run("viewer");

@@ -1,6 +1,7 @@
 // Which lines of all stages come from the same place: chains of calls compared, frame by frame; and, where it is known
 // which operation of the TTGIR an instruction is from, which of them are the same operation's.
 import type { Locations } from "./model";
+import { runsOf } from "./runs";
 
 /** How near a chain is to the one looked at: 2 the same place, 1 a caller, a callee or another column, 0 none of it. */
 export type Nearness = 0 | 1 | 2;
@@ -20,18 +21,18 @@ export interface Frame {
 }
 
 export class Links {
-  private readonly byLine = new Map<string, Int32Array>();
+  private readonly byLine = new Map<string, number[]>();
   private readonly lines: string[];
   private readonly exact: string[];
   private readonly hasColumns: boolean[];
-  private readonly operations = new Map<string, Int32Array>();
+  private readonly operations = new Map<string, number[]>();
   private readonly owners: Map<number, number>;
 
   constructor(private readonly locations: Locations) {
     this.lines = locations.chains.map((chain) => chain.map((frame) => this.place(frame, false)).join(""));
     this.exact = locations.chains.map((chain) => chain.map((frame) => this.place(frame, true)).join(""));
     this.hasColumns = locations.chains.map((chain) => chain.some((frame) => locations.frames[frame]![2] > 0));
-    for (const [stage, runs] of Object.entries(locations.operations)) this.operations.set(stage, runsOf(runs));
+    for (const [stage, runs] of Object.entries(locations.operations)) this.operations.set(stage, runsOf<number>(runs));
     this.owners = new Map(locations.owners);
   }
 
@@ -40,9 +41,9 @@ export class Links {
     return this.linesOf(stage)[line - 1] ?? -1;
   }
 
-  linesOf(stage: string): Int32Array {
+  linesOf(stage: string): number[] {
     let found = this.byLine.get(stage);
-    if (!found) this.byLine.set(stage, (found = runsOf(this.locations.stages[stage] ?? [])));
+    if (!found) this.byLine.set(stage, (found = runsOf<number>(this.locations.stages[stage] ?? [])));
     return found;
   }
 
@@ -109,17 +110,4 @@ export class Links {
     const frame = this.locations.frames[number]!;
     return `|${frame[0]}:${frame[1]}${withColumn ? `:${frame[2]}` : ""}`;
   }
-}
-
-/** Runs of (value, length) as one value each. */
-export function runsOf(runs: number[]): Int32Array {
-  let total = 0;
-  for (let at = 1; at < runs.length; at += 2) total += runs[at]!;
-  const lines = new Int32Array(total);
-  let line = 0;
-  for (let at = 0; at < runs.length; at += 2) {
-    lines.fill(runs[at]!, line, line + runs[at + 1]!);
-    line += runs[at + 1]!;
-  }
-  return lines;
 }

@@ -1,5 +1,5 @@
 // Which pass made and which removed an operation, as irscope/render/report/lives.py writes it.
-import { runsOf } from "./links";
+import { runsOf } from "./runs";
 
 export interface PackedLives {
   /** (first pass, last pass) of each step. */
@@ -20,7 +20,7 @@ export interface Change {
 }
 
 export class Lives {
-  private readonly lines = new Map<number, [Int32Array, Int32Array]>();
+  private readonly lines = new Map<number, [number[], number[]]>();
 
   constructor(private readonly packed: PackedLives) {}
 
@@ -29,7 +29,7 @@ export class Lives {
     const packed = this.packed.texts[text];
     if (!packed) return undefined;
     let found = this.lines.get(text);
-    if (!found) this.lines.set(text, (found = [runsOf(packed[0]), runsOf(packed[1])]));
+    if (!found) this.lines.set(text, (found = [runsOf<number>(packed[0]), runsOf<number>(packed[1])]));
     const made = found[0][line - 1] ?? -1;
     return made === -1 ? undefined : { made: this.fate(made), removed: this.fate(found[1][line - 1] ?? -1) };
   }

@@ -23,7 +23,8 @@ export function wordMarks(left: string, right: string): [Span[], Span[]] {
   ];
 }
 
-function common(ours: string[], theirs: string[]): Span[] {
+/** What two sequences have in common, as pairs of places. */
+export function common(ours: string[], theirs: string[]): Span[] {
   const found: Span[] = [];
   const waiting: [number, number, number, number][] = [[0, ours.length, 0, theirs.length]];
   for (let next = waiting.pop(); next; next = waiting.pop()) {

@@ -5,8 +5,9 @@ import type { Results } from "./results";
 export type Kind = "mlir" | "llvm" | "ptx" | "sass" | "amdgcn" | "binary" | "python" | "text";
 /** (offset, length) of a blob in its chunk, and behind them the chunk and the place of what it points back to. */
 export type Place = [number, number, ...number[]];
-/** A text's (chunk, offset, length, length of the steps, base, whether its numbers are steps). */
-export type TextRow = [number, number, number, number, number, number];
+/** A text's (chunk, offset, length, length of the steps, base, whether its numbers are steps); or the numbers of its
+ * lines without locations and of its margins. */
+export type TextRow = [number, number, number, number, number, number] | [number, number];
 export type Pair = [string, unknown];
 
 export interface Index {
@@ -14,6 +15,8 @@ export interface Index {
   irscope: string;
   captures: CaptureRow[];
   texts: TextRow[];
+  /** What is said of a difference that the page made of lines alone. */
+  lineByLine: string;
   results?: Results;
 }
 
@@ -50,6 +53,9 @@ export interface Capture {
   findings: Finding[];
   sources: [string, number][];
   kernelSource?: number;
+  /** How its stages differ from those of another capture. */
+  compared?: { with: number; stages: Record<string, Place> };
+  counted: Place;
   locations: Place;
   layouts: Place;
   memory: Place;
@@ -106,6 +112,23 @@ export interface Stage {
   /** Of a binary. */
   digest?: string;
   text?: number;
+  /** Where its values are defined. */
+  values?: Place;
+}
+
+/** What is counted of a capture, and the words of its texts. */
+export interface Counted {
+  /** Stage -> operation -> how many. */
+  operations: Record<string, Record<string, number>>;
+  /** Stage -> operation -> what it does. */
+  meanings: Record<string, Record<string, string>>;
+  /** What the columns before an instruction of SASS mean. */
+  columns: Record<string, string>;
+  /** Where there are other captures: what went in, by name, and the compiler's files. */
+  inputs?: Record<string, unknown>;
+  parts?: Record<string, unknown>;
+  /** Stage -> (file, line of Python, operations). */
+  lines?: Record<string, [string, number, number][]>;
 }
 
 export interface Pass {
@@ -131,6 +154,8 @@ export interface Pass {
   /** Numbers of texts. */
   before?: number;
   after?: number;
+  /** How these differ. */
+  diff?: Place;
 }
 
 export interface Finding {

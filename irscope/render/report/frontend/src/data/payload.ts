@@ -1,13 +1,14 @@
 // Reads the data in the page: the index at once, everything else when it is looked at.
 import { Beside, type MachineCode } from "./beside";
-import { Ahead } from "./ahead";
+import { inflateSync } from "fflate";
 import { bytesOf } from "./base85";
-import { countsOf, diffTexts, inflateSync, recent, Texts, WINDOW } from "./comparing";
+import { Values, type PackedValues } from "./columns";
+import { comparedByLine, reversed, unpacked, type Diff, type PackedDiff } from "./diff";
 import {
   hasDiff,
-  textOf,
   type CaptureRow,
   type Capture,
+  type Counted,
   type Graph,
   type Heat,
   type Index,
@@ -19,10 +20,8 @@ import {
 } from "./model";
 import type { Memory } from "./memory";
 import type { Movie } from "./movie";
-import { isSame, received, split, type Sent } from "./sent";
-import type { Asked } from "../comparing";
-import type { Counts } from "../structure/counts";
-import type { Diff } from "./diff";
+import { recent, Texts, WINDOW } from "./texts";
+import type { Whole } from "../code/aliases";
 import { Lives, type PackedLives } from "./lives";
 
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
@@ -45,33 +44,28 @@ export class Payload {
   private readonly texts = new Texts(this.index.texts, (chunk) => this.chunk(chunk));
   private readonly values = new Map<string, unknown>();
   private readonly diffs = new Map<string, Diff>();
-  /** What a worker answered, until it is first looked at. */
-  private readonly receivedTexts = new Map<number, string>();
-  private readonly receivedDiffs = new Map<string, Sent>();
-  /** The comparisons that a worker made and found no difference by. */
-  private readonly same = new Set<string>();
   private readonly machineCode = new Map<number, Beside>();
   private readonly followed = new Map<number, Lives>();
-  readonly ahead = new Ahead({
-    rows: this.index.texts,
-    bytes: (chunk) => this.chunk(chunk),
-    has: (asked) => this.has(asked),
-    take: (asked, answer) => {
-      if ("text" in answer && "text" in asked) recent(this.receivedTexts, asked.text, KEPT_DIFFS, () => answer.text);
-      if (!("diff" in answer && "left" in asked)) return;
-      recent(this.receivedDiffs, keyOf(asked), KEPT_DIFFS, () => answer.diff);
-      if (isSame(answer.diff)) this.same.add(keyOf(asked));
-    },
-  });
 
   /** The lines of a text, by its number. */
   lines(number: number): string[] {
-    const received = this.receivedTexts.get(number);
-    if (received !== undefined) {
-      this.receivedTexts.delete(number);
-      this.texts.take(number, split(received));
-    }
     return this.texts.lines(number);
+  }
+
+  /** A text with its lines without locations. */
+  whole(number: number): Whole {
+    return { lines: () => this.texts.lines(number), plain: this.texts.plain(number) };
+  }
+
+  counted(capture: number): Counted {
+    return this.blob(capture, this.captures[capture]!.counted);
+  }
+
+  /** The values of a stage's text; undefined for a text that is no stage's. */
+  valuesOf(capture: number, stage: string): Values | undefined {
+    const row = this.captures[capture]?.stages.find((one) => one.stage === stage);
+    if (row?.text === undefined || !row.values) return undefined;
+    return new Values(this.texts.plain(row.text), this.blob<PackedValues>(capture, row.values));
   }
 
   locations(capture: number): Locations {
@@ -122,38 +116,34 @@ export class Payload {
     return this.blob(capture, this.captures[capture]!.memory);
   }
 
-  /** What must be known to show a pass, with the locations of its lines or without. */
-  needsOf(pass: Pass, locations: boolean): Asked[] {
-    const { before, after, group } = pass;
-    const texts = (...numbers: (number | undefined)[]) =>
-      numbers.flatMap((text) => (text === undefined ? [] : [{ text }]));
-    if (!hasDiff(pass)) return texts(textOf(pass));
-    const diff = { left: before!, right: after!, kind: group };
-    if (locations) return [diff, ...texts(before, after)];
-    return this.same.has(keyOf(diff)) ? [diff, ...texts(textOf(pass))] : [diff];
+  /** The diff of a pass; undefined where it changed nothing. */
+  passDiff(capture: number, pass: Pass): Diff | undefined {
+    if (!hasDiff(pass)) return undefined;
+    const [left, right] = [pass.before!, pass.after!];
+    return this.diff(left, right, () =>
+      pass.diff
+        ? unpacked(this.blob<PackedDiff>(capture, pass.diff), this.texts.plain(left), this.texts.plain(right))
+        : this.byLine(left, right, pass.group),
+    );
   }
 
-  /** Whether a pass is shown without any work that takes long, where another than the page does such work. */
-  isReady(pass: Pass, locations: boolean): boolean {
-    return !this.ahead.works || this.needsOf(pass, locations).every((asked) => this.has(asked));
-  }
-
-  /** The structural diff of a pass; undefined where it changed nothing. */
-  passDiff(pass: Pass): Diff | undefined {
-    return hasDiff(pass) ? this.diff(pass.before!, pass.after!, pass.group) : undefined;
-  }
-
-  /** The structural diff of a stage of two captures; undefined where the texts are the same, or one side has none. */
+  /** The diff of a stage of two captures; undefined where the texts are the same, or one side has none. */
   stageDiff(left: number, right: number, stage: string): Diff | undefined {
     const [one, other] = [this.stageText(left, stage), this.stageText(right, stage)];
     if (one === undefined || other === undefined || one === other) return undefined;
-    return this.diff(one, other, this.captures[left]!.stages.find((row) => row.stage === stage)!.kind);
+    return this.diff(one, other, () => {
+      const made = this.made(left, right, stage);
+      if (made) return unpacked(made, this.texts.plain(one), this.texts.plain(other));
+      const turned = this.made(right, left, stage);
+      if (turned)
+        return reversed(unpacked(turned, this.texts.plain(other), this.texts.plain(one)), turned.reversed ?? "");
+      return this.byLine(one, other, this.captures[left]!.stages.find((row) => row.stage === stage)!.kind);
+    });
   }
 
   /** How often each operation or instruction occurs in a stage's text; empty for a binary. */
-  operations(capture: number, stage: string): Counts {
-    const row = this.captures[capture]?.stages.find((one) => one.stage === stage);
-    return row?.text === undefined ? new Map() : countsOf(this.lines(row.text), row.kind);
+  operations(capture: number, stage: string): Map<string, number> {
+    return new Map(Object.entries(this.counted(capture).operations[stage] ?? {}));
   }
 
   stageText(capture: number, stage: string): number | undefined {
@@ -171,21 +161,24 @@ export class Payload {
     };
   }
 
-  /** Whether a text is unpacked, or two are compared. */
-  private has(asked: Asked): boolean {
-    if ("text" in asked) return this.receivedTexts.has(asked.text) || this.texts.has(asked.text);
-    const key = keyOf(asked);
-    return this.diffs.has(key) || this.receivedDiffs.has(key);
+  /** The diff of a stage that Python made of two captures, in this order. */
+  private made(left: number, right: number, stage: string): PackedDiff | undefined {
+    const { compared } = this.captures[right]!;
+    const place = compared?.with === left ? compared.stages[stage] : undefined;
+    return place && this.blob(right, place);
   }
 
-  private diff(left: number, right: number, kind: Kind): Diff {
-    const key = keyOf({ left, right, kind });
-    const lines = [() => this.lines(left), () => this.lines(right)] as const;
-    return recent(this.diffs, key, KEPT_DIFFS, () => {
-      const from = this.receivedDiffs.get(key);
-      this.receivedDiffs.delete(key);
-      return from ? received(from, ...lines) : diffTexts(lines[0](), lines[1](), kind);
-    });
+  private byLine(left: number, right: number, kind: Kind): Diff {
+    return comparedByLine(
+      [this.texts.plain(left), this.texts.plain(right)],
+      [this.texts.keys(left), this.texts.keys(right)],
+      kind,
+      this.index.lineByLine,
+    );
+  }
+
+  private diff(left: number, right: number, make: () => Diff): Diff {
+    return recent(this.diffs, `${left} ${right}`, KEPT_DIFFS, make);
   }
 
   private blob<T>(chunk: number, place: Place): T {
@@ -210,8 +203,4 @@ export class Payload {
     if (!bytes) this.chunks.set(number, (bytes = bytesOf(element(`chunk${number}`))));
     return bytes;
   }
-}
-
-function keyOf({ left, right, kind }: { left: number; right: number; kind: Kind }): string {
-  return `${left} ${right} ${kind}`;
 }

@@ -1,6 +1,7 @@
 // Unpacks the texts of a report: each is stored whole, or as what makes it from the lines of another one.
 import { inflateSync } from "fflate";
 import type { TextRow } from "./model";
+import { wholeOf, Plain } from "./columns";
 import { withNumbers } from "./numbers";
 
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
@@ -12,6 +13,7 @@ const KEPT = 96;
 export class Texts {
   private readonly known = new Map<number, string[]>();
   private readonly packed = new Map<number, string[]>();
+  private readonly plains = new Map<number, Plain>();
 
   /** `bytes` are those of a chunk, by its number. */
   constructor(
@@ -19,28 +21,34 @@ export class Texts {
     private readonly bytes: (chunk: number) => Uint8Array,
   ) {}
 
-  /** Whether a text is unpacked. */
-  has(number: number): boolean {
-    return this.known.has(number) || !this.rows[number];
-  }
-
   /** The lines of a text, by its number. */
   lines(number: number): string[] {
     return recent(this.known, number, KEPT, () => {
+      const row = this.rows[number];
+      if (row?.length === 2) return wholeOf(this.lines(row[0]), this.lines(row[1]));
       const stored = this.stored(number);
-      return this.rows[number]?.[5] ? withNumbers(stored) : stored;
+      return row?.[5] ? withNumbers(stored) : stored;
     });
   }
 
-  /** Takes a text that was unpacked elsewhere. */
-  take(number: number, lines: string[]): void {
-    recent(this.known, number, KEPT, () => lines);
+  /** The lines of a text without locations. */
+  plain(number: number): Plain {
+    return recent(this.plains, number, KEPT, () => {
+      const row = this.rows[number];
+      return row?.length === 2 ? new Plain(this.lines(row[0]), this.lines(row[1])) : new Plain(this.lines(number));
+    });
+  }
+
+  /** What two such lines have in common where they say the same under other numbers. */
+  keys(number: number): string[] {
+    const row = this.rows[number];
+    return this.stored(row?.length === 2 ? row[0] : number);
   }
 
   /** The lines of a text as the page holds them. */
   private stored(number: number): string[] {
     const row = this.rows[number];
-    if (!row) return [];
+    if (!row || row.length === 2) return [];
     return recent(this.packed, number, KEPT, () => {
       const [chunk, offset, length, cut, base] = row;
       const all = this.bytes(chunk);

@@ -1,6 +1,6 @@
 // Compare: two captures of the file, by what went in, what came out, and every stage's text.
 import { captureNumber, currentCapture, type App, type Tab } from "../app";
-import { shownLines } from "../code/aliases";
+import { shownLines, type Whole } from "../code/aliases";
 import { command, copyButton } from "../copy";
 import type { Capture, Change, LineChange, Tables } from "../data/model";
 import { DiffView } from "../diff/view";
@@ -225,7 +225,8 @@ export class CompareTab implements Tab {
     const found = this.app.data.stageDiff(a, b, stage);
     if (!found) return h("p", null, "The texts are the same, or one side has none.");
     const toggles = { locations: state.flag("loc"), aliases: state.flag("alias"), attributes: !state.flag("bare") };
-    this.view.show(found, shownLines(found, toggles), state.flag("side"));
+    const texts = [a, b].map((side) => this.app.data.whole(this.app.data.stageText(side, stage)!)) as [Whole, Whole];
+    this.view.show(found, shownLines(found, texts, toggles), state.flag("side"));
     const flip = (name: string, text: string) =>
       toggle(text, text, state.flag(name), (on) => state.set({ [name]: on }, true));
     return h(

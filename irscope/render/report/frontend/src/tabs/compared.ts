@@ -1,19 +1,13 @@
 // The tables of a pair of captures: what went in, what came out, and what each stage and line of Python made of it.
 import type { App } from "../app";
-import { bodyOf, isOperation } from "../data/comparing";
-import { Links } from "../data/links";
 import { labelOf, type Capture, type Change, type LineChange, type Tables } from "../data/model";
 import type { Payload } from "../data/payload";
-
-const VERSIONS = ["irscope_version", "triton_version", "torch_version", "python_version", "gpu"];
-// …/site-packages/triton/language/standard.py: Triton's own lines count for the line that called them.
-const LIBRARY = /(?:^|[/\\])triton[/\\](?:language|experimental|runtime|compiler|tools)[/\\]/;
 
 /** The tables; `same` tells of a stage whether its texts say the same, undefined where that is not known yet. */
 export function tablesOf(app: App, a: number, b: number, same: (stage: string) => boolean | undefined): Tables {
   const [left, right] = [app.data.captures[a]!, app.data.captures[b]!];
   return {
-    differences: [...changed(inputs(left), inputs(right)), ...compilerChanges(left, right)],
+    differences: inputChanges(app.data, a, b),
     resources: changed(left.resources, right.resources),
     instructions: changed(left.families, right.families),
     stages: stages(app.data, a, b, same),
@@ -21,17 +15,18 @@ export function tablesOf(app: App, a: number, b: number, same: (stage: string) =
   };
 }
 
-/** The lines of Python whose operations changed in number, the most first; reads every location of both. */
+/** The lines of Python whose operations changed in number, the most first. */
 export function lineChanges(data: Payload, a: number, b: number, stages: string[]): LineChange[] {
-  const [ours, theirs] = [new Links(data.locations(a)), new Links(data.locations(b))];
   const found = new Map<string, LineChange>();
+  const counts = (capture: number, stage: string) =>
+    new Map((data.counted(capture).lines?.[stage] ?? []).map((row) => [`${row[1]}:${row[0]}`, row]));
   for (const stage of stages) {
-    const [before, after] = [lineCounts(data, a, stage, ours), lineCounts(data, b, stage, theirs)];
+    const [before, after] = [counts(a, stage), counts(b, stage)];
     for (const key of new Set([...before.keys(), ...after.keys()])) {
-      const change = (after.get(key) ?? 0) - (before.get(key) ?? 0);
+      const change = (after.get(key)?.[2] ?? 0) - (before.get(key)?.[2] ?? 0);
+      const [file, line] = (after.get(key) ?? before.get(key))!;
       if (!change) continue;
-      const at = key.lastIndexOf(":");
-      const row = found.get(key) ?? { file: key.slice(0, at), line: Number(key.slice(at + 1)), stages: [] };
+      const row = found.get(key) ?? { file, line, stages: [] };
       found.set(key, row);
       row.stages.push([stage, change]);
     }
@@ -40,68 +35,16 @@ export function lineChanges(data: Payload, a: number, b: number, stages: string[
   return [...found.values()].sort((one, other) => weight(other) - weight(one) || one.line - other.line);
 }
 
-/** How many operations of a stage each line of Python wrote, those of the library that it called among them. */
-function lineCounts(data: Payload, capture: number, stage: string, links: Links): Map<string, number> {
-  const counts = new Map<string, number>();
-  const row = data.captures[capture]!.stages.find((one) => one.stage === stage);
-  if (row?.text === undefined) return counts;
-  const { file } = data.captures[capture]!;
-  const keys = new Map<number, string>();
-  const body = bodyOf(data.lines(row.text), row.kind);
-  body.numbers.forEach((number, line) => {
-    const chain = isOperation(body, line) ? links.chainAt(stage, number) : -1;
-    if (chain < 0) return;
-    let key = keys.get(chain);
-    if (key === undefined) {
-      const frame = links.frames(chain).find((one) => one.file === file || !LIBRARY.test(one.file));
-      keys.set(chain, (key = frame ? `${frame.file}:${frame.line}` : ""));
-    }
-    if (key) counts.set(key, (counts.get(key) ?? 0) + 1);
+/** What went in and differs, and of one Triton and backend the compiler's files that do. */
+function inputChanges(data: Payload, a: number, b: number): Change[] {
+  const [left, right] = [data.counted(a), data.counted(b)];
+  const [ours, theirs] = [left.parts ?? {}, right.parts ?? {}];
+  const versions = [a, b].map((side) => {
+    const { environment, target } = data.captures[side]!;
+    return `${String(environment["triton_version"])} ${target.split(":")[0]}`;
   });
-  return counts;
-}
-
-function inputs(capture: Capture): Record<string, unknown> {
-  const options = Object.fromEntries(capture.options);
-  const versions = VERSIONS.filter((name) => capture.environment[name]);
-  // Triton notes the variables in its metadata too, those that only print among them.
-  const isVariable = (name: string) => pairs(capture, "parts").length > 0 && name === name.toUpperCase();
-  const metadata = capture.metadata.filter(
-    ([name, value]) =>
-      name !== "extern_libs" && !isVariable(name) && JSON.stringify(options[name]) !== JSON.stringify(value),
-  );
-  return {
-    kernel: capture.kernel,
-    target: capture.target,
-    plan: capture.plan || "every pass",
-    status: capture.status,
-    language: capture.language,
-    ...Object.fromEntries(capture.signature.map(([name, kind]) => [`signature ${name}`, kind])),
-    ...Object.fromEntries(capture.constants.map(([name, value]) => [`constant ${name}`, value])),
-    ...Object.fromEntries(capture.attributes.map(([name, value]) => [`attribute ${name}`, value])),
-    ...options,
-    ...Object.fromEntries(versions.map((name) => [name.replace("_version", ""), capture.environment[name]])),
-    ...Object.fromEntries(pairs(capture, "tools").map(([name, version]) => [`${name} version`, version])),
-    ...Object.fromEntries(pairs(capture, "variables")),
-    ...Object.fromEntries(metadata.map(([name, value]) => [`metadata ${name}`, value])),
-  };
-}
-
-function pairs(capture: Capture, name: string): [string, string][] {
-  return (capture.environment[name] as [string, string][] | undefined) ?? [];
-}
-
-/** The sources, libraries and tools that differ, by name; of two versions or backends everything does. */
-function compilerChanges(left: Capture, right: Capture): Change[] {
-  const [ours, theirs] = [pairs(left, "parts"), pairs(right, "parts")];
-  const [one, other] = [left, right].map((side) => side.environment["triton_version"]);
-  if (!ours.length !== !theirs.length && one && other) {
-    const told = [ours, theirs].map((parts) => (parts.length ? "recorded" : "not recorded"));
-    return [{ name: "compiler's contents", left: told[0], right: told[1] }];
-  }
-  const backends = [left, right].map((side) => side.target.split(":")[0]);
-  const alike = one === other && backends[0] === backends[1];
-  return alike ? changed(Object.fromEntries(ours), Object.fromEntries(theirs)) : [];
+  const comparable = versions[0] === versions[1] && Object.keys(ours).length && Object.keys(theirs).length;
+  return [...changed(left.inputs ?? {}, right.inputs ?? {}), ...(comparable ? changed(ours, theirs) : [])];
 }
 
 function changed(left: Record<string, unknown>, right: Record<string, unknown>): Change[] {

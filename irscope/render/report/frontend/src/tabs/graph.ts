@@ -118,8 +118,8 @@ export class GraphTab implements Tab {
   private showText(capture: Capture, graph: Graph): void {
     const stage = capture.stages.find((row) => row.stage === (graph.of === WARPS ? "ttgir" : graph.of));
     if (stage?.text === undefined) return;
-    const all = this.app.data.lines(stage.text);
-    const { lines, numbers } = shownText(all, stage.kind, { locations: false, aliases: false, attributes: true });
+    const whole = this.app.data.whole(stage.text);
+    const { lines, numbers } = shownText(whole, stage.kind, { locations: false, aliases: false, attributes: true });
     this.numbers = numbers;
     this.pane.show({
       kind: stage.kind,

@@ -163,16 +163,9 @@ function occupancy(capture: Capture): HTMLElement | null {
   );
 }
 
-/** How many operations a stage has, once the page has time to count them. */
-function operations(app: App, capture: number, stage: string): HTMLElement {
-  const cell = h("span");
-  requestIdleCallback(() => {
-    if (!cell.isConnected) return;
-    let total = 0;
-    for (const one of app.data.operations(capture, stage).values()) total += one;
-    if (total) cell.textContent = `${count(total)} ops`;
-  });
-  return cell;
+function operations(app: App, capture: number, stage: string): string {
+  const total = [...app.data.operations(capture, stage).values()].reduce((sum, one) => sum + one, 0);
+  return total ? `${count(total)} ops` : "";
 }
 
 function stages(app: App, number: number): HTMLElement {

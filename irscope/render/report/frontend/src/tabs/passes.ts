@@ -2,10 +2,10 @@
 import { captureNumber, currentCapture, type App, type Tab } from "../app";
 import { definitions, shownLines, shownText } from "../code/aliases";
 import { Pane } from "../code/pane";
-import { nameAt } from "../code/values";
+import { tokensOf } from "../data/columns";
 import { copy, toast } from "../copy";
 import { differs, type Diff } from "../data/diff";
-import { hasDiff, labelOf, textOf, type Capture, type Kind, type Pass } from "../data/model";
+import { labelOf, textOf, type Capture, type Kind, type Pass } from "../data/model";
 import { bringToFront, isBehind, putBehind } from "../diff/behind";
 import { Deck } from "../diff/deck";
 import type { Shown } from "../diff/rows";
@@ -17,12 +17,6 @@ import { lifeOf } from "./life";
 import { failureBox } from "./overview";
 import { commandOf, PassHead, toggles } from "./passhead";
 import { PassList } from "./passlist";
-
-const PAUSE_MS = 500;
-/** How long what was shown stays while the next is waited for: a blank between two pictures would flicker. */
-const HOLD_MS = 80;
-/** Changes that are compared before they are asked for: the more, the more memory. */
-const MOST_READ_AHEAD = 60;
 
 export class PassesTab implements Tab {
   readonly name = "passes";
@@ -47,19 +41,13 @@ export class PassesTab implements Tab {
   private shownText: number | undefined;
   private textLook = "";
   private numbers: number[] = [];
-  private readonly later = h("p", { class: "remark later", role: "status" });
-  private readonly body = h("div", { class: "pass-body" }, this.deck.element, this.whole, this.later);
+  private readonly body = h("div", { class: "pass-body" }, this.deck.element, this.whole);
   private readonly right = h("div", { class: "pass" }, this.head.element, this.body);
-  /** What is shown: the pass that is chosen, the one before it for a moment, or that the pass is waited for. */
-  private shows: "pass" | "before" | "wait" = "wait";
-  private patience = 0;
   private waiting = 0;
-  private pause = 0;
 
   constructor(private readonly app: App) {
     this.list = new PassList((number) => this.choose(number));
     this.element.append(this.list.element, this.right);
-    this.app.data.ahead.onAnswer = () => this.answered();
   }
 
   enter(): void {
@@ -93,7 +81,6 @@ export class PassesTab implements Tab {
     const number = this.number(capture);
     const pass = capture.passes[number];
     if (!pass) {
-      this.settle();
       this.head.showNone(
         capture.status === "failed" ? "The compile failed before any pass ran." : "No passes were recorded.",
       );
@@ -102,75 +89,32 @@ export class PassesTab implements Tab {
       fill(this.remark, capture.failure ? failureBox(capture) : null);
       return;
     }
-    if (this.app.data.isReady(pass, state.flag("loc"))) this.drawPass(capture, pass);
-    else this.wait(capture, pass);
-    this.readAhead(capture, number);
-  }
-
-  private drawPass(capture: Capture, pass: Pass): void {
-    this.settle();
-    const diff = this.app.data.passDiff(pass);
+    const diff = this.app.data.passDiff(captureNumber(this.app), pass);
     const isDiff = differs(diff);
     this.head.show(capture, pass, diff);
     this.bring(isDiff ? this.deck.element : this.whole);
-    if (isDiff) this.deck.show(diff, ...this.looks(diff));
+    if (isDiff) this.deck.show(diff, ...this.looks(pass, diff));
     else this.drawText(capture, pass, diff);
-  }
-
-  /** Leaves what is shown for a moment, then says what is waited for. */
-  private wait(capture: Capture, pass: Pass): void {
-    this.right.ariaBusy = "true";
-    if (this.shows === "pass") {
-      this.shows = "before";
-      this.patience = setTimeout(() => {
-        const now = currentCapture(this.app);
-        const chosen = now.passes[this.number(now)];
-        if (chosen) this.sayWait(now, chosen);
-      }, HOLD_MS);
-    } else if (this.shows === "wait") this.sayWait(capture, pass);
-  }
-
-  private sayWait(capture: Capture, pass: Pass): void {
-    this.shows = "wait";
-    this.head.show(capture, pass, undefined);
-    fill(this.later, hasDiff(pass) ? "Comparing the IR before and after this pass …" : "Unpacking the IR …");
-    this.bring(this.later);
-  }
-
-  private settle(): void {
-    clearTimeout(this.patience);
-    this.shows = "pass";
-    if (!this.right.ariaBusy) return;
-    this.right.ariaBusy = null;
-    fill(this.later);
-  }
-
-  /** Draws what was waited for, once it is there: the pass that is chosen by then, or else the neighbours. */
-  private answered(): void {
-    if (!this.element.isConnected) return;
-    const capture = currentCapture(this.app);
-    const number = this.number(capture);
-    const pass = capture.passes[number];
-    if (!pass) return;
-    if (this.shows === "pass") this.readAhead(capture, number);
-    else this.draw(capture);
+    this.readAhead(capture, number);
   }
 
   /** Brings the diff to the front, or what stands in place of one. */
   private bring(front: HTMLElement): void {
     // What was looked at may have been scrolled.
     if (front !== this.whole && !isBehind(this.whole)) this.textLook = "";
-    for (const one of [this.deck.element, this.whole, this.later]) {
+    for (const one of [this.deck.element, this.whole]) {
       if (one === front) bringToFront(one);
       else if (!isBehind(one)) putBehind(one);
     }
   }
 
   /** How a diff is drawn: the name of that, what is shown of its lines, and whether in two panes. */
-  private looks(diff: Diff): [string, () => Shown, boolean] {
+  private looks(pass: Pass, diff: Diff): [string, () => Shown, boolean] {
     const look = toggles();
     const split = state.flag("side");
-    return [JSON.stringify([look, split]), () => shownLines(diff, look), split];
+    const { data } = this.app;
+    const shown = () => shownLines(diff, [data.whole(pass.before!), data.whole(pass.after!)], look);
+    return [JSON.stringify([look, split]), shown, split];
   }
 
   private text(pass: Pass): string[] {
@@ -196,7 +140,7 @@ export class PassesTab implements Tab {
     const look = JSON.stringify([number, labelOf(pass), toggles()]);
     if (!all.length || look === this.textLook) return;
     this.textLook = look;
-    const { lines, numbers } = shownText(all, kind, toggles());
+    const { lines, numbers } = shownText(this.app.data.whole(number!), kind, toggles());
     this.shownText = number;
     this.numbers = numbers;
     this.pane.show({
@@ -207,50 +151,25 @@ export class PassesTab implements Tab {
     });
   }
 
-  /** Asks for the pass, its neighbours and the other changes; draws the neighbours while the reader reads. */
+  /** Draws the neighbours of a pass while the reader reads. */
   private readAhead(capture: Capture, number: number): void {
     cancelIdleCallback(this.waiting);
-    clearTimeout(this.pause);
-    const { data } = this.app;
-    const locations = state.flag("loc");
     const near = this.list.around(number);
-    const others = capture.passes
-      .flatMap((pass, at) => (hasDiff(pass) && !near.includes(at) ? [at] : []))
-      .sort((one, other) => Math.abs(one - number) - Math.abs(other - number))
-      .slice(0, MOST_READ_AHEAD);
-    const diffOf = (at: number) => data.passDiff(capture.passes[at]!);
-    const one = (queue: number[], what: (at: number) => void, then?: () => void) => {
-      this.waiting = requestIdleCallback(() => {
-        const at = queue.shift();
-        if (!this.element.isConnected) return;
-        if (at !== undefined) what(at);
-        if (queue.length) one(queue, what, then);
-        else then?.();
-      });
-    };
+    const waiting = [...near];
+    const diffOf = (at: number) => this.app.data.passDiff(captureNumber(this.app), capture.passes[at]!);
     let hasText = !isBehind(this.whole);
-    const draw = (at: number) => {
+    const next = () => {
+      const at = waiting.shift();
+      if (at === undefined || !this.element.isConnected) return;
       const diff = diffOf(at);
-      const known = near.filter((at) => data.isReady(capture.passes[at]!, locations));
-      if (differs(diff)) this.deck.prepare(diff, ...this.looks(diff), known.map(diffOf));
+      if (differs(diff)) this.deck.prepare(diff, ...this.looks(capture.passes[at]!, diff), near.map(diffOf));
       else if (!hasText) {
         hasText = true;
         this.prepareText(capture.passes[at]!);
       }
+      this.waiting = requestIdleCallback(next);
     };
-    if (data.ahead.works) {
-      const passes = [number, ...near, ...others].map((at) => capture.passes[at]!);
-      data.ahead.ask(passes.flatMap((pass) => data.needsOf(pass, locations)));
-      const ready = near.filter((at) => data.isReady(capture.passes[at]!, locations));
-      if (this.shows === "pass" && ready.length) one(ready, draw);
-      return;
-    }
-    // Who steps on at once shall not wait for what lies far away.
-    one([...near], diffOf, () =>
-      one([...near], draw, () => {
-        this.pause = setTimeout(() => one(others, diffOf), PAUSE_MS);
-      }),
-    );
+    this.waiting = requestIdleCallback(next);
   }
 
   private keys(): Key[] {
@@ -280,7 +199,6 @@ export class PassesTab implements Tab {
   }
 
   private clicked(text: string, column: number, lines: string[], place: Place): void {
-    if (this.shows !== "pass") return;
     const capture = currentCapture(this.app);
     const pass = capture.passes[this.number(capture)];
     this.showLife(place.before ? pass?.before : pass?.after, place.line);
@@ -293,8 +211,8 @@ export class PassesTab implements Tab {
 
   /** From an alias in the diff to its thread map, where the final TTGIR has that layout too; else says what it stands for. */
   private openLayout(text: string, column: number, lines: string[]): void {
-    const name = nameAt(text, column, "mlir");
-    if (!name || name[0] !== "#" || name.startsWith("#loc")) return;
+    const name = tokensOf(text).find(([one, from]) => column >= from && column <= from + one.length)?.[0];
+    if (name?.[0] !== "#") return;
     const encoding = definitions(lines).get(name);
     if (encoding === undefined) return;
     const { rows } = this.app.data.layouts(captureNumber(this.app));

@@ -1,13 +1,11 @@
 // One pane of the Stages tab: a text, its lit lines, and what a word or a line of it means.
 import type { App } from "../app";
-import { controlOf, definitions, shownText } from "../code/aliases";
-import { controlText } from "../code/control";
-import { meaningAt } from "../code/meanings";
+import { definitions, shownText, type Whole } from "../code/aliases";
 import { Pane, type Mark } from "../code/pane";
 import { Strip } from "../code/strip";
 import { hideTip, showTip } from "../code/tip";
-import { nameAt, placesOf, valueIn, type Value } from "../code/values";
 import type { Beside } from "../data/beside";
+import { marginsOf, tokensOf, type Value, type Values } from "../data/columns";
 import type { Frame, Links, Near, Nearness } from "../data/links";
 import type { Capture, Kind } from "../data/model";
 import { button, fill, h } from "../dom";
@@ -55,6 +53,13 @@ function registersOf(beside: Beside, source: Source) {
   };
 }
 
+/** The operation that may stand at a column of a line. */
+function wordAt(line: string, column: number): string {
+  for (const match of line.matchAll(/[%^#!@$.]?[\w$][\w$.:]*/g))
+    if (column >= match.index && column <= match.index + match[0].length) return match[0];
+  return "";
+}
+
 export class StagePane {
   readonly head = h("div", { class: "pane-head" });
   readonly info = h("span", { class: "pane-info" });
@@ -65,6 +70,12 @@ export class StagePane {
   private readonly rows: string[];
   private readonly numbers: number[];
   private readonly pane: Pane;
+  private readonly whole: Whole;
+  /** Of a stage where its values are defined, and what its operations do. */
+  private readonly values: Values | undefined;
+  private readonly meanings: Record<string, string>;
+  /** What the columns before an instruction mean. */
+  private readonly columns: Record<string, string>;
   private near: Near | null = null;
   private readonly sourceLines = new Map<number, Nearness>();
   private own = 0;
@@ -83,7 +94,13 @@ export class StagePane {
     private readonly listeners: Listeners,
   ) {
     this.lines = app.data.lines(source.text);
-    const shown = shownText(this.lines, source.kind, {
+    this.whole = app.data.whole(source.text);
+    const number = app.data.captures.indexOf(capture);
+    this.values = app.data.valuesOf(number, source.id);
+    const counted = app.data.counted(number);
+    this.meanings = counted.meanings[source.id] ?? {};
+    this.columns = counted.columns;
+    const shown = shownText(this.whole, source.kind, {
       locations: state.flag("loc"),
       aliases: false,
       attributes: true,
@@ -112,9 +129,7 @@ export class StagePane {
         ...(this.heat.size ? [(row: number) => heatText(this.heat.get(this.lineOf(row))?.share ?? 0)] : []),
         (row) => String((this.numbers[row - 1] ?? 0) + source.offset),
         // SASS has its control information beside it, where it takes no room from the instructions.
-        ...(source.kind === "sass" && !state.flag("loc")
-          ? [(row: number) => controlOf(this.lines[(this.numbers[row - 1] ?? 1) - 1]!)]
-          : []),
+        ...(source.kind === "sass" && !state.flag("loc") ? [(row: number) => this.columnsOf(row)[0] ?? ""] : []),
       ],
       lineClass: (row) => this.classOf(row),
       marks: (row) => this.marksOf(row),
@@ -236,29 +251,39 @@ export class StagePane {
     if (!isDefinition && !value.uses.includes(at)) return [];
     const style = isDefinition ? "value-definition" : "value-use";
     const line = this.rows[row - 1]!;
-    return placesOf(line, value.name, this.source.kind).map((from) => ({ from, to: from + value.name.length, style }));
+    return tokensOf(line)
+      .filter(([name]) => name === value.name)
+      .map(([name, from]) => ({ from, to: from + name.length, style }));
   }
 
   private hover(row: number, column: number, event: MouseEvent): void {
     this.listeners.hover(this.lineOf(row));
     const line = this.rows[row - 1]!;
-    const meaning = meaningAt(line, column, this.source.kind);
-    const name = this.source.kind === "mlir" ? nameAt(line, column, "mlir") : undefined;
-    const alias = name && /^[#!]/.test(name) && !name.startsWith("#loc") ? this.definition(name) : undefined;
-    const control = this.source.kind === "sass" ? controlText(this.lines[this.lineOf(row) - 1]!) : "";
+    const word = wordAt(line, column);
+    const meaning = this.meanings[word];
+    const name = this.values?.nameAt(line, column);
+    const alias = name && /^[#!]/.test(name) ? this.definition(name) : undefined;
+    const columns = this.columnsOf(row).map((one) => this.columns[one]);
     const hot = this.heat.get(this.lineOf(row))?.tip;
     const registers = this.registers?.told(this.lineOf(row));
     showTip(
       event,
-      meaning ? h("p", null, h("b", null, meaning[0]), ` ${meaning[1]}`) : null,
+      meaning ? h("p", null, h("b", null, word), ` ${meaning}`) : null,
       alias ? h("p", null, h("b", null, name!), h("code", null, ` = ${alias}`)) : null,
-      control ? h("p", null, control) : null,
+      columns.length ? h("p", null, columns.join("; ")) : null,
       hot ? h("p", null, hot) : null,
       registers ? h("p", null, registers) : null,
       this.chainText(
         this.source.kind === "python" ? [] : this.links.frames(this.links.chainAt(this.source.id, this.lineOf(row))),
       ),
     );
+  }
+
+  /** The columns before an instruction, which a row leaves out. */
+  private columnsOf(row: number): string[] {
+    const number = this.numbers[row - 1] ?? 0;
+    const [before] = marginsOf(this.lines[number - 1] ?? "", this.whole.plain.at(number));
+    return before.split(/\s+/).filter((one) => one in this.columns);
   }
 
   private definition(name: string): string | undefined {
@@ -297,9 +322,8 @@ export class StagePane {
   }
 
   private click(row: number, column: number): void {
-    const name = nameAt(this.rows[row - 1]!, column, this.source.kind);
-    this.value =
-      name && !name.startsWith("#loc") ? valueIn(this.lines, name, this.source.kind, this.lineOf(row)) : undefined;
+    const name = this.values?.nameAt(this.rows[row - 1]!, column);
+    this.value = name === undefined ? undefined : this.values?.of(name, this.lineOf(row));
     this.say();
     this.pane.repaint();
     this.info.append(

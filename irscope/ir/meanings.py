@@ -1,0 +1,35 @@
+"""What an operation or an instruction does, in a few words: `meanings.json`, by language and the start of the name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from functools import lru_cache
+from importlib.resources import files
+from typing import cast
+
+from irscope.model.capture import StageKind
+
+__all__ = ["meanings_of"]
+
+
+def meanings_of(names: Iterable[str], kind: StageKind) -> dict[str, str]:
+    """The meaning of each name that has one; of assembly, the one of its longest known start.
+
+    `ld.global` stands for `ld.global.v4.b32`, `v_mfma` for `v_mfma_f32_32x32x8_f16`.
+    """
+    known = _tables().get(kind, {})
+    meanings: dict[str, str] = {}
+    for name in names:
+        start = name
+        while start and start not in known and kind != "mlir":
+            start = start[: max(start.rfind("."), start.rfind("_"), 0)]
+        if start in known:
+            meanings[name] = known[start]
+    return meanings
+
+
+@lru_cache(maxsize=1)
+def _tables() -> dict[str, dict[str, str]]:
+    text = (files("irscope.ir") / "meanings.json").read_text("utf-8")
+    return cast(dict[str, dict[str, str]], json.loads(text))
