@@ -35,6 +35,8 @@ class Form:
     """For each successor, the operands that are passed to it."""
     arguments: tuple[str, ...] = ()
     """The types of the arguments of its first block, where its own line states them without their names."""
+    inputs: tuple[str, ...] = ()
+    """The types of the operands in the order of the text, if it states each: the same as their definitions have."""
     properties: frozenset[str] = frozenset()
     """Those of the attributes that the generic form prints as properties."""
     is_generic: bool = False
@@ -152,10 +154,11 @@ def _custom(text: _Text) -> Form:
         elif kind == "u_" and written:
             text.attributes.setdefault(name, "")
     results = _result_types(text)
+    inputs = _operand_types(text, count)
     order = tuple(place for name in info.order for place in groups.get(name, ())) if info.order else plain
     if len(order) != count:
         order = plain
-    return Form(order, groups, text.attributes, results)
+    return Form(order, groups, text.attributes, results, inputs=inputs)
 
 
 # $ptr   $tokens*   $barriers&preds   @axis   @@callee   @~value   !exact:isExact   ~   {   }
@@ -235,6 +238,18 @@ def _result_types(text: _Text) -> tuple[str, ...]:
     if rule == "member":
         return (_member(parts[0], text.attributes.get("position", "")),) * count
     return _spread(parts, count)
+
+
+def _operand_types(text: _Text, count: int) -> tuple[str, ...]:
+    """The types of the operands; none if the text does not state each."""
+    left, right = _sides(text.types)
+    # A dot: tensor<64x32xf16> * tensor<32x16xf16> -> tensor<64x16xf32>
+    inputs = _types_of(left.replace(" * ", ", "))
+    if len(inputs) == count - 1 and right:
+        inputs += _types_of(right)[:1]
+    if text.info is not None and text.info.results == "first" and len(inputs) == 1:
+        inputs *= count
+    return inputs if len(inputs) == count else ()
 
 
 def _sides(types: str) -> tuple[str, str]:
@@ -334,7 +349,8 @@ def _generic(name: str, info: OperationInfo | None, text: str, closing_line: str
     if len(results) == 1 and results[0] == "()":
         results = ()
     order = tuple(range(operands))
-    return Form(order, groups, attributes, results, branches, (), properties, True, info is not None)
+    inputs = _types_of(rest.removeprefix(" : ").rpartition(" -> ")[0])
+    return Form(order, groups, attributes, results, branches, (), inputs, properties, True, info is not None)
 
 
 def _sizes(text: str) -> tuple[int, ...]:
