@@ -111,7 +111,7 @@ def test_no_circles() -> None:
 def test_rooms_are_small_and_say_what_they_are(folder: Path) -> None:
     modules = [path for path in folder.glob("*.py") if path.name != "__init__.py"]
     assert len(modules) <= 20
-    assert all(len(path.read_text("utf-8").splitlines()) <= 400 for path in modules)
+    assert all(len(path.read_text("utf-8").splitlines()) <= 650 for path in modules)
     first_line = (ast.get_docstring(ast.parse((folder / "__init__.py").read_text("utf-8"))) or "").partition("\n")[0]
     assert first_line.endswith(".")
 

@@ -15,7 +15,7 @@ from pygments.token import Comment, Keyword, Name, Number, Operator, String
 from irscope.errors import UsageError
 from irscope.interruption import Interrupted
 from irscope.model.capture import StageKind
-from irscope.render.highlight.grammars import GRAMMARS, TokenType
+from irscope.render.highlight.lexers import GRAMMARS, TokenType
 from irscope.render.text.tables import visible
 
 Theme = Literal["dark", "light"]
