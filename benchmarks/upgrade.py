@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 from benchmarks.why import ROOT, processor_seconds
+from irscope.analysis.upgrade.compare import compiled, upgraded
 from irscope.api import record_all
-from irscope.cli.upgrade.run import compiled, upgraded
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.grafts import Compiler

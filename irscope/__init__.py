@@ -18,6 +18,7 @@ PYTEST_DONT_REWRITE: in a recording of tests irscope is imported before pytest, 
 from __future__ import annotations
 
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -39,12 +40,15 @@ __all__ = [
     "save",
     "table",
     "to_dict",
+    "why",
 ]
 
 if TYPE_CHECKING:
+    from inspect import Signature
+
     from irscope.analysis.diff.captures import diff
     from irscope.analysis.resources.table import table
-    from irscope.api import capture, findings, record, record_all, recording_session, to_dict
+    from irscope.api import capture, findings, record, record_all, recording_session, to_dict, why
     from irscope.errors import IrscopeError
     from irscope.model.capture import Capture, Target
     from irscope.plan import PassPlan, PassRule
@@ -60,9 +64,20 @@ _HOMES = {
     "table": "irscope.analysis.resources.table",
 }
 
-# Python sets a package on its parent at its first import alone: from here on, the name is the function's.
-import_module("irscope.record")
-globals().pop("record")
+
+class _RecordPackage(ModuleType):
+    """The package `irscope.record`, which may be called as well: the name is that of `irscope.api.record` too."""
+
+    def __call__(self, *args: Any, **options: Any) -> Capture:
+        """Record one launch, as `irscope.api.record` does."""
+        return import_module("irscope.api").record(*args, **options)
+
+    @property
+    def __signature__(self) -> Signature:
+        return import_module("inspect").signature(import_module("irscope.api").record)
+
+
+import_module("irscope.record").__class__ = _RecordPackage
 
 
 def __getattr__(name: str) -> Any:

@@ -8,8 +8,16 @@ import gc
 import os
 import sys
 from contextlib import AbstractContextManager, nullcontext
+from itertools import pairwise
 
-_RECORDED = (".py", ".ipynb", ".ttir", ".ttgir", ".llir", ".ptx", ".amdgcn")
+_PROGRAMS = (".py", ".ipynb")
+_IR = (".ttir", ".ttgir", ".llir", ".ptx", ".amdgcn")
+_NOT_RECORDING = ("show", "ls", "import", "doctor", "mcp", "record")
+FILE_OPTIONS = (
+    "--baseline", "--cache-dir", "--check", "--each", "--edited", "--file", "--filecheck", "--from", "--golden",
+    "--html", "--markdown", "--output", "-o", "--plan", "--pytest", "--python", "--sarif", "--show", "--vs",
+)  # fmt: skip
+"""The options whose value may be the name of a file: it is no subject."""
 
 
 def main() -> None:
@@ -36,12 +44,23 @@ def main() -> None:
 
 
 def _recording_begun(arguments: list[str]) -> AbstractContextManager[None]:
-    """Start the recording process of a command that names a file to be recorded, while the command itself is read."""
-    if any(word.partition("::")[0].endswith(_RECORDED) for word in _own(arguments)[1:]):
-        from irscope.record.process.early import begun_early
+    """Import Triton in another process, if a command names a file to be recorded, while the command itself is read."""
+    if names_program(_own(arguments)):
+        from irscope.record.process.warm import warm_children
 
-        return begun_early()
+        return warm_children(at_once=True, persistent=False)
     return nullcontext()
+
+
+def names_program(own: list[str]) -> bool:
+    """Whether a command line names a file that its command records, as far as its words alone tell."""
+    name = next((word for word in own if not word.startswith("-")), "")
+    if not name or name in _NOT_RECORDING or "--help" in own or "-h" in own:
+        return False
+    # What `diff` is given as IR is compared as it is.
+    recorded = _PROGRAMS if name == "diff" else (*_PROGRAMS, *_IR)
+    subjects = [word for before, word in pairwise(own) if before not in FILE_OPTIONS and not word.startswith("-")]
+    return any(word.partition("::")[0].endswith(recorded) for word in subjects)
 
 
 def run(arguments: list[str]) -> int:
@@ -55,7 +74,6 @@ def run(arguments: list[str]) -> int:
 
     from irscope.cli import app, load_commands, script_arguments, takes_script_arguments
     from irscope.cli.output.streams import unfiltered_stderr
-    from irscope.cli.plain_values import plain_values
     from irscope.errors import IrscopeError
     from irscope.interruption import Interrupted, exit_code
 
@@ -64,8 +82,7 @@ def run(arguments: list[str]) -> int:
         if takes_script_arguments():
             script_arguments.set(tuple(rest[1:]))
             rest = []
-        with plain_values():
-            code = app(args=[*own, *rest], prog_name="irscope", standalone_mode=False)
+        code = app(args=[*own, *rest], prog_name="irscope", standalone_mode=False)
         if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison]
             sys.stdout.flush()
         return code if isinstance(code, int) else 0

@@ -12,6 +12,7 @@ IrscopeError                the base: every message names the value and the reme
 ├── RecordingError          nothing could be recorded; the message quotes the recording process
 ├── NoDevice                there is no GPU to run on
 ├── DeviceFault             a launch crashed its process: a fault of the GPU, or a time-out
+├── ToolTooSlow             a program exceeded its limits of processor time or sleep, and was ended
 └── MissingTool             a required program or package is not installed
 """
 
@@ -74,6 +75,10 @@ class NoDevice(IrscopeError):
 
 class DeviceFault(IrscopeError):
     """A launch crashed its process: an illegal access, another fault of the GPU, or a time-out."""
+
+
+class ToolTooSlow(IrscopeError):
+    """A program exceeded its limits of processor time or sleep, and was ended."""
 
 
 class MissingTool(IrscopeError):

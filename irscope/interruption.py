@@ -38,13 +38,6 @@ def raise_on_signals() -> None:
             signal.signal(number, _raise)
 
 
-def reset_signals() -> None:
-    """Have the signals do again what they do in a new process; in a fork of one that raises on them."""
-    for number in _SIGNALS:
-        if signal.getsignal(number) == _raise:
-            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
-
-
 def _raise(number: int, frame: object) -> None:
     if number != signal.SIGINT:
         _ignore()

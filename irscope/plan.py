@@ -26,7 +26,8 @@ class NamedPass(Protocol):
     def argument(self) -> str: ...
 
 
-def _fold(name: str) -> str:
+def folded(name: str) -> str:
+    """A pass's name as rules compare it: without case, dashes as underscores."""
     return name.replace("-", "_").lower()
 
 
@@ -62,7 +63,7 @@ class PassRule:
             return False
         if self.occurrence is not None and self.occurrence != candidate.occurrence:
             return False
-        return self.name == "*" or _fold(self.name) in (_fold(candidate.name), _fold(candidate.argument))
+        return self.name == "*" or folded(self.name) in (folded(candidate.name), folded(candidate.argument))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,8 @@ class PassPlan:
     def check(self, passes: Sequence[NamedPass]) -> None:
         """Raise PlanError for the first rule that names none of the passes of a complete pipeline."""
         for rule in self.unmatched(passes):
-            raise PlanError(f"no pass is named '{rule}'.{_nearest(rule, passes)}")
+            near = _nearest(rule, passes) or " 'irscope passes' lists those that ran."
+            raise PlanError(f"no pass is named '{rule}'.{near}")
 
     def unmatched(self, passes: Sequence[NamedPass]) -> Iterator[PassRule]:
         """The rules that name none of these passes."""
@@ -140,7 +142,7 @@ def _nearest(rule: PassRule, passes: Iterable[NamedPass]) -> str:
     counts: dict[tuple[str, str], int] = {}
     for one in passes:
         counts[one.stage, one.name] = max(one.occurrence, counts.get((one.stage, one.name), 0))
-    same_name = [(stage, n) for (stage, name), n in counts.items() if _fold(name) == _fold(rule.name)]
+    same_name = [(stage, n) for (stage, name), n in counts.items() if folded(name) == folded(rule.name)]
     if same_name:
         where = ", ".join(f"{n} in {stage}" for stage, n in same_name)
         return f" The pipeline has {rule.name}, {where}."

@@ -118,7 +118,7 @@ def clean_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def forked_recordings(clean_session: None) -> Iterator[None]:
     """The recordings of a run of the tests are forks of a process that has imported Triton, or Triton and torch."""
-    from irscope.record.process.forks.warm import warm_children
+    from irscope.record.process.warm import warm_children
 
     with warm_children():
         yield

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from irscope.analysis.code import arithmetic_and_order, code_of
 from irscope.analysis.resources.metrics import instruction_families, resource_rows
+from irscope.ir.mlir.reader import parse_mlir
 from irscope.model.capture import Capture
 
 __all__ = [
     "FACTS",
     "INSTRUCTION_RANK",
     "MEASURED",
+    "OF_ONE_SOURCE",
     "Fact",
     "FactChange",
     "Facts",
@@ -37,11 +41,13 @@ INSTRUCTION_RANK = 7
 """Of the counts of the instruction mix: after all other facts."""
 MEASURED = ("time_us", "result")
 """The facts of a launch on a GPU; all others are of the compile."""
+OF_ONE_SOURCE = ("arithmetic", "order", "machine_code")
+"""The facts that are compared between compiles of one source alone: another source may compute something else."""
+_MOST_SHOWN = 4
+"""Of what differs in a fact of several texts."""
 
 # ld.global.128   |   st.global.32
 _WIDTH = re.compile(r"\.(\d{1,4})$")
-# %0 = ttg.local_alloc : () -> !ttg.memdesc<3x128x64xf16, #shared, #smem, mutable>
-_BUFFERS = re.compile(r"\bttg\.local_alloc :? ?\(\) -> !ttg\.memdesc<(\d{1,6})x\d{1,9}x\d{1,9}x[a-z]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +57,8 @@ class Fact:
     name: str
     title: str
     """As a table names it."""
-    better: Literal["less", "more", "neither"]
-    """Of numbers, and of the ranks of texts."""
+    better: Literal["less", "more", "neither", "same"]
+    """Of numbers, and of the ranks of texts. `same`: every change is worse, until results are shown to be the same."""
     rank: int
     """Changes of a lower rank come first, whatever their size."""
     tolerance: float = 0.0
@@ -65,6 +71,8 @@ FACTS = {
         Fact("failure", "fails", "less", 0),
         Fact("result", "result", "less", 0),
         Fact("time_us", "time", "less", 1, 0.02),
+        Fact("arithmetic", "arithmetic", "same", 1),
+        Fact("order", "order of memory", "same", 1),
         Fact("spilled_bytes", "spills", "less", 2),
         Fact("matrix_unit", "matrix unit", "more", 2),
         Fact("load_bits", "load width", "more", 3, 0.05),
@@ -77,6 +85,7 @@ FACTS = {
         Fact("registers", "registers", "less", 5, 0.05),
         Fact("stack_bytes", "stack", "less", 5),
         Fact("instruction_count", "instructions", "less", 6, 0.10),
+        Fact("machine_code", "machine code", "neither", INSTRUCTION_RANK),
     )
 }
 """The facts of which a change is judged. Those of the instruction mix (`count.ld.global.128`) are compared too, and
@@ -112,9 +121,13 @@ class FactChange:
     @property
     def text(self) -> str:
         """`registers 107 → 115`, `findings +IRS101 −IRS502`."""
+        if self.name == "machine_code":
+            return "other machine code"
         if isinstance(self.before, tuple) or isinstance(self.after, tuple):
-            gone, come = _differing(self.before, self.after)
-            return " ".join([self.fact.title, *(f"+{one}" for one in come), *(f"−{one}" for one in gone)])
+            removed, added = _differing(self.before, self.after)
+            if not removed and not added:
+                return f"{self.fact.title} in another sequence"
+            return " ".join([self.fact.title, *_signed(removed, added)])
         return f"{self.fact.title} {_shown(self.name, self.before)} → {_shown(self.name, self.after)}"
 
 
@@ -123,10 +136,15 @@ def fact_named(name: str) -> Fact:
     return FACTS.get(name) or Fact(name, name.removeprefix(_INSTRUCTIONS), "neither", INSTRUCTION_RANK)
 
 
-def facts_of(capture: Capture, findings: Iterable[str] | None = None) -> dict[str, Value]:
+def facts_of(
+    capture: Capture, findings: Iterable[str] | None = None, *, of_one_source: bool = False
+) -> dict[str, Value]:
     """The facts of a capture; of one that did not compile the failure alone.
 
-    `findings`: the codes of its findings; without them nothing is said of these.
+    Args:
+        capture: the compile.
+        findings: the codes of its findings; without them nothing is stated of these.
+        of_one_source: whether the facts of `OF_ONE_SOURCE` are among them.
     """
     if not capture.has_compiled:
         return {"failure": capture.failure.verdict if capture.failure else "failed"}
@@ -141,10 +159,20 @@ def facts_of(capture: Capture, findings: Iterable[str] | None = None) -> dict[st
     for name, moving in (("load_bits", ("ld.global.", "cp.async.")), ("store_bits", ("st.global.",))):
         if (width := _mean_width(families, moving)) is not None:
             facts[name] = width
-    facts["pipeline_buffers"] = max(map(int, _BUFFERS.findall(capture.texts.get("ttgir", ""))), default=1)
+    facts["pipeline_buffers"] = _buffers_of(capture.texts.get("ttgir", ""))
     if findings is not None:
         facts["findings"] = tuple(sorted(set(findings)))
+    if of_one_source:
+        facts["arithmetic"], facts["order"] = arithmetic_and_order(capture)
+        facts["machine_code"] = code_of(capture)
     return facts | {f"{_INSTRUCTIONS}{name}": count for name, count in families.items()}
+
+
+def _buffers_of(text: str) -> int:
+    """The most buffers that a pipelined load has, `local_alloc : () -> memdesc<3x128x64xf16>`; 1 without any."""
+    allocations = (one for one in parse_mlir(text).walk() if one.opcode == "local_alloc" and not one.operands)
+    shapes = (kind.shape for one in allocations for kind in one.result_types)
+    return max((shape[0] for shape in shapes if len(shape) == 3), default=1)
 
 
 def changed_facts(before: Facts, after: Facts, tolerances: Mapping[str, float] | None = None) -> tuple[FactChange, ...]:
@@ -156,20 +184,30 @@ def changed_facts(before: Facts, after: Facts, tolerances: Mapping[str, float] |
     if "failure" in names and not (len(before) > 1 and len(after) > 1):
         names = ["failure"]
     tolerances = tolerances or {}
-    changes = (_change(name, before.get(name), after.get(name), tolerances) for name in names)
-    return tuple(sorted(changes, key=lambda one: one.order))
+    changes: dict[str, FactChange] = {}
+    for name in names:
+        was, now = before.get(name), after.get(name)
+        changes[name] = FactChange(name, was, now, _verdict(fact_named(name), was, now, tolerances))
+    spills = changes.get("spilled_bytes")
+    if spills is not None and spills.verdict == "better" and spills.relative >= _MUCH:
+        for name in _IN_EXCHANGE & changes.keys():
+            changes[name] = replace(changes[name], verdict="other")
+    return tuple(sorted(changes.values(), key=lambda change: change.order))
 
 
-def _change(name: str, before: Value | None, after: Value | None, tolerances: Mapping[str, float]) -> FactChange:
-    return FactChange(name, before, after, _verdict(fact_named(name), before, after, tolerances))
+_IN_EXCHANGE = {"registers", "occupancy_percent"}
+"""The price of fewer spills: not worse where `_MUCH` of the spills is gone."""
+_MUCH = 0.5
 
 
 def _verdict(fact: Fact, before: Value | None, after: Value | None, tolerances: Mapping[str, float]) -> Verdict:
-    if isinstance(before, tuple) or isinstance(after, tuple):
-        gone, come = _differing(before, after)
-        return "worse" if come else "better" if gone else "other"
+    if fact.better == "same":
+        return "worse"
     if fact.better == "neither":
         return "other"
+    if isinstance(before, tuple) or isinstance(after, tuple):
+        removed, added = _differing(before, after)
+        return "worse" if added else "better" if removed else "other"
     was, now = _number(fact.name, before), _number(fact.name, after)
     if was is None or now is None or abs(now - was) <= tolerances.get(fact.name, fact.tolerance) * abs(was):
         return "other"
@@ -187,10 +225,31 @@ def _number(name: str, value: Value | None) -> float | None:
 
 
 def _differing(before: Value | None, after: Value | None) -> tuple[list[str], list[str]]:
-    """(what is gone, what has come) of two tuples of texts."""
-    was = before if isinstance(before, tuple) else ()
-    now = after if isinstance(after, tuple) else ()
-    return [one for one in was if one not in now], [one for one in now if one not in was]
+    """(what is removed, what is added) of two tuples of texts, each as often as it is."""
+    was = Counter(before if isinstance(before, tuple) else ())
+    now = Counter(after if isinstance(after, tuple) else ())
+    return list((was - now).elements()), list((now - was).elements())
+
+
+def _signed(removed: list[str], added: list[str]) -> list[str]:
+    """`+IRS101 −IRS502`; of opcodes with their numbers `FFMA 18 → 16`, of what is there several times `−2 of it`."""
+    numbers: dict[str, list[str]] = {}
+    for side, texts in enumerate((removed, added)):
+        for text in texts:
+            name, counted, number = text.rpartition(" ×")
+            if counted:
+                numbers.setdefault(name, ["0", "0"])[side] = number
+    if numbers:
+        return [", ".join(_first_of([f"{name} {was} → {now}" for name, (was, now) in sorted(numbers.items())]))]
+    signed: list[str] = []
+    for sign, texts in (("+", added), ("−", removed)):
+        signed += _first_of([f"{sign}{f'{n}× ' if n > 1 else ''}{text}" for text, n in Counter(texts).items()])
+    return signed
+
+
+def _first_of(texts: list[str]) -> list[str]:
+    more = len(texts) - _MOST_SHOWN
+    return [*texts[:_MOST_SHOWN], *([f"and {more} more"] if more > 0 else [])]
 
 
 def _unit(family: str) -> str:

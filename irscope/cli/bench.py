@@ -10,7 +10,7 @@ from irscope.cli.output.destination import Destination, with_destination
 from irscope.cli.output.page import emit_report, is_page
 from irscope.cli.output.talk import progress, say
 from irscope.cli.run import LaunchTimeout, Script, measuring, script_of
-from irscope.cli.subject.captures import check_plan, failure_text, tell_origin
+from irscope.cli.subject.captures import check_plan
 from irscope.cli.subject.recording import option_value, recorded
 from irscope.cli.subject.stored import stored_capture
 from irscope.errors import CaptureNotFound, UsageError
@@ -18,6 +18,8 @@ from irscope.interruption import Interrupted
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
+from irscope.record.variants.completing import tell_origin
+from irscope.render.text.failure import failure_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -151,7 +153,7 @@ def compiled_variant(
                 f"--vs {name}=…: {name} is a tl.constexpr, and the launch's grid and inputs depend on it. Change it "
                 "in the script."
             )
-    tell_origin(baseline)
+    tell_origin(baseline, say)
     record_options = replace(record_options, plan=variant.plan or PassPlan(), options=variant.options)
     recording = record_request(request_from_capture(baseline, record_options), progress=tell)
     if recording.interrupted:

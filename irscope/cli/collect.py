@@ -14,12 +14,14 @@ from irscope.cli.output.destination import Destination
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of, tell_failures
 from irscope.cli.subject.recording import recorded
-from irscope.cli.subject.stored import is_capture
+from irscope.cli.subject.stored import is_capture, readable, stored_captures
 from irscope.errors import IrscopeError, UsageError
 from irscope.model.recording_options import RecordingOptions
+from irscope.record.variants.completing import with_sass
 from irscope.store.collection import Added, Collection, Entry
 from irscope.store.facts import differences
 from irscope.store.file import SUFFIX
+from irscope.store.shelf import CaptureFile, StoredCaptures
 
 if TYPE_CHECKING:
     from irscope.store.packed import PackedCollection
@@ -68,7 +70,8 @@ def collect(
 
 def _collect_file(path: Path, subjects: list[str], to: Destination, record_options: RecordingOptions) -> int:
     """Collect in a folder beside the file, which is left where this is ended, and make the file of it."""
-    from irscope.store.packed import PackedCollection, is_packed, pack, unpack, working_folder
+    from irscope.store.file import is_packed
+    from irscope.store.packed import PackedCollection, pack, unpack, working_folder
 
     work = working_folder(path)
     if path.exists() and not is_packed(path):
@@ -109,11 +112,16 @@ def _collect(
 def _collected(subject: str, collection: Collection, record_options: RecordingOptions) -> int:
     """Record one subject, or copy captures that are there; returns the exit code, and says what went wrong."""
     try:
-        captures = captures_of(subject, record_options, collection=collection, last_is_whole=True)
-        if is_capture(subject.partition("::")[0]) and not record_options.changes_a_capture:
-            for one in captures:
-                collection.add(one)
-        return tell_failures(captures)
+        if not is_capture(subject.partition("::")[0]) or record_options.changes_a_capture:
+            return tell_failures(captures_of(subject, record_options, collection=collection))
+        copied: list[CaptureFile] = []
+        for file in stored_captures(subject).files:
+            if (capture := readable(file)) is None:
+                continue
+            # Each is kept at once: to disassemble many takes long.
+            collection.add(with_sass(capture, file, tell=say) if record_options.disassemble else capture)
+            copied.append(file)
+        return tell_failures(StoredCaptures(copied))
     except IrscopeError as error:
         say(f"{subject}: {error}")
         return error.exit_code

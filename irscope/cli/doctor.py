@@ -19,7 +19,8 @@ from irscope.cli.output.destination import Destination, with_destination
 from irscope.errors import MissingTool, RecordingError
 from irscope.model.ceilings import Ceilings
 from irscope.store.ceilings import save_ceilings
-from irscope.store.recent import CaptureStore, default_folder
+from irscope.store.disk import default_folder
+from irscope.store.recent import CaptureStore
 
 _PROBE_TIMEOUT_S = 120
 _GET_TRITON = "pip install 'irscope[triton]' (on Linux), or a PyTorch that brings its own; reading captures needs none"

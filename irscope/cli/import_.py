@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -13,11 +14,11 @@ import typer
 from irscope.cli import app
 from irscope.cli.output.destination import Destination, with_destination
 from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import failure_text
 from irscope.cli.subject.keeping import kept_captures
 from irscope.device.fit import with_fit
 from irscope.errors import ParseError, UsageError, did_you_mean
 from irscope.model.capture import Capture, Environment, Resources
+from irscope.render.text.failure import failure_text
 from irscope.store.file import SUFFIX
 from irscope.store.shelf import StoredCaptures
 
@@ -51,11 +52,12 @@ def import_captures(
     """
     from irscope.cli.dump import stages
     from irscope.cli.dump.summary import summary
+    from irscope.render.capture.plain import capture_json
 
     saves = to.path is not None and to.path.suffix == SUFFIX
     if to.path is not None and not saves and not to.as_json:
         raise UsageError(f"-o {str(to.path)!r}: captures are written to a file that ends in {SUFFIX}.")
-    captures = _read_all(paths, variant)
+    captures, left_out = _read_all(paths, variant)
     captures = _of_kernel(captures, kernel)
     with kept_captures() as keep:
         for capture in captures:
@@ -64,37 +66,49 @@ def import_captures(
         stages.save_captures(captures, to.path)
         to = replace(to, path=None)
     to.emit(
-        lambda: [stages.as_json(capture) for capture in captures],
+        lambda: [capture_json(capture) for capture in captures],
         lambda width, color: summary(StoredCaptures.of(captures), color),
     )
     for capture in captures:
         if capture.status == "failed" and not to.as_json:
             say(failure_text(capture))
-    return 0
+    return int(left_out)
 
 
-def _read_all(paths: Sequence[Path], variant: str | None) -> list[Capture]:
-    """The captures of all paths; those of several folders of TorchInductor's are joined."""
+def _read_all(paths: Sequence[Path], variant: str | None) -> tuple[list[Capture], bool]:
+    """The captures of all paths, and whether some could not be read, which are named.
+
+    Those of several folders of TorchInductor's are joined. Raises where nothing could be read.
+    """
     from irscope.ir.logs.inductor.folder import InductorFiles, find_inductor_files, read_inductor
 
-    captures: list[Capture] = []
     found: list[InductorFiles] = []
+    read: list[Callable[[], list[Capture]]] = []
     for path in paths:
         files = find_inductor_files(path) if path.is_dir() and variant is None else None
         traces = sorted(path.glob("*.ndjson*")) if path.is_dir() and variant is None else []
         if files:
             found.append(files)
         elif traces:
-            captures += [capture for trace in traces for capture in _read(trace, variant)]
+            read += [partial(_read_log, trace, variant, path) for trace in traces]
+        elif path.is_dir():
+            read.append(partial(_read_folder, path, variant))
         else:
-            captures += _read(path, variant)
-    made = read_inductor(found, say) if found else ()
-    return [*captures, *(with_fit(_with_resources(capture)) for capture in made)]
-
-
-def _read(path: Path, variant: str | None) -> list[Capture]:
-    captures = _read_folder(path, variant) if path.is_dir() else _read_log(path, variant)
-    return [with_fit(_with_resources(capture)) for capture in captures]
+            read.append(partial(_read_log, path, variant))
+    captures: list[Capture] = []
+    errors: list[ParseError] = []
+    for one in read:
+        try:
+            captures += one()
+        except ParseError as error:
+            errors.append(error)
+    if found:
+        captures += read_inductor(found, say)
+    if errors and not captures:
+        raise errors[0]
+    for error in errors:
+        say(f"left out: {error}")
+    return [with_fit(_with_resources(capture)) for capture in captures], bool(errors)
 
 
 def _read_folder(path: Path, variant: str | None) -> list[Capture]:
@@ -115,7 +129,8 @@ def _read_folder(path: Path, variant: str | None) -> list[Capture]:
     )
 
 
-def _read_log(path: Path, variant: str | None) -> list[Capture]:
+def _read_log(path: Path, variant: str | None, folder: Path | None = None) -> list[Capture]:
+    """The captures of a log or a trace; `folder`: nothing outside of it is read, wherever a link leads."""
     from irscope.ir.logs.cache import utc_date
     from irscope.ir.logs.compressed import unpacked
     from irscope.ir.logs.dump import captures_from_log
@@ -128,7 +143,7 @@ def _read_log(path: Path, variant: str | None) -> list[Capture]:
         name, data, seconds = "standard input", read_at_most(sys.stdin.buffer, _MAX_LOG_BYTES + 1), None
     else:
         try:
-            data = read_regular(path, _MAX_LOG_BYTES)
+            data = read_regular(path, _MAX_LOG_BYTES, folder)
         except FileRefused as error:
             raise ParseError(
                 f"{str(path)!r} {error}. A pipe's text is read with '-': irscope import - < LOG."

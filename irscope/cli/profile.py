@@ -12,12 +12,10 @@ from irscope.analysis.counters.operations import counted_launch
 from irscope.cli import app, options
 from irscope.cli.bench import Variant, compiled_variant, variants_of
 from irscope.cli.output.destination import Destination, with_destination
-from irscope.cli.output.talk import echo, progress
+from irscope.cli.output.talk import echo, progress, say
 from irscope.cli.run import measuring, script_of
-from irscope.cli.subject.captures import captures_of
-from irscope.cli.subject.keeping import tell_not_kept
+from irscope.cli.subject.captures import captures_of, run_compile
 from irscope.cli.subject.named import split_subject
-from irscope.cli.subject.operations import with_operations
 from irscope.cli.subject.recording import recorded
 from irscope.cli.subject.stored import is_capture, only_one
 from irscope.cli.subject.variants import one_capture
@@ -26,6 +24,7 @@ from irscope.model.capture import Capture
 from irscope.model.profile import Profile
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
+from irscope.record.variants.completing import tell_not_kept, with_operations
 from irscope.store.recent import CaptureStore
 from irscope.store.shelf import StoredCaptures
 
@@ -76,7 +75,7 @@ def profile(
     if source is not None:
         profiled: _Profiled = [("", _with_report(captures_of(subject, record_options), source))]
     elif is_stored:
-        profiled = [("", _with_own_profile(only_one(captures_of(subject, record_options), subject)))]
+        profiled = [("", _with_own_profile(only_one(captures_of(subject, record_options, of_one=True), subject)))]
     else:
         profiled = _measured(subject, variants, record_options)
     rows = [(name, capture, counted_launch(capture)) for name, capture in profiled]
@@ -122,7 +121,7 @@ def _with_own_profile(capture: Capture) -> Capture:
             f"{capture.name} ({capture.id[:8]}) holds no profile. To make one, the launch needs the inputs that a "
             "script makes: irscope profile FILE.py on a machine with a GPU. --from reads one that was made elsewhere."
         )
-    return with_operations(capture)
+    return with_operations(capture, run=run_compile, tell=say)
 
 
 def _measured(subject: str | None, variants: Sequence[Variant], record_options: RecordingOptions) -> _Profiled:
@@ -169,5 +168,5 @@ def _kept(capture: Capture, profile: Profile) -> Capture:
         if not store.update(full):
             store.add(full)
     except OSError as error:
-        tell_not_kept(error)
-    return with_operations(full)
+        tell_not_kept(error, say)
+    return with_operations(full, run=run_compile, tell=say)

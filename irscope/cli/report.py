@@ -12,11 +12,13 @@ from typer.core import TyperCommand
 from irscope.cli import app, options
 from irscope.cli.output.destination import write_output
 from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import captures_of, failure_text
-from irscope.cli.subject.operations import with_operations
+from irscope.cli.subject.captures import captures_of, run_compile
 from irscope.cli.subject.recording import recorded
+from irscope.cli.subject.stored import readable
 from irscope.errors import UsageError
 from irscope.model.recording_options import RecordingOptions
+from irscope.record.variants.completing import with_operations
+from irscope.render.text.failure import failure_text
 from irscope.store.shelf import StoredCaptures
 
 _output = options.in_panel("Output")
@@ -67,12 +69,12 @@ def report(
     from irscope.render.report.page import render_report
 
     captures = StoredCaptures(
-        file
-        for subject in subjects or ["last"]
-        for file in captures_of(subject, record_options, last_is_whole=True).files
+        file for subject in subjects or ["last"] for file in captures_of(subject, record_options).files
     )
+    if len(captures) > 1:
+        captures = StoredCaptures(file for file in captures.files if readable(file) is not None)
     for file in captures.files if operations else ():
-        file.put(with_operations(file.load()), None)
+        file.put(with_operations(file.load(), run=run_compile, tell=say), None)
     page = render_report(captures, title=title).encode("utf-8", "surrogateescape")
     write_output(output, page)
     count = "1 capture" if len(captures) == 1 else f"{len(captures)} captures"

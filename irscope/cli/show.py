@@ -10,8 +10,9 @@ from irscope.cli import app
 from irscope.cli.dump.view import View, show_captures, with_view
 from irscope.cli.output.destination import Destination, with_destination
 from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import failure_text, with_sass
 from irscope.cli.subject.stored import stored_captures
+from irscope.record.variants.completing import with_sass
+from irscope.render.text.failure import failure_text
 from irscope.store.shelf import StoredCaptures
 
 
@@ -32,13 +33,11 @@ def show(
     to: Destination,
 ) -> int:
     """Show a capture: its summary, a stage, or the IR around a pass. Runs anywhere."""
-    chosen = StoredCaptures(
-        file for text in captures or ["last"] for file in stored_captures(text, last_is_whole=True).files
-    )
+    chosen = StoredCaptures(file for text in captures or ["last"] for file in stored_captures(text).files)
     if to.path is not None or to.as_json or view.needs_sass:
         for file in chosen.files:
             if "cubin" in file.stages and "sass" not in file.stages:
-                file.put(with_sass(file.load()), None)
+                file.put(with_sass(file.load(), tell=say), None)
     code = show_captures(chosen, view, to, has_page=True)
     has_summary = view.is_summary and not to.as_json
     if has_summary and to.path is None and len(chosen) == 1:

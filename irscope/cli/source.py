@@ -11,11 +11,13 @@ from irscope.cli.beside import beside_columns, beside_json, columns_of
 from irscope.cli.dump.stages import parse_lines
 from irscope.cli.output.destination import Destination, under_titles, with_destination
 from irscope.cli.output.page import emit_report, is_page
-from irscope.cli.subject.captures import captures_of, tell_failures, with_sass
+from irscope.cli.output.talk import say
+from irscope.cli.subject.captures import captures_of, tell_incomplete
 from irscope.cli.subject.recording import recorded
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
+from irscope.record.variants.completing import with_sass
 
 if TYPE_CHECKING:
     from irscope.render.capture.beside import Column
@@ -56,15 +58,15 @@ def source(
         panes = {} if stage is None else {"panes": f"py0,{stage}"}
         at = {} if lines is None else {"at": f"py0:{min(parse_lines(lines))}"}
         emit_report(captures, {"tab": "stages", **panes, **at}, to.path)
-        return tell_failures(captures)
+        return tell_incomplete(captures)
     for file in captures.files if shown.columns else ():
         if "cubin" in file.stages and "sass" not in file.stages:
-            file.put(with_sass(file.load()), None)
+            file.put(with_sass(file.load(), tell=say), None)
     to.emit(
         lambda: [_json(capture, shown) for capture in captures],
         lambda width, color: under_titles(captures, lambda one: _text(one, shown, width, color)),
     )
-    return tell_failures(captures)
+    return tell_incomplete(captures)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
+
+from irscope.model.capture import Capture
 
 Verdict = Literal["identical", "close", "different", "nan", "fault", "timeout", "failed"]
 
@@ -189,3 +191,14 @@ def quantile(ordered: Sequence[float], share: float) -> float:
     below = math.floor(place)
     above = min(below + 1, len(ordered) - 1)
     return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+
+
+class Session(Protocol):
+    """A launch of a script, held on a GPU; `irscope.record.gpu.session` makes it."""
+
+    @property
+    def baseline(self) -> Capture: ...
+    def check(self, capture: Capture) -> Agreement: ...
+    def time(
+        self, captures: Sequence[Capture], *, rounds: int, cold: bool = True
+    ) -> Sequence[tuple[Timing, Ratio]]: ...

@@ -8,6 +8,7 @@ from math import prod
 
 from irscope.ir.locations.user import chain_texts, line_text
 from irscope.ir.mlir.encoding import Dictionary, Encoding, Padding, Value, read_aliases, read_encoding, resolve_aliases
+from irscope.ir.mlir.typed import Type
 from irscope.ir.mlir.types import LayoutType
 from irscope.ir.mlir.uses import ModuleUses, OperationUse, read_uses
 from irscope.model.layout import LayoutRow, LayoutUse
@@ -79,7 +80,7 @@ def _use(name: str, found: list[tuple[OperationUse, LayoutType]], uses: ModuleUs
     )
 
 
-def own_shape(encoding: Encoding, kind: LayoutType) -> tuple[tuple[int, ...], int]:
+def own_shape(encoding: Encoding, kind: LayoutType | Type) -> tuple[tuple[int, ...], int]:
     """The shape that a layout covers, and how many buffers of it a memory descriptor has.
 
     `memdesc<3x128x64xf16, #shared>` is three buffers of 128×64 if the layout has rank 2. A part of an allocation has

@@ -50,6 +50,12 @@ class Traffic:
         return Traffic(*((round(low * factor), min(round(high * factor), MOST)) for low, high in self._spans()))
 
     @staticmethod
+    def between(least: Traffic, most: Traffic) -> Traffic:
+        """What lies between two."""
+        both = zip(least._spans(), most._spans(), strict=True)
+        return Traffic(*((one[0], other[1]) for one, other in both))
+
+    @staticmethod
     def unknown() -> Traffic:
         """The traffic of what is not known at all."""
         return Traffic(*((0, MOST) for _ in fields(Traffic)))
@@ -109,6 +115,8 @@ class Access:
     """How the launch's traffic is known: `no program differs`, `32 of 1024 programs`, …"""
     assumed: tuple[str, ...] = ()
     """What was assumed or is unknown, of arguments, data and operations."""
+    element_bytes: int = 0
+    """Bytes of an element; 0 if it is not executed."""
 
     @property
     def unit(self) -> str:

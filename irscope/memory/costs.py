@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from irscope.ir.locations.user import chain_texts, line_text
 from irscope.ir.mlir.encoding import read_aliases, read_encoding, resolve_aliases
@@ -20,6 +20,9 @@ from irscope.memory.global_costs import global_costs
 from irscope.memory.machine import Machine, read_machine
 from irscope.memory.shared_costs import scratch_of, shared_costs
 from irscope.model.capture import Capture
+
+if TYPE_CHECKING:
+    from irscope.memory.ptx_shared import SharedWorks
 
 _OF_CONVERSIONS = ("shuffle", "shared load", "shared store", "matrix load", "matrix store")
 
@@ -41,8 +44,12 @@ def costs_on_chip(capture: Capture, uses: ModuleUses, machine: Machine) -> list[
 
 def _others(capture: Capture, text: str, uses: ModuleUses, machine: Machine) -> Iterator[Cost]:
     scratch = scratch_of(capture)
-    yield from _CostReader(capture, text, uses, machine, scratch).costs()
-    yield from shared_costs(capture, text, uses, machine, scratch)
+    # numpy, which only this needs, takes a tenth of a second to import.
+    from irscope.memory.ptx_shared import SharedWorks
+
+    works = SharedWorks(capture, uses, machine)
+    yield from _CostReader(capture, text, uses, machine, scratch, works).costs()
+    yield from shared_costs(capture, text, uses, machine, scratch, works)
 
 
 def _ordered(costs: Iterable[Cost]) -> list[Cost]:
@@ -51,9 +58,11 @@ def _ordered(costs: Iterable[Cost]) -> list[Cost]:
 
 class _CostReader:
     def __init__(
-        self, capture: Capture, text: str, uses: ModuleUses, machine: Machine, scratch: Mapping[int, str]
-    ) -> None:
+        self, capture: Capture, text: str, uses: ModuleUses, machine: Machine, scratch: Mapping[int, str],
+        works: SharedWorks,
+    ) -> None:  # fmt: skip
         self.uses = uses
+        self.works = works
         self.machine = machine
         self.aliases = read_aliases(text)
         self.target = capture.target
@@ -106,12 +115,19 @@ class _CostReader:
         text = f"moves {'nothing' if moves == 'nothing' else f'across {moves}'}"
         if share:
             text += f": other threads fill {share:.0%} of the registers"
+        work = self.works.of(use)
+        figures: dict[str, Any] = {"moves": moves, "moved_share": round(share, 4), "bytes": size_bytes, "done": done}
+        if work is not None:
+            figures |= {"cta_wavefronts": work.wavefronts, "cta_minimum_wavefronts": work.minimum_wavefronts}
+            excess = -(-work.wavefronts // work.warps)
+        else:
+            excess = conversion_wavefronts(destination.threads, bits, moves)
         yield replace(
             self._cost("conversion", use, [source, destination]),
-            excess=conversion_wavefronts(destination.threads, bits, moves),
-            summary=f"{text}; {done}" if done else text,
+            excess=excess,
+            summary="; ".join(filter(None, [text, done, str(work) if work is not None else ""])),
             hint=self._why(use),
-            figures={"moves": moves, "moved_share": round(share, 4), "bytes": size_bytes, "done": done},
+            figures=figures,
         )
 
     def _what_is_done(self, use: OperationUse) -> str:

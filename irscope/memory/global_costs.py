@@ -7,6 +7,8 @@ of 128 on RDNA ("RDNA Architecture" white paper): there the unit that is counted
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["fastest_dimension", "global_costs", "layout_of_access"]
 
+# 00b0  …  @!P0 LDG.E.128 R4, desc[UR4][R2.64]
+_LOADS = re.compile(r"\bLDG(?:STS)?\.")
 _SECTOR_BYTES = 32
 _LINE_BYTES = 128
 _LINE_BYTES_OF = {"gfx90a": 64, "gfx908": 64}
@@ -46,10 +50,11 @@ def global_costs(capture: Capture, text: str, uses: ModuleUses, machine: Machine
     if kernel is None or not operations:
         return
     rows = _Rows(capture, text, uses, machine)
-    arguments = read_arguments(kernel, capture.launch)
+    arguments = read_arguments(kernel, capture.launch, text)
     hardware = Hardware(*_units(capture.target), capture.target.warp_size)
     width_of = rows.width_of
-    for access in accesses_of(uses.module, arguments, capture.launch.grid, hardware, rows.threads_of, width_of):
+    made_of, grid = rows.made_of, capture.launch.grid
+    for access in accesses_of(uses.module, arguments, grid, hardware, rows.threads_of, width_of, made_of):
         yield rows.row(access, *operations[access.line])
 
 
@@ -65,6 +70,8 @@ class _Rows:
     def __init__(self, capture: Capture, text: str, uses: ModuleUses, machine: Machine) -> None:
         self.uses = uses
         self.machine = machine
+        self._capture = capture
+        self._sass: Mapping[int, int] | None = None
         self.warps = int(capture.launch.option("num_warps", 4) or 4)
         self._aliases = read_aliases(text)
         self._limits: Limits | None = None
@@ -82,6 +89,12 @@ class _Rows:
     def width_of(self, operation: Operation) -> int:
         """Bits per lane of an operation's instructions; 0 if the assembly does not say."""
         return max(self.machine.widths_of(operation), default=0)
+
+    def made_of(self, operation: Operation) -> int | None:
+        """The instructions that the SASS has for an access; None where the operation of each is not known."""
+        if self._sass is None:
+            self._sass = _accesses_of_sass(self._capture)
+        return self._sass.get(operation.first_line)
 
     def row(self, access: Access, operation: Operation, loops: int) -> Cost:
         described = self.layout_of(operation)
@@ -129,6 +142,13 @@ class _Rows:
             are = "is" if len(found) == 1 else "are"
             return f"because {', '.join(found)} {are} not known to be divisible by 16"
         return "the compiler does not know that the addresses are contiguous, or the mask equal, so far"
+
+
+def _accesses_of_sass(capture: Capture) -> Mapping[int, int]:
+    """Line of the TTGIR → the instructions of the SASS that load for it; empty where that is not known."""
+    own = next((row.by_line for row in capture.operations if row.stage == "sass" and row.runs), ())
+    lines = capture.texts.get("sass", "").split("\n") if own else []
+    return Counter(operation for line, operation in zip(lines, own, strict=False) if operation and _LOADS.search(line))
 
 
 def layout_of_access(

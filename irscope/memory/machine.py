@@ -10,6 +10,7 @@ from typing import Literal, TypeVar
 
 from irscope.ir.locations.stages import Chain, read_locations
 from irscope.ir.mlir.model import Operation
+from irscope.ir.mlir.uses import ModuleUses
 from irscope.model.capture import Capture
 
 Places = tuple[tuple[str, int, int], ...]
@@ -29,6 +30,11 @@ _COPY_BYTES = re.compile(r"\],\s*(0x[0-9a-f]{1,9}|\d{1,9})\b")
 # global_load_dwordx4   buffer_store_short   global_load_d16_b16   buffer_load_b128   global_load_lds_dwordx4
 _AMD_DWORDS = re.compile(r"_dword(?:x(\d))?\b|_dword(?:x(\d))?_")
 _AMD_BITS = re.compile(r"_[bui](8|16|32|64|96|128)\b")
+
+# arith.addf    tt.load    tt.trans: what never goes through shared memory itself
+_WITHOUT_SHARED = re.compile(
+    r"(?:arith|math|scf|cf)\.|tt\.(?:load|store|trans|splat|unsplat|expand_dims|broadcast|addptr|make_range|reshape|get_)"
+)
 
 _PTX: tuple[tuple[str, Action], ...] = (
     ("ld.global", "global load"), ("st.global", "global store"), ("cp.async.bulk", "bulk copy"),
@@ -83,20 +89,37 @@ _ACTIONS_OF: dict[_AccessAction, tuple[Action, ...]] = {
 """The instructions that each kind of access becomes."""
 
 
+@dataclass(frozen=True, slots=True)
+class MachineInstruction:
+    """One memory instruction, shuffle or barrier of the assembly."""
+
+    line: int
+    """In the assembly, 1-based."""
+    action: Action
+    bits: int
+    """Per lane; 0 if it has no width."""
+
+
 @dataclass(frozen=True)
 class Machine:
     """The memory instructions of an assembly text, by the operation of the TTGIR that they are from."""
 
-    actions: dict[int, Counter[tuple[Action, int]]] = field(default_factory=dict[int, "Counter[tuple[Action, int]]"])
-    """Line of the TTGIR → number of instructions of each (action, bits per lane); 0 bits if it has no width."""
+    instructions: Mapping[int, Sequence[MachineInstruction]] = field(
+        default_factory=dict[int, "Sequence[MachineInstruction]"]
+    )
+    """By line of the TTGIR."""
     text_stage: str = ""
     """`ptx` or `amdgcn`; or an empty string if the capture has neither."""
     by_operation: bool = False
     """Whether they are the operation's own; otherwise all operations of one chain of Python frames have the same."""
 
     def at(self, line: int) -> Counter[tuple[Action, int]]:
+        """(action, bits per lane) → number of instructions of the operation that begins on a line of the TTGIR."""
+        return Counter((one.action, one.bits) for one in self.instructions_at(line))
+
+    def instructions_at(self, line: int) -> Sequence[MachineInstruction]:
         """The instructions of the operation that begins on a line of the TTGIR, 1-based."""
-        return self.actions.get(line, Counter())
+        return self.instructions.get(line, ())
 
     def widths(self, line: int, actions: Iterable[Action]) -> Counter[int]:
         """Bits per lane → number of instructions, of some actions of an operation."""
@@ -125,10 +148,16 @@ def read_machine(capture: Capture) -> Machine:
         return Machine()
     own = next((row.by_line for row in capture.operations if row.stage == stage and row.runs), ())
     if own:
-        return Machine(_counted(texts[stage], stage, own), stage, by_operation=True)
+        return Machine(_by_origin(texts[stage], stage, own), stage, by_operation=True)
     origins, at = places_by_line(texts, stage)
-    found = _counted(texts[stage], stage, origins)
+    found = _by_origin(texts[stage], stage, origins)
     return Machine({line: found[place] for line, place in at.items() if place in found}, stage)
+
+
+def users_of_shared(uses: ModuleUses) -> Counter[Chain]:
+    """Place in Python → how many operations there may use shared memory."""
+    users = (use for use in uses.operations if not _WITHOUT_SHARED.match(use.name))
+    return Counter(uses.chain_of(use) for use in users)
 
 
 def places_by_line(texts: Mapping[str, str], stage: str) -> tuple[list[Places], dict[int, Places]]:
@@ -149,22 +178,22 @@ def _places_of(chain: Chain) -> Places:
     return tuple((frame.file, frame.line, frame.column) for frame in chain)
 
 
-def _counted(text: str, stage: str, origins: Sequence[_Origin]) -> dict[_Origin, Counter[tuple[Action, int]]]:
+def _by_origin(text: str, stage: str, origins: Sequence[_Origin]) -> dict[_Origin, list[MachineInstruction]]:
     """The instructions of each origin; `origins` has that of every line, and an empty one for none."""
-    found: dict[_Origin, Counter[tuple[Action, int]]] = {}
-    for line, origin in zip(text.split("\n"), origins, strict=False):
+    found: dict[_Origin, list[MachineInstruction]] = {}
+    for number, (line, origin) in enumerate(zip(text.split("\n"), origins, strict=False), 1):
         match = _OPCODE.match(line) if origin else None
         action = read_action(match[1], match[2], stage) if match is not None else None
         if action is not None:
-            found.setdefault(origin, Counter())[action] += 1
+            found.setdefault(origin, []).append(MachineInstruction(number, *action))
     return found
 
 
 def count_actions(text: str, stage: str, *actions: Action) -> int:
     """Number of instructions of some actions in all of a PTX or AMDGCN."""
     lines = text.count("\n") + 1
-    found = _counted(text, stage, [1] * lines).get(1, Counter())
-    return sum(number for (action, _), number in found.items() if action in actions)
+    found = _by_origin(text, stage, [1] * lines).get(1, ())
+    return sum(one.action in actions for one in found)
 
 
 def read_action(opcode: str, operands: str, stage: str) -> tuple[Action, int] | None:

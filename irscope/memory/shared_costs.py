@@ -1,8 +1,8 @@
 """The costs of shared memory, per operation: bank conflicts, bytes of copies and operands, scratch.
 
 What has no model has a row that says so. Sources: `irscope.memory.conflicts` for conflicts; "PTX ISA", wgmma, tcgen05
-and cp.async.bulk.tensor, for what these read and write; Triton's lib/Conversion/TritonGPUToLLVM (ReduceOpToLLVM,
-ScanOpToLLVM, GatherOpToLLVM) for what goes through scratch.
+and cp.async.bulk.tensor, for what these read and write. What goes through scratch is counted by the addresses in the
+PTX (`irscope.memory.ptx_shared`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from irscope.ir.locations.user import chain_texts, line_text
 from irscope.ir.mlir.encoding import read_aliases, read_encoding, resolve_aliases
@@ -26,6 +26,9 @@ from irscope.memory.conflicts import core_matrix_ways, matrix_choices, shared_ac
 from irscope.memory.cost import Cost
 from irscope.memory.machine import Action, Machine
 from irscope.model.capture import Capture
+
+if TYPE_CHECKING:
+    from irscope.memory.ptx_shared import SharedWorks
 
 __all__ = ["scratch_of", "shared_costs"]
 
@@ -45,23 +48,25 @@ _AXIS = re.compile(r"\baxis = (\d{1,3})\b")
 
 
 def shared_costs(
-    capture: Capture, text: str, uses: ModuleUses, machine: Machine, scratch: Mapping[int, str]
+    capture: Capture, text: str, uses: ModuleUses, machine: Machine, scratch: Mapping[int, str], works: SharedWorks
 ) -> Iterator[Cost]:
     """A row for each access to shared memory of a capture's TTGIR, in the order of the text.
 
-    `scratch`: what `scratch_of` returned.
+    `scratch`: what `scratch_of` returned. `works`: what the PTX does in shared memory.
     """
-    reader = _Reader(capture, text, uses, machine, scratch)
+    reader = _Reader(capture, text, uses, machine, scratch, works)
     for use in uses.operations:
         yield from reader.costs(use)
 
 
 class _Reader:
     def __init__(
-        self, capture: Capture, text: str, uses: ModuleUses, machine: Machine, scratch: Mapping[int, str]
-    ) -> None:
+        self, capture: Capture, text: str, uses: ModuleUses, machine: Machine, scratch: Mapping[int, str],
+        works: SharedWorks,
+    ) -> None:  # fmt: skip
         self.uses = uses
         self.machine = machine
+        self.works = works
         self.target = capture.target
         self._aliases = read_aliases(text)
         rows = (DescribedLayout(row, capture.target) for row in capture.layouts)
@@ -79,10 +84,9 @@ class _Reader:
             yield from self._along(use)
         elif use.name == "tt.gather":
             yield self._gather(use)
-        elif use.name in _SCRATCH and use.name != "ttg.convert_layout" and use.line in self._scratch:
+        elif use.name in _SCRATCH and use.name != "ttg.convert_layout" and self._uses_scratch(use):
             what = "counts" if use.name == "tt.histogram" else "the result, for the threads that hold copies of it,"
-            text = f"{what} through {self._scratch[use.line]}"
-            yield self._row(use, [], f"{text}; not modelled: its bank conflicts", self._done(use))
+            yield self._through_scratch(use, [], what)
         elif _MOVES.match(use.name):
             found = [item[0] for kind in use.types if len(kind.shape) > 1 and (item := self._memory(kind)) is not None]
             if found:
@@ -269,18 +273,34 @@ class _Reader:
             text += f", {held['lanes']} lanes by shuffles"
         if held["warps"] > 1:
             text += f", {held['warps']} warps"
-        scratch = self._scratch.get(use.line)
-        if scratch is not None:
-            text += f" through {scratch}; not modelled: its bank conflicts"
-        yield self._row(use, [used], text, self._done(use), figures=held)
+        if self._uses_scratch(use):
+            yield self._through_scratch(use, [used], text, held)
+        else:
+            yield self._row(use, [used], text, self._done(use), figures=held)
+
+    def _uses_scratch(self, use: OperationUse) -> bool:
+        return use.line in self._scratch or self.works.of(use) is not None
+
+    def _through_scratch(
+        self, use: OperationUse, used: Sequence[DescribedLayout], what: str, figures: Mapping[str, Any] | None = None
+    ) -> Cost:
+        """The row of an operation that goes through scratch, with its wavefronts as far as the PTX shows them."""
+        text, work = f"{what} through {self._scratch.get(use.line, 'scratch')}", self.works.of(use)
+        if work is None:
+            text += "; its bank conflicts are not known: no PTX has its addresses, or they depend on data"
+            return self._row(use, used, text, self._done(use), figures=dict(figures or {}))
+        counted = {
+            **(figures or {}),
+            "cta_wavefronts": work.wavefronts,
+            "cta_minimum_wavefronts": work.minimum_wavefronts,
+        }
+        return self._row(use, used, f"{text}: {work}", self._done(use), excess=work.excess, figures=counted)
 
     def _gather(self, use: OperationUse) -> Cost:
         used = [item for item in map(self._described, use.types[:1]) if item is not None]
-        scratch = self._scratch.get(use.line)
-        if scratch is None:
+        if not self._uses_scratch(use):
             return self._row(use, used, "by shuffles, without shared memory", self._done(use))
-        text = f"the source goes through {scratch}; not modelled: the banks of its reads depend on the indices"
-        return self._row(use, used, text, self._done(use))
+        return self._through_scratch(use, used, "the source goes")
 
 
 def _range(least: float, most: float) -> str:

@@ -1,4 +1,4 @@
-"""What stood in for data that the virtual GPU did not compute, and what it decided."""
+"""Placeholder values in place of data that the virtual GPU did not compute, and what they decided."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Literal
 _SHOWN = 4
 """How many decisions, or checks, a sentence names."""
 
-DecisionKind = Literal["argument", "attribute", "constexpr", "grid", "shape", "branch", "check", "loop", "conversion"]
+DecisionKind = Literal[
+    "argument", "attribute", "constexpr", "grid", "shape", "branch", "check", "loop", "conversion", "error"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,11 +19,25 @@ class Decision:
     """What an assumed value decided."""
 
     kind: DecisionKind
-    """`check`: an assert, or a test before a raise, taken to pass. `conversion`: the value was not followed further."""
+    """`check`: an assert, or a test before a raise, taken to pass. `conversion`: the value was not followed further.
+    `error`: an exception that the value led to."""
     what: str
     """The parameter (`n`), its attribute or constant (`n: tt.divisibility=16`), or the text of the statement."""
     place: str = ""
     """FILE:LINE of a branch, check or loop, without the folder."""
+
+    @property
+    def text(self) -> str:
+        """`n: tt.divisibility=16`; `if n == 0 (item3.py:4)`; `the shape in y = torch.empty(n) (item3.py:5)`."""
+        prefix = _PREFIXES.get(self.kind, "")
+        return f"{prefix}{self.what} ({self.place})" if self.place else f"{prefix}{self.what}"
+
+
+_PREFIXES: dict[DecisionKind, str] = {
+    "shape": "the shape in ",
+    "error": "the error in ",
+    "conversion": "data of the host, not followed further, in ",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +64,15 @@ class Assumption:
 
     @property
     def only_checked(self) -> bool:
-        """Whether nothing hung on it but checks that were taken to pass."""
-        return all(decision.kind == "check" for decision in self.decided)
+        """Whether it decided nothing but checks that were taken to pass."""
+        return bool(self.decided) and all(decision.kind == "check" for decision in self.decided)
 
     @property
     def text(self) -> str:
         """`n: assumed 0, from item3.py:16, which decided n: tt.divisibility=16; --assume n=VALUE sets it`."""
-        made = [decision for decision in self.decided if decision.kind not in ("argument", "check")]
-        made = [decision for decision in made if decision.place != self.place or decision.kind == "branch"]
-        whats = [f"{item.what} ({item.place})" if item.place else item.what for item in made]
-        whats = list(dict.fromkeys(whats))
+        whats = list(dict.fromkeys(decision.text for decision in self.decided if decision.kind != "check"))
+        # An argument's attribute or constant says more than its name.
+        whats = [what for what in whats if not any(other.startswith((f"{what}: ", f"{what}=")) for other in whats)]
         more = f" and {len(whats) - _SHOWN} more" if len(whats) > _SHOWN else ""
         decided = f", which decided {', '.join(whats[:_SHOWN])}{more}" if whats else ""
         how = f"set by --assume, read at {self.place}" if self.given else f"assumed {self.value}, from {self.place}"
@@ -79,10 +94,15 @@ def joined(assumptions: Iterable[Assumption]) -> tuple[Assumption, ...]:
 def notes_of(assumptions: Iterable[Assumption]) -> tuple[str, ...]:
     """Assumptions as sentences, all checks in one."""
     assumptions = tuple(assumptions)
-    notes = [f"{item.text}." for item in assumptions if not item.only_checked]
+    notes = [f"{item.text}." for item in assumptions if item.decided and not item.only_checked]
     checks = [check for item in assumptions for check in item.decided if check.kind == "check"]
     texts = list(dict.fromkeys(f"{check.place} ({check.what})" for check in checks))
     if texts:
         rest = f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
         notes.append(f"Taken to pass, for nothing was computed: {', '.join(texts[:_SHOWN])}{rest}.")
+    undecided = [f"{item.name}={item.value}" for item in assumptions if not item.decided]
+    if undecided:
+        rest = f" and {len(undecided) - _SHOWN} more" if len(undecided) > _SHOWN else ""
+        texts = ", ".join(undecided[:_SHOWN])
+        notes.append(f"Placeholder values that were read, and decided nothing that could be followed: {texts}{rest}.")
     return tuple(notes)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from irscope.model.plain import ANY_VALUE
 
 __all__ = ["Autotuning"]
 
@@ -11,8 +13,9 @@ __all__ = ["Autotuning"]
 class Autotuning:
     """Where a launch stands among the configurations of its `@triton.autotune`, or of TorchInductor's heuristic."""
 
-    index: int
-    """0-based among all configurations, in the order they were given."""
+    index: int = field(metadata=ANY_VALUE)
+    """0-based among all configurations, in the order they were given; -1 for one that the script's `prune_configs_by`
+    made itself."""
     count: int
     config: str
     """The configuration, as Triton prints it."""
@@ -25,6 +28,11 @@ class Autotuning:
 
     candidates: tuple[str, ...] = ()
     """All configurations of a heuristic of TorchInductor's; empty for `@triton.autotune`, whose script has them."""
+
+    @property
+    def number_text(self) -> str:
+        """`3 of 8`, or that it is none of these."""
+        return f"{self.index} of {self.count}" if self.index >= 0 else f"another than the {self.count} given"
 
     def is_named(self, text: str) -> bool:
         """Whether `--config TEXT` means this configuration: its index, or KEY=VALUE, one of its settings."""

@@ -15,6 +15,7 @@ from irscope.model.failure import Failure
 from irscope.model.generated import folder_of_generated
 from irscope.model.launch_record import LaunchRecord
 from irscope.model.layout import LayoutRow
+from irscope.model.plain import ANY_VALUE
 from irscope.plan import PassPlan
 from irscope.target import Target
 
@@ -59,6 +60,9 @@ STAGES: tuple[Stage, ...] = (
 )
 """Every stage of every backend, in the order of the pipeline. The one table of stages."""
 
+COMPILED_STAGES = ("ttir", "ttgir", "llir", "ptx", "amdgcn")
+"""The stages whose texts are compiled on, as files too."""
+
 _BY_NAME = {stage.name: stage for stage in STAGES}
 STAGE_NAMES: tuple[str, ...] = tuple(_BY_NAME)
 
@@ -98,14 +102,14 @@ class Launch:
     """(parameter or path, value as Python prints it)."""
     attributes: tuple[tuple[str, str], ...] = ()
     """(parameter or path, attribute as Triton writes it, such as `tt.divisibility=16`)."""
-    options: tuple[tuple[str, Any], ...] = ()
+    options: tuple[tuple[str, Any], ...] = field(default=(), metadata=ANY_VALUE)
     """(option, value as JSON holds it), sorted by name: num_warps, num_stages, …"""
     grid: tuple[int, int, int] | None = None
     """Program instances along x, y and z; None where the kernel was compiled but not launched."""
     language: str = "triton"
     """`triton` or `gluon`."""
     autotuning: Autotuning | None = None
-    set_options: tuple[tuple[str, Any], ...] | None = None
+    set_options: tuple[tuple[str, Any], ...] | None = field(default=None, metadata=ANY_VALUE)
     """The options that the script itself set, of `options`; None where that is not known."""
     record: LaunchRecord | None = None
     """What the first launch was given; None where there was none (a signature, an IR file). No part of the identity."""
@@ -240,6 +244,10 @@ class Environment:
     """(kind, name) of what compiled or launched it: `test` with a node id, `cell` of a notebook, `process` if that was
     another than the recorded program's first, `edit` with the name of an edited variant."""
 
+    is_trusted: bool = False
+    """Whether its code may be run: it was recorded here, of what the user ran, or compiled again of such a capture.
+    A file proves it by the seal of this machine; of any other file it is False."""
+
     @property
     def origin_text(self) -> str:
         """The names of its origin, in one line: `test_add.py::test_add[1]`, with how many more there are."""
@@ -285,7 +293,7 @@ class Capture:
     """Triton's own metadata of the compiled kernel, as JSON holds it."""
     sources: tuple[SourceFile, ...] = ()
     notes: tuple[str, ...] = ()
-    """What a reader must know of this recording: stand-ins, guesses, things left out."""
+    """What a reader must know of this recording: placeholder values, guesses, things left out."""
     graphs: tuple[GraphOrigin, ...] = ()
     """The graphs of TorchInductor's that the kernel was generated for; empty for a kernel that somebody wrote. No part
     of the identity."""
@@ -356,6 +364,16 @@ class Capture:
             return self.artifact(name).data
         except StageNotFound as error:
             raise AttributeError(str(error)) from None
+
+    @property
+    def begun_from(self) -> str:
+        """The stage whose text another compile of it begins with; empty where it holds none."""
+        return next((name for name in ("source", *COMPILED_STAGES) if name in self.stages), "")
+
+    @property
+    def begun_text(self) -> str:
+        """The text that another compile of it begins with; raises StageNotFound where it holds none."""
+        return self.text(self.begun_from or "source")
 
     def passes(self, group: str = "mlir") -> Iterator[PassSnapshot]:
         """The passes of one group, in the order they ran."""

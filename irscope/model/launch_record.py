@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
+
+from irscope.model.plain import ANY_VALUE
 
 _MOST_PACKED = 8 << 20
 """Characters of all data of a launch before it, and as many after it: the description of a capture may have 24 MiB."""
@@ -21,19 +23,19 @@ class Argument:
     kind: ArgumentKind
     dtype: str = ""
     """The element type as torch names it (`float16`); of a scalar Python's type: int, float or bool."""
-    value: bool | int | float | str | None = None
+    value: bool | int | float | str | None = field(default=None, metadata=ANY_VALUE)
     """A scalar's value; inf and nan as text."""
     shape: tuple[int, ...] = ()
-    strides: tuple[int, ...] = ()
-    """In elements."""
-    storage_offset: int | None = None
+    strides: tuple[int, ...] = field(default=(), metadata=ANY_VALUE)
+    """In elements; those of what is no tensor of torch, but is passed for one, may be negative: a flipped view."""
+    storage_offset: int | None = field(default=None, metadata=ANY_VALUE)
     """Elements between the beginning of the storage and the tensor's first; None where that is not known."""
     storage_bytes: int | None = None
     """The size of the whole storage; None where that is not known."""
     alignment_bytes: int | None = None
     """The greatest power of two, up to 512, that divides the address of the first element; None for a scalar."""
-    least: int | None = None
-    greatest: int | None = None
+    least: int | None = field(default=None, metadata=ANY_VALUE)
+    greatest: int | None = field(default=None, metadata=ANY_VALUE)
     """Of an integer tensor's elements, where they were known."""
     data: str = ""
     """The elements in row-major order, where they were stored: packed by zlib, as base 85."""

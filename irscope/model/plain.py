@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache
 from typing import Any, TypeVar, cast
 
-__all__ = ["built", "is_storable", "storable", "tupled"]
+__all__ = ["ANY_VALUE", "built", "finite", "is_storable", "storable", "tupled"]
 
 _Value = TypeVar("_Value")
+
+ANY_VALUE = {"any_value": True}
+"""The metadata of a field whose numbers may be negative, or of any size: others hold sizes, counts, times, lines."""
 
 _NUMBERS = ("num_warps", "num_stages", "num_ctas", "shared", "tmem_size")
 _LARGEST = (1 << 31) - 1
@@ -22,6 +26,17 @@ def tupled(value: Any) -> Any:
         return tuple([tupled(item) if isinstance(item, (list, dict)) else item for item in cast("list[Any]", value)])
     if isinstance(value, dict):
         return {key: tupled(item) for key, item in cast("dict[str, Any]", value).items()}
+    return value
+
+
+def finite(value: Any) -> Any:
+    """A plain value with the text of each number that JSON does not have: `inf`, `nan`."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, (list, tuple)):
+        return [finite(item) for item in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in cast("dict[str, Any]", value).items()}
     return value
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from irscope.record.process.child import EARLY
 from irscope.record.programs.worker import main
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), is_early=EARLY in sys.argv[2:])
+    main(int(sys.argv[1]))

@@ -5,37 +5,20 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from irscope.errors import ParseError
+from irscope.model.baseline import Baseline, BaselineFacts, BaselineValue
+from irscope.store.disk import write_atomically
 from irscope.store.facts import CaptureFacts, differences
-from irscope.store.file import write_atomically
 
-__all__ = ["Baseline", "BaselineValue", "baseline_text", "load_baseline", "save_baseline", "variant_names"]
+__all__ = ["baseline_text", "load_baseline", "save_baseline", "variant_names"]
 
-BaselineValue = int | float | str | tuple[str, ...]
 _VERSION = 1
 _LARGEST_BYTES = 64 << 20
 _NAMED_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "waves_per_eu")
 _AS_IF_UNSET = ("None", "0")
-
-
-@dataclass(frozen=True, slots=True)
-class Baseline:
-    """What was written down of some kernels."""
-
-    kernels: Mapping[str, Mapping[str, Mapping[str, BaselineValue]]] = field(default_factory=dict[str, Any])
-    """`KERNEL TARGET` → variant → fact → value."""
-    tolerances: tuple[str, ...] = ()
-    """How much worse facts may be: `registers=4`."""
-    triton_versions: tuple[str, ...] = ()
-    """Those that compiled them."""
-
-    def facts(self, kernel: str, variant: str) -> Mapping[str, BaselineValue] | None:
-        """The facts of one variant; None if it holds none."""
-        return self.kernels.get(kernel, {}).get(variant)
 
 
 def variant_names(captures: Sequence[CaptureFacts]) -> list[tuple[str, str]]:
@@ -128,10 +111,10 @@ def baseline_text(baseline: Baseline) -> str:
     return "{\n" + ",\n".join([*head, body]) + "\n}\n"
 
 
-def _kernel(name: str, variants: Mapping[str, Mapping[str, BaselineValue]]) -> str:
+def _kernel(name: str, variants: Mapping[str, BaselineFacts]) -> str:
     rows = ",\n".join(f"      {json.dumps(key)}: {json.dumps(_compact(variants[key]))}" for key in sorted(variants))
     return f"    {json.dumps(name)}: {{\n{rows}\n    }}"
 
 
-def _compact(facts: Mapping[str, BaselineValue]) -> dict[str, BaselineValue]:
+def _compact(facts: BaselineFacts) -> dict[str, BaselineValue]:
     return {name: value for name, value in sorted(facts.items()) if value not in ("", ()) or name == "matrix_unit"}

@@ -6,22 +6,21 @@ import json
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
 
 from irscope.errors import CaptureFormatError
 from irscope.model.capture import Capture
-from irscope.store.facts import CaptureFacts
-from irscope.store.file import SUFFIX, file_name, is_worse, read_manifest, save, write_atomically
+from irscope.store.disk import write_atomically
+from irscope.store.facts import CaptureFacts, outline_of
+from irscope.store.file import SUFFIX, file_name, is_worse, read_manifest, save
 from irscope.store.schema import converted
 from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures
 
-__all__ = ["Added", "Collection", "Entry", "chosen_entries", "is_collection"]
+__all__ = ["Added", "Collection", "Entry", "is_collection"]
 
 INDEX = "index.json"
 _INDEX_VERSION = 2
-_LEAST_DIGITS = 4
 _LARGEST_INDEX_BYTES = 256 << 20
 
 Added = Literal["new", "replaced", "kept"]
@@ -98,7 +97,7 @@ class Collection:
             entry = known.get(name)
             if entry is None or (entry.modified_ns, entry.bytes) != (modified, size):
                 try:
-                    facts = CaptureFacts.of_manifest(read_manifest(self.folder / name))
+                    facts = outline_of(read_manifest(self.folder / name)).facts
                 except CaptureFormatError as error:
                     problems.append(str(error))
                     continue
@@ -142,12 +141,3 @@ class Collection:
         held = {"index": _INDEX_VERSION, "captures": [asdict(one) for one in entries]}
         text = json.dumps(held, separators=(",", ":"))
         write_atomically(self.folder / INDEX, text.encode("utf-8", "surrogatepass"))
-
-
-def chosen_entries(entries: Sequence[Entry], text: str) -> tuple[Entry, ...]:
-    """The entries that a text names: a kernel, a pattern of its name (`soft*`), or the first digits of an id."""
-    if named := tuple(one for one in entries if one.facts.name == text):
-        return named
-    if any(sign in text for sign in "*?["):
-        return tuple(one for one in entries if fnmatchcase(one.facts.name, text))
-    return tuple(one for one in entries if len(text) >= _LEAST_DIGITS and one.facts.id.startswith(text))

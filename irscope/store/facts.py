@@ -1,28 +1,32 @@
-"""What lists a capture: the facts of its manifest, without a text of a stage."""
+"""What lists a capture: the facts of its manifest, and its outline, which is read without a text of a stage."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Any, Protocol, TypeVar
 
 from irscope.model.autotuning import Autotuning
 from irscope.model.capture import Capture, CaptureStatus, SnapshotLevel
 from irscope.model.plain import tupled
 from irscope.model.telling import parts_of, telling_texts
-from irscope.store.schema import Manifest, checked_manifest
+from irscope.store.file import head_of
+from irscope.store.schema import checked_manifest
 from irscope.target import Target
 
-if TYPE_CHECKING:
-    from irscope.model.graph_origin import GraphOrigin
+__all__ = ["CaptureFacts", "Outline", "chosen", "differences", "outline_of"]
 
-__all__ = ["CaptureFacts", "differences"]
+_LEAST_DIGITS = 4
 
 Pairs = tuple[tuple[str, str], ...]
 
 # 5a1f0c3e99d2b740
 _ID = re.compile(r"[0-9a-f]{16}")
+
+_LARGE_PARTS = ("snapshots", "layouts", "operations", "sources")
+_RARE_PARTS = ("log", "profile")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,53 +88,12 @@ class CaptureFacts:
             launch.signature,
             launch.constants,
             launch.attributes,
-            _texts(launch.options),
+            tuple((name, str(tupled(value))) for name, value in launch.options),
             capture.environment.command,
             capture.environment.origin,
-            _graph_names(capture.graphs),
+            tuple(origin.title for origin in capture.graphs),
             capture.snapshot_level,
         )
-
-    @staticmethod
-    def of_manifest(manifest: Mapping[str, Any]) -> CaptureFacts:
-        """The facts that the `capture.json` of a file states; raises CaptureFormatError for one that is not valid."""
-        return CaptureFacts.of_checked(checked_manifest(dict(manifest)), manifest.get("id"))
-
-    @staticmethod
-    def of_checked(checked: Manifest, stated: object) -> CaptureFacts:
-        """The facts of a manifest that was checked; `stated`: what the file says its id is."""
-        launch = checked.launch
-        backend, _, arch = checked.target.partition(":")
-        return CaptureFacts(
-            stated if isinstance(stated, str) and _ID.fullmatch(stated) else "",
-            launch.kernel.name,
-            launch.kernel.file,
-            launch.kernel.line,
-            Target(backend, arch, checked.warp_size),
-            checked.plan,
-            checked.status,
-            checked.failure.kind if checked.failure else "",
-            checked.environment.triton_version,
-            checked.environment.date,
-            tuple(item.stage for item in checked.artifacts),
-            launch.autotuning,
-            launch.signature,
-            launch.constants,
-            launch.attributes,
-            _texts(launch.options),
-            checked.environment.command,
-            checked.environment.origin,
-            _graph_names(checked.graphs),
-            checked.snapshot_level,
-        )
-
-
-def _texts(options: Sequence[tuple[str, Any]]) -> Pairs:
-    return tuple((name, str(tupled(value))) for name, value in options)
-
-
-def _graph_names(origins: Sequence[GraphOrigin]) -> tuple[str, ...]:
-    return tuple(f"{origin.graph} {origin.part}".rstrip() for origin in origins)
 
 
 def differences(captures: Sequence[CaptureFacts]) -> list[str]:
@@ -141,3 +104,44 @@ def differences(captures: Sequence[CaptureFacts]) -> list[str]:
             for one in captures
         ]
     )
+
+
+class _Listed(Protocol):
+    @property
+    def facts(self) -> CaptureFacts: ...
+
+
+_Row = TypeVar("_Row", bound=_Listed)
+
+
+def chosen(rows: Sequence[_Row], text: str) -> list[_Row]:
+    """The rows that a text names: a kernel, a pattern of its name (`soft*`), or the first digits of an id."""
+    if named := [one for one in rows if one.facts.name == text]:
+        return named
+    if any(sign in text for sign in "*?["):
+        return [one for one in rows if fnmatchcase(one.facts.name, text)]
+    return [one for one in rows if len(text) >= _LEAST_DIGITS and one.facts.id.startswith(text)]
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """A capture's facts, and the rest of what its manifest states."""
+
+    facts: CaptureFacts
+    head: Capture
+    """The launch, resources, environment, outcome, notes and graphs. Its stages and passes may be missing, and its id
+    be another: those are in `facts`. Whether it is trusted is not known."""
+
+
+def outline_of(manifest: Mapping[str, Any]) -> Outline:
+    """The outline of the `capture.json` of a file; raises CaptureFormatError for one that is not valid."""
+    # Most of a manifest is of passes and layouts, which are checked where the capture is read.
+    checked = checked_manifest({**manifest, **dict.fromkeys(_LARGE_PARTS, ()), **dict.fromkeys(_RARE_PARTS)})
+    head, stated = head_of(checked), manifest.get("id")
+    facts = replace(
+        CaptureFacts.of(head),
+        id=stated if isinstance(stated, str) and _ID.fullmatch(stated) else "",
+        plan=checked.plan,
+        stages=tuple(artifact.stage for artifact in checked.artifacts),
+    )
+    return Outline(facts, head)

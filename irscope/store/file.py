@@ -5,6 +5,7 @@ The file's form is documented in docs/capture-format.md: a zip of plain members,
 
 from __future__ import annotations
 
+import hmac
 import io
 import json
 import os
@@ -17,10 +18,20 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from irscope.errors import CaptureFormatError, CaptureNotFound
-from irscope.model.capture import Artifact, Capture, Launch, PassSnapshot, SourceFile, Target
+from irscope.model.capture import (
+    Artifact,
+    Capture,
+    Environment,
+    Launch,
+    PassSnapshot,
+    Resources,
+    SourceFile,
+    Target,
+)
 from irscope.model.layout_json import layout_from_json, layout_to_json
-from irscope.model.plain import tupled
+from irscope.model.plain import finite, tupled
 from irscope.plan import PassPlan
+from irscope.store.disk import machine_key, write_atomically
 from irscope.store.schema import SCHEMA_VERSION, Manifest, Members, check_operations, checked_manifest
 from irscope.store.schema import read_manifest as stored_manifest
 
@@ -33,6 +44,10 @@ _COMPRESSION_LEVEL = 5
 _AS_JSON = json.JSONEncoder(default=str).encode
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _LONGEST_NAME_BYTES = 120
+
+# The last bytes of a file, its comment as a zip archive: the HMAC-SHA256, by this machine's key, of all before them.
+_SEAL = b"irscope-seal:"
+_SEAL_DIGITS = 64
 
 
 # What stands for no byte of a file.
@@ -48,7 +63,20 @@ def _encoded(text: str) -> bytes:
 
 
 def to_bytes(capture: Capture) -> bytes:
-    """The capture as the bytes of an `.irscope` file; equal captures give equal bytes."""
+    """The capture as the bytes of an `.irscope` file; on one machine, equal captures give equal bytes.
+
+    A part that could not be read back is left out, with a note that says so. Raises CaptureFormatError where what
+    cannot be read back is no such part, but the kernel, its target or the compile's outcome.
+    """
+    try:
+        return _sealed(_packed(capture), capture)
+    except CaptureFormatError:
+        readable = _without_unreadable(capture)
+        return _sealed(_packed(readable), readable)
+
+
+def _packed(capture: Capture) -> bytes:
+    """The bytes of a file; raises CaptureFormatError for one that `from_bytes` would refuse."""
     members: dict[str, bytes] = {}
     texts: dict[str, str] = {}
 
@@ -73,10 +101,10 @@ def to_bytes(capture: Capture) -> bytes:
         "plan": str(capture.plan),
         "snapshot_level": capture.snapshot_level,
         "compile_us": capture.compile_us,
-        "launch": asdict(capture.launch),
+        "launch": _launch_row(capture.launch),
         "resources": asdict(capture.resources),
-        "environment": asdict(capture.environment),
-        "metadata": dict(capture.metadata),
+        "environment": _environment_row(capture.environment),
+        "metadata": finite(dict(capture.metadata)),
         "notes": list(capture.notes),
         "graphs": [asdict(origin) for origin in capture.graphs],
         "layouts": [layout_to_json(row) for row in capture.layouts],
@@ -108,13 +136,82 @@ def to_bytes(capture: Capture) -> bytes:
         _write(archive, "capture.json", _encoded(f"{{\n{fields_as_json}\n}}\n"))
         for name, data in members.items():
             _write(archive, name, data)
-    return buffer.getvalue()
+        archive.comment = _SEAL + b"0" * _SEAL_DIGITS
+    data = buffer.getvalue()
+    with zipfile.ZipFile(buffer) as archive:
+        stored = Members(archive, len(data))
+        checked = checked_manifest(stored_manifest(stored))
+        head_of(checked)
+        check_operations(checked.operations, capture.texts)
+        for name in texts.values():
+            stored.count_lines(name, members[name])
+    return data
+
+
+_LEFT_OUT: dict[str, object] = {
+    "profile": None,
+    "log": None,
+    "graphs": (),
+    "operations": (),
+    "layouts": (),
+    "metadata": (),
+    "sources": (),
+    "resources": Resources(),
+}
+"""The parts of a capture that may be left out, with what stands for them then."""
+
+
+def _without_unreadable(capture: Capture) -> Capture:
+    """The capture without the parts that a file cannot hold so that they are read back, each named in a note.
+
+    Each part is tried beside the least that is a capture; so is each artifact, snapshot and field of the launch.
+    """
+    least = replace(
+        capture,
+        launch=replace(capture.launch, options=(), set_options=None, autotuning=None, record=None, assumptions=()),
+        artifacts=(),
+        snapshots=(),
+        notes=(),
+        **_LEFT_OUT,
+    )
+    _packed(least)
+    notes: list[str] = []
+
+    def reads(what: str, tried: Capture) -> bool:
+        try:
+            _packed(tried)
+        except CaptureFormatError as error:
+            notes.append(f"The recording holds no {what}, which could not be read back: {error}")
+            return False
+        return True
+
+    held = least
+    for name in ("options", "set_options", "autotuning", "record", "assumptions"):
+        part = getattr(capture.launch, name)
+        if reads(name, replace(least, launch=replace(least.launch, **{name: part}))):
+            held = replace(held, launch=replace(held.launch, **{name: part}))
+    for artifact in capture.artifacts:
+        if reads(f"stage {artifact.stage}", replace(held, artifacts=(*held.artifacts, artifact))):
+            held = replace(held, artifacts=(*held.artifacts, artifact))
+    snapshots: list[PassSnapshot] = []
+    for snapshot in capture.snapshots:
+        if reads(f"IR after {snapshot.label}", replace(least, snapshots=(snapshot,))):
+            snapshots.append(snapshot)
+        elif reads(f"pass {snapshot.label}", replace(least, snapshots=(replace(snapshot, text=None),))):
+            snapshots.append(replace(snapshot, text=None))
+    if reads("passes", replace(held, snapshots=tuple(snapshots))):
+        held = replace(held, snapshots=tuple(snapshots))
+    for name in _LEFT_OUT:
+        if reads(name, tried := replace(held, **{name: getattr(capture, name)})):
+            held = tried
+    return replace(held, notes=(*capture.notes, *notes))
 
 
 def from_bytes(data: bytes, name: str = "the capture") -> Capture:
     """Read what `to_bytes` made; raises CaptureFormatError for anything else, naming `name`."""
     with _opened(io.BytesIO(data), len(data), name) as members:
-        return _capture(members, checked_manifest(stored_manifest(members)))
+        capture = _capture(members, checked_manifest(stored_manifest(members)))
+    return replace(capture, environment=replace(capture.environment, is_trusted=_has_own_seal(data)))
 
 
 def save(capture: Capture, path: str | Path) -> Path:
@@ -129,6 +226,19 @@ def file_name(capture: Capture) -> str:
     # File systems count bytes.
     name = _safe_name(capture.name).encode("utf-8", "replace")[:_LONGEST_NAME_BYTES].decode("utf-8", "ignore")
     return f"{name}-{capture.id}{SUFFIX}"
+
+
+def is_packed(path: str | Path) -> bool:
+    """Whether a file is a collection, and not one capture or something else."""
+    path = Path(path)
+    if path.suffix != SUFFIX or not path.is_file():
+        return False
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = set(archive.namelist())
+    except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError):
+        return False
+    return "index.json" in names and "capture.json" not in names
 
 
 def is_worse(path: Path, capture: Capture) -> bool:
@@ -149,45 +259,6 @@ def load(path: str | Path) -> Capture:
     except OSError as error:
         raise CaptureNotFound(f"cannot read {str(path)!r}: {error.strerror}.") from error
     return from_bytes(data, repr(str(path)))
-
-
-def write_atomically(path: Path, data: bytes, times_ns: tuple[int, int] | None = None) -> None:
-    """Write a file whole or not at all: another name first, then a rename. Raises OSError, which never names that.
-
-    `times_ns`: when it was last read and changed, for other times than now.
-    """
-    try:
-        _write_beside(path, data, times_ns)
-    except OSError as error:
-        # A full disk names no file, and the other name says nothing to who gave this one.
-        unknown = error.filename is None or Path(error.filename).name.startswith(f".{path.name}.")
-        if error.errno and unknown:
-            error.filename, error.filename2 = str(path), None
-        raise
-
-
-def _write_beside(path: Path, data: bytes, times_ns: tuple[int, int] | None) -> None:
-    import tempfile
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    except FileNotFoundError:
-        # The folder was deleted this moment.
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        if times_ns is not None:
-            os.utime(temporary, ns=times_ns)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
@@ -292,6 +363,34 @@ def _log_row(log: CompilerLog, member: Callable[[str, str], str]) -> dict[str, A
 def _snapshot_member(snapshot: PassSnapshot) -> str:
     folder = "passes" if snapshot.group == "mlir" else f"passes-{snapshot.group}"
     return f"{folder}/{snapshot.index:04d}-{_safe_name(snapshot.stage)}-{_safe_name(snapshot.name)[:60]}"
+
+
+def _launch_row(launch: Launch) -> dict[str, Any]:
+    row = asdict(launch)
+    return row | {name: finite(row[name]) for name in ("options", "set_options")}
+
+
+def _environment_row(environment: Environment) -> dict[str, Any]:
+    row = asdict(environment)
+    # What a file states of its own trust is worth nothing: its seal is.
+    del row["is_trusted"]
+    return row
+
+
+def _sealed(data: bytes, capture: Capture) -> bytes:
+    """The bytes of a file, with this machine's seal in place of the empty one if the capture's code is trusted."""
+    key = machine_key(create=True) if capture.environment.is_trusted else None
+    if key is None:
+        return data
+    body = data[:-_SEAL_DIGITS]
+    return body + hmac.new(key, body, "sha256").hexdigest().encode()
+
+
+def _has_own_seal(data: bytes) -> bool:
+    """Whether the bytes end in the seal that this machine gives to them: any other byte makes it another seal."""
+    body, stated = data[:-_SEAL_DIGITS], data[-_SEAL_DIGITS:]
+    key = machine_key() if body.endswith(_SEAL) else None
+    return key is not None and hmac.compare_digest(hmac.new(key, body, "sha256").hexdigest().encode(), stated)
 
 
 def _safe_name(name: str) -> str:

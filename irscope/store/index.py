@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
-from contextlib import suppress
+import sys
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from irscope.errors import CaptureFormatError
 from irscope.model.capture import Capture
-from irscope.store.facts import CaptureFacts
-from irscope.store.file import SUFFIX, read_manifest, write_atomically
+from irscope.store.disk import write_atomically
+from irscope.store.facts import CaptureFacts, outline_of
+from irscope.store.file import SUFFIX, read_manifest
 from irscope.store.schema import converted
 
 __all__ = ["StoredRow", "note_stored", "stored_rows"]
@@ -45,6 +47,10 @@ class StoredRow:
         """The recording; where it is not known, the command and when it began."""
         return self.recording or f"{self.facts.date} {self.facts.command}"
 
+    def is_of(self, status: os.stat_result) -> bool:
+        """Whether the row is of a file as it is now: each save makes another file."""
+        return (self.size, self.inode) == (status.st_size, status.st_ino)
+
 
 def note_stored(path: Path, capture: Capture, recording: str = "") -> None:
     """Add a stored capture to the index; where that cannot be written, `stored_rows` reads the file."""
@@ -69,10 +75,10 @@ def stored_rows(folder: Path) -> list[StoredRow]:
         with suppress(FileNotFoundError):
             status = entry.stat()
             row = known.get(entry.name)
-            if row is None or (row.size, row.inode) != (status.st_size, status.st_ino):
+            if row is None or not row.is_of(status):
                 before = row.recording if row else ""
                 try:
-                    facts = CaptureFacts.of_manifest(read_manifest(Path(entry.path)))
+                    facts = outline_of(read_manifest(Path(entry.path))).facts
                 except CaptureFormatError:
                     continue
                 row = StoredRow(entry.name, status.st_size, status.st_ino, facts, before)
@@ -80,7 +86,7 @@ def stored_rows(folder: Path) -> list[StoredRow]:
             rows.append(replace(row, modified_ns=status.st_mtime_ns))
     with suppress(OSError):
         if lines + len(fresh) > 2 * len(rows) + _SPARE_LINES:
-            write_atomically(folder / _INDEX, b"".join(map(_line, rows)))
+            _compact(folder, rows)
         elif fresh:
             _append(folder, fresh)
     return sorted(rows, key=lambda row: row.modified_ns, reverse=True)
@@ -105,11 +111,40 @@ def _read(folder: Path) -> tuple[dict[str, StoredRow], int]:
 
 def _append(folder: Path, rows: Iterable[StoredRow]) -> None:
     # In one write, at the end: that of another process is before it or after it.
-    handle = os.open(folder / _INDEX, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
-    try:
+    with _locked_index(folder) as handle:
         os.write(handle, b"".join(map(_line, rows)))
-    finally:
-        os.close(handle)
+
+
+def _compact(folder: Path, rows: Iterable[StoredRow]) -> None:
+    """Write the index again with these rows, and with what other processes added to it meanwhile."""
+    with _locked_index(folder):
+        added, _ = _read(folder)
+        valid: dict[str, StoredRow] = {}
+        for row in (*rows, *added.values()):
+            with suppress(FileNotFoundError):
+                if row.name == Path(row.name).name and row.is_of((folder / row.name).stat()):
+                    valid[row.name] = row
+        write_atomically(folder / _INDEX, b"".join(map(_line, valid.values())))
+
+
+@contextmanager
+def _locked_index(folder: Path) -> Generator[int]:
+    """A descriptor that appends to the index, which no other process changes within the block."""
+    while True:
+        handle = os.open(folder / _INDEX, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        try:
+            if sys.platform != "win32":
+                import fcntl
+
+                # Released when it is closed.
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(handle), os.stat(folder / _INDEX)):
+                    yield handle
+                    return
+            # Another process wrote the index again while this one waited: that file is none any more.
+        finally:
+            os.close(handle)
 
 
 def _line(row: StoredRow) -> bytes:

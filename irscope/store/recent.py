@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
-import sys
 import time
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from irscope.errors import CaptureNotFound
 from irscope.model.capture import Capture
-from irscope.store.file import SUFFIX, file_name, load, to_bytes, write_atomically
+from irscope.store.disk import cannot_write, default_folder, write_atomically
+from irscope.store.file import SUFFIX, file_name, load, to_bytes
 
 if TYPE_CHECKING:
     from irscope.store.index import StoredRow
 
-__all__ = ["DEFAULT_STORE_LIMIT_BYTES", "EDIT", "CaptureStore", "cannot_write", "default_folder"]
+__all__ = ["DEFAULT_STORE_LIMIT_BYTES", "EDIT", "CaptureStore"]
 
 DEFAULT_STORE_LIMIT_BYTES = 1 << 30
 """What the store of recent captures may hold before its oldest are dropped; `IRSCOPE_STORE_LIMIT_MB` sets another."""
@@ -25,6 +26,8 @@ DEFAULT_STORE_LIMIT_BYTES = 1 << 30
 EDIT = "edit"
 """The kind of an origin that is the name of an edited variant."""
 
+_LAST = "last.json"
+"""The names of the files of the last complete recording, in its order."""
 _LEASE = ".recording-"
 _ABANDONED_S = 3600
 
@@ -52,15 +55,17 @@ class CaptureStore:
     def add(self, capture: Capture, recording: str = "") -> Path:
         """Store a capture, replacing one with the same id, and drop the oldest past the limit.
 
-        `recording`: the same for all captures of one recording. Raises OSError that names `IRSCOPE_HOME` where the
-        folder cannot be written to.
+        `recording`: the same for all captures of one recording, which `complete` ends; without it, the capture is a
+        complete recording. Raises OSError that names `IRSCOPE_HOME` where the folder cannot be written to.
         """
         path = self.path_of(capture)
-        self._write(path, capture)
-        self.mark_last(path)
+        self._write(path, to_bytes(capture))
+        self._mark_newest(path)
         from irscope.store.index import note_stored
 
         note_stored(path, capture, recording)
+        if not recording:
+            self.complete([path])
         self._prune(keep=path)
         return path
 
@@ -74,17 +79,17 @@ class CaptureStore:
             times = path.stat()
         except (FileNotFoundError, NotADirectoryError):
             return False
-        self._write(path, capture, (times.st_atime_ns, times.st_mtime_ns))
+        self._write(path, to_bytes(capture), (times.st_atime_ns, times.st_mtime_ns))
         from irscope.store.index import note_stored
 
         note_stored(path, capture)
         return True
 
-    def _write(self, path: Path, capture: Capture, times: tuple[int, int] | None = None) -> None:
+    def _write(self, path: Path, data: bytes, times: tuple[int, int] | None = None) -> None:
         if self.missing:
             raise OSError(None, self.missing)
         try:
-            write_atomically(path, to_bytes(capture), times)
+            write_atomically(path, data, times)
         except OSError as error:
             raise cannot_write(error, self.folder) from error
 
@@ -102,8 +107,8 @@ class CaptureStore:
                 Path(file.name).unlink(missing_ok=True)
                 file.close()
 
-    def mark_last(self, path: Path) -> None:
-        """Make a stored capture's file the one that `last` names; one that is gone, or read-only, stays as it is."""
+    def _mark_newest(self, path: Path) -> None:
+        """Make a stored capture's file the newest; one that is gone, or read-only, stays as it is."""
         # The file system's clock ticks in milliseconds, and may be set back: two files would be in no order.
         if not self._newest_ns:
             self._newest_ns = max((modified for other, modified, _ in self._files() if other != path), default=0)
@@ -111,10 +116,14 @@ class CaptureStore:
         with suppress(OSError):
             os.utime(path, ns=(moment, moment))
 
-    def put_in_order(self, paths: Iterable[Path]) -> None:
-        """Make these the captures that were stored last, the last one of them the last of all."""
-        for path in paths:
-            self.mark_last(path)
+    def complete(self, paths: Sequence[Path]) -> None:
+        """Make these stored captures the last complete recording, in this order; raises OSError as `add` does.
+
+        Until then `last` names the recording before, whatever was stored meanwhile.
+        """
+        for path in paths if len(paths) > 1 else ():
+            self._mark_newest(path)
+        self._write(self.folder / _LAST, json.dumps([path.name for path in paths]).encode())
 
     def path_of(self, capture: Capture) -> Path:
         """Where a capture is stored, or would be."""
@@ -142,25 +151,35 @@ class CaptureStore:
         return stored_rows(self.folder)
 
     def last_recording(self) -> list[StoredRow]:
-        """The captures of the recording that `last` is of, in its order; raises CaptureNotFound if there is none."""
-        rows = self.rows()
+        """The captures of the last complete recording, in its order; raises CaptureNotFound if there is none."""
+        rows = {row.name: row for row in self.rows()}
+        names = _names_in(self.folder / _LAST)
         if not rows:
-            self.find("last")
-        return [row for row in reversed(rows) if row.belongs_to == rows[0].belongs_to]
+            reason = self.missing or "no capture is stored. Record one: irscope dump FILE"
+        elif not names:
+            reason = "no recording was complete. 'irscope ls' lists the captures that are stored"
+        else:
+            reason = "the store dropped the last recording (IRSCOPE_STORE_LIMIT_MB). 'irscope ls' lists what it holds"
+        if held := [rows[name] for name in names if name in rows]:
+            return held
+        raise CaptureNotFound(f"'last' is no file, and {reason}.")
 
     def find(self, text: str) -> Path:
-        """The file of a capture given by path, by the beginning of its id, as `last`, or by the name of an edit.
+        """The file of a capture given by path, by the beginning of its id, by the name of an edit, or as `last`.
 
-        Raises CaptureNotFound.
+        Raises CaptureNotFound; also where the last recording has several.
         """
         if Path(text).is_file():
             return Path(text)
+        if text == "last":
+            first, *others = self.last_recording()
+            if others:
+                raise CaptureNotFound(f"'last' names {1 + len(others)} captures: give the id of one of them.")
+            return self.folder / first.name
         paths = self.paths()
         if not paths:
             reason = self.missing or "no capture is stored. Record one: irscope dump FILE"
             raise CaptureNotFound(f"{text!r} is no file, and {reason}.")
-        if text == "last":
-            return paths[0]
         named = [path for path in paths if len(text) >= 4 and _id_of(path).startswith(text)]
         if len(named) == 1:
             return named[0]
@@ -200,6 +219,15 @@ class CaptureStore:
                     path.unlink()
 
 
+def _names_in(path: Path) -> list[str]:
+    """The names that a file lists; none where it is damaged, or not there."""
+    try:
+        names: Any = json.loads(path.read_bytes())
+        return [str(name) for name in names]
+    except (OSError, ValueError, TypeError, RecursionError):
+        return []
+
+
 def _lease(folder: Path) -> IO[bytes] | None:
     """A new file in the store, locked; None where there are no locks, or nothing can be written there."""
     try:
@@ -235,32 +263,6 @@ def _leases(folder: Path) -> Iterator[int]:
                     path.unlink(missing_ok=True)
                 else:
                     yield began
-
-
-def cannot_write(error: OSError, folder: Path) -> OSError:
-    """The error of a folder that cannot be written to, which names `IRSCOPE_HOME`."""
-    reason = f"{error.strerror or error}. IRSCOPE_HOME=FOLDER names another place for captures"
-    return OSError(error.errno, reason, str(folder))
-
-
-def default_folder() -> Path:
-    """Where irscope keeps things: `$IRSCOPE_HOME`, else the platform's cache folder.
-
-    Raises OSError where the user has no home folder.
-    """
-    if home := os.environ.get("IRSCOPE_HOME"):
-        return Path(home)
-    if cache := os.environ.get("XDG_CACHE_HOME"):
-        return Path(cache) / "irscope"
-    try:
-        user = Path.home()
-    except RuntimeError as error:
-        raise OSError(None, "there is no home folder to keep captures in: IRSCOPE_HOME=FOLDER names one") from error
-    if sys.platform == "darwin":
-        return user / "Library" / "Caches" / "irscope"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", user / "AppData" / "Local")) / "irscope" / "Cache"
-    return user / ".cache" / "irscope"
 
 
 def _id_of(path: Path) -> str:

@@ -27,7 +27,7 @@ from irscope.model.capture import (
     stage_named,
 )
 from irscope.model.layout import LayoutUse
-from irscope.model.plain import is_storable
+from irscope.model.plain import ANY_VALUE, is_storable
 
 if TYPE_CHECKING:
     from irscope.model.compiler_log import CompilerLog
@@ -129,8 +129,8 @@ class Manifest:
     compile_us: int | None = None
     resources: Resources = field(default_factory=Resources)
     environment: Environment = field(default_factory=Environment)
-    metadata: dict[str, Any] | None = None
-    layouts: tuple[dict[str, Any], ...] = ()
+    metadata: dict[str, Any] | None = field(default=None, metadata=ANY_VALUE)
+    layouts: tuple[dict[str, Any], ...] = field(default=(), metadata=ANY_VALUE)
     operations: tuple[OperationLines, ...] = ()
     log: CompilerLog | None = None
     """With the name of a member as each pass's text."""
@@ -198,14 +198,18 @@ class Members:
         """The text of a member, read once however often it is named."""
         if name not in self._texts:
             data = self.read(name)
-            lines = data.count(b"\n")
-            if lines > _MAX_TEXT_LINES:
-                raise CaptureFormatError(f"its {name} has {lines:,} lines; irscope reads up to {_MAX_TEXT_LINES:,}.")
-            self._lines += lines
-            if self._lines > _MAX_LINES:
-                raise CaptureFormatError(f"its texts have more than {_MAX_LINES:,} lines.")
+            self.count_lines(name, data)
             self._texts[name] = data.decode("utf-8", "surrogateescape")
         return self._texts[name]
+
+    def count_lines(self, name: str, data: bytes) -> None:
+        """Count the lines of a member's text; raises CaptureFormatError where these, or those of all, are too many."""
+        lines = data.count(b"\n")
+        if lines > _MAX_TEXT_LINES:
+            raise CaptureFormatError(f"its {name} has {lines:,} lines; irscope reads up to {_MAX_TEXT_LINES:,}.")
+        self._lines += lines
+        if self._lines > _MAX_LINES:
+            raise CaptureFormatError(f"its texts have more than {_MAX_LINES:,} lines.")
 
 
 def read_manifest(members: Members) -> dict[str, Any]:
@@ -345,18 +349,13 @@ def _check_numbers(value: object, where: str) -> None:
     elif is_dataclass(value):
         for name in _checked_fields(type(value)):
             item = getattr(value, name)
-            if name == "strides" and isinstance(item, tuple):
-                # Those of what is no tensor of torch, but goes for one, may be negative: a flipped view.
-                item = tuple(map(abs, cast("tuple[int, ...]", item)))
             if item is not None and not isinstance(item, str):
                 _check_numbers(item, f"{where}.{name}".removeprefix("."))
 
 
 @cache
 def _checked_fields(kind: Any) -> tuple[str, ...]:
-    # Options may be of any kind: those that are read are checked by name. A launch may be given any number.
-    anything = ("options", "set_options", "metadata", "layouts", "value")
-    return tuple(item.name for item in fields(kind) if item.name not in anything)
+    return tuple(item.name for item in fields(kind) if not item.metadata.get("any_value"))
 
 
 def _no_number(text: str) -> float:

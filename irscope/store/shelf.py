@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import overload
 from weakref import ref
 
-from irscope.errors import CaptureNotFound
+from irscope.errors import CaptureFormatError, CaptureNotFound
 from irscope.model.autotuning import Autotuning
 from irscope.model.capture import Capture, CaptureStatus
-from irscope.store.facts import CaptureFacts
-from irscope.store.file import SUFFIX, from_bytes, load, manifest_in, read_manifest, save
-from irscope.store.outline import Outline, outline_of
+from irscope.store.disk import write_atomically
+from irscope.store.facts import CaptureFacts, Outline, outline_of
+from irscope.store.file import SUFFIX, from_bytes, load, manifest_in, read_manifest, save, to_bytes
 from irscope.target import Target
 
 __all__ = ["CaptureFile", "Shelf", "StoredCaptures"]
@@ -138,6 +138,21 @@ class CaptureFile:
             self._capture = self._read()
             self._shelf.use(self)
         return self._capture
+
+    def save(self, capture: Capture) -> bool:
+        """Take a capture of which more is known, and write its file again; False where it has no file of its own.
+
+        The file keeps its times, which order the recent captures.
+        """
+        if self.path is None or self._part is not None:
+            return False
+        try:
+            times = self.path.stat()
+            write_atomically(self.path, to_bytes(capture), (times.st_atime_ns, times.st_mtime_ns))
+        except (OSError, CaptureFormatError):
+            return False
+        self.put(capture, self.path)
+        return True
 
     def release(self) -> None:
         """Leave the texts to the file; without one, and without a place for one, they stay in memory."""

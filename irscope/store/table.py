@@ -13,7 +13,7 @@ from typing import Any
 
 from irscope.errors import MissingTool, ParseError, UsageError
 from irscope.model.sweep import SweepRow
-from irscope.store.file import write_atomically
+from irscope.store.disk import write_atomically
 from irscope.store.schema import converted
 
 __all__ = ["TABLE_SUFFIXES", "Journal", "check_table", "load_table", "save_table"]
@@ -22,6 +22,8 @@ _INTEGERS = (
     "line", "num_warps", "num_stages", "num_ctas", "registers", "spilled_bytes", "stack_bytes", "shared_bytes",
     "tensor_memory_columns", "code_bytes", "instructions", "compile_us",
 )  # fmt: skip
+_FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r", "'")
+"""What a text begins with that spreadsheets run as a formula, and the apostrophe that keeps them from it."""
 
 
 def check_table(path: Path) -> None:
@@ -135,8 +137,13 @@ def _to_csv(rows: Sequence[SweepRow]) -> bytes:
         row = asdict(one)
         row["counts"] = json.dumps(dict(one.counts))
         row["findings"] = " ".join(one.findings)
-        writer.writerow(row)
+        writer.writerow({name: _escaped(value) for name, value in row.items()})
     return text.getvalue().encode("utf-8", "surrogateescape")
+
+
+def _escaped(value: Any) -> Any:
+    """The value of a cell, with an apostrophe before a text that a spreadsheet would take for a formula."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA_SIGNS) else value
 
 
 def _from_csv(data: bytes) -> Any:
@@ -145,7 +152,10 @@ def _from_csv(data: bytes) -> Any:
         raise ParseError("its columns are others.")
     rows: list[dict[str, Any]] = []
     for line in held:
-        row: dict[str, Any] = dict(line)
+        row: dict[str, Any] = {
+            name: text[1:] if text.startswith("'") and text[1:].startswith(_FORMULA_SIGNS) else text
+            for name, text in line.items()
+        }
         for name in (*_INTEGERS, "occupancy_percent"):
             number = float if name == "occupancy_percent" else int
             row[name] = number(row[name]) if row[name] else None

@@ -18,13 +18,13 @@ from irscope.analysis.checks.model import Assertion, Breach
 from irscope.analysis.checks.resources import Compiles, MaxRegisters, MaxShared, NoSpills
 from irscope.analysis.checks.subject import AccessWidth, Subject
 from irscope.analysis.checks.texts import FileChecked, Golden
-from irscope.analysis.findings.model import KINDS, Finding
-from irscope.analysis.findings.silence import codes_of
+from irscope.analysis.findings.model import Finding
+from irscope.analysis.findings.silence import ANY, codes_of
 from irscope.errors import IrscopeError, UsageError
 from irscope.ir.locations.strip import strip_locations
 from irscope.model.capture import Capture, stage_named
 from irscope.model.compiler_log import CompilerLog
-from irscope.record.binaries.disassembly import disassembled
+from irscope.record.process.disassembly import disassembled
 from irscope.testing.verdict import Figure, Verdict
 
 __all__ = ["Accesses", "CheckedKernel", "Recorder"]
@@ -126,8 +126,8 @@ class CheckedKernel:
         return self._subject.findings
 
     def no_finding(self, *kinds: str) -> Verdict:
-        """Whether nothing of some kinds is found (`IRS101`, or `narrow-load`); without any, nothing at all."""
-        return self.verdict(NoFinding(codes_of(kinds) if kinds else frozenset(KINDS)))
+        """Whether nothing of some kinds is found: `IRS101`, or `narrow-load`; without kinds, or of `any`, nothing."""
+        return self.verdict(NoFinding(codes_of(kinds or (ANY,))))
 
     def filecheck(self, patterns: str | PathLike[str], stage: str) -> Verdict:
         """Whether FileCheck accepts the text of a stage. `patterns`: a file of them, or a text that has `CHECK`."""

@@ -35,4 +35,6 @@ def recorded_product(factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder = made_once(factory, "product", record)
     home = factory.mktemp("home")
     (home / "variants").symlink_to(folder / "variants")
+    # With the key of the home that it was recorded in, the capture's code is trusted there too.
+    (home / "key").symlink_to(folder / "key")
     return folder / "product.irscope", home

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,9 +16,10 @@ from pathlib import Path
 
 import pytest
 
+from irscope.model.capture import Artifact, Capture
 from irscope.store.collection import INDEX, Collection
-from irscope.store.file import from_bytes, load, save
-from irscope.store.packed import PackedCollection, is_packed
+from irscope.store.file import from_bytes, is_packed, load, save
+from irscope.store.packed import PackedCollection
 from irscope.store.recent import CaptureStore
 from tests.cli.conftest import Run
 from tests.cli.product import ROOT
@@ -46,6 +50,60 @@ def test_captures_and_collections_are_collected(irscope: Run, kernels: Path, tmp
     assert [row["added"] for row in json.loads(out)].count("replaced") == 1
     assert said.splitlines()[-1] == f"{made}: 4 captures; 0 new, 1 replaced."
     assert irscope("collect", "-o", made)[::2] == (0, "")
+
+
+def test_a_capture_that_cannot_be_read_stops_no_command_over_many(irscope: Run, kernels: Path, tmp_path: Path) -> None:
+    """Whether its manifest is damaged, or a text of it while the index is true: it is named, and the exit code is 1."""
+    folder = tmp_path / "folder"
+    shutil.copytree(kernels, folder)
+    Collection(folder).entries()
+    bad = folder / MATMULS[0].name
+    with zipfile.ZipFile(bad) as archive:
+        at = archive.getinfo("stages/ttgir").header_offset + 200
+    data, status = bytearray(bad.read_bytes()), bad.stat()
+    data[at : at + 64] = bytes(64)
+    bad.write_bytes(data)
+    os.utime(bad, ns=(status.st_atime_ns, status.st_mtime_ns))
+    (folder / "none.irscope").write_bytes(b"PK no capture")
+    named = load(MATMULS[0]).id[:8]
+    made = tmp_path / "made"
+    for words in (["check", folder], ["report", folder, "-o", tmp_path / "page.html"], ["collect", folder, "-o", made]):
+        code, _, said = irscope(*words)
+        assert code == 1, words
+        assert (f"({named}) is left out" in said, "none.irscope' is not a capture" in said) == (True, True), said
+    others = {load(path).id for path in folder.glob("ma*.irscope") if path != bad}
+    assert {load(path).id for path in made.glob("*.irscope")} == others
+    assert len(others) == 2
+
+
+def test_what_takes_long_is_saved_one_by_one(
+    irscope: Run, kernels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To disassemble takes nearly all the time of a first `check`, and of `collect`: what was done is kept."""
+    folder, made = tmp_path / "folder", tmp_path / "made"
+    folder.mkdir()
+    for path in kernels.glob("*.irscope"):
+        one = load(path)
+        save(one.with_(artifacts=(*one.artifacts, Artifact("cubin", path.name.encode()))), folder / path.name)
+    done: list[str] = []
+
+    def disassembled(capture: Capture) -> Capture:
+        done.append(capture.id)
+        if len(done) == 2:
+            raise KeyboardInterrupt
+        return capture.with_(artifacts=(*capture.artifacts, Artifact("sass", "// none\n")))
+
+    def with_sass(folder: Path) -> set[str]:
+        return {capture.id for capture in map(load, folder.glob("*.irscope")) if "sass" in capture.stages}
+
+    monkeypatch.setattr(importlib.import_module("irscope.record.process.disassembly"), "disassembled", disassembled)
+    for words in (["collect", folder, "-o", made], ["check", folder, "--no-finding", "any"]):
+        with contextlib.suppress(KeyboardInterrupt):
+            irscope(*words)
+        # The second command finds what the first one did, in the folder that it read, and goes on from there.
+        assert with_sass(folder) == {*done[:1], *done[2:]}
+    assert with_sass(made) == {*done[:1]}
+    assert len(with_sass(folder)) == 3
 
 
 def test_a_collection_is_one_file(irscope: Run, kernels: Path, tmp_path: Path) -> None:

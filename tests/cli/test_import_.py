@@ -70,6 +70,28 @@ def test_json_tells_of_each_capture(log: Path, capsys: Captured) -> None:
     assert [row["passes"] for row in rows] == [72, 72]
 
 
+def test_one_bad_trace_of_a_folder_is_left_out(tmp_path: Path, capsys: Captured) -> None:
+    """Nor is a link followed that leads out of the folder, as one in an archive that came by mail may."""
+    good = (DUMPS.parent / "tritonparse" / "softmax.bin.ndjson").read_bytes()
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    (folder / "b.ndjson").write_bytes(good)
+    (folder / "a.ndjson.gz").write_bytes(b"\x1f\x8b no trace")
+    (folder / "c.ndjson").write_bytes(b"")
+    (tmp_path / "outside.ndjson").write_bytes(good)
+    (folder / "d.ndjson").symlink_to(tmp_path / "outside.ndjson")
+    assert run(["import", str(folder), "--json"]) == 1
+    printed = capsys.readouterr()
+    left_out = [line for line in printed.err.splitlines() if "left out" in line]
+    assert [name for line in left_out for name in "acd" if f"{name}.ndjson" in line] == ["a", "c", "d"]
+    assert "is a link that leads out of traces" in left_out[2]
+    alone = len(json.loads(printed.out))
+    for path in (folder / "a.ndjson.gz", folder / "c.ndjson", folder / "d.ndjson"):
+        path.unlink()
+    assert run(["import", str(folder), "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == alone > 0
+
+
 def test_standard_input_and_packed_logs(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:

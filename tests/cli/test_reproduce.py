@@ -33,7 +33,7 @@ def test_the_file_is_written_without_triton(tmp_path: Path, capsys: pytest.Captu
     path = put(stored("chains", "cuda:90"), tmp_path)
     assert run(["reproduce", path, "-o", str(tmp_path / "file.py")]) == 0
     assert run(["reproduce", path, "--check"]) == 2
-    assert "not among the captures that were recorded here, and --check runs its Python" in capsys.readouterr().err
+    assert "was not recorded here, nor made of what was, and --check runs its Python" in capsys.readouterr().err
     text = (tmp_path / "file.py").read_text("utf-8")
     assert "irscope" not in re.sub(r'^""".*?"""', "", text, flags=re.DOTALL)
     assert text.index("def scaled(x, factor)") < text.index("def chains(x_ptr")
@@ -179,9 +179,10 @@ def test_tensors_have_the_values_that_are_known(tmp_path: Path, capsys: pytest.C
     for name, words in (("data", ("--data",)), ("range", ())):
         assert run(["reproduce", str(script), "--target", "cuda:90", *words, "-o", str(tmp_path / f"{name}.py")]) == 0
         said = " ".join(capsys.readouterr().err.split())
-        assert ("Without data, which were not known or too large beside the others: x_ptr, out_ptr." in said) == bool(
-            words
+        unknown = (
+            "Without data, not known: the virtual GPU has the values only that the script gives: x_ptr (0.000763 MiB)"
         )
+        assert (unknown in said) == bool(words)
         text = (tmp_path / f"{name}.py").read_text("utf-8").replace('device="cuda"', 'device="cpu"')
         namespace = {"__name__": name, "torch": torch}
         exec(compile(text, str(tmp_path / f"{name}.py"), "exec"), namespace)
@@ -191,6 +192,16 @@ def test_tensors_have_the_values_that_are_known(tmp_path: Path, capsys: pytest.C
     assert int(index.min()) <= int(made["range"].min()) < int(made["range"].max()) <= int(index.max())
     assert run(["reproduce", "last", "--data"]) == 2
     assert "holds no data of a tensor" in capsys.readouterr().err
+    # Just recorded, and none is known: the advice is not the command that was given.
+    (script := tmp_path / "unknown.py").write_text(
+        GATHER.replace(", index,", ", index.to(torch.float32).to(torch.int64),").replace(
+            'index = (torch.arange(128, device="cuda") * 7 % 128 + 3)[::2]', 'index = torch.empty(64, device="cuda")'
+        )
+    )
+    assert run(["reproduce", str(script), "--target", "cuda:90", "--data"]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "what helps is a machine with a GPU, or a script that gives the tensors values" in said
+    assert "irscope reproduce FILE.py --data" not in said
 
 
 @pytest.mark.newest
@@ -241,7 +252,8 @@ def test_the_results_of_the_launch_are_compared_by_the_file(tmp_path: Path, caps
         lost, arguments=tuple(replace(one, shape=(1 << 20,)) if one.path == last else one for one in lost.arguments)
     )
     put(replace(capture, launch=replace(launch, record=large)), tmp_path)
-    assert run(["reproduce", str(tmp_path / "it.irscope"), "--data", "-o", str(tmp_path / "file.py")]) == 0
+    words = ("--data", "--data-limit", "2", "-o", str(tmp_path / "file.py"))
+    assert run(["reproduce", str(tmp_path / "it.irscope"), *words]) == 0
     assert f"larger than --data-limit 2: {last} (4 MiB)" in " ".join(capsys.readouterr().err.split())
     assert "EXPECTED" not in (tmp_path / "file.py").read_text("utf-8")
 

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from irscope.cli.reproduce.check import compared
 from irscope.errors import IrscopeError
 from irscope.model.capture import SourceFile
 from irscope.plan import PassPlan
@@ -24,6 +23,7 @@ from irscope.record.compile.watch import Watch, watch_compiles
 from irscope.record.process.assembly import Assembly
 from irscope.record.process.requests import RecordRequest
 from irscope.record.triton import api as triton_api
+from irscope.record.variants.reproduced import compared
 from irscope.render.reproduction.program import render_reproduction
 from irscope.store.file import load, save
 from tests.examples.compile_cases import CASES, EXAMPLES, ONE_CASE_A_KERNEL, Case, compile_case

@@ -197,11 +197,11 @@ def test_assumptions_are_no_part_of_the_identity(captures: tuple[Capture, ...]) 
 
 
 def test_the_command_line_shows_them(captures: tuple[Capture, ...]) -> None:
-    from irscope.cli.dump.stages import as_json
     from irscope.cli.dump.summary import summary
+    from irscope.render.capture.plain import capture_json
 
     text = " ".join(summary(StoredCaptures.of(captures), False).split())
     assert "n=0" in text
     assert "n: assumed 0, from item3.py:19" in text
-    (n,) = [item for item in as_json(captures[1])["assumptions"] if item["name"] == "n"]
+    (n,) = [item for item in capture_json(captures[1])["assumptions"] if item["name"] == "n"]
     assert {"kind": "argument", "what": "n", "place": ""} in n["decided"]

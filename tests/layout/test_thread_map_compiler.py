@@ -59,11 +59,10 @@ def views() -> dict[int, dict]:
 @pytest.fixture(scope="module")
 def answers() -> dict[int, LayoutAnswer]:
     """What irscope's own question to the compiler gave, by the number of the case."""
-    from irscope.record.layouts.messages import Module
-    from irscope.record.layouts.server import LayoutServer
+    from irscope.record.process.layout_server import LayoutServer, Module
 
     found: dict[int, LayoutAnswer] = {}
-    with LayoutServer(fork=False) as server:
+    with LayoutServer() as server:
         groups: dict[tuple, list[int]] = {}
         for index, case in enumerate(CASES):
             if case.since <= VERSION:

@@ -173,14 +173,13 @@ SWIZZLES = [
 
 
 def ask(encoding: str, shape: tuple[int, ...], element: str, target: str, num_warps: int) -> LinearLayout:
-    from irscope.record.layouts.messages import Module
-    from irscope.record.layouts.server import LayoutServer
+    from irscope.record.process.layout_server import LayoutServer, Module
 
     global _server
     try:
         server = _server
     except NameError:
-        server = _server = LayoutServer(fork=False)
+        server = _server = LayoutServer()
     module = Module.of(Target.parse(target), num_warps)
     (answer,) = server.wait(server.ask(module, types=[query_type(encoding, shape, element)])).answered_types()
     assert isinstance(answer, LayoutMap), answer

@@ -42,16 +42,15 @@ PAIRS = [
 
 @pytest.mark.triton
 def test_wavefronts_are_the_compilers() -> None:
-    from irscope.record.layouts.messages import Module
     from irscope.record.layouts.questions import bank_conflicts
-    from irscope.record.layouts.server import LayoutServer
+    from irscope.record.process.layout_server import LayoutServer, Module
 
     target = Target.parse("cuda:80")
     pairs = [
         (query_type(registers, (64, 64), element), query_type(shared, (64, 64), element))
         for registers, shared, element in PAIRS
     ]
-    with LayoutServer(fork=False) as server:
+    with LayoutServer() as server:
         job = server.wait(server.ask(Module.of(target), types=[text for pair in pairs for text in pair]))
     maps = [answer.layout for answer in job.answered_types() if isinstance(answer, LayoutMap)]
     counts = bank_conflicts(pairs, target)

@@ -15,10 +15,10 @@ from compile_cases import CASES, ONE_CASE_A_KERNEL, compile_case
 
 from irscope.analysis.source.operations import read_stage_operations
 from irscope.model.capture import Artifact, stage_named
-from irscope.record.binaries.disassembly import Disassembly, installed_nvdisasm
 from irscope.record.compile.operations import find_operations
 from irscope.record.compile.watch import Watch, watch_compiles
 from irscope.record.process.assembly import Assembly
+from irscope.record.process.disassembly import Disassembly, installed_nvdisasm
 from irscope.record.process.requests import RecordRequest
 from irscope.record.triton import api as triton_api
 
@@ -33,7 +33,7 @@ def captured(case, target):
     (capture,) = assembly.captures()
     if "cubin" not in capture.stages:
         return capture
-    sass = Artifact("sass", Disassembly(capture.cubin, installed_nvdisasm()).result())
+    sass = Artifact("sass", Disassembly(capture.cubin, installed_nvdisasm()).result().text or "")
     return replace(capture, artifacts=(*capture.artifacts, sass))
 
 

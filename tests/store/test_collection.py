@@ -12,10 +12,9 @@ import pytest
 
 from irscope.model.capture import Capture, Failure
 from irscope.store import collection as module
-from irscope.store.collection import Collection, chosen_entries, is_collection
-from irscope.store.facts import CaptureFacts, differences
+from irscope.store.collection import Collection, is_collection
+from irscope.store.facts import CaptureFacts, chosen, differences, outline_of
 from irscope.store.file import load, read_manifest, save
-from irscope.store.outline import outline_of
 
 DATA = Path(__file__).parents[1] / "data" / "layouts"
 FILES = sorted(DATA.glob("*.irscope"))
@@ -156,10 +155,10 @@ def test_captures_are_read_when_they_are_asked_for(tmp_path: Path, captures: lis
 )
 def test_what_a_text_chooses(tmp_path: Path, captures: list[Capture], text: str, names: list[str]) -> None:
     entries = filled(tmp_path, captures).entries()
-    assert [one.facts.name for one in chosen_entries(entries, text)] == names
+    assert [one.facts.name for one in chosen(entries, text)] == names
     for entry in entries:
-        assert chosen_entries(entries, entry.facts.id[:8]) == (entry,)
-        assert chosen_entries(entries, entry.facts.id[:3]) == ()
+        assert chosen(entries, entry.facts.id[:8]) == [entry]
+        assert chosen(entries, entry.facts.id[:3]) == []
 
 
 def test_what_tells_captures_apart(captures: list[Capture]) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from irscope.errors import UsageError
+from irscope.errors import CaptureNotFound, UsageError
 from irscope.model.capture import Artifact, Capture, Environment, Failure, Kernel, Launch
 from irscope.store.file import save
 from irscope.store.index import StoredRow, stored_rows
@@ -93,31 +94,57 @@ def test_it_does_not_grow_for_ever(tmp_path: Path) -> None:
     assert store.rows()[0].recording == "a recording"
 
 
+def _adds(folder: Path, first: int) -> None:
+    store = CaptureStore(folder)
+    for number in range(first, first + 60):
+        store.add(capture(f"kernel{number}"), f"recording {first}")
+
+
+def test_no_line_of_another_process_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each process adds its own while this one writes the index again, as fast as it can."""
+    monkeypatch.setattr("irscope.store.index._SPARE_LINES", -1_000_000)
+    adding = [multiprocessing.get_context("fork").Process(target=_adds, args=(tmp_path, first)) for first in (0, 60)]
+    for process in adding:
+        process.start()
+    while any(process.is_alive() for process in adding):
+        stored_rows(tmp_path)
+    for process in adding:
+        process.join()
+    assert {row.facts.name: row.recording for row in stored_rows(tmp_path)} == {
+        f"kernel{number}": f"recording {number // 60 * 60}" for number in range(120)
+    }
+
+
 def _last(store: CaptureStore) -> list[Path]:
     return [store.folder / row.name for row in store.last_recording()]
 
 
-def test_the_last_recording_is_whole_and_in_order(tmp_path: Path) -> None:
+def test_the_last_recording_is_the_last_complete_one(tmp_path: Path) -> None:
     store = CaptureStore(tmp_path)
-    store.add(capture("before"), "first")
+    store.add(capture("before"))
     paths = [store.add(capture("kernel", block), "second") for block in (3, 1, 2)]
+    assert [path.name.partition("-")[0] for path in _last(store)] == ["before"]
     in_order = [paths[1], paths[2], paths[0]]
-    store.put_in_order(in_order)
+    store.complete(in_order)
     assert _last(store) == in_order
-    assert store.find("last") == paths[0]
-    # One of them is chosen, another is stored again.
-    store.mark_last(paths[1])
-    assert store.update(capture("kernel", 2, failed=True))
-    assert set(_last(store)) == set(paths)
-    assert _last(store)[-1] == paths[1]
-
-
-def test_without_an_index_a_recording_is_its_command_and_date(tmp_path: Path) -> None:
-    store = CaptureStore(tmp_path)
-    store.add(capture("before", date="2026-01-01T00:00:00+00:00"), "first")
-    paths = [store.add(capture("kernel", block), "second") for block in (1, 2)]
+    assert [store.folder / row.name for row in store.rows()][:3] == in_order[::-1]
+    with pytest.raises(CaptureNotFound, match="'last' names 3 captures"):
+        store.find("last")
+    # One that was interrupted stores some of them again, and others.
+    store.add(capture("kernel", 1), "third")
+    store.add(capture("other"), "third")
+    assert _last(store) == in_order
+    # The index may be lost, and what more is known of a capture be written.
     (tmp_path / "index.jsonl").unlink()
-    assert _last(store) == paths
+    assert store.update(capture("kernel", 2, failed=True))
+    assert _last(store) == in_order
+    # What is dropped of it is left out; a damaged list is none.
+    paths[1].unlink()
+    assert _last(store) == in_order[1:]
+    for damage in (b"", b"{", b"7", b"null", b'{"a": 1}', b"[" * 100_000):
+        (tmp_path / "last.json").write_bytes(damage)
+        with pytest.raises(CaptureNotFound, match=r"no recording was complete|dropped"):
+            store.last_recording()
 
 
 def test_a_store_that_cannot_be_written_is_listed(tmp_path: Path) -> None:
@@ -159,7 +186,10 @@ def test_the_filters_of_ls(tmp_path: Path, given: dict[str, object], found: str)
         "a": (capture("matmul"), "2"),
     }
     names = {store.add(*one).name: name for name, one in stored.items()}
-    assert "".join(names[row.name] for row in Filters(**given).chosen(store.rows())) == found  # type: ignore[arg-type]
+    store.complete([store.path_of(stored[name][0]) for name in "ba"])
+    last = {row.name for row in store.last_recording()}
+    chosen = Filters(**given).chosen(store.rows(), last)  # type: ignore[arg-type]
+    assert "".join(names[row.name] for row in chosen) == found
 
 
 @pytest.mark.parametrize("given", [{"since": "yesterday"}, {"option": ["BLOCK"]}, {"target": ["cuda:nine"]}])
@@ -168,7 +198,7 @@ def test_a_filter_that_is_none(given: dict[str, object]) -> None:
     from irscope.cli.ls.filters import Filters
 
     with pytest.raises(UsageError, match="write"):
-        Filters(**given).chosen([])  # type: ignore[arg-type]
+        Filters(**given).chosen([], ())  # type: ignore[arg-type]
 
 
 def test_a_store_is_listed_without_their_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

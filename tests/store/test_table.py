@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import sys
+import tempfile
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -49,6 +52,17 @@ def test_a_table_comes_back(suffix: str, tmp_path_factory: pytest.TempPathFactor
         assert load_table(path) == tuple(found)
 
     comes_back()
+
+
+@given(st.lists(rows, min_size=1, max_size=3), st.sampled_from("=+-@\t'"))
+def test_no_cell_of_csv_begins_a_formula(found: list[SweepRow], sign: str) -> None:
+    found.append(replace(found[0], message=f'{sign}HYPERLINK("http://x")', kernel=f"{sign}1+1"))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "table.csv")
+        save_table(found, path)
+        cells = [cell for line in csv.reader(io.StringIO(path.read_bytes().decode(), newline="")) for cell in line]
+        assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t", "\r"))]
+        assert load_table(path) == tuple(found)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

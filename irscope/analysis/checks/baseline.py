@@ -1,23 +1,37 @@
-"""What got worse, and what better, than a baseline: the facts of a kernel that were written down before."""
+"""What got worse, and what better, than a baseline: launches in pairs with it, and the facts of each pair."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import product
 from typing import ClassVar
 
-from irscope.analysis.checks.breaches import at_finding, at_line, of_kernel
+from irscope.analysis.checks.breaches import at_finding, at_line, at_place, of_kernel
 from irscope.analysis.checks.model import Breach
 from irscope.analysis.checks.resources import with_largest_buffer, with_registers
 from irscope.analysis.checks.subject import Subject
-from irscope.analysis.regressions import FACTS, MEASURED, FactChange, Facts, Value, changed_facts, facts_of
+from irscope.analysis.regressions import (
+    FACTS,
+    MEASURED,
+    OF_ONE_SOURCE,
+    FactChange,
+    Facts,
+    Value,
+    changed_facts,
+    facts_of,
+)
 from irscope.errors import UsageError, did_you_mean
 
-__all__ = ["NotWorse", "Tolerance", "compared", "kept_facts", "read_tolerances"]
+__all__ = ["NotWorse", "Tolerance", "compared", "kept_facts", "launch_changes", "paired_variants", "read_tolerances"]
 
 # registers=4   instruction_count=10%
 _TOLERANCE = re.compile(r"(?P<name>[a-z_]{1,40})=(?P<number>\d{1,9}(?:\.\d{1,6})?)(?P<percent>%?)")
+# x=*fp16%16 n=i32 SHAPE=(64, 64) num_warps=8
+_PART = re.compile(r"(?:^| )(?P<name>[^\s=]{1,200})=(?P<value>.*?)(?= [^\s=]{1,200}=|$)", re.DOTALL)
+_ALIGNED = "%16"
 _EXPLAINED_BY = {
     "spilled_bytes": ("IRS501",),
     "stack_bytes": ("IRS501",),
@@ -54,12 +68,68 @@ def read_tolerances(texts: Iterable[str]) -> dict[str, Tolerance]:
     return found
 
 
+def paired_variants(before: Iterable[str], now: Sequence[str]) -> dict[str, str]:
+    """The variant of a baseline that each variant of a kernel is compared with.
+
+    It is the same one, or else the one that nothing is compared with yet and that differs in the fewest types,
+    constants and options: a launch that lost its alignment, or has other warps, is that of the baseline all the same.
+    A variant for which none is left is new, and is not among the keys.
+    """
+    there = dict.fromkeys(before)
+    pairs = {variant: variant for variant in now if variant in there}
+    unpaired = [variant for variant in dict.fromkeys(now) if variant not in there]
+    unclaimed = {variant for variant in there if variant not in pairs}
+    for new, old in sorted(product(unpaired, unclaimed), key=lambda row: _distance(row[1], row[0])):
+        if new not in pairs and old in unclaimed:
+            pairs[new] = old
+            unclaimed.remove(old)
+    return pairs
+
+
+def _distance(before: str, now: str) -> tuple[int, int, str, str]:
+    """How many parts of two launches differ in more than what they are divisible by, and how many in all."""
+    was, is_ = _parts(before), _parts(now)
+    differing = [name for name in {**was, **is_} if was.get(name) != is_.get(name)]
+    other = [name for name in differing if _bare(was.get(name, "")) != _bare(is_.get(name, ""))]
+    return len(other), len(differing), now, before
+
+
+@cache
+def _parts(variant: str) -> dict[str, str]:
+    return {match["name"]: match["value"] for match in _PART.finditer(variant)}
+
+
+def _bare(value: str) -> str:
+    return value.removesuffix(_ALIGNED)
+
+
+def launch_changes(before: str, now: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(what is worse, what is better) of a variant than of that of the baseline that it is compared with.
+
+    A launch that is divisible by 16 now is better; every other change of a launch is worse until it is written down.
+    """
+    was, is_ = _parts(before), _parts(now)
+    worse: list[str] = []
+    better: list[str] = []
+    for name in {**was, **is_}:
+        old, new = was.get(name, ""), is_.get(name, "")
+        if old == new:
+            continue
+        if old == f"{new}{_ALIGNED}":
+            worse.append(f"{name} is not divisible by 16 any more")
+        elif new == f"{old}{_ALIGNED}":
+            better.append(f"{name} is divisible by 16")
+        else:
+            worse.append(f"{name} {old or 'not set'} → {new or 'not set'}")
+    return tuple(worse), tuple(better)
+
+
 def kept_facts(subject: Subject) -> dict[str, Value]:
     """The facts of a capture that a baseline holds: those of which one way is worse, without the GPU's."""
     # A damaged capture is no good baseline: what its findings raise is raised.
     codes = [one.code for one in subject.findings] if subject.capture.has_compiled else None
     facts = facts_of(subject.capture, codes)
-    return {name: value for name, value in facts.items() if name in FACTS and name not in MEASURED}
+    return {name: value for name, value in facts.items() if name in FACTS and name not in (*MEASURED, *OF_ONE_SOURCE)}
 
 
 def compared(before: Facts, after: Facts, tolerances: Mapping[str, Tolerance]) -> tuple[FactChange, ...]:
@@ -87,6 +157,8 @@ class NotWorse:
     path: str
     before: Facts
     tolerances: Mapping[str, Tolerance]
+    launch: tuple[str, ...] = ()
+    """What is worse of the launch itself, as `launch_changes` has it."""
     rule: ClassVar[str] = "baseline"
 
     def __str__(self) -> str:
@@ -98,11 +170,14 @@ class NotWorse:
 
     def breaches(self, subject: Subject) -> Sequence[Breach]:
         """Each fact that is worse, with its line and cause."""
-        found: list[Breach] = []
+        breaches: list[Breach] = []
+        if self.launch:
+            text = f"launched otherwise than in the baseline: {', '.join(self.launch)}"
+            breaches.append(at_place(self, subject, (), text))
         for change in self.changes(subject):
             if change.verdict == "worse":
-                found += self._explained(subject, change)
-        return found
+                breaches += self._explained(subject, change)
+        return breaches
 
     def _explained(self, subject: Subject, change: FactChange) -> Sequence[Breach]:
         if change.name == "findings":

@@ -1,15 +1,21 @@
-"""What came of checking captures: which assertions hold of which, and the breaches of those that do not."""
+"""Checks captures: which assertions hold of which, what is worse than a baseline, and what the baseline lacks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from irscope.analysis.checks.baseline import NotWorse, Tolerance, kept_facts, launch_changes, paired_variants
 from irscope.analysis.checks.model import Assertion, Breach
 from irscope.analysis.checks.resources import Compiles
 from irscope.analysis.checks.subject import Subject
+from irscope.model.baseline import Baseline, BaselineFacts
 
-__all__ = ["BreachGroup", "Checked", "Outcome", "Report", "check_subject"]
+__all__ = ["Against", "BreachGroup", "Checked", "Outcome", "Report", "Variant", "check_against", "check_subject"]
+
+Variant = tuple[str, str]
+"""(`KERNEL TARGET`, the variant of it), as a baseline names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +30,10 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """One capture, with what came of each assertion."""
+    """One capture, with what came of each assertion; or a variant of the baseline that is not launched any more."""
 
     id: str
+    """Empty for a variant that is not launched any more."""
     kernel: str
     target: str
     file: str
@@ -63,12 +70,15 @@ class Report:
     better: tuple[str, ...] = ()
     """What got better than the baseline, a line each."""
     notes: tuple[str, ...] = ()
-    """What else is to be said: kernels that the baseline has not, or that are gone."""
+    """What else there is: variants that the baseline has not."""
+    facts: Mapping[str, Mapping[str, BaselineFacts]] = field(default_factory=dict[str, Mapping[str, BaselineFacts]])
+    """Of what was checked with a baseline: `KERNEL TARGET` → variant → its facts."""
 
     @property
     def vacuous(self) -> tuple[str, ...]:
         """The assertions that say nothing of any of the captures."""
-        rows = [(one.assertion, one.breaches is None) for checked in self.captures for one in checked.outcomes]
+        launched = [checked for checked in self.captures if checked.id]
+        rows = [(one.assertion, one.breaches is None) for checked in launched for one in checked.outcomes]
         said = {assertion for assertion, is_empty in rows if not is_empty}
         return tuple(dict.fromkeys(assertion for assertion, is_empty in rows if is_empty and assertion not in said))
 
@@ -88,6 +98,83 @@ class Report:
     def passed(self) -> bool:
         """Whether every assertion holds, and says something."""
         return not self.vacuous and not any(one.breaches for one in self.captures)
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """A baseline that captures are compared with."""
+
+    path: str
+    baseline: Baseline
+    tolerances: Mapping[str, Tolerance]
+    is_whole: bool
+    """Whether what is checked is all that the baseline is of, so that what it has besides is not launched any more."""
+    is_written: bool = False
+    """Whether it is written anew, so that nothing is compared with it."""
+
+
+def check_against(
+    subjects: Iterable[tuple[Subject, Sequence[Assertion], Variant, str]], variants: Sequence[Variant], against: Against
+) -> Report:
+    """Check captures, also by a baseline.
+
+    Args:
+        subjects: each capture with what is asserted of it, its variant, and what distinguishes it within its kernel.
+        variants: those of all captures, with those that are not among the subjects.
+        against: the baseline.
+    """
+    kernels: Mapping[str, Mapping[str, BaselineFacts]] = {} if against.is_written else against.baseline.kernels
+    by_kernel: defaultdict[str, list[str]] = defaultdict(list)
+    for kernel, variant in variants:
+        by_kernel[kernel].append(variant)
+    pairs = {kernel: paired_variants(kernels.get(kernel, {}), now) for kernel, now in by_kernel.items()}
+    checked: list[Checked] = []
+    better: list[str] = []
+    notes: list[str] = []
+    facts: defaultdict[str, dict[str, BaselineFacts]] = defaultdict(dict)
+    for subject, assertions, (kernel, variant), differs in subjects:
+        facts[kernel][variant] = subject.facts(kept_facts)
+        if against.is_written:
+            checked.append(check_subject(subject, assertions, differs=differs))
+            continue
+        partner = pairs[kernel].get(variant)
+        if partner is None:
+            notes.append(f"not in the baseline: {kernel} {variant}")
+            unknown = Outcome(NotWorse.rule, f"--baseline {against.path}", None)
+            checked.append(check_subject(subject, assertions, more=[unknown], differs=differs))
+            continue
+        worse, gained = launch_changes(partner, variant)
+        not_worse = NotWorse(against.path, kernels[kernel][partner], against.tolerances, worse)
+        result = check_subject(subject, (*assertions, not_worse), differs=differs)
+        if subject.capture.has_compiled and subject.capture.status == "ok":
+            gained = (*gained, *(change.text for change in not_worse.changes(subject) if change.verdict == "better"))
+            better += [f"{result.name}: {text}" for text in gained]
+        elif not_worse.before.get("failure"):
+            # It failed before too: nothing got worse.
+            retained = tuple(outcome for outcome in result.outcomes if outcome.rule != "compiles")
+            result = replace(result, outcomes=retained)
+        checked.append(result)
+    if against.is_whole:
+        checked += _missing(kernels, pairs, against)
+    return Report(tuple(checked), tuple(better), tuple(notes), facts)
+
+
+def _missing(
+    kernels: Mapping[str, Mapping[str, BaselineFacts]], pairs: Mapping[str, Mapping[str, str]], against: Against
+) -> Iterable[Checked]:
+    """The variants of a baseline that nothing was compared with: one for each kernel that is not launched at all."""
+    assertion = f"--baseline {against.path}"
+    for name, variants in sorted(kernels.items()):
+        compared_with = set(pairs.get(name, {}).values())
+        missing = sorted(variants.keys() - compared_with)
+        kernel, _, target = name.rpartition(" ")
+        count = f"{len(variants)} variant{'s' * (len(variants) != 1)}"
+        texts = [f"it is in the baseline, and is not launched any more: {variant}".rstrip(": ") for variant in missing]
+        if missing and not compared_with:
+            texts = [f"the kernel is in the baseline ({count}), and is not launched any more"]
+        for text, variant in zip(texts, missing, strict=False):
+            outcome = Outcome(NotWorse.rule, assertion, (Breach(NotWorse.rule, assertion, text),))
+            yield Checked("", kernel, target, "", 0, variant if compared_with else "", (outcome,))
 
 
 def check_subject(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from irscope.analysis.counters.awaited import Scoreboards
 from irscope.analysis.counters.executed import executed_instructions, warps_of
@@ -121,7 +122,7 @@ class _Join:
             loops,
             tuple(instructions),
             Counters.sum([one.counters for one in instructions]),
-            comparisons_of(own, instructions, self.instructions, self.machine),
+            comparisons_of(own, instructions, self.instructions, self.machine, prod(self.capture.launch.grid or (0,))),
             self._awaited(key, instructions),
         )
 
@@ -142,7 +143,7 @@ def _why_uncompared(capture: Capture, instructions: Sequence[MatchedInstruction]
     if launch.record is None or warps is None:
         return "the capture holds no record of a launch"
     counted = instructions[0].counters.executed if instructions else None
-    if counted is None or counted == warps or "ttg.warp_specialize" in capture.texts.get("ttgir", ""):
+    if counted is None or counted == warps or "warp_specialize" in capture.texts.get("ttgir", ""):
         return ""
     # Every warp executes the first instruction once.
     return f"the profile is of a launch of {counted} warps, the capture's has {warps}"

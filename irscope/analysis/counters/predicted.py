@@ -15,8 +15,8 @@ from irscope.memory.machine import Action, Machine
 
 __all__ = ["GLOBAL_OPCODES", "Comparison", "Quantity", "Verdict", "comparisons_of"]
 
-Quantity = Literal["instructions", "sectors", "lines", "ways"]
-"""Of global memory: instructions of warps, sectors, lines of L1; of shared memory: wavefronts over the least."""
+Quantity = Literal["instructions", "sectors", "lines", "ways", "wavefronts"]
+"""Of global memory: instructions of warps, sectors, lines of L1; of shared memory: wavefronts, also over the least."""
 Verdict = Literal["equal", "within 1 %", "in range", "differs"]
 
 _CLOSE = 0.01
@@ -58,6 +58,7 @@ def comparisons_of(
     own: Sequence[MatchedInstruction],
     kernel: Sequence[MatchedInstruction],
     machine: Machine,
+    programs: int,
 ) -> tuple[Comparison, ...]:
     """The comparisons of one operation.
 
@@ -66,6 +67,7 @@ def comparisons_of(
         own: its instructions.
         kernel: all instructions.
         machine: the instructions of the PTX, by operation.
+        programs: of the launch.
     """
     found: list[Comparison] = []
     for cost in costs:
@@ -75,7 +77,7 @@ def comparisons_of(
             in_ptx = machine.count(access.line, *_GLOBAL_ACTIONS) if machine.by_operation else 0
             found += _global(access, own, kernel, in_ptx)
         elif access is None:
-            found += _shared(cost, own)
+            found += _shared(cost, own, programs)
     return tuple(found)
 
 
@@ -145,14 +147,20 @@ def _is_predicated(instruction: MatchedInstruction) -> bool:
     return instruction.text.startswith("@")
 
 
-def _shared(cost: Cost, instructions: Sequence[MatchedInstruction]) -> Iterator[Comparison]:
-    """Wavefronts over the least; by the bits that are moved, for instructions may be narrower than layouts allow."""
+def _shared(cost: Cost, instructions: Sequence[MatchedInstruction], programs: int) -> Iterator[Comparison]:
+    """Wavefronts, or these over the least: by the bits that are moved, for instructions may be narrower than layouts
+    allow."""
     figures = cost.figures
     # Some loads are there for their side effect alone: @!PT LDS RZ, [RZ].
     own = [one for one in instructions if one.opcode in _SHARED and not one.text.startswith("@!PT")]
     moved = sum(_bits_a_lane(one) * (one.counters.executed or 0) for one in own)
     total = Counters.sum([one.counters for one in own])
-    if "minimum_wavefronts" not in figures or not moved or total.wavefronts is None:
+    if not moved or total.wavefronts is None:
+        return
+    if "cta_wavefronts" in figures and not cost.loops:
+        predicted = figures["cta_wavefronts"] * programs
+        yield Comparison("wavefronts", predicted, predicted, total.wavefronts)
+    if "minimum_wavefronts" not in figures:
         return
     least = figures["minimum_wavefronts"] / (figures["instructions"] * figures["bits_a_lane"])
     left = next((one for one in own if one.counters.threads != _WARP_LANES * (one.counters.executed or 0)), None)

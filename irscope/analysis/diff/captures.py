@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
 from typing import Any, Literal
 
 from irscope.analysis.diff.schedule import ScheduleDiff, diff_schedules
@@ -126,10 +127,11 @@ def diff(
         changes.append(change)
         if text_diff is not None:
             diffs[name] = text_diff
+    differences = [*_input_changes(left, right), *_compiler_changes(left, right)]
     return Comparison(
         left=left,
         right=right,
-        differences=(*_input_changes(left, right), *_compiler_changes(left, right)),
+        differences=tuple(differences or _source_changes(left, right, changes)),
         stages=tuple(changes),
         resources=tuple(_changes(resource_rows(left), resource_rows(right))),
         instructions=tuple(_changes(instruction_families(left), instruction_families(right))),
@@ -185,6 +187,23 @@ def _input_changes(left: Capture, right: Capture) -> list[Change]:
     return _changes(*map(inputs_of, kept))
 
 
+def _source_changes(left: Capture, right: Capture, changes: Iterable[StageChange]) -> list[Change]:
+    """The texts that two compiles began with, where they differ: after an edit, or in a function that is called."""
+    if not (left.artifacts and right.artifacts):
+        return []
+    ours, theirs = left.artifacts[0].stage, right.artifacts[0].stage
+    if ours != theirs:
+        return [Change("compiled from", ours, theirs)]
+    if any(change.stage == ours and change.state == "differs" for change in changes):
+        return [Change(f"{ours} text", *(_digest(str(one.artifacts[0].data)) for one in (left, right)))]
+    return []
+
+
+def _digest(text: str) -> str | None:
+    """What distinguishes a text from another in a table; None for no text."""
+    return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:8] if text else None
+
+
 def _compiler_changes(left: Capture, right: Capture) -> list[Change]:
     """The sources, libraries and tools that differ, by name; of two versions or backends everything does."""
     ours, theirs = dict(left.environment.parts), dict(right.environment.parts)
@@ -208,6 +227,7 @@ def inputs_of(capture: Capture) -> dict[str, Any]:
         "plan": str(capture.plan) or "every pass",
         "status": capture.status,
         "language": launch.language,
+        "Python text": _digest(launch.kernel.source),
     }
     rows |= {f"signature {name}": kind for name, kind in launch.signature}
     rows |= {f"constant {name}": value for name, value in launch.constants}

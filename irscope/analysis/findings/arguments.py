@@ -33,12 +33,10 @@ def divisibility_cause(capture: Capture, name: str) -> Cause:
     if row.kind == "tensor":
         if (row.alignment_bytes or 0) < _DIVISOR:
             return _launched(f"{name} begins at a multiple of {row.alignment_bytes} bytes only, in this launch")
-        return _launched(
-            f"{name} begins at a multiple of {_DIVISOR} bytes, but Triton was told not to specialise on it"
-        )
+        return _launched(f"{name} begins at a multiple of {_DIVISOR} bytes, but {_unspecialized(capture, row)[0]}")
     if isinstance(row.value, int) and row.value % _DIVISOR:
         return _launched(f"{name} is {row.value} in this launch: {_DIVISOR} does not divide it")
-    return _launched(f"{name} is {row.value}, a multiple of {_DIVISOR}, but Triton was told not to specialise on it")
+    return _launched(f"{name} is {row.value}, a multiple of {_DIVISOR}, but {_unspecialized(capture, row)[0]}")
 
 
 def aligned(capture: Capture, names: Sequence[str]) -> Suggestion:
@@ -47,8 +45,8 @@ def aligned(capture: Capture, names: Sequence[str]) -> Suggestion:
     listed = joined(names)
     several = len(names) > 1
     if all(row is not None and _is_divided(row) for row in rows):
-        what = "them" if several else "it"
-        text = f"let Triton specialise on {listed}: do_not_specialize or do_not_specialize_on_alignment names {what}"
+        ways = dict.fromkeys(_unspecialized(capture, row)[1] for row in rows if row is not None)
+        text = f"let Triton specialise on {listed}: {joined(list(ways))}"
     elif any(row is not None and row.kind == "tensor" for row in rows):
         text = f"pass {listed} at addresses that {_DIVISOR} divides: a view may begin elsewhere"
     else:
@@ -71,7 +69,7 @@ def unit_stride_cause(capture: Capture, name: str) -> Cause:
     if row is None:
         return Cause(f"the signature does not say that {name} is 1", "launch", "the signature")
     if row.value == 1:
-        return _launched(f"{name} is 1 in this launch, but Triton was told not to specialise on it")
+        return _launched(f"{name} is 1 in this launch, but {_unspecialized(capture, row)[0]}")
     return _launched(f"{name} is {row.value} in this launch")
 
 
@@ -85,7 +83,7 @@ def unit_stride(capture: Capture, name: str, others: Sequence[str]) -> Suggestio
     """What makes neighbours contiguous, by a stride that is 1, if 16 divides some other arguments."""
     row = _recorded(capture, name)
     if row is not None and row.value == 1:
-        text = f"let Triton specialise on {name} (do_not_specialize names it), or make it tl.constexpr"
+        text = f"let Triton specialise on {name} ({_unspecialized(capture, row)[1]}), or make it tl.constexpr"
     elif row is None:
         text = f"give {name} as 1 (in a signature: 1 in place of its type), if it is"
     else:
@@ -155,7 +153,7 @@ def factor_cause(studied: Studied, line: int, value: int, divisor: int) -> tuple
 
 def _said_of(studied: Studied, value: Value) -> str:
     made = studied.uses.module.definition(value)
-    while made is not None and made.name in SAME and made.operands:
+    while made is not None and made.opcode in SAME and made.operands:
         value = made.operands[0]
         made = studied.uses.module.definition(value)
     return "the program id" if made is not None and made.name == "tt.get_program_id" else value.name
@@ -187,6 +185,28 @@ def not_so(capture: Capture, changes: Sequence[Change]) -> str:
         if one.kind != "constant" and isinstance(one.value, int) and value % one.value:
             return f"{one.name} is {value} in this launch, which {one.value} does not divide"
     return ""
+
+
+def _unspecialized(capture: Capture, row: Argument) -> tuple[str, str]:
+    """Why Triton did not specialise on what an argument is, and what changes that.
+
+    Source: create_function_from_signature in Triton's runtime/jit.py, 3.6 to 3.9: a parameter that is annotated as an
+    int keeps that type, so that 1 makes no constant of it; one annotated as a float or bool is not specialised at all.
+    """
+    name = row.path.partition("[")[0]
+    if not row.specializes_on_alignment and row.value != 1:
+        return "do_not_specialize_on_alignment names it", f"take {name} out of do_not_specialize_on_alignment"
+    # x: int      n : "i32" = 4      but neither x: tl.constexpr nor {x: int} in the body
+    header = capture.launch.kernel.source.partition("):")[0]
+    annotation = re.search(rf"[(,]\s*{re.escape(name)}\s*:\s*([\w.\"']+)", header)
+    if annotation is not None and (row.value == 1 or not row.specializes):
+        return (
+            f"it is annotated as {annotation[1]}, so that its type is fixed",
+            f"drop the annotation of {name}: {annotation[1]}",
+        )
+    if not row.specializes:
+        return "do_not_specialize names it", f"take {name} out of do_not_specialize"
+    return "Triton did not specialise on it", "pass it as a plain argument of the launch"
 
 
 def _is_divided(row: Argument) -> bool:

@@ -10,14 +10,21 @@ from irscope.analysis.source.lines import python_line
 from irscope.errors import UsageError, did_you_mean
 from irscope.model.capture import Capture
 
-__all__ = ["codes_of", "is_silenced"]
+__all__ = ["ANY", "codes_of", "is_silenced"]
 
 # x = tl.load(p)  # irscope: ignore[IRS101]
 _COMMENT = re.compile(r"#\s*irscope:\s*ignore(?:\[(?P<codes>[^\]]{0,400})\])?")
 
 
+ANY = "any"
+"""Every kind of finding, in place of the codes and names of some."""
+
+
 def codes_of(words: Iterable[str]) -> frozenset[str]:
-    """The codes that some codes or names of kinds mean; raises UsageError for one that is none."""
+    """The codes that some codes or names of kinds mean, all for `any`; raises UsageError for one that is none."""
+    words = list(words)
+    if ANY in words:
+        return frozenset(KINDS)
     found = {word: _code(word) for word in words}
     for word, code in found.items():
         if not code:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from irscope.ir.mlir.model import Block
-from irscope.ir.mlir.reader import Operation, Region, Value, parse_mlir
+from irscope.ir.mlir.reader import MlirModule, Operation, Region, parse_mlir
 
 _Operation = Literal["plain", "trivial", "constant", "memory", "shared", "dot", "convert", "reduce", "sync", "control"]
 Role = Literal[_Operation, "argument", "group"]
@@ -42,6 +42,10 @@ class Node:
     """What a picture shows besides its name."""
     faded: bool = False
     """Whether it is only a neighbour of the selected nodes."""
+    types: tuple[str, ...] = ()
+    """Types of the values that it makes, as they are written."""
+    operation: Operation | None = field(default=None, compare=False, repr=False)
+    """None for a block argument, and in graphs of LLVM IR."""
 
     @property
     def size(self) -> int:
@@ -102,14 +106,15 @@ def read_dataflow(text: str) -> Dataflow:
     Never raises; what cannot be read is left out.
     """
     module = parse_mlir(text)
-    reader = _Reader()
+    reader = _Reader(module)
     reader.region(-1, "", [Block("", (), module.operations)], 0)
     reader.connect()
     return Dataflow(tuple(reader.nodes), tuple(reader.edges), tuple(reader.scopes), dict(module.aliases))
 
 
 class _Reader:
-    def __init__(self) -> None:
+    def __init__(self, module: MlirModule) -> None:
+        self.module = module
         self.nodes: list[Node] = []
         self.edges: list[Edge] = []
         self.scopes: list[Scope] = []
@@ -130,26 +135,28 @@ class _Reader:
                     home = len(self.scopes)
                     self.scopes.append(Scope(home, number, block.label or "^entry", block.label, line))
                 for argument in block.arguments:
-                    self._node("", (argument,), home, line, "")
+                    kind = str(self.module.type_of(argument))
+                    self.makers[argument.number, argument.index] = len(self.nodes)
+                    self.nodes.append(Node(len(self.nodes), "", (argument.name,), home, line, types=(kind,)))
                 for operation in block.operations:
-                    node = self._node(
-                        operation.name or _UNREAD, operation.results, home, operation.first_line, self._text(operation)
-                    )
-                    self.read.append((node, operation))
+                    self.read.append((self._node(operation, home), operation))
                     for region in operation.regions:
                         waiting.append(
                             (home, operation.name, region.blocks, operation.first_line, _title(operation, region))
                         )
 
-    def _node(self, name: str, values: tuple[Value, ...], region: int, line: int, text: str) -> int:
+    def _node(self, operation: Operation, region: int) -> int:
         number = len(self.nodes)
-        self.nodes.append(Node(number, name, tuple(value.name for value in values), region, line, text))
-        for value in values:
+        names = tuple(value.name for value in operation.results)
+        types = tuple(map(str, operation.result_types))
+        text = f"{operation.text}\n{operation.closing}" if operation.closing else operation.text
+        name = operation.name or _UNREAD
+        self.nodes.append(
+            Node(number, name, names, region, operation.first_line, text, types=types, operation=operation)
+        )
+        for value in operation.results:
             self.makers[value.number, value.index] = number
         return number
-
-    def _text(self, operation: Operation) -> str:
-        return f"{operation.text}\n{operation.closing}" if operation.closing else operation.text
 
     def connect(self) -> None:
         """Add the edges, once every value's maker is known: a block may read what stands behind it."""

@@ -2,49 +2,37 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from irscope.analysis.flow.dataflow import Dataflow, Edge, Node, Role, Scope
-from irscope.analysis.flow.dataflow_types import pointee, result_types
-from irscope.ir.mlir.tokens import split_commas, types_of
+from irscope.ir.mlir.model import Operation
+from irscope.ir.tables.operations import OperationKind
 
-# Operations that only prepare indices, masks and shapes, and constants.
-_TRIVIAL = re.compile(
-    r"arith\.(?:constant|add[if]|sub[if]|mul[if]|div\w*|rem\w*|cmp[if]|and[iu]|or[iu]|xor\w*|ext\w*|trunc\w*|select|shl\w*|shr\w*"
-    r"|index_cast\w*|m(?:ax|in)\w*|neg\w*|sitofp|uitofp|fptosi|fptoui|bitcast)$"
-    r"|tt\.(?:splat|broadcast|expand_dims|make_range|addptr|get_program_id|get_num_programs|bitcast|reshape|unsplat|trans"
-    r"|int_to_ptr|ptr_to_int|clampf)$|ub\.poison|math\.\w+|llvm\.|ttg\.(?:memdesc\w*|warp_id)$|gpu\.|amdg\.extract_slice"
-)
-_ROLES: tuple[tuple[re.Pattern[str], Role], ...] = (
-    (re.compile(r"arith\.constant|ub\.poison|llvm\.mlir\.(?:constant|undef|poison)"), "constant"),
-    (re.compile(r"ttg\.convert_layout|amdg\.convert"), "convert"),
-    (re.compile(r".*(?:\bdot\w{0,60}|warp_group_dot(?!_wait)|mma\w{0,60}|dot_scaled)$"), "dot"),
-    (re.compile(r"tt\.(?:reduce|scan|histogram|gather|sort)$"), "reduce"),
-    (re.compile(r".*(?:wait|barrier|fence|commit|arrive|expect)\w*"), "sync"),
-    (re.compile(r"ttg\.(?:local_\w+|async_copy_local\w*)|ttng\.(?:tmem_\w+)"), "shared"),
-    (
-        re.compile(
-            r"tt\.(?:load|store|atomic\w*|descriptor\w*|experimental_descriptor\w*)|ttg\.async_copy_global\w*"
-            r"|ttng\.async_tma\w*|amdg\.(?:buffer|async|masked)\w*|llvm\.(?:load|store)"
-        ),
-        "memory",
-    ),
-    (re.compile(r"scf\.|cf\.|tt\.(?:return|call)|ttg\.warp_\w+"), "control"),
-)
-_COLLAPSED = re.compile(r"tt\.(?:reduce|scan|map_elementwise|elementwise\w*)$|tt\.extern\w*")
-# {axis = 1 : i32}
-_AXIS = re.compile(r"\baxis = (\d+)")
-# {num = 0 : i32}     {pendings = 0 : i32}
-_NUMBER = re.compile(r"\b(?:num|pendings) = (\d+)")
+_ROLES: dict[OperationKind, Role] = {
+    **dict.fromkeys(("arithmetic", "view", "memory_view", "index", "pointer"), "trivial"),
+    **dict.fromkeys(("barrier", "wait", "arrive", "commit", "fence"), "sync"),
+    **dict.fromkeys(("reduction", "scan", "gather"), "reduce"),
+    **dict.fromkeys(("loop", "conditional", "branch", "yield", "call", "return", "specialization"), "control"),
+    **dict.fromkeys(("load", "store", "atomic", "copy", "prefetch", "allocation", "deallocation"), "shared"),
+    "constant": "constant",
+    "conversion": "convert",
+    "dot": "dot",
+}
+_COLLAPSED = ("reduction", "scan", "arithmetic")
+"""Operations whose regions say what they compute of each element."""
 
 
-def role_of(name: str) -> Role:
+def role_of(operation: Operation) -> Role:
     """The role of an operation in a picture."""
-    for pattern, role in _ROLES:
-        if pattern.match(name):
-            return role
-    return "trivial" if _TRIVIAL.match(name) else "plain"
+    info = operation.info
+    if info is None:
+        return "plain"
+    if info.opcode == "make_range":
+        return "trivial"
+    role = _ROLES.get(info.kind, "plain")
+    if role != "shared" or not any(effect.space in ("global", "memory") for effect in operation.effects):
+        return "memory" if info.kind == "prefetch" else role
+    return "plain" if info.kind == "allocation" else "memory"
 
 
 def structured(raw: Dataflow) -> Dataflow:
@@ -84,7 +72,6 @@ class _Structure:
             else:
                 self.regions.setdefault((scope.name, scope.line), []).append(scope)
         self.owners = {(node.name, node.line): node for node in raw.nodes if node.name}
-        self.places = {one.number: place for nodes in self.arguments.values() for place, one in enumerate(nodes)}
         self.hidden: set[int] = set()
         self.edges: list[Edge] = []
         self.results: dict[str, list[tuple[int, str]]] = {}
@@ -93,19 +80,24 @@ class _Structure:
 
     def build(self) -> Dataflow:
         for node in self.raw.nodes:
-            if node.name in ("builtin.module", "tt.func", "llvm.func"):
+            kind = node.operation.kind if node.operation is not None else None
+            if kind in ("module", "function"):
                 self.hidden.add(node.number)
-            elif _COLLAPSED.match(node.name):
+            elif kind in _COLLAPSED:
                 self._collapse(node)
         for node in self.raw.nodes:
             if node.name == "scf.for":
                 self._loop(node)
             elif node.name == "scf.if":
                 self._branch(node)
-            elif node.name in ("cf.br", "cf.cond_br", "llvm.br", "llvm.cond_br"):
-                self._jump(node)
+            elif node.operation is not None and node.operation.kind == "branch":
+                self._jump(node, node.operation)
         nodes = [self._named(node) for node in self.raw.nodes if node.number not in self.hidden]
-        types = {(node.number, value): kind for node in self.raw.nodes for value, kind in self._types(node)}
+        types = {
+            (node.number, value): kind
+            for node in self.raw.nodes
+            for value, kind in zip(node.values, node.types, strict=False)
+        }
         edges = [*self._plain(), *self.edges]
         typed = [replace(edge, type=edge.type or types.get((edge.source, edge.value), "")) for edge in edges]
         titled = (replace(one, title=_title(one, self.owners.get((one.name, one.line)))) for one in self.raw.scopes)
@@ -156,23 +148,22 @@ class _Structure:
         if place < len(node.values):
             self.passed.setdefault((node.number, node.values[place]), []).append((edge.source, edge.value))
 
-    def _jump(self, node: Node) -> None:
+    def _jump(self, node: Node, operation: Operation) -> None:
         """The operands of a branch go to the arguments of the block, in order."""
-        labels = re.findall(r"\^[\w$.-]+(?:\([^)]*\))?", node.text)
-        home = self.raw.scopes[node.region].parent
-        blocks = self.blocks.get(home, {})
-        operands = sorted(self.inputs.get(node.number, []), key=lambda edge: edge.operand)
-        taken = 1 if node.name.endswith("cond_br") else 0
+        blocks = self.blocks.get(self.raw.scopes[node.region].parent, {})
+        edges = {edge.operand: edge for edge in self.inputs.get(node.number, [])}
+        passed = sum(len(values) for _, values in operation.branches)
+        place = len(operation.operands) - passed
         moved: set[int] = set()
-        for label in labels:
-            arguments = self.arguments.get(blocks.get(label.partition("(")[0], -1), [])
-            count = len(re.findall(r"%[\w$.#-]+", label))
-            for argument, edge in zip(arguments, operands[taken : taken + count], strict=False):
-                back = argument.line <= node.line and argument.region <= node.region
-                self.edges.append(replace(edge, target=argument.number, operand=0, carried=back))
-                moved.add(edge.operand)
-            taken += count
-        self.inputs[node.number] = [edge for edge in operands if edge.operand not in moved]
+        for label, values in operation.branches:
+            arguments = self.arguments.get(blocks.get(label, -1), [])
+            for offset, argument in enumerate(arguments[: len(values)]):
+                if (edge := edges.get(place + offset)) is not None:
+                    back = argument.line <= node.line and argument.region <= node.region
+                    self.edges.append(replace(edge, target=argument.number, operand=0, carried=back))
+                    moved.add(edge.operand)
+            place += len(values)
+        self.inputs[node.number] = [edge for operand, edge in sorted(edges.items()) if operand not in moved]
         if not self.inputs[node.number]:
             self.hidden.add(node.number)
 
@@ -196,66 +187,46 @@ class _Structure:
             for one in self._resolved(replace(edge, source=source, value=value), depth + 1)
         ]
 
-    def _types(self, node: Node) -> list[tuple[str, str]]:
-        if node.name:
-            return list(zip(node.values, result_types(node.name, node.text, len(node.values)), strict=False))
-        return [(node.values[0], kind)] if (kind := self._argument_type(node)) else []
-
-    def _argument_type(self, node: Node) -> str:
-        """The type of a loop's argument is that of the result in its place; else the one after its name."""
-        scope = self.raw.scopes[node.region]
-        owner = self.owners.get((scope.name, scope.line))
-        if owner is not None and owner.name == "scf.for":
-            place = self.places[node.number] - 1
-            types = result_types(owner.name, owner.text, max(len(owner.values), place + 1))
-            return types[place] if 0 <= place < len(types) else "i32"
-        head = owner.text if owner is not None else ""
-        match = re.search(re.escape(node.values[0]) + r": (!tt\.ptr<[^<>]*>|tensor<[^{}]*?>(?=[,) ])|[\w.!]+)", head)
-        return match[1] if match else ""
-
     def _named(self, node: Node) -> Node:
-        role: Role = role_of(node.name) if node.name else "argument"
-        types = dict(self._types(node))
-        kind = types.get(node.values[0], "") if node.values else _stored(node)
-        return replace(node, role=role, type=kind, detail=_detail(node))
+        if node.operation is None:
+            return replace(node, role="argument", type=next(iter(node.types), ""))
+        kind = next(iter(node.types), "") if node.values else _stored(node.operation)
+        return replace(node, role=role_of(node.operation), type=kind, detail=_detail(node.operation))
 
 
-def _stored(node: Node) -> str:
+def _stored(operation: Operation) -> str:
     """The type of what an operation without a result works on."""
-    parts = split_commas(types_of(node.text.rpartition("\n")[2]).partition(" -> ")[0])
-    return pointee(parts[0]) if parts and parts[0] else ""
+    value = operation.operand("value") or operation.operand("src")
+    types = operation.operand_types
+    if operation.kind == "branch" or not types:
+        return ""
+    return str(types[operation.operands.index(value)] if value is not None else types[0])
 
 
-def _detail(node: Node) -> str:
-    if node.name in ("tt.reduce", "tt.scan"):
-        axis = _AXIS.search(node.text)
-        return f"axis {axis[1]}" if axis else ""
-    if "wait" in node.name:
-        number = _NUMBER.search(node.text)
-        return f"{number[1]} left in flight" if number else ""
-    if node.name == "arith.constant":
-        return node.text.partition("arith.constant ")[2].partition(" : ")[0]
+def _detail(operation: Operation) -> str:
+    if operation.kind in ("reduction", "scan"):
+        axis = operation.attribute("axis")
+        return f"axis {axis}" if axis is not None else ""
+    if operation.kind == "wait":
+        left = operation.attribute("num") if operation.attribute("num") is not None else operation.attribute("pendings")
+        return f"{left} left in flight" if left is not None else ""
+    if operation.name == "arith.constant":
+        return operation.attribute_texts.get("value", "").partition(" : ")[0]
     return ""
-
-
-# scf.for %i = %c0_i32 to %n step %c128_i32 iter_args(
-_FOR = re.compile(r"scf\.for (?P<index>%\S+) = (?P<first>\S+) to (?P<last>\S+) step (?P<step>\S+)")
-# tt.func public @softmax_kernel(
-_FUNC = re.compile(r"func(?: \w+){0,4} @\"?([\w.$-]+)")
 
 
 def _title(scope: Scope, owner: Node | None) -> str:
     if scope.name.startswith("^"):
         return scope.title
-    if owner is None:
+    operation = owner.operation if owner is not None else None
+    if operation is None or operation.kind == "module":
         return ""
-    loop = _FOR.search(owner.text) if scope.name == "scf.for" else None
-    if loop is not None:
-        return f"for {loop['index']} = {loop['first']} to {loop['last']} step {loop['step']}"
-    function = _FUNC.search(owner.text) if scope.name.endswith("func") else None
-    if function is not None:
-        return function[1]
-    if scope.name == "builtin.module":
-        return ""
-    condition = re.search(r"scf\.if (%\S+)", owner.text)
-    return f"if {condition[1]}: {scope.title}" if condition else scope.title or scope.name
+    if operation.kind == "function":
+        return operation.symbol
+    if operation.name == "scf.for" and operation.regions and operation.regions[0].blocks:
+        first, last, step = (value.name for value in operation.operands[:3])
+        index = operation.regions[0].blocks[0].arguments[0].name
+        return f"for {index} = {first} to {last} step {step}"
+    if operation.name == "scf.if" and (condition := operation.operand("condition")) is not None:
+        return f"if {condition.name}: {scope.title}"
+    return scope.title or scope.name

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 
 from irscope.ir.mlir.model import MlirModule, Operation, Value
 
-__all__ = ["FirstValues", "constant_of"]
+__all__ = ["FirstValues"]
 
-# %c1_i32 = arith.constant 1 : i32      %true = arith.constant true
-_CONSTANT = re.compile(r"= arith\.constant (?P<value>-?\d{1,19}|true|false)\b")
-# %wraps = arith.cmpi eq, %next, %c3_i32 : i32
-_EQUAL = re.compile(r"= arith\.cmpi (?P<sign>eq|ne), ")
 _CASTS = ("arith.extui", "arith.index_cast", "arith.index_castui")
 _DIVIDES = ("arith.divsi", "arith.divui", "arith.remsi", "arith.remui")
 _COMPUTED: Mapping[str, Callable[[int, int], int]] = {
@@ -58,8 +53,8 @@ class FirstValues:
     def _made(self, operation: Operation | None) -> int | None:
         if operation is None:
             return None
-        if (constant := constant_of(operation)) is not None:
-            return constant
+        if (constant := operation.constant) is not None:
+            return int(constant)
         operands = operation.operands
         if operation.name == "arith.select" and len(operands) == 3:
             chosen = self._of(operands[0])
@@ -71,8 +66,8 @@ class FirstValues:
         left, right = self._of(operands[0]), self._of(operands[1])
         if left is None or right is None:
             return None
-        if (equal := _EQUAL.search(operation.text)) is not None:
-            return int((left == right) == (equal["sign"] == "eq"))
+        if operation.name == "arith.cmpi" and (sign := operation.attribute("predicate")) in ("eq", "ne"):
+            return int((left == right) == (sign == "eq"))
         compute = _COMPUTED.get(operation.name)
         # What divides rounds towards zero: of negative numbers nothing is said.
         return (
@@ -80,11 +75,3 @@ class FirstValues:
             if compute is not None and left >= 0 and right >= (operation.name in _DIVIDES)
             else None
         )
-
-
-def constant_of(operation: Operation) -> int | None:
-    """The integer of an `arith.constant`, 0 or 1 of a boolean; None of anything else."""
-    match = _CONSTANT.search(operation.text)
-    if match is None:
-        return None
-    return {"true": 1, "false": 0}.get(match["value"]) if match["value"].isalpha() else int(match["value"])

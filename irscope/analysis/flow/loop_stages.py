@@ -7,13 +7,9 @@ from dataclasses import dataclass
 
 from irscope.analysis.flow.dataflow import Dataflow, Node, read_dataflow
 from irscope.analysis.flow.dataflow_fold import NOTABLE
-from irscope.analysis.flow.dataflow_types import short_type
 from irscope.analysis.flow.dataflow_view import role_of, structured
+from irscope.ir.mlir.short_types import short_type
 
-_COPIES = ("ttg.async_copy_global", "ttng.async_tma_copy", "amdg.buffer_load", "amdg.async", "tt.load")
-# {loop.cluster = 0 : i32, loop.stage = 1 : i32, order = …}
-_STAGE = re.compile(r"\bloop\.stage = (?P<stage>\d{1,4}) : i32")
-_CLUSTER = re.compile(r"\bloop\.cluster = (?P<cluster>-?\d{1,6}) : i32")
 # !ttg.memdesc<3x128x64xf16, …>
 _BUFFERS = re.compile(r"memdesc<(?P<count>\d{1,9})x\d")
 
@@ -90,17 +86,17 @@ def read_schedules(text: str) -> tuple[LoopSchedule, ...]:
 
 
 def _scheduled(node: Node) -> ScheduledOperation | None:
-    stage, cluster = _STAGE.search(node.text), _CLUSTER.search(node.text)
-    if stage is None:
+    if node.operation is None or not isinstance(stage := node.operation.attribute("loop.stage"), int):
         return None
+    cluster = node.operation.attribute("loop.cluster")
     return ScheduledOperation(
         node.name,
         node.values[0] if node.values else "",
         short_type(node.type),
-        int(stage["stage"]),
-        int(cluster["cluster"]) if cluster else 0,
+        stage,
+        cluster if isinstance(cluster, int) else 0,
         node.line,
-        role_of(node.name) in NOTABLE,
+        role_of(node.operation) in NOTABLE,
     )
 
 
@@ -114,10 +110,14 @@ def read_pipelined(text: str) -> tuple[PipelinedLoop, ...]:
 def _pipelined(flow: Dataflow, number: int) -> PipelinedLoop | None:
     scope = flow.scopes[number]
     inside = [node for node in flow.nodes if node.region == number]
-    copies = [(node.name, node.values[0] if node.values else "") for node in inside if node.name.startswith(_COPIES)]
+    copies = [(node.name, node.values[0] if node.values else "") for node in inside if _brings_data(node)]
     if not copies:
         return None
-    waits = [(node.name, node.detail.partition(" ")[0]) for node in inside if "wait" in node.name]
+    waits = [
+        (node.name, node.detail.partition(" ")[0])
+        for node in inside
+        if node.operation is not None and node.operation.kind == "wait"
+    ]
     numbers = {node.number for node in inside}
     outside = {edge.source for edge in flow.edges if edge.target in numbers}
     buffers = [
@@ -134,3 +134,11 @@ def _pipelined(flow: Dataflow, number: int) -> PipelinedLoop | None:
     begun = (node for node in flow.nodes if node.region == scope.parent and begins < node.line < scope.line)
     before = sum(node.name in kinds for node in begun)
     return PipelinedLoop(scope.line, scope.title, tuple(copies), tuple(waits), before, tuple(buffers))
+
+
+def _brings_data(node: Node) -> bool:
+    """Whether an operation loads from global memory, or begins to copy from there."""
+    operation = node.operation
+    if operation is None or operation.kind not in ("load", "copy") or not operation.is_of_triton:
+        return False
+    return any(effect.kind == "reads" and effect.space == "global" for effect in operation.effects)

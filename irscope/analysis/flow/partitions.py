@@ -6,19 +6,19 @@ one allocation, whose slots are indexed.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
-from irscope.analysis.flow.first_values import FirstValues, constant_of
+from irscope.analysis.flow.first_values import FirstValues
+from irscope.ir.mlir.attributes import AttributeValue
 from irscope.ir.mlir.model import MlirModule, Operation, Region, Value
 from irscope.ir.mlir.reader import parse_mlir
+from irscope.ir.mlir.typed import Type
 
 __all__ = [
-    "WRITES",
     "Partition",
     "WarpRing",
     "WarpRingUse",
@@ -27,39 +27,13 @@ __all__ = [
     "read_partitions",
 ]
 
-_SPECIALIZE = "ttg.warp_specialize"
+_SPECIALIZE = "warp_specialize"
+_STRUCTURE = ("warp_id", "warp_yield", "warp_return", _SPECIALIZE)
 _DEFAULT = "default"
-_ALLOCATIONS = ("ttg.local_alloc", "ttng.tmem_alloc")
-_UNUSED = ("ttng.init_barrier", "ttng.inval_barrier", "ttg.local_dealloc", "ttng.tmem_dealloc", _SPECIALIZE)
+_ALLOCATIONS = ("local_alloc", "tmem_alloc")
+_UNUSED = ("init_barrier", "inval_barrier", "local_dealloc", "tmem_dealloc", _SPECIALIZE)
 # They name buffers only to keep their order.
-_OF_BARRIERS = ("ttng.wait_barrier", "ttng.barrier_expect", "ttng.arrive_barrier")
-WRITES: Mapping[str, tuple[int, ...]] = {
-    "ttg.local_store": (0,),
-    "ttg.async_copy_global_to_local": (0,),
-    "ttng.async_tma_copy_global_to_local": (0,),
-    "ttng.async_tma_gather": (0,),
-    "ttng.tmem_store": (0,),
-    "ttng.tmem_copy": (1,),
-    "ttng.tc_gen5_mma": (2,),
-    "ttng.tc_gen5_mma_scaled": (2,),
-}
-"""Which of an operation's buffers it writes: their places among its buffers."""
-# !ttg.memdesc<3x128x64xf16, #shared, #smem, mutable>
-_MEMDESC = re.compile(r"!ttg\.memdesc<(?P<shape>(?:\d{1,9}x){1,8})(?P<element>[^,>]{1,60})")
-# !ttg.memdesc<3x1xi64, #shared, #smem, mutable>
-_BARRIER = re.compile(r"!ttg\.memdesc<(?:\d{1,9}x){1,8}i64\b")
-# partition0(%arg: i32) num_warps(4) {
-_WARPS = re.compile(r"\bnum_warps\((?P<warps>\d{1,4})\)")
-# "ttg.num-warps" = 4 : i32
-_DEFAULT_WARPS = re.compile(r'"ttg\.num-warps" = (?P<warps>\d{1,4})\b')
-# requestedRegisters = array<i32: 24, 24>      warpGroupStartIds = array<i32: 4, 8>
-_ARRAY = r"\b{} = array<i32: (?P<items>[-\d, ]{{1,200}})>"
-_REGISTERS = re.compile(_ARRAY.format("(?:requestedRegisters|actualRegisters)"))
-_FIRST_WARPS = re.compile(_ARRAY.format("warpGroupStartIds"))
-# ttng.init_barrier %b, 1 : !ttg.memdesc<1xi64, #shared, #smem, mutable>
-_ARRIVALS = re.compile(r", (?P<count>\d{1,9}) :")
-# ttng.barrier_expect %full, 32768, %true : !ttg.memdesc<1xi64, #shared, #smem, mutable>
-_EXPECTED = re.compile(r"barrier_expect %[\w#.]+, (?P<bytes>\d{1,18})\b")
+_OF_BARRIERS = ("wait_barrier", "barrier_expect", "arrive_barrier")
 _LOOPS = ("scf.for", "scf.while")
 _MOST_STEPS = 64
 """Operations that a value is followed through."""
@@ -141,9 +115,9 @@ def read_partitions(text: str) -> tuple[WarpSpecialization, ...]:
     if _SPECIALIZE not in text:
         return ()
     module = parse_mlir(text)
-    found = _DEFAULT_WARPS.search(text)
-    warps = int(found["warps"]) if found is not None else None
-    specialized = (one for one in module.walk() if one.name == _SPECIALIZE)
+    stated = module.option("num-warps")
+    warps = stated if isinstance(stated, int) else None
+    specialized = (one for one in module.walk() if one.opcode == _SPECIALIZE)
     return tuple(_Reader(module, one, warps).read() for one in islice(specialized, _MOST_READ))
 
 
@@ -172,10 +146,10 @@ class _Reader:
 
     def _initialised(self) -> Iterator[tuple[int, str]]:
         for operation in self._module.walk():
-            if operation.name == "ttng.init_barrier" and operation.operands:
-                root, count = self._root(operation.operands[0]), _ARRIVALS.search(operation.text)
+            if operation.opcode == "init_barrier" and operation.operands:
+                root, count = self._root(operation.operands[0]), operation.attribute("count")
                 if root is not None:
-                    yield root.first_line, count["count"] if count is not None else "?"
+                    yield root.first_line, str(count) if count is not None else "?"
 
     def read(self) -> WarpSpecialization:
         partitions = tuple(self._partitions())
@@ -189,20 +163,20 @@ class _Reader:
         roots: dict[int, Operation] = {}
         kernel, is_traced = self._module.kernel, True
         for operation in kernel.walk() if kernel is not None else ():
-            if operation.name == "tt.call" and _BARRIER.search(operation.types):
+            if operation.opcode == "call" and any(map(_holds_barriers, operation.operand_types)):
                 is_traced = False
-            if operation.name in _UNUSED or not _is_telling(operation.name):
+            if operation.opcode in _UNUSED or not _is_telling(operation):
                 continue
             parts = [(root, one) for one in operation.operands if (root := self._root(one)) is not None]
             found = [root for root, _ in parts]
             buffers = [root for root in found if not self._is_barrier(root)]
-            if len(buffers) == len(found) and _BARRIER.search(operation.types.partition("->")[0]):
+            if len(buffers) == len(found) and any(map(_holds_barriers, operation.operand_types)):
                 is_traced = False
             for root, part in parts:
-                if operation.name in _OF_BARRIERS and root in buffers:
+                if operation.opcode in _OF_BARRIERS and root in buffers:
                     continue
                 roots[root.first_line] = root
-                action = self._action(operation, root, buffers)
+                action = self._action(operation, root)
                 uses.setdefault(root.first_line, {})[self._use(operation, action, names, part)] = None
         rings = [self._ring(root, tuple(uses[line])) for line, root in sorted(roots.items())]
         barriers = tuple(ring for ring in rings if ring.line in self._arrivals)
@@ -211,18 +185,17 @@ class _Reader:
         return WarpSpecialization(self._specialize.first_line, partitions, between, barriers, is_traced)
 
     def _partitions(self) -> Iterator[Partition]:
-        text = f"{self._specialize.text} {self._specialize.closing}"
-        registers, first_warps = _items(_REGISTERS, text), _items(_FIRST_WARPS, text)
+        asked = self._specialize.attribute("requestedRegisters") or self._specialize.attribute("actualRegisters")
+        registers, first_warps = _numbers(asked), _numbers(self._specialize.attribute("warpGroupStartIds"))
+        warps = self._specialize.partition_warps
         for number, region in enumerate(self._specialize.regions):
             block = region.blocks[0] if region.blocks else None
-            header = block.header if block is not None else ""
-            own = _WARPS.search(header) if number else None
-            counts = Counter(one.name for one in _walk(region) if _is_telling(one.name))
+            counts = Counter(one.name for one in _walk(region) if _is_telling(one))
             first = block.operations[0].first_line if block is not None and block.operations else 0
             yield Partition(
                 f"partition{number - 1}" if number else _DEFAULT,
                 (block.line if block is not None and block.line else first),
-                self._default_warps if not number else int(own["warps"]) if own is not None else None,
+                warps[number] if number else self._default_warps,
                 0 if not number else _item(first_warps, number - 1),
                 _item(registers, number - 1) if number else None,
                 tuple(counts.most_common()),
@@ -230,7 +203,7 @@ class _Reader:
 
     def _root(self, value: Value) -> Operation | None:
         """The allocation that a value is a part of."""
-        return next((one for one in self._views(value) if one.name in _ALLOCATIONS), None)
+        return next((one for one in self._views(value) if one.opcode in _ALLOCATIONS), None)
 
     def _views(self, value: Value) -> Iterator[Operation]:
         """What makes a value a part of an allocation, and last the allocation."""
@@ -242,30 +215,29 @@ class _Reader:
             if operation is None:
                 return
             yield operation
-            if not operation.name.startswith("ttg.memdesc_") or not operation.operands:
+            if not operation.opcode.startswith("memdesc_") or not operation.operands:
                 return
             value = operation.operands[0]
 
     def _slot(self, part: Value) -> int | None:
         """What the view next to the allocation chooses; 0 where there is none to choose."""
         views = list(self._views(part))
-        indexed = [one for one in views if one.name == "ttg.memdesc_index" and len(one.operands) > 1]
+        indexed = [one for one in views if one.opcode == "memdesc_index" and len(one.operands) > 1]
         if indexed:
             self._indexed.add(views[-1].first_line)
         return self._first.of(indexed[-1].operands[1]) if indexed else 0
 
-    def _action(self, operation: Operation, root: Operation, buffers: list[Operation]) -> Action:
+    def _action(self, operation: Operation, root: Operation) -> Action:
         if self._is_barrier(root):
-            waits: dict[str, Action] = {"ttng.wait_barrier": "waits", "ttng.barrier_expect": "expects"}
-            return waits.get(operation.name, "arrives")
-        written = WRITES.get(operation.name, ())
-        return "writes" if any(place < len(buffers) and buffers[place] is root for place in written) else "reads"
+            waits: dict[str, Action] = {"wait_barrier": "waits", "barrier_expect": "expects"}
+            return waits.get(operation.opcode, "arrives")
+        return "writes" if any(self._root(value) is root for value in operation.written) else "reads"
 
     def _use(self, operation: Operation, action: Action, names: Mapping[int, str], part: Value) -> WarpRingUse:
         line, phase, first = operation.first_line, "", None
         if action == "waits" and len(operation.operands) > 1:
             phase, first = self._phase(operation.operands[1]), self._first.of(operation.operands[1])
-        expected = _EXPECTED.search(operation.text) if action == "expects" else None
+        expected = operation.attribute("size") if action == "expects" else None
         return WarpRingUse(
             names.get(line, ""),
             action,
@@ -273,7 +245,7 @@ class _Reader:
             line,
             phase,
             first,
-            int(expected["bytes"]) if expected is not None else None,
+            expected if isinstance(expected, int) else None,
             self._slot(part),
             self._loops.get(line, ()),
         )
@@ -284,7 +256,7 @@ class _Reader:
             operation = self._module.definition(value)
             if operation is None:
                 break
-            if (constant := constant_of(operation)) is not None:
+            if (constant := operation.constant) is not None:
                 return str(constant)
             if operation.name == "arith.xori":
                 return "flips"
@@ -295,21 +267,26 @@ class _Reader:
         return first.name
 
     def _ring(self, root: Operation, uses: tuple[WarpRingUse, ...]) -> WarpRing:
-        match = _MEMDESC.search(root.types.rpartition("->")[2])
-        shape = match["shape"].rstrip("x").split("x") if match is not None else []
+        kind = next(iter(root.result_types), None)
+        shape: tuple[int, ...] = kind.shape if kind is not None else ()
         value = root.results[0].name if root.results else ""
         # A ring of one slot may have no axis of slots: only who asks for a slot tells it from a dimension of the data.
         has_slots = root.first_line in self._indexed and bool(shape)
-        slots = int(shape[0]) if has_slots else 1
-        what = "x".join([*shape[has_slots:], match["element"]]) if match is not None else ""
+        slots = shape[0] if has_slots else 1
+        what = "x".join([*map(str, shape[has_slots:]), str(kind.element)]) if kind is not None else ""
         return WarpRing(value, root.first_line, slots, self._arrivals.get(root.first_line, what), uses)
 
     def _is_barrier(self, allocation: Operation) -> bool:
         return allocation.first_line in self._arrivals
 
 
-def _is_telling(name: str) -> bool:
-    return name.startswith(("ttng.", "ttg.", "tt.")) and not name.startswith(("ttg.memdesc_", "ttg.warp_"))
+def _is_telling(operation: Operation) -> bool:
+    opcode = operation.opcode
+    return operation.is_of_triton and opcode not in _STRUCTURE and not opcode.startswith("memdesc_")
+
+
+def _holds_barriers(kind: Type) -> bool:
+    return kind.form == "memdesc" and kind.element is not None and kind.element.text == "i64"
 
 
 def _walk(region: Region) -> Iterator[Operation]:
@@ -339,9 +316,9 @@ def _loops_around(region: Region) -> Iterator[tuple[int, tuple[int, ...]]]:
         waiting += [(one, inner) for one in operation.children]
 
 
-def _items(pattern: re.Pattern[str], text: str) -> list[int]:
-    match = pattern.search(text)
-    return [int(item) for item in match["items"].split(",") if item.strip().lstrip("-").isdecimal()] if match else []
+def _numbers(value: AttributeValue | None) -> list[int]:
+    """The integers of a list; none of anything else."""
+    return [item for item in value if isinstance(item, int)] if isinstance(value, tuple) else []
 
 
 def _item(items: list[int], index: int) -> int | None:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from irscope.analysis.flow.partitions import WRITES
 from irscope.analysis.in_flight.barriers import Barrier
 from irscope.analysis.in_flight.buffers import Buffer
 from irscope.analysis.in_flight.model import BEFORE, Ring, Slot, Step, StepKind
@@ -144,7 +143,7 @@ class Log:
 
     def _used(self, one: Doing, kind: StepKind, number: int) -> int | None:
         """The tile that a step reads, or writes to tensor memory; None if it is not known."""
-        written = WRITES.get(one.operation.name, ()) if self.is_specialised else ()
+        written = _written_places(one.operation) if self.is_specialised else ()
         read = [view for at, view in enumerate(one.views) if at not in written]
         tiles = [self._tiles[key] for key in one.keys if key in self._tiles]
         for buffer, slot in read:
@@ -232,3 +231,10 @@ class Log:
 
 def _is_async(operation: Operation) -> bool:
     return "isAsync = true" in operation.text or "is_async" in operation.text
+
+
+def _written_places(operation: Operation) -> list[int]:
+    """Which of the operation's operands in memory, barriers left out, it writes."""
+    kinds = zip(operation.operands, operation.operand_types, strict=False)
+    held = [value for value, kind in kinds if kind.form == "memdesc" and str(kind.element) != "i64"]
+    return [held.index(value) for value in operation.written if value in held]

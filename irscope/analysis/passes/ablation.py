@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import combinations
 from typing import Any, Literal, get_args
 
+from irscope.analysis.code import code_of, launched
 from irscope.analysis.passes.effects import count_text
 from irscope.device.measurement import Agreement, Ratio, Timing
 from irscope.device.occupancy import occupancy_of
-from irscope.errors import ParseError
-from irscope.ir.asm.elf import parse_elf
 from irscope.model.capture import Capture, stage_named
 from irscope.plan import PassPlan, PassRule
 
@@ -22,9 +19,6 @@ SortKey = Literal[
     "effect", "time", "pass", "instructions", "registers", "spills", "shared", "occupancy", "convert_layouts"
 ]
 SORT_KEYS: tuple[SortKey, ...] = get_args(SortKey)
-
-# Of Triton's metadata, what a launch does not depend on: names and hashes of the compile itself.
-_NOT_LAUNCHED = ("hash", "triton_version", "extern_libs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +213,7 @@ def measure_variant(capture: Capture, baseline: Capture, off: Sequence[str] = ()
         off=tuple(off),
         plan=str(capture.plan),
         counts=counts,
-        program="" if failure else program_of(capture),
+        program="" if failure else code_of(capture),
         failed_in=failure.where if failure else "",
         message=capture.failure.message if capture.failure else "",
         fits=capture.failure is None or failure is not None,
@@ -239,40 +233,7 @@ def first_difference(capture: Capture, baseline: Capture) -> str:
             told_otherwise = any(item.outcome == "skipped" for item in capture.passes() if item.stage == artifact.stage)
             if not stage_named(artifact.stage).is_binary or told_otherwise:
                 return artifact.stage
-    return "metadata" if capture.has_compiled and _launched(capture) != _launched(baseline) else ""
-
-
-def _launched(capture: Capture) -> list[tuple[str, Any]]:
-    return [(name, value) for name, value in capture.metadata if name not in _NOT_LAUNCHED]
-
-
-def program_of(capture: Capture) -> str:
-    """A text that is equal for captures whose kernels run the same machine code the same way; empty without a binary.
-
-    Of the binary it is the sections that the device loads, so that line numbers and other notes make no difference.
-    What is needed to launch it (shared memory, warps, scratch) is Triton's metadata.
-    """
-    binary = next((one.data for one in capture.artifacts if isinstance(one.data, bytes)), None)
-    if binary is None:
-        return ""
-    head = json.dumps([_launched(capture), asdict(capture.resources)], default=str)
-    digest = hashlib.sha256(head.encode())
-    for part in _loaded(binary):
-        digest.update(part)
-    return digest.hexdigest()
-
-
-def _loaded(binary: bytes) -> Iterator[bytes]:
-    """The names, sizes and bytes of what a device loads of a binary; the whole of one that is no ELF file."""
-    try:
-        elf = parse_elf(binary)
-    except ParseError:
-        yield binary
-        return
-    for section in elf.sections:
-        if "A" in section.flag_letters:
-            yield f"{section.name} {section.size_bytes}".encode()
-            yield elf.contents(section)
+    return "metadata" if capture.has_compiled and launched(capture) != launched(baseline) else ""
 
 
 def passes_to_ablate(capture: Capture, stages: Sequence[str] = (), rules: Iterable[PassRule] = ()) -> tuple[str, ...]:

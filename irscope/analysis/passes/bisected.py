@@ -1,15 +1,17 @@
-"""What a bisection of a kernel's passes found, as values."""
+"""Finds the passes that a check of a kernel hangs on, by compiling variants; what was found, as values."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Literal, Protocol
 
 from irscope.analysis.diff.entries import TextDiff
 from irscope.analysis.passes.ablation import plan_without
-from irscope.analysis.passes.bisection import Judgement
-from irscope.model.capture import Capture
+from irscope.analysis.passes.bisection import Judge, Judgement, Off, absent_passes, first_passes, needed_passes
+from irscope.errors import PlanError, RecordingError
+from irscope.model.capture import Capture, PassSnapshot
 from irscope.plan import PassPlan, PassRule
 
 Mode = Literal["off", "first"]
@@ -90,3 +92,133 @@ def short_plan(off: Collection[str], every: Sequence[str]) -> PassPlan:
         else:
             plan = plan_without(plan, gone)
     return plan
+
+
+Check = Callable[[Capture, Path], Verdict]
+"""Judges a variant that compiled, from its capture and its file."""
+
+
+class PlanVariants(Protocol):
+    """A capture's own source compiled under other plans; `irscope.record.variants.store` makes it."""
+
+    def compile(self, plan: PassPlan) -> Capture: ...
+    def path_of(self, plan: PassPlan) -> Path: ...
+
+
+def compiles_check(capture: Capture, path: Path) -> Verdict:
+    """Whether the variant compiles, which is judged before any check."""
+    return Verdict("good", "compiles")
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What a bisection looks for, and among which passes."""
+
+    check: Check = compiles_check
+    words: str = ""
+    """The check in words."""
+    mode: Mode = "off"
+    """`off`: the fewest passes that flip the check when they are off and all others on. `first`: the pass that flips it
+    when the passes before it are on and those after it off."""
+    stages: tuple[str, ...] | None = None
+    """Whose passes; empty for all, None for all but the optimisers of LLVM and ptxas."""
+    partial: bool = False
+    """Whether failed compiles are judged too, by the stages that they reached."""
+
+    @property
+    def only_compiles(self) -> bool:
+        """Whether a variant that compiles is good, whatever it is."""
+        return self.check is compiles_check
+
+
+class BisectionRun:
+    """One bisection in progress."""
+
+    def __init__(
+        self,
+        variants: PlanVariants,
+        base: Capture,
+        search: Search,
+        plan: PassPlan,
+        progress: Callable[[str], None],
+    ) -> None:
+        """Search the passes that `search` chooses, or those of them that `plan` switches off; raises PlanError."""
+        every = list(base.passes())
+        plan.check(every)
+        self._variants = variants
+        self._base = base
+        self._search = search
+        self._progress = progress
+        self._plan = plan
+        self._every = [snapshot.label for snapshot in every]
+        self._passes = [snapshot.label for snapshot in every if self._is_searched(snapshot)]
+        self._fixed = [one.label for one in every if plan.skips(one) and one.label not in self._passes]
+        if not self._passes:
+            raise PlanError(f"the plan {str(plan)!r} switches off no pass of {', '.join(search.stages or ())}.")
+        self._verdicts: dict[Off, Verdict] = {}
+        self._tries = 0
+
+    def _is_searched(self, snapshot: PassSnapshot) -> bool:
+        if self._plan and not self._plan.skips(snapshot):
+            return False
+        stages = self._search.stages
+        if stages is None:
+            # A pass without MLIR argument is an optimiser of LLVM or ptxas; without it every result differs.
+            return bool(self._plan or snapshot.argument)
+        return not stages or snapshot.stage in stages
+
+    def run(self) -> Bisection:
+        """Search, then judge both sides of the result a second time."""
+        kept: Off = frozenset()
+        if not (self._plan or self._search.only_compiles or self._search.partial):
+            kept = needed_passes(self._compiles, len(self._passes))
+        judge = Judge(self._ask)
+        look = absent_passes if self._search.mode == "off" else first_passes
+        flip = look(judge, len(self._passes), kept)
+        guilty = flip.guilty
+        return Bisection(
+            base=self._base,
+            check=self._search.words,
+            mode=self._search.mode,
+            passes=tuple(self._passes),
+            is_planned=bool(self._plan),
+            fixed=tuple(self._fixed),
+            kept=self._labels(kept),
+            tries=self._tries,
+            steps=tuple(self._step(question.off) for question in judge.questions),
+            left=self._step(flip.left.off),
+            right=self._step(flip.right.off),
+            guilty=self._labels(guilty),
+            is_steady=not guilty
+            or all(self._judge(side.off).judgement == side.judgement for side in (flip.left, flip.right)),
+        )
+
+    def plan_of(self, off: Off) -> PassPlan:
+        """The shortest plan with these passes off, and with those of other stages that the given plan switches off."""
+        return short_plan({*self._labels(off), *self._fixed}, self._every)
+
+    def _compiles(self, off: Off) -> bool:
+        self._progress(f"which passes does it need? {len(off)} of {len(self._passes)} off")
+        self._tries += 1
+        return self._variants.compile(self.plan_of(off)).has_compiled
+
+    def _ask(self, off: Off) -> Judgement:
+        self._progress(f"step {len(self._verdicts) + 1}: {len(off)} of {len(self._passes)} passes off")
+        self._verdicts[off] = self._judge(off)
+        return self._verdicts[off].judgement
+
+    def _judge(self, off: Off) -> Verdict:
+        plan = self.plan_of(off)
+        capture = self._variants.compile(plan)
+        if capture.failure is not None and not capture.has_compiled and not self._search.partial:
+            return Verdict("bad" if self._search.only_compiles else "skip", f"fails in {capture.failure.where}")
+        path = self._variants.path_of(plan)
+        if not path.is_file():
+            raise RecordingError(f"the variant {str(path)!r} is gone: another irscope call dropped it. Try again.")
+        return self._search.check(capture, path)
+
+    def _step(self, off: Off) -> Step:
+        return Step(self._labels(off), str(self.plan_of(off)), self._verdicts[off])
+
+    def _labels(self, numbers: Iterable[int]) -> tuple[str, ...]:
+        return tuple(self._passes[number] for number in sorted(numbers))

@@ -6,13 +6,20 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
+from irscope.ir.tables.operations import opcode_of
 from irscope.model.capture import Capture, PassSnapshot
 
 # #blocked1 = #ttg.blocked<{…}>  |  #shared = #ttg.swizzled_shared<{…}>
 _LAYOUT_ALIAS = re.compile(r"#(?!loc)[\w$.-]+ = #(?:ttg|ttng|gluon|amdg)\.")
 # %5 = ttg.convert_layout %4 …  |  "llvm.add"(%1, %2)  |  %c:2 = scf.for …
 _OPERATION = re.compile(r'\s*(?:%[\w$.:#, %-]+ = )?"?((?:[A-Za-z_]\w*)(?:\.[A-Za-z_][\w.]*)+)\b')
+
+# define void @matmul(ptr addrspace(1) %0) {
+_DEFINITION = re.compile(r"^define ", re.MULTILINE)
+# # Machine code for function matmul: IsSSA, TracksLiveness
+_MACHINE = re.compile(r"^# Machine code for function ", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +34,7 @@ class _TextCounts:
     @property
     def convert_layouts(self) -> int:
         """How many `ttg.convert_layout` there are."""
-        return self.operations["ttg.convert_layout"]
+        return sum(count for name, count in self.operations.items() if opcode_of(name) == "convert_layout")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +79,50 @@ def count_text(text: str) -> _TextCounts:
 
 def pass_effects(capture: Capture) -> Iterator[PassEffect]:
     """The effect of each pass, in the order they ran; costs one count for each text that changed."""
-    for group in ("mlir", "llvm"):
-        before: _TextCounts | None = None
-        first = next((item for item in capture.artifacts if isinstance(item.data, str)), None)
-        if group == "mlir" and first is not None:
-            before = count_text(first.text)
-        for snapshot in capture.passes(group):
-            if snapshot.text is None:
-                effect = PassEffect(snapshot, 0, 0, 0, 0) if snapshot.changed is False else PassEffect(snapshot)
-                before = None if snapshot.text_left_out and snapshot.argument else before
-            else:
-                after = count_text(snapshot.text)
-                effect = _difference(snapshot, before, after)
-                before = after
-            yield effect
+    first = next((item for item in capture.artifacts if isinstance(item.data, str)), None)
+    before = None if first is None else count_text(first.text)
+    for snapshot in capture.passes():
+        if snapshot.text is None:
+            yield _without_text(snapshot)
+            before = None if snapshot.text_left_out and snapshot.argument else before
+        else:
+            after = count_text(snapshot.text)
+            yield _difference(snapshot, before, after)
+            before = after
+    yield from _llvm_effects(capture)
+
+
+def _llvm_effects(capture: Capture) -> Iterator[PassEffect]:
+    """Those of LLVM's passes, of which each printed what it ran on: only texts of the same function are compared."""
+    texts: dict[tuple[str, str], _TextCounts] = {}
+    for snapshot in capture.passes("llvm"):
+        if snapshot.text is None:
+            yield _without_text(snapshot)
+            continue
+        extent, after = _extent(snapshot), count_text(snapshot.text)
+        yield _difference(snapshot, None if extent == "part" else texts.get((snapshot.scope, extent)), after)
+        # What another extent printed of the same code before is older than this text.
+        texts = {
+            (scope, known): counts
+            for (scope, known), counts in texts.items()
+            if known == extent or (extent != "module" and scope not in ("", snapshot.scope))
+        }
+        if extent != "part":
+            texts[snapshot.scope, extent] = after
+
+
+def _extent(snapshot: PassSnapshot) -> Literal["module", "machine", "function", "part"]:
+    """What the text of a pass of LLVM's is of; a `part` is a loop or a region of a function."""
+    text = snapshot.text or ""
+    if not snapshot.scope:
+        return "module"
+    if _MACHINE.search(text):
+        return "machine"
+    return "function" if _DEFINITION.search(text) else "part"
+
+
+def _without_text(snapshot: PassSnapshot) -> PassEffect:
+    return PassEffect(snapshot, 0, 0, 0, 0) if snapshot.changed is False else PassEffect(snapshot)
 
 
 def _difference(snapshot: PassSnapshot, before: _TextCounts | None, after: _TextCounts) -> PassEffect:

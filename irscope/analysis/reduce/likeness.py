@@ -25,7 +25,10 @@ _QUOTED = re.compile(r"'(?:i\d+|b?f\d+\w*|index|tensor|vector|!\w+(?:\.\w+)*)'")
 _SYMBOL = re.compile(r"@[\w.$-]+")
 # %acc_12#1  |  #blocked3  |  !type2  |  ^bb4
 _NAME = re.compile(r"[%^][\w$.-]+(?:#\d+)?|(?<!\w)[#!][A-Za-z_]\w*\b(?![.<])")
-_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+# %r12, %rd3, %p1, %f7 of PTX, and $L__BB0_2; not %clusterid.x, which is one register of the GPU
+_VIRTUAL = re.compile(r"%[a-z]{1,3}\d+\b|\$L_\w+")
+# 131072, 1.5e-3; not that of sm_90a or gfx942, which is another target
+_NUMBER = re.compile(r"(?P<target>\b(?:sm_|compute_|gfx)\w+)|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,7 @@ def likeness_of(failure: Failure) -> Likeness:
     """What must be the same of another failure."""
     where = failure.pass_label.partition("#")[0] or failure.stage
     # A time-out says how long it took.
-    said = "" if failure.kind == "timeout" else plain_message(failure.headline)
+    said = "" if failure.kind == "timeout" else plain_message(failure.headline, _names_of(failure))
     return Likeness(failure.kind, where, said)
 
 
@@ -59,13 +62,19 @@ def without_place(line: str) -> str:
     return _BEFORE.sub("", line.strip())
 
 
-def plain_message(line: str) -> str:
+def _names_of(failure: Failure) -> re.Pattern[str]:
+    """What is a name that a program chose, in the messages of what failed: of an assembler its virtual registers."""
+    return _VIRTUAL if failure.kind == "assembler" else _NAME
+
+
+def plain_message(line: str, names: re.Pattern[str] = _NAME) -> str:
     """A line of a message without what differs between programs that fail alike: numbers, names, places, and what the
     brackets of types hold."""
     line = _PLACE.sub(lambda match: f"({match['file']}{match['rest']})", without_place(line))
     line = _OPERATION.sub("", line)
     while (shorter := _TYPE.sub(r"\g<name>", line)) != line:
         line = shorter
-    for pattern, text in ((_QUOTED, "TYPE"), (_PATH, "PATH"), (_SYMBOL, "@"), (_NAME, "%"), (_NUMBER, "N")):
+    for pattern, text in ((_QUOTED, "TYPE"), (_PATH, "PATH"), (_SYMBOL, "@"), (names, "%")):
         line = pattern.sub(text, line)
+    line = _NUMBER.sub(lambda match: match["target"] or "N", line)
     return " ".join(line.split())

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from irscope.ir.mlir.reader import MlirModule, Operation, Value, parse_mlir
-
-# tensor<128x64xf16>    tensor<2x16x16xbf16, #blocked>
-_TENSOR = re.compile(r"tensor<(?P<shape>(?:\d{1,9}x){1,8})(?P<element>\w+)")
-# arith.constant 63 : i32    arith.constant -1 : i64
-_CONSTANT = re.compile(r"arith\.constant (?P<value>-?\d{1,19}) : (?:i\d+|index)")
 
 _TORCH_NAMES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"}
 _AXES = {"x": 0, "y": 1, "z": 2}
@@ -59,9 +53,9 @@ def count_dot_flops(text: str, scalars: Mapping[str, float], grid: tuple[int, in
     """
     module = parse_mlir(text)
     function = module.kernel
-    if function is None or not any(operation.name.startswith("tt.dot") for operation in function.walk()):
+    if function is None or not any(operation.name.startswith("dot") for operation in function.walk()):
         return _DotFlops(None, "it has no dot")
-    if any(operation.name == "tt.dot_scaled" for operation in function.walk()):
+    if any(operation.opcode == "dot_scaled" for operation in function.walk()):
         return _DotFlops(None, "it has a scaled dot")
     blocks = [block for region in function.regions for block in region.blocks]
     if len(blocks) > 1:
@@ -98,9 +92,9 @@ class _Counter:
         return total
 
     def _one(self, operation: Operation) -> int | None:
-        if operation.name == "tt.dot":
+        if operation.opcode == "dot":
             return self._dot(operation)
-        if not operation.regions or not any(inner.name == "tt.dot" for inner in operation.walk()):
+        if not operation.regions or not any(inner.opcode == "dot" for inner in operation.walk()):
             return 0
         if operation.name != "scf.for":
             self.why_not = f"a dot stands in {operation.name}"
@@ -119,12 +113,12 @@ class _Counter:
         return max(0, -(-(end - first) // step))
 
     def _dot(self, operation: Operation) -> int | None:
-        types = list(_TENSOR.finditer(operation.types))
-        if len(types) < 3:
+        types = operation.operand_types
+        if len(types) < 3 or any(not kind.shape for kind in types[:3]):
             self.why_not = "a dot's types cannot be read"
             return None
-        left, out = ([int(size) for size in types[index]["shape"].rstrip("x").split("x")] for index in (0, -1))
-        self.dtypes.add(_TORCH_NAMES.get(types[0]["element"], ""))
+        left, out = types[0].shape, types[2].shape
+        self.dtypes.add(_TORCH_NAMES.get(str(types[0].element), ""))
         flops = 2 * left[-1]
         for size in out:
             flops *= size
@@ -138,10 +132,11 @@ class _Counter:
         operation = self._module.definition(value)
         if operation is None or value not in operation.results or depth > 64:
             return None
-        if (constant := _CONSTANT.search(operation.text)) is not None:
-            return int(constant["value"])
-        if operation.name == "tt.get_num_programs":
-            return self._grid[_AXES[operation.text.split()[-3]]] if operation.text.split()[-3] in _AXES else None
+        if isinstance(constant := operation.constant, int) and not isinstance(constant, bool):
+            return constant
+        if operation.opcode == "get_num_programs":
+            axis = _AXES.get(str(operation.attribute("axis")))
+            return self._grid[axis] if axis is not None else None
         inputs = [self._value(operand, depth + 1) for operand in operation.operands]
         known = [one for one in inputs if one is not None]
         if len(known) < len(inputs):

@@ -99,6 +99,11 @@ class Roofline:
     touched: tuple[Touched, ...]
     requested: Requested | None
     l2_bytes: int | None
+    spilled_bytes: int | None = None
+    """What all threads store to spill registers and load of it, once each; None where that is not known. It goes
+    through the caches, and is no part of `dram_bytes`."""
+    atomics: Span = (0, 0)
+    """Elements that atomics read and write, in the L2 cache, one after another where they are the same."""
     assumed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     """What is not counted, and why bounds differ."""

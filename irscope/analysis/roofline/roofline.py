@@ -19,7 +19,7 @@ from irscope.layout.described import DescribedLayout
 from irscope.layout.linear import eliminate
 from irscope.layout.rows import own_shape
 from irscope.layout.thread_map import ThreadMap
-from irscope.memory.access import MOST, Access
+from irscope.memory.access import MOST, Access, Span
 from irscope.memory.global_costs import global_costs
 from irscope.memory.machine import read_machine
 from irscope.model.capture import Capture
@@ -73,7 +73,8 @@ def roofline_of(capture: Capture, peaks: Peaks | None, ceilings: Ceilings | None
     notes = [*found.notes, *_open_notes(rows, found.open), *_uncounted(not_counted(uses.module))]
     notes += [f"{'' if one.argument == '' else one.argument + ': '}{why}" for one in found.touched
               for why in one.why_not if one.distinct_bytes[0] < one.distinct_bytes[1]]  # fmt: skip
-    accesses = [cost.access for cost in global_costs(capture, capture.text("ttgir"), uses, read_machine(capture))]
+    costs = global_costs(capture, capture.text("ttgir"), uses, read_machine(capture))
+    accesses = [cost.access for cost in costs if cost.access is not None]
     target = str(capture.target)
     return Roofline(
         kernel=capture.name,
@@ -87,8 +88,10 @@ def roofline_of(capture: Capture, peaks: Peaks | None, ceilings: Ceilings | None
         units=_units(rows, peaks, ceilings),
         operations=tuple(rows),
         touched=found.touched,
-        requested=_requested([one for one in accesses if one is not None]),
+        requested=_requested(accesses),
         l2_bytes=DEVICE_PARTS[target].l2_bytes if target in DEVICE_PARTS else None,
+        spilled_bytes=_spilled_bytes(capture, prod(grid)),
+        atomics=_atomics(accesses),
         assumed=(*dict.fromkeys(arguments.assumed.values()), *arguments.stand_ins),
         notes=tuple(dict.fromkeys(notes)),
     )
@@ -145,6 +148,23 @@ def _requested(accesses: list[Access]) -> Requested | None:
     moved = [sum(one.launch.units[side] for one in accesses) * unit for side in (0, 1)]
     certainty = max((one.certainty for one in accesses), key=_CERTAINTIES.index)
     return Requested(unit, (asked[0], min(asked[1], MOST)), (moved[0], min(moved[1], MOST)), certainty)
+
+
+def _spilled_bytes(capture: Capture, programs: int) -> int | None:
+    """Each spill once: how often a loop makes it is not counted."""
+    each = capture.resources.spilled_bytes
+    threads = int(capture.launch.option("num_warps", 4) or 4) * capture.target.warp_size
+    return None if each is None else each * threads * programs * int(capture.launch.option("num_ctas", 1) or 1)
+
+
+def _atomics(accesses: Iterable[Access]) -> Span:
+    """The elements of all atomics, those that a mask turns off left out."""
+    low = high = 0
+    for access in accesses:
+        if access.action == "atomic" and access.element_bytes:
+            low += access.launch.bytes[0] // access.element_bytes
+            high += access.launch.bytes[1] // access.element_bytes
+    return low, min(high, MOST)
 
 
 class _Copies:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 
 from irscope.ir.locations.model import Chain, Frame, TextLocations
@@ -11,9 +10,6 @@ from irscope.ir.mlir.reader import Operation, parse_mlir
 _MAX_CALLERS = 64
 """The chains of callers that are kept of one function: helpers that call helpers multiply."""
 _MAX_DEPTH = 16
-
-# tt.func private @"standard.sum__fp32"(     %0 = tt.call @"standard.sum__fp32"(%x)
-_SYMBOL = re.compile(r'@(?:"(?P<quoted>[^"]*)"|(?P<name>[\w.$-]+))')
 
 Function = tuple[int, str]
 """(line of the module whose symbol it is, symbol): a module within another one has names of its own."""
@@ -47,7 +43,7 @@ class CallSites:
 
 def read_call_sites(text: str, locations: TextLocations) -> CallSites:
     """The call sites of a module of Triton's dialects; `locations` are those of its text."""
-    if "tt.call " not in text:
+    if "call " not in text:
         return CallSites()
     functions: dict[tuple[str, int], Function] = {}
     calls: dict[Function, list[tuple[Function | None, Chain]]] = {}
@@ -55,14 +51,13 @@ def read_call_sites(text: str, locations: TextLocations) -> CallSites:
     waiting = [(operation, 0, None) for operation in reversed(parse_mlir(text).operations)]
     while waiting:
         operation, table, private = waiting.pop()
-        symbol = _SYMBOL.search(operation.text) if operation.name in ("tt.func", "tt.call") else None
-        name = (table, symbol["quoted"] or symbol["name"]) if symbol is not None else None
-        if operation.name == "tt.func":
-            private = name if "func private @" in operation.text else None
+        name = (table, operation.symbol) if operation.opcode in ("func", "call") else None
+        if operation.opcode == "func":
+            private = name if operation.attribute("sym_visibility") == "private" else None
         if chain := locations.chain_at(operation.first_line):
             if private is not None:
                 functions.setdefault((chain[-1].file, chain[-1].line), private)
-            if operation.name == "tt.call" and name is not None:
+            if operation.opcode == "call" and name is not None:
                 known = calls.setdefault(name, [])
                 if (private, chain) not in known:
                     known.append((private, chain))

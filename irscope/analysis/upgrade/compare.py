@@ -1,23 +1,46 @@
-"""Compares the two compiles of a variant: their facts, and their findings where these can differ."""
+"""Compiles captures by two compilers, pairs and compares what they make, and has the blame found for what changed."""
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 
+from irscope.analysis.code import alike, code_of
 from irscope.analysis.findings.find import findings_of
 from irscope.analysis.findings.model import Finding
-from irscope.analysis.regressions import FactChange, changed_facts, facts_of
-from irscope.analysis.upgrade.model import Row
-from irscope.analysis.upgrade.same import alike
+from irscope.analysis.regressions import OF_ONE_SOURCE, changed_facts, facts_of
+from irscope.analysis.upgrade.blame import blame_of
+from irscope.analysis.upgrade.model import Asking, Blame, Compiler, Row, Upgrade
 from irscope.device.measurement import Measurement
 from irscope.errors import DAMAGE
 from irscope.ir.body.clean import Ignored
-from irscope.model.capture import Capture, stage_named
+from irscope.model.capture import Capture
+from irscope.model.graft import Graft, Side
+from irscope.model.telling import parts_of, telling_names
 
-__all__ = ["compared", "is_same_code", "with_measurement"]
+__all__ = [
+    "Disassemble",
+    "Progress",
+    "blamed",
+    "compared",
+    "compiled",
+    "pairs_of",
+    "rows_of",
+    "upgraded",
+    "variants_of",
+    "with_measurement",
+]
 
-_LOOSE: frozenset[Ignored] = frozenset({"locations", "attributes"})
+Pair = tuple[Capture | None, Capture | None]
+"""(before, after); None where one of the two has no such launch."""
+Disassemble = Callable[[Capture], Capture]
+"""A capture with the SASS of its binary, where that can be had."""
+Progress = Callable[[str, int, int], None]
+"""Called with what is done, how many are done, and of how many."""
+
+_INSIGNIFICANT: frozenset[Ignored] = frozenset({"locations", "attributes"})
 _WIDTHS = ("load_bits", "store_bits")
 
 # #blocked = #ttg.blocked<{sizePerThread = [1, 4], …}>
@@ -26,18 +49,162 @@ _LAYOUT = re.compile(r"^#(?!loc)\w{1,60} = (#(?:ttg|ttng|gluon|amdg)\.[^\n]*)", 
 _OF_ONE_CTA = re.compile(r", (?:CTAsPerCGA|CTASplitNum|CTAOrder|CGALayout) = \[[^\]\n]*\]")
 
 
-def compared(before: Capture | None, after: Capture | None) -> Row:
-    """The row of a pair, without blame."""
-    if before is None or after is None or is_same_code(before, after):
-        return Row(before, after)
-    ours, theirs = facts_of(before), facts_of(after)
+def _silent(what: str, done: int, total: int) -> None:
+    del what, done, total
+
+
+def _as_it_is(capture: Capture) -> Capture:
+    return capture
+
+
+def upgraded(
+    captures: Sequence[Capture],
+    before: Compiler,
+    after: Compiler,
+    recorded: tuple[Sequence[Capture], Sequence[Capture]] = ((), ()),
+    *,
+    blames: bool = True,
+    progress: Progress = _silent,
+) -> Upgrade:
+    """Compile captures by two compilers, compare, and blame.
+
+    Args:
+        captures: what both compile.
+        before: the one compiler.
+        after: the other.
+        recorded: what a program launched under each of the two, which is not compiled again.
+        blames: whether the stage and the pass are looked for that each change comes from.
+        progress: called as compiles end.
+    """
+    ours, theirs = (compiled(captures, compiler, progress) for compiler in (before, after))
+    pairs = [*zip(ours, theirs, strict=True), *pairs_of(*recorded)]
+    sources = {id(made): origin.environment.triton_version for made, origin in zip(ours, captures, strict=True)}
+    rows, grafts = rows_of(pairs, after.disassemble, sources), 0
+    if blames:
+        rows, grafts = blamed(rows, before, after, progress)
+    versions = tuple(sorted({capture.environment.triton_version for capture in captures}))
+    return Upgrade((before.version, after.version), tuple(rows), versions, grafts)
+
+
+def compiled(captures: Sequence[Capture], compiler: Compiler, progress: Progress = _silent) -> list[Capture]:
+    """Each capture, compiled by a compiler; the same compile once."""
+    distinct = list({capture.id: capture for capture in reversed(captures)}.values())
+    made: dict[str, Capture] = {}
+    for place, capture in compiler.compile(distinct):
+        origin = distinct[place]
+        # A compiler does not know what the launch was given.
+        launch = replace(capture.launch, grid=origin.launch.grid, record=origin.launch.record)
+        made[origin.id] = replace(capture, launch=launch, sources=origin.sources)
+        progress(f"Triton {compiler.version}", len(made), len(distinct))
+    return [made[capture.id] for capture in captures]
+
+
+def rows_of(
+    pairs: Sequence[Pair], disassemble: Disassemble = _as_it_is, source_versions: Mapping[int, str] | None = None
+) -> list[Row]:
+    """The rows of pairs, compared; equal pairs are one row.
+
+    `source_versions`: of the Triton whose front end made the IR of a pair, by the `id()` of its first capture.
+    """
+    keys = [tuple("" if side is None else side.id for side in pair) for pair in pairs]
+    distinct = dict(zip(keys, pairs, strict=True)).values()
+    sources = source_versions or {}
+    rows = [compared(before, after, disassemble, sources.get(id(before), "")) for before, after in distinct]
+    variants = variants_of([row.capture for row in rows])
+    return [replace(row, variant=variant) for row, variant in zip(rows, variants, strict=True)]
+
+
+def compared(
+    before: Capture | None, after: Capture | None, disassemble: Disassemble = _as_it_is, source_version: str = ""
+) -> Row:
+    """The row of a pair, without blame.
+
+    Equal code is the same. Of other code the facts are compared, and what decides results: its arithmetic, and the
+    order of its accesses to memory.
+    """
+    row = Row(before, after, source_version=source_version)
+    if before is None or after is None or row.why_not_compared:
+        return row
+    if before.has_compiled and after.has_compiled:
+        code = code_of(before)
+        if code and code == code_of(after):
+            return row
+        before, after = _disassembled(before, after, disassemble)
+    ours, theirs = (facts_of(side, of_one_source=True) for side in (before, after))
     ours_found, theirs_found = _findings(before, after, any(ours.get(name) != theirs.get(name) for name in _WIDTHS))
-    codes = {one.code for one in ours_found}
+    codes = {finding.code for finding in ours_found}
     if before.has_compiled and after.has_compiled:
         ours["findings"] = tuple(sorted(codes))
-        theirs["findings"] = tuple(sorted({one.code for one in theirs_found}))
-    new = tuple(one for one in theirs_found if one.code not in codes)
-    return Row(before, after, "", changed_facts(ours, theirs), None, new)
+        theirs["findings"] = tuple(sorted({finding.code for finding in theirs_found}))
+    new = tuple(finding for finding in theirs_found if finding.code not in codes)
+    return replace(row, before=before, after=after, changes=changed_facts(ours, theirs), findings=new)
+
+
+def _disassembled(before: Capture, after: Capture, disassemble: Disassemble) -> tuple[Capture, Capture]:
+    """Both with their SASS, or both without it."""
+    sides = [disassemble(side) for side in (before, after)]
+    if all("sass" in side.stages for side in sides):
+        return sides[0], sides[1]
+    if any("cubin" not in side.stages for side in (before, after)):
+        return before, after
+    bare = [replace(side, artifacts=tuple(one for one in side.artifacts if one.stage != "sass")) for side in sides]
+    return bare[0], bare[1]
+
+
+def _kernel(one: Capture) -> tuple[Hashable, ...]:
+    return (one.name, one.launch.kernel.file, str(one.target))
+
+
+def _types(one: Capture) -> tuple[Hashable, ...]:
+    return (*_kernel(one), one.launch.signature, one.launch.constants)
+
+
+def _exact(one: Capture) -> tuple[Hashable, ...]:
+    return (*_types(one), one.launch.attributes, repr(one.launch.set_options), str(one.plan))
+
+
+# From the most alike to the least: versions differ in the attributes that they give arguments, and in options.
+_KEYS: tuple[Callable[[Capture], Hashable], ...] = (
+    _exact,
+    lambda one: (*_types(one), repr(one.launch.set_options)),
+    lambda one: (*_types(one), one.launch.option("num_warps"), one.launch.option("num_stages")),
+    _types,
+)
+
+
+def pairs_of(before: Sequence[Capture], after: Sequence[Capture]) -> list[Pair]:
+    """Each capture of `before` with its partner, in their order, then those of `after` that have none.
+
+    Of several that are alike, the first goes with the first.
+    """
+    partners: dict[int, Capture] = {}
+    taken: set[int] = set()
+    for key in _KEYS:
+        waiting: defaultdict[Hashable, list[int]] = defaultdict(list)
+        for index, one in enumerate(after):
+            if index not in taken:
+                waiting[key(one)].append(index)
+        for index, one in enumerate(before):
+            if index not in partners and (found := waiting.get(key(one))):
+                place = found.pop(0)
+                taken.add(place)
+                partners[index] = after[place]
+    rows: list[Pair] = [(one, partners.get(index)) for index, one in enumerate(before)]
+    return [*rows, *((None, one) for index, one in enumerate(after) if index not in taken)]
+
+
+def variants_of(captures: Sequence[Capture]) -> list[str]:
+    """What tells each capture from the others of its kernel: `BLOCK=64 num_warps=8`; empty for the only one."""
+    groups: defaultdict[Hashable, list[int]] = defaultdict(list)
+    for index, one in enumerate(captures):
+        groups[one.name].append(index)
+    found = [""] * len(captures)
+    for members in groups.values():
+        rows = [{"target": str(captures[index].target), **parts_of(captures[index].launch)} for index in members]
+        names = telling_names(rows)
+        for index, row in zip(members, rows, strict=True):
+            found[index] = " ".join(f"{name}={row[name]}" for name in names if row.get(name))
+    return found
 
 
 def with_measurement(row: Row, measured: Measurement) -> Row:
@@ -45,23 +212,18 @@ def with_measurement(row: Row, measured: Measurement) -> Row:
 
     Whether a time is worse is judged by the median of ratios, not by the two medians.
     """
-    found: list[FactChange] = []
+    changes = list(row.changes)
+    if measured.agreement is not None and measured.agreement.verdict == "identical":
+        # It is shown that what decides results changed none.
+        changes = [replace(one, verdict="other") if one.name in OF_ONE_SOURCE else one for one in changes]
     if measured.computes_other and measured.agreement is not None:
-        found += changed_facts({"result": ""}, {"result": measured.agreement.verdict})
+        changes += changed_facts({"result": ""}, {"result": measured.agreement.verdict})
     ratio = measured.ratio
     if ratio is not None and ratio.different and measured.before is not None and measured.after is not None:
         (judged,) = changed_facts({"time_us": 1.0}, {"time_us": ratio.value})
-        found.append(replace(judged, before=measured.before.median_us, after=measured.after.median_us))
-    changes = tuple(sorted((*row.changes, *found), key=lambda one: one.order))
-    return replace(row, changes=changes, measured=measured)
-
-
-def is_same_code(before: Capture, after: Capture) -> bool:
-    """Whether the binaries are the same, so that all facts are."""
-    binaries = [one.stage for one in before.artifacts if stage_named(one.stage).is_binary]
-    return bool(binaries) and all(
-        stage in after.stages and before.artifact(stage).data == after.artifact(stage).data for stage in binaries
-    )
+        changes.append(replace(judged, before=measured.before.median_us, after=measured.after.median_us))
+    changes.sort(key=lambda change: change.order)
+    return replace(row, changes=tuple(changes), measured=measured)
 
 
 def _findings(before: Capture, after: Capture, other_widths: bool) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
@@ -69,7 +231,7 @@ def _findings(before: Capture, after: Capture, other_widths: bool) -> tuple[tupl
     if not (before.has_compiled and after.has_compiled):
         return (), ()
     ours, theirs = before.texts.get("ttgir", ""), after.texts.get("ttgir", "")
-    is_same = alike(ours, theirs, _LOOSE)
+    is_same = alike(ours, theirs, _INSIGNIFICANT)
     evaluates = not is_same and (other_widths or _layouts(ours) != _layouts(theirs))
     try:
         return findings_of(before, evaluates=evaluates), findings_of(after, evaluates=evaluates)
@@ -81,3 +243,35 @@ def _findings(before: Capture, after: Capture, other_widths: bool) -> tuple[tupl
 def _layouts(text: str) -> list[str]:
     """The layouts of a module, without what only other versions write."""
     return sorted({_OF_ONE_CTA.sub("", match[1]).strip() for match in _LAYOUT.finditer(text)})
+
+
+def blamed(
+    rows: Sequence[Row], before: Compiler, after: Compiler, progress: Progress = _silent
+) -> tuple[list[Row], int]:
+    """Rows with the blame for what changed, and how many compiles that took; several kernels at once."""
+    compilers: dict[Side, Compiler] = {"before": before, "after": after}
+    answered = list(rows)
+    searches: dict[int, Asking[Blame | None]] = {}
+    for index, row in enumerate(rows):
+        if row.before is not None and row.after is not None and row.verdict in ("worse", "better", "other"):
+            searches[index] = blame_of(row.before, row.after, row.changes)
+    total, count = len(searches), 0
+    answers: dict[int, Capture | None] = dict.fromkeys(searches)
+    while searches:
+        grafts: dict[int, Graft] = {}
+        for index, search in list(searches.items()):
+            try:
+                grafts[index] = search.send(answers[index])
+            except StopIteration as end:
+                answered[index] = replace(answered[index], blame=end.value)
+                del searches[index]
+                progress("blame", total - len(searches), total)
+        count += len(grafts)
+        answers = dict.fromkeys(grafts)
+        for side, compiler in compilers.items():
+            asked = [index for index, graft in grafts.items() if graft.side == side]
+            takers = [(rows[index].side(side), grafts[index]) for index in asked]
+            for place, made in compiler.graft(takers):
+                with_sass = made is not None and grafts[asked[place]].with_sass
+                answers[asked[place]] = compiler.disassemble(made) if made is not None and with_sass else made
+    return answered, count

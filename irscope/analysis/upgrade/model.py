@@ -2,50 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Collection, Generator, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from irscope.analysis.diff.texts import TextDiff
 from irscope.analysis.findings.model import Finding
 from irscope.analysis.regressions import FactChange
 from irscope.device.measurement import Measurement
-from irscope.model.capture import Capture, SnapshotLevel
+from irscope.model.capture import Capture
+from irscope.model.graft import Graft, Side
 
-__all__ = ["Asking", "Blame", "Guilty", "Probe", "Question", "Row", "Side", "other_side"]
-
-Side = Literal["before", "after"]
-"""Of the two compilers: `before` is the one of `--from`, `after` the one of `--to`."""
-
-
-def other_side(side: Side) -> Side:
-    """The other of the two."""
-    return "after" if side == "before" else "before"
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A compile that is asked for: the text of a stage, compiled on by one of the two."""
-
-    side: Side
-    """Which of the two compiles."""
-    stage: str
-    """The stage whose artifact the text is."""
-    text: str
-    giver: Capture
-    """The capture that the text is of, which knows what a later stage alone does not: the shared memory."""
-    last_stage: str = ""
-    """The stage after which it stops; empty for none."""
-    snapshots: SnapshotLevel = "none"
-    off: tuple[str, ...] = ()
-    """The labels of passes that are off too."""
-    resumed: int = 0
-    """How many passes of the stage are behind the text, which is IR within the stage then; 0 for its artifact."""
-
+__all__ = ["Asking", "Blame", "Compiler", "Guilty", "Probe", "Row", "Upgrade"]
 
 _Found = TypeVar("_Found")
-Asking = Generator[Question, Capture | None, _Found]
+Asking = Generator[Graft, Capture | None, _Found]
 """What asks for one compile after another, and gets each one's capture, or None where the compiler refuses."""
+
+
+class Compiler(Protocol):
+    """One Triton, as an upgrade needs it; `irscope.record.variants.grafts` has it."""
+
+    @property
+    def version(self) -> str:
+        """Its Triton's version."""
+        ...
+
+    def compile(self, captures: Sequence[Capture]) -> Iterator[tuple[int, Capture]]:
+        """(place, its compile) of the source of each capture, in any order; a failed capture where it refuses."""
+        ...
+
+    def graft(self, grafts: Sequence[tuple[Capture, Graft]]) -> Iterator[tuple[int, Capture | None]]:
+        """(place, its compile) of each (capture whose options count, graft), in any order; None where it refuses."""
+        ...
+
+    def disassemble(self, capture: Capture) -> Capture:
+        """A capture with the SASS of its binary; without it where that cannot be had."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +110,8 @@ class Row:
     blame: Blame | None = None
     findings: tuple[Finding, ...] = ()
     """Those that came with the change."""
+    source_version: str = ""
+    """Of the Triton whose front end made the IR that both compiled; empty where each one's own front end ran."""
     measured: Measurement | None = None
     """The launch on a GPU; None if it was not asked for, or could not be made."""
     why_not_measured: str = ""
@@ -129,18 +124,79 @@ class Row:
             raise ValueError("a row of no capture")
         return capture
 
+    def side(self, side: Side) -> Capture:
+        """The compile of a side; raises ValueError where there is none."""
+        capture = self.before if side == "before" else self.after
+        if capture is None:
+            raise ValueError(f"the row has no capture {side}")
+        return capture
+
     @property
-    def unread(self) -> Side | None:
-        """The side that does not read the IR of the other one's front end, so that there is nothing to compare."""
-        sides: tuple[tuple[Side, Capture | None], ...] = (("before", self.before), ("after", self.after))
-        return next((side for side, one in sides if one and one.failure and one.failure.kind == "parse"), None)
+    def why_not_compared(self) -> str:
+        """Why there is nothing to compare; empty where there is."""
+        if self.before is None or self.after is None:
+            return "not launched before" if self.before is None else "not launched after"
+        for side, capture in (("before", self.before), ("after", self.after)):
+            if capture.failure is not None and capture.failure.kind == "parse":
+                return f"the one {side} does not read the IR of the front end"
+        if self.before.has_compiled:
+            return ""
+        failure = self.after.failure
+        if not self.after.has_compiled:
+            return f"neither compiles it: {failure.headline if failure else ''}"
+        is_foreign = self.source_version not in ("", self.before.environment.triton_version)
+        return f"the one before does not compile the IR of Triton {self.source_version}" if is_foreign else ""
 
     @property
     def verdict(self) -> Literal["worse", "better", "other", "same", "unpaired"]:
-        """What is to be said of it in one word: `other` if facts changed, and none for the better or the worse."""
-        if self.before is None or self.after is None or self.unread is not None:
+        """The row in one word: `same` for equal code, `other` if something changed, and nothing to better or worse."""
+        if self.why_not_compared:
             return "unpaired"
         verdicts = {one.verdict for one in self.changes}
         if "worse" in verdicts:
             return "worse"
         return "better" if "better" in verdicts else "other" if verdicts else "same"
+
+
+@dataclass(frozen=True, slots=True)
+class Upgrade:
+    """Kernels under two compilers: the versions, a row for each variant, and notes on all of them."""
+
+    versions: tuple[str, str]
+    """Of Triton: (before, after)."""
+    rows: tuple[Row, ...]
+    """As the captures come."""
+    source_versions: tuple[str, ...] = ()
+    """Of the Tritons whose front ends made the IR that both compiled; empty where each one's own front end ran."""
+    grafts: int = 0
+    """Compiles beside those of all variants."""
+    device: str = ""
+    """The GPU that launches were made on; empty if none were asked for."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be known of all rows."""
+        said: list[str] = []
+        if self.source_versions:
+            made = ", ".join(self.source_versions)
+            said.append(
+                f"Both compiled the IR of Triton {made}'s front end, so the front ends are not compared: "
+                "irscope upgrade FILE runs the script under both."
+            )
+        if self.device and all(one.measured is None for one in self.rows):
+            said.append(
+                "No launch was timed: binaries are the same, or a launch could not be made, which its row says."
+            )
+        elif self.device:
+            said.append(
+                f"Timed on {self.device}, by each environment's own interpreter, in turns: a ratio is of blocks that "
+                "follow each other, with the 95 % confidence interval of its median. Results are those on the inputs "
+                "of --from, held against its own noise (docs/gpu.md)."
+            )
+        return tuple(said)
+
+    def regressions(self, facts: Collection[str] = ()) -> int:
+        """How many variants got worse; `facts`: only by these."""
+        return sum(
+            any(one.verdict == "worse" and (not facts or one.name in facts) for one in row.changes) for row in self.rows
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,11 +12,23 @@ from irscope.analysis.variants.site import Cause, Site, Variant
 from irscope.analysis.variants.specialised import Key
 from irscope.ir.mlir.reader import parse_mlir
 
-__all__ = ["Group", "Merge", "MergeProof", "effects", "merges_of", "remaining", "without_attributes"]
+__all__ = [
+    "Group",
+    "Merge",
+    "MergeProof",
+    "argument_type",
+    "effects",
+    "merges_of",
+    "remaining",
+    "with_argument_proofs",
+    "without_attributes",
+    "without_constexpr",
+]
 
-How = Literal["do_not_specialize", "do_not_specialize_on_alignment", "remove", "runtime", "warm up"]
-"""The two arguments of `@triton.jit`; the parameter removed; a constant made an argument; or nothing, but all variants
-compiled before they are needed."""
+How = Literal["do_not_specialize", "do_not_specialize_on_alignment", "remove", "runtime", "one value", "warm up"]
+"""The two arguments of `@triton.jit`; the parameter removed; a constant made an argument, which was compiled; one value
+of a constant or an option in the launches where it makes no difference; or nothing, but all variants compiled before
+they are needed."""
 
 _SPECIALISED: tuple[str, ...] = ("equal to 1", "divisible by 16", "aligned to 16 bytes", "attribute")
 _ALIGNMENT: tuple[str, ...] = ("divisible by 16", "aligned to 16 bytes")
@@ -60,7 +73,8 @@ class Merge:
     groups: tuple[Group, ...] = ()
     proofs: tuple[MergeProof, ...] = field(default=())
     """Of those that were compiled; empty where nothing was tried."""
-
+    as_argument: tuple[Group, ...] = ()
+    """Of a constant that may be a plain argument: what would be one variant then. Only a compile tells."""
     along: tuple[Cause, ...] = ()
     """Others of the same kind that tell the same variants apart, and are merged with it."""
 
@@ -89,8 +103,8 @@ def _joined(site: Site, merges: Sequence[Merge]) -> Merge:
     if not rest:
         return first
     along = tuple(one.cause for one in rest)
-    if first.how == "warm up":
-        return replace(first, along=along)
+    if first.how in ("warm up", "one value"):
+        return replace(first, along=along, as_argument=())
     return replace(_with_groups(site, [one.cause for one in merges], first.how), along=along)
 
 
@@ -102,9 +116,85 @@ def _merge(site: Site, cause: Cause) -> Merge:
         return _with_groups(site, [cause], "do_not_specialize_on_alignment")
     if aspects & {*_SPECIALISED}:
         return _with_groups(site, [cause], "do_not_specialize")
-    if aspects <= {"constexpr", "option"} and cause.pairs and cause.same_code == cause.pairs:
-        return Merge(cause, "runtime", cause.remaining)
-    return Merge(cause, "warm up", len(site.variants))
+    equal = _equal_code(site, cause) if aspects <= {"constexpr", "option"} and not cause.is_tuned else ()
+    left = len(site.variants) - sum(len(group.members) - 1 for group in equal)
+    if equal and cause.same_code == cause.pairs:
+        return Merge(cause, "one value", left, equal)
+    candidates = () if cause.is_tuned or not _may_be_argument(site, cause) else _apart_from(site, cause)
+    if equal:
+        return Merge(cause, "one value", left, equal, as_argument=candidates)
+    return Merge(cause, "warm up", len(site.variants), as_argument=candidates)
+
+
+def _rows_without(site: Site, cause: Cause) -> Iterator[list[Variant]]:
+    """The variants that differ in nothing but a cause."""
+    rows: dict[object, list[Variant]] = {}
+    for variant in site.variants:
+        key = tuple(sorted(row for row in variant.specialisation.values.items() if row[0][1] != cause.name))
+        rows.setdefault(key, []).append(variant)
+    return (members for members in rows.values() if len(members) > 1)
+
+
+def _apart_from(site: Site, cause: Cause) -> tuple[Group, ...]:
+    """The groups of variants that differ in nothing but a cause."""
+    return tuple(Group(tuple(one.id for one in members), members[0].id) for members in _rows_without(site, cause))
+
+
+def _equal_code(site: Site, cause: Cause) -> tuple[Group, ...]:
+    """The groups of variants that differ in nothing but a cause, and have the same code all the same.
+
+    A constant may be read only where another one leaves a branch out.
+    """
+    groups: list[Group] = []
+    for members in _rows_without(site, cause):
+        by_code: dict[str, list[str]] = {}
+        for variant in members:
+            if variant.code:
+                by_code.setdefault(variant.code, []).append(variant.id)
+        groups += [Group(tuple(ids), "") for ids in by_code.values() if len(ids) > 1]
+    return tuple(groups)
+
+
+def _may_be_argument(site: Site, cause: Cause) -> bool:
+    """Whether a parameter is a constant in every variant, whose values are numbers of one type."""
+    if cause.aspects != ("constexpr",):
+        return False
+    values = [dict(variant.launch.constants).get(cause.name, "") for variant in site.variants]
+    return len({argument_type(value) for value in values}) == 1 and argument_type(values[0]) != ""
+
+
+def argument_type(value: str) -> str:
+    """The type that a constant has as an argument, as Triton names it: `i32`; empty for what is no number."""
+    try:
+        number = ast.literal_eval(value)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return ""
+    if isinstance(number, bool):
+        return "i1"
+    if isinstance(number, int):
+        return "i32" if -(1 << 31) <= number < 1 << 31 else "i64"
+    return "fp32" if isinstance(number, float) else ""
+
+
+def without_constexpr(text: str, kernel: str, name: str) -> str | None:
+    """The Python text of a kernel in which a parameter is no tl.constexpr; None if it is not declared so there."""
+    module = ast.parse(text)
+    for function in ast.walk(module):
+        if isinstance(function, ast.FunctionDef) and function.name == kernel:
+            spec = function.args
+            for parameter in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs):
+                if parameter.arg == name and parameter.annotation is not None:
+                    parameter.annotation = None
+                    return ast.unparse(module) + "\n"
+    return None
+
+
+def with_argument_proofs(site: Site, merge: Merge, proofs: Sequence[MergeProof]) -> Merge:
+    """A merge whose constant was compiled as a plain argument: that is what to do, unless it fails."""
+    if not proofs or any(proof.failure for proof in proofs):
+        return replace(merge, proofs=(*merge.proofs, *proofs))
+    left = len(site.variants) - sum(len(group.members) - 1 for group in merge.as_argument)
+    return replace(merge, how="runtime", remaining=left, groups=merge.as_argument, proofs=tuple(proofs))
 
 
 def _with_groups(site: Site, causes: Sequence[Cause], how: How) -> Merge:
@@ -120,7 +210,16 @@ def _with_groups(site: Site, causes: Sequence[Cause], how: How) -> Merge:
 
 def remaining(site: Site, merges: Iterable[Merge]) -> int:
     """How many variants there are after several merges."""
-    return len(_merged(site, [(name, one.how) for one in merges for name in one.names]))
+    chosen = list(merges)
+    every: list[tuple[str, How]] = [(name, one.how) for one in chosen if one.how != "one value" for name in one.names]
+    rows = list(_merged(site, every).values())
+    # One value in the launches of a group: whatever else is merged, these are one.
+    for group in (group for one in chosen if one.how == "one value" for group in one.groups):
+        members = [row for row in rows if any(variant.id in group.members for variant in row)]
+        if len(members) > 1:
+            rows = [row for row in rows if row not in members]
+            rows.append([variant for row in members for variant in row])
+    return len(rows)
 
 
 def _merged(site: Site, merges: Sequence[tuple[str, How]]) -> dict[object, list[Variant]]:

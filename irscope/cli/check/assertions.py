@@ -20,7 +20,6 @@ __all__ = ["Asserted", "file_and_stage", "is_folder", "read_bytes", "read_golden
 _assertion = options.in_panel("Assertions")
 # 100k   49152   64KiB
 _BYTES = re.compile(r"(?P<number>\d{1,9})(?P<unit>k|kb|kib|)", re.IGNORECASE)
-ANY = "any"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +93,6 @@ class Asserted:
         """The assertions; raises UsageError for one that cannot be."""
         from irscope.analysis.checks.code import MinWidth, NoFinding, Pipelined, Uses
         from irscope.analysis.checks.resources import MaxRegisters, MaxShared, NoSpills
-        from irscope.analysis.findings.model import KINDS
         from irscope.analysis.findings.silence import codes_of
 
         found: list[Assertion] = []
@@ -109,7 +107,7 @@ class Asserted:
         if self.pipelined:
             found.append(Pipelined())
         if words := options.split_words(self.no_finding):
-            found.append(NoFinding(frozenset(KINDS) if ANY in words else codes_of(words)))
+            found.append(NoFinding(codes_of(words)))
         return [*found, *self._of_texts()]
 
     def _of_texts(self) -> Iterator[Assertion]:

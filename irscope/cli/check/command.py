@@ -21,8 +21,7 @@ from irscope.model.recording_options import RecordingOptions
 from irscope.store.shelf import StoredCaptures
 
 if TYPE_CHECKING:
-    from irscope.analysis.checks.results import Report
-    from irscope.cli.check.run import Against
+    from irscope.analysis.checks.results import Against, Report
 
 _baseline = options.in_panel("Baseline")
 _output = options.in_panel("Output")
@@ -85,9 +84,7 @@ def check(
     asked = replace(record_options, disassemble=False)
     is_lean = against is None and not asserted.needs_findings
     captures = StoredCaptures(
-        file
-        for one in subjects or [None]
-        for file in captures_of(one, _lean(one, asked) if is_lean else asked, last_is_whole=True).files
+        file for one in subjects or [None] for file in captures_of(one, _lean(one, asked) if is_lean else asked).files
     )
     from irscope.cli.check.golden import golden_of_each, write_golden
     from irscope.cli.check.run import check_captures
@@ -96,8 +93,8 @@ def check(
     if asserted.update:
         write_golden(golden, captures)
     report = check_captures(captures, assertions, against, golden_of_each(golden, captures) if golden else None)
-    if against is not None and against.updates:
-        _write_baseline(against)
+    if against is not None and against.is_written:
+        _write_baseline(against, report)
     _emit(report, form, sarif, markdown, to)
     return int(not report.passed)
 
@@ -115,24 +112,26 @@ def _against(
     if path is None:
         return None
     from irscope.analysis.checks.baseline import read_tolerances
-    from irscope.cli.check.run import Against
-    from irscope.store.baseline import Baseline, load_baseline
+    from irscope.analysis.checks.results import Against
+    from irscope.model.baseline import Baseline
+    from irscope.store.baseline import load_baseline
 
     held = Baseline() if updates and not path.exists() else load_baseline(path)
     merged = {name: str(one) for name, one in read_tolerances([*held.tolerances, *tolerances]).items()}
     held = replace(held, tolerances=tuple(f"{name}={text}" for name, text in merged.items()))
     is_whole = record_options.launch is None and not any("::" in one for one in subjects)
-    return Against(path, held, read_tolerances(held.tolerances), updates, is_whole, [], [], {})
+    return Against(str(path), held, read_tolerances(held.tolerances), is_whole, updates)
 
 
-def _write_baseline(against: Against) -> None:
+def _write_baseline(against: Against, report: Report) -> None:
     from irscope.record.triton.versions import triton_version
     from irscope.store.baseline import save_baseline
 
     kernels = {} if against.is_whole else {name: dict(rows) for name, rows in against.baseline.kernels.items()}
-    for name, rows in against.fresh.items():
+    for name, rows in report.facts.items():
         kernels.setdefault(name, {}).update(rows)
-    save_baseline(replace(against.baseline, kernels=kernels, triton_versions=(triton_version(),)), against.path)
+    written = replace(against.baseline, kernels=kernels, triton_versions=(triton_version(),))
+    save_baseline(written, Path(against.path))
     count = sum(len(rows) for rows in kernels.values())
     say(
         f"wrote {against.path}: {count} variant{'s' * (count != 1)} of {len(kernels)} kernel{'s' * (len(kernels) != 1)}"

@@ -16,7 +16,6 @@ from irscope.model.capture import STAGE_NAMES, Artifact, Capture, Kernel, Launch
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
 from irscope.store.collection import is_collection
-from irscope.store.recent import CaptureStore
 from irscope.target import KNOWN_TARGETS
 
 Pair = tuple[Capture, Capture]
@@ -58,18 +57,14 @@ def pairs_of(
     targets = (variant["target"],) if "target" in variant else ()
     if targets and not is_capture(split_subject(left, base)[0]):
         # The program may behave differently there: it runs again, as on that target.
-        others: Sequence[Capture] = captures_of(left, replace(base, targets=targets, plan=record_options.plan))
+        there = replace(base, targets=targets, plan=record_options.plan)
+        others: Sequence[Capture] = captures_of(left, there, becomes_last=False)
         if options:
             how = replace(base, plan=record_options.plan, options=options)
-            others = [compiled_again(other, how, becomes_last=False) for other in others]
-        store = CaptureStore()
-        store.mark_last(store.path_of(captures[-1]))
+            others = [compiled_again(other, how) for other in others]
         return _paired(captures, others)
     how = replace(base, plan=record_options.plan, targets=targets, options=options)
-    return [
-        (one, compiled_again(one, replace(how, plan=one.plan.joined(record_options.plan)), becomes_last=False))
-        for one in captures
-    ]
+    return [(one, compiled_again(one, replace(how, plan=one.plan.joined(record_options.plan)))) for one in captures]
 
 
 def nothing_to_compare(capture: Capture, versus: Sequence[str], plan: PassPlan) -> str:
@@ -196,7 +191,7 @@ def _recorded_again(
     again = replace(
         base, plan=record_options.plan, config=variant.get("config", base.config), interpreter=variant.get("triton")
     )
-    return _paired(captures_of(left, base), captures_of(left, again))
+    return _paired(captures_of(left, base), captures_of(left, again, becomes_last=False))
 
 
 def _constexprs(captures: Sequence[Capture], variant: dict[str, str]) -> dict[str, str]:
@@ -215,7 +210,7 @@ def _with_other_constexprs(
         again = replace(record_options, constexprs=tuple({**dict(record_options.constexprs), **constexprs}.items()))
     else:
         again = replace(record_options, constants=tuple(constexprs.items()))
-    return _paired(captures, captures_of(left, again))
+    return _paired(captures, captures_of(left, again, becomes_last=False))
 
 
 def stages_shown(left: Capture, right: Capture, record_options: Sequence[str]) -> list[str]:

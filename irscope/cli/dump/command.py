@@ -13,7 +13,6 @@ from irscope.cli.output.destination import Destination, with_destination
 from irscope.cli.subject.captures import captures_of, tell_failures
 from irscope.cli.subject.keeping import kept_captures
 from irscope.cli.subject.recording import recorded
-from irscope.cli.subject.stored import is_ambiguous, only_one
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
@@ -68,9 +67,7 @@ def dump(
 def _resumed(subject: str | None, record_options: RecordingOptions, from_pass: str, edited: Path) -> Capture:
     from irscope.cli.edit.places import PassPlace
 
-    captures = captures_of(subject, replace(record_options, options=(), targets=()))
-    if is_ambiguous(captures, subject):
-        only_one(captures, subject)
+    captures = captures_of(subject, replace(record_options, options=(), targets=()), of_one=True)
     if len(captures) > 1:
         raise UsageError(f"{subject} made {len(captures)} launches: choose one with --launch N.")
     place = PassPlace(captures[0], one_pass(captures[0], from_pass))

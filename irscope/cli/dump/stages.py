@@ -6,14 +6,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from irscope.cli.output.destination import STANDARD_OUTPUT, colored, json_text, paint_text, table_width
 from irscope.cli.output.talk import say
 from irscope.errors import IrscopeError, PlanError, StageNotFound, UsageError
 from irscope.model.capture import Artifact, Capture, PassSnapshot, StageKind, stage_named
 from irscope.plan import PassPlan, PassRule
-from irscope.store.file import SUFFIX, save, write_atomically
+from irscope.render.capture.plain import capture_json
+from irscope.store.disk import write_atomically
+from irscope.store.file import SUFFIX, save
 
 _COMMENT: dict[StageKind, str] = {"mlir": "//", "llvm": ";", "ptx": "//", "sass": "//", "amdgcn": ";", "binary": "#"}
 
@@ -97,66 +98,6 @@ def _resources_text(capture: Capture) -> str:
     return "\n".join([*rows, *([f"occupancy: {occupancy}"] if occupancy else [])])
 
 
-def as_json(capture: Capture, wanted: Sequence[str] = ()) -> dict[str, Any]:
-    """A capture as JSON, with the texts of the given stages only."""
-    from irscope.device.occupancy import occupancy_of
-
-    names = capture.stages if list(wanted) == ["all"] else wanted
-    failure, occupancy = capture.failure, occupancy_of(capture)
-    return {
-        "id": capture.id,
-        "kernel": capture.name,
-        "file": capture.launch.kernel.file,
-        "line": capture.launch.kernel.line,
-        "target": str(capture.target),
-        "status": capture.status,
-        "failure": asdict(failure) if failure else None,
-        "plan": str(capture.plan),
-        "signature": dict(capture.launch.signature),
-        "constants": dict(capture.launch.constants),
-        "attributes": dict(capture.launch.attributes),
-        "options": dict(capture.launch.options),
-        "grid": capture.launch.grid,
-        "autotuning": asdict(capture.launch.autotuning) if capture.launch.autotuning else None,
-        "resources": asdict(capture.resources),
-        "occupancy": occupancy and occupancy.as_json(),
-        "environment": asdict(capture.environment),
-        "metadata": dict(capture.metadata),
-        "notes": list(capture.notes),
-        "assumptions": [asdict(item) for item in capture.launch.assumptions],
-        "graphs": [asdict(origin) for origin in capture.graphs],
-        "compile_us": capture.compile_us,
-        "stages": [
-            {"stage": item.stage, "duration_us": item.duration_us, "bytes": len(item.data)}
-            | ({"text": item.data} if item.stage in names and isinstance(item.data, str) else {})
-            for item in capture.artifacts
-        ],
-        "passes": len(list(capture.passes())),
-        "findings": _findings_json(capture),
-        "warp_specialization": _partitions_json(capture),
-    }
-
-
-def _findings_json(capture: Capture) -> list[dict[str, Any]]:
-    from irscope.analysis.findings.quick import quick_findings
-
-    if not (found := quick_findings(capture)):
-        return []
-    from irscope.render.text.findings import findings_json
-
-    return findings_json(found)
-
-
-def _partitions_json(capture: Capture) -> list[dict[str, Any]]:
-    from irscope.analysis.flow.partitions import read_partitions
-
-    if not (found := read_partitions(capture.texts.get("ttgir", ""))):
-        return []
-    from irscope.render.capture.partitions import partitions_json
-
-    return partitions_json(found)
-
-
 def is_folder(output: Path) -> bool:
     """Whether `-o` names a folder: an existing one, or a name without a suffix."""
     return output.is_dir() or (not output.exists() and not output.suffix and output != STANDARD_OUTPUT)
@@ -180,7 +121,7 @@ def write_folder(captures: Sequence[Capture], folder: Path, wanted: Sequence[str
             data = artifact.data
             data = data if isinstance(data, bytes) else data.encode("utf-8", "surrogateescape")
             write_atomically(folder / f"{name}.{artifact.stage}", data)
-        write_atomically(folder / f"{name}.json", json_text(as_json(capture)).encode())
+        write_atomically(folder / f"{name}.json", json_text(capture_json(capture)).encode())
     say(f"wrote {len(captures)} {'launch' if len(captures) == 1 else 'launches'} to {folder}")
 
 
@@ -235,9 +176,10 @@ def snapshot_text(capture: Capture, snapshot: PassSnapshot, *, before: bool) -> 
     text = capture.text_before(snapshot) if before else capture.text_after(snapshot)
     if text is not None:
         return text
-    from irscope.cli.subject.captures import capture_with_all_texts
+    from irscope.cli.subject.captures import run_compile
+    from irscope.record.variants.completing import with_all_texts
 
-    full = capture_with_all_texts(capture)
+    full = with_all_texts(capture, run=run_compile, tell=say)
     same = next((item for item in full.passes(snapshot.group) if item.label == snapshot.label), None)
     text = None if same is None else (full.text_before(same) if before else full.text_after(same))
     if text is None:

@@ -114,9 +114,21 @@ def summary(captures: StoredCaptures, color: bool | None) -> str:
     notes = notes_of(joined(chain.from_iterable(assumed)))
     text += "".join(f"\n{masked(note)}" for note in notes) + ("\n" if notes else "")
     text = _worst(found, several=len(captures) > 1) + text
-    hint = "irscope show ID --stage ttgir (or any other) prints one; irscope passes ID its passes; "
-    hint += "irscope why ID what is slow."
+    hint = _hint(captures)
     return "\n".join([text, *wrapped(hint, table_width() or len(hint))]) + "\n"
+
+
+def _hint(captures: StoredCaptures) -> str:
+    """The commands that show more of these captures; where none compiled, of what there is of them."""
+    if any(file.has_compiled for file in captures.files):
+        return (
+            "irscope show ID --stage ttgir (or any other) prints one; irscope passes ID its passes; irscope why ID "
+            "what is slow."
+        )
+    reached = next((file.stages[-1] for file in captures.files if file.stages), "")
+    stage = f"; irscope show ID --stage {reached} prints the last stage that was made" if reached else ""
+    passes = "; irscope passes ID the passes up to the failure" if reached else ""
+    return f"irscope show ID --json has the whole output of the compiler{stage}{passes}."
 
 
 def _assumed(items: Sequence[Assumption]) -> str:
@@ -136,7 +148,7 @@ def _options_text(capture: Capture) -> str:
     if (launch.option("num_ctas") or 1) > 1:
         parts.append(f"{launch.option('num_ctas')}ctas")
     if (tuning := launch.autotuning) is not None:
-        parts.append(f"config {tuning.index}/{tuning.count}{' (winner)' if tuning.winner else ''}")
+        parts.append(f"config {tuning.number_text}{' (winner)' if tuning.winner else ''}")
     if capture.plan:
         parts.append(str(capture.plan))
     return " ".join(filter(None, parts))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import nth_launch, run_request, tell_origin
+from irscope.cli.subject.captures import nth_launch, run_request
 from irscope.cli.subject.endings import tell_stops
 from irscope.cli.subject.keeping import kept_captures
 from irscope.cli.subject.named import split_subject
@@ -15,6 +15,7 @@ from irscope.cli.subject.stored import is_capture, stored_capture
 from irscope.errors import RecordingError, UsageError, did_you_mean
 from irscope.model.capture import Capture, stage_named
 from irscope.model.recording_options import RecordingOptions
+from irscope.record.variants.completing import tell_origin
 from irscope.store.shelf import StoredCaptures
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def _request(file: str, kernel: str, record_options: RecordingOptions) -> Record
 
     if is_capture(file):
         capture = stored_capture(f"{file}::{kernel}" if kernel else file)
-        tell_origin(capture)
+        tell_origin(capture, say)
         return request_from_capture(capture, record_options)
     return request_for(file, record_options, kernel=kernel)
 

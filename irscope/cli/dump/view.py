@@ -16,6 +16,7 @@ from irscope.cli.output.destination import STANDARD_OUTPUT, Destination, emit, e
 from irscope.cli.output.talk import say
 from irscope.errors import StageNotFound, UsageError
 from irscope.model.capture import Capture
+from irscope.render.capture.plain import capture_json
 from irscope.store.file import SUFFIX
 from irscope.store.shelf import StoredCaptures
 
@@ -102,7 +103,7 @@ def show_captures(captures: StoredCaptures, view: View, to: Destination, *, has_
 
 
 def _as_json(capture: Capture, view: View) -> dict[str, Any]:
-    row = stages.as_json(capture, view.stages)
+    row = capture_json(capture, view.stages)
     if beside_columns(view.beside):
         row["beside"] = [beside_json(capture, name) for name in view.stages if name in capture.stages]
     return row

@@ -17,13 +17,13 @@ from irscope.cli.edit.places import PYTHON, Place, PythonPlace, place_at
 from irscope.cli.output.destination import Destination, emit, is_terminal, with_destination
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of
-from irscope.cli.subject.keeping import is_stored, kept_captures
+from irscope.cli.subject.keeping import kept_captures, refuse_untrusted
 from irscope.cli.subject.recording import recorded
 from irscope.cli.subject.stored import only_one
 from irscope.errors import RecordingError, UsageError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
-from irscope.store.file import write_atomically
+from irscope.store.disk import write_atomically
 
 if TYPE_CHECKING:
     from irscope.analysis.diff.captures import Comparison
@@ -88,11 +88,8 @@ def edit(
     if as_text:
         emit(place.text(), to.path, exact=True)
         return 0
-    if isinstance(place, PythonPlace) and not trust and not is_stored(capture):
-        raise UsageError(
-            f"{capture.name} ({capture.id[:8]}) is not among the captures that were recorded here, and this runs its "
-            "Python text: read what --text prints, then give --trust too (docs/security.md)."
-        )
+    if isinstance(place, PythonPlace) and not trust:
+        refuse_untrusted(capture, "--at source runs", "what --text prints")
     if name:
         refuse_taken(name)
     # As the capture was compiled: what the options say of that is in it already.
@@ -160,10 +157,7 @@ def _compared(made: _Edit, stages: list[str]) -> Comparison:
     if isinstance(made.place, PythonPlace):
         # Its lines are those of another file.
         return replace(diff(left, right, stages=stages or None), lines=())
-    ran = {one.label for one in right.snapshots if one.outcome != "skipped"}
-    # What lies before the edited text was not to be compiled.
-    pair = (replace(one, snapshots=tuple(row for row in one.snapshots if row.label in ran)) for one in (left, right))
-    return diff(*pair, stages=stages or None)
+    return diff(left, right, stages=stages or None)
 
 
 def _shown(comparison: Comparison, stages: list[str]) -> list[str]:

@@ -10,7 +10,8 @@ from pathlib import Path
 from irscope.cli.edit.places import Place
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
-from irscope.store.recent import EDIT, CaptureStore, default_folder
+from irscope.store.disk import default_folder
+from irscope.store.recent import EDIT, CaptureStore
 
 __all__ = ["edits_folder", "free_name", "named", "refuse_taken"]
 

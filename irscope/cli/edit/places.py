@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from irscope.cli.dump.stages import one_pass, snapshot_text
-from irscope.cli.subject.captures import run_request, tell_origin
+from irscope.cli.output.talk import say
+from irscope.cli.subject.captures import run_request
 from irscope.errors import RecordingError, StageNotFound, UsageError
-from irscope.model.capture import Capture, PassSnapshot, stage_named
+from irscope.ir.logs.launch_text import launch_of_module
+from irscope.model.capture import Capture, PassSnapshot, stage_named, stage_rank
+from irscope.record.variants.completing import tell_origin
 
 if TYPE_CHECKING:
     from irscope.model.recording_options import RecordingOptions
@@ -57,11 +62,49 @@ class _IrPlace(Place):
     """A text of the compiler's."""
 
     def compiled(self, text: str, path: Path, asked: RecordingOptions) -> Capture:
-        """The capture of a compile that begins with the edited text."""
-        tell_origin(self.capture)
+        """The capture of a compile that begins with the edited text; raises UsageError for the text of another kernel.
+
+        It has the launch record and the passes before the text, which are the capture's own.
+        """
+        self._require_same_kernel(text, path)
+        tell_origin(self.capture, say)
         (fresh,) = run_request(self._request(text, asked)).captures
+        compiled_name, name = (dict(one.metadata).get("name") for one in (fresh, self.capture))
+        if compiled_name and name and compiled_name != name:
+            raise self._other_kernel(path, compiled_name)
+        done, launch = self._completed(fresh), self.capture.launch
+        known = {"grid": launch.grid, "record": launch.record, "assumptions": launch.assumptions}
         note = f"Resumed {self._since} of capture {self.capture.id}, on an edited text ({path.name})."
-        return replace(self._completed(fresh), sources=self.capture.sources, notes=(*fresh.notes, note))
+        return replace(
+            done,
+            launch=replace(done.launch, **known),
+            snapshots=self._snapshots(fresh, text),
+            sources=self.capture.sources,
+            notes=(*fresh.notes, note),
+        )
+
+    def _require_same_kernel(self, text: str, path: Path) -> None:
+        """Raise UsageError where the text is of a kernel with another name, or with other parameters."""
+        edited, own = launch_of_module(text), launch_of_module(self.text())
+        if not edited.kernel.name or not own.kernel.name:
+            # What cannot be read here, the compiler's parser refuses.
+            return
+        if edited.kernel.name != own.kernel.name:
+            raise self._other_kernel(path, edited.kernel.name)
+        types, own_types = ([kind for _, kind in one.signature] for one in (edited, own))
+        if types != own_types:
+            raise UsageError(
+                f"{str(path)!r}: the parameters of {own.kernel.name} are ({', '.join(types)}), and those of "
+                f"{self.label} of {self.capture.id[:8]} are ({', '.join(own_types)}): the launch would not fit. "
+                "Compile the file by itself: irscope dump FILE."
+            )
+
+    def _other_kernel(self, path: Path, name: str) -> UsageError:
+        return UsageError(
+            f"{str(path)!r} holds the kernel {name!r}, and {self.capture.id[:8]} is a capture of "
+            f"{self.capture.name!r}: give an edited text of {self.label}, or compile the file by itself: "
+            "irscope dump FILE."
+        )
 
     @property
     @abstractmethod
@@ -72,9 +115,23 @@ class _IrPlace(Place):
     def _request(self, text: str, asked: RecordingOptions) -> RecordRequest:
         """The request to compile on from the edited text."""
 
+    @abstractmethod
+    def _snapshots(self, fresh: Capture, text: str) -> tuple[PassSnapshot, ...]:
+        """The capture's passes before the text, and those of the compile that began with it."""
+
     def _completed(self, fresh: Capture) -> Capture:
         """The capture with what its compile could not know."""
-        return replace(fresh, launch=replace(fresh.launch, grid=self.capture.launch.grid))
+        return fresh
+
+
+def _renumbered(snapshots: Iterable[PassSnapshot]) -> tuple[PassSnapshot, ...]:
+    """Passes with their places in the pipelines that they now are of."""
+    counts: Counter[str] = Counter()
+    numbered: list[PassSnapshot] = []
+    for snapshot in snapshots:
+        numbered.append(replace(snapshot, index=counts[snapshot.group]))
+        counts[snapshot.group] += 1
+    return tuple(numbered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +168,12 @@ class PassPlace(_IrPlace):
 
         return request_resumed(self.capture, self.snapshot, text, asked)
 
+    def _snapshots(self, fresh: Capture, text: str) -> tuple[PassSnapshot, ...]:
+        before = [one for one in self.capture.passes() if one.index < self.snapshot.index]
+        edited = replace(self.snapshot, text=text, changed=True)
+        behind = {one.label for one in (*before, edited)}
+        return _renumbered((*before, edited, *(one for one in fresh.snapshots if one.label not in behind)))
+
 
 @dataclass(frozen=True, slots=True)
 class _StagePlace(_IrPlace):
@@ -144,8 +207,13 @@ class _StagePlace(_IrPlace):
     def _completed(self, fresh: Capture) -> Capture:
         from irscope.record.variants.grafts import with_what_came_before
 
-        # The stages before it are not those of the edited text.
+        # The texts of the stages before it are not those of the edited text.
         return replace(with_what_came_before(fresh, self.capture, self.stage), artifacts=fresh.artifacts)
+
+    def _snapshots(self, fresh: Capture, text: str) -> tuple[PassSnapshot, ...]:
+        rank = stage_rank(self.stage)
+        before = [one for one in self.capture.snapshots if stage_rank(one.stage) <= rank]
+        return _renumbered((*before, *(one for one in fresh.snapshots if stage_rank(one.stage) > rank)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +250,8 @@ class PythonPlace(Place):
         with own_folder() as folder:
             driver = folder / f"{self.capture.name}.py"
             driver.write_text(driver_of(self.capture, path.absolute()), "utf-8", "surrogateescape")
-            recording = run_request(request_for(driver, replace(asked, virtual=True, jobs=1)))
+            request = request_for(driver, replace(asked, virtual=True, jobs=1))
+            recording = run_request(replace(request, is_trusted=self.capture.environment.is_trusted))
         if not recording.captures:
             said = [f"{end.message}\n{end.frames}".rstrip() for end in recording.stopped]
             raise RecordingError("\n".join([f"{path} does not compile as the launch did.", *said]))

@@ -15,7 +15,7 @@ from irscope.errors import IrscopeError, UsageError
 from irscope.model.capture import Capture
 from irscope.render.dot.graph import Drawing, has_dot, missing_dot, render_bytes
 from irscope.render.warps.picture import WarpsPicture
-from irscope.store.file import write_atomically
+from irscope.store.disk import write_atomically
 
 __all__ = ["write_pictures"]
 

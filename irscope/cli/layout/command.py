@@ -14,13 +14,11 @@ from irscope.cli.layout.arguments import LayoutCommand
 from irscope.cli.output.destination import colored, emit, emit_json, table_width, width
 from irscope.cli.output.pictures import Looks, is_folder, write_picture, write_pictures
 from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import captures_of
+from irscope.cli.subject.captures import captures_of, run_compile
 from irscope.cli.subject.recording import recorded
-from irscope.cli.subject.stored import is_ambiguous, only_one
 from irscope.errors import UsageError, did_you_mean
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
-from irscope.store.shelf import StoredCaptures
 
 if TYPE_CHECKING:
     from irscope.layout.described import DescribedLayout
@@ -157,8 +155,6 @@ def layout(
     if compare is not None and len(compare) + ((subject or "").startswith("#")) != 2:
         raise UsageError("--compare needs two layouts: '#A' '#B' of a kernel, or another one than the encoding given.")
     if as_text:
-        if record_options.arguments:
-            raise UsageError(f"{record_options.arguments[0]!r} is one encoding too many: --compare takes another one.")
         texts = [*([subject] if subject is not None else []), *(compare or ())]
         found = chosen = given_layouts(texts, Typed(shape, dtype, threads_per_warp, from_file), record_options)
     else:
@@ -170,7 +166,10 @@ def layout(
         if from_file is not None:
             found = layouts_of_file(from_file, record_options.targets)
         else:
-            capture = _one(captures_of(subject, record_options), subject)
+            captures = captures_of(subject, record_options, of_one=True)
+            if len(captures) > 1:
+                say(f"{subject} made {len(captures)} launches; this is the first. --launch N chooses another.")
+            capture = captures[0]
             if memory:
                 return show_memory(capture, form, output, looks, paint, subject, record_options)
             found = layouts_of_capture(capture, after)
@@ -200,14 +199,6 @@ def _format(form: str | None, output: Path | None, as_json: bool) -> str:
     return form
 
 
-def _one(captures: StoredCaptures, subject: str | None) -> Capture:
-    if is_ambiguous(captures, subject):
-        return only_one(captures, subject)
-    if len(captures) > 1:
-        say(f"{subject} made {len(captures)} launches; this is the first. --launch N chooses another.")
-    return captures[0]
-
-
 def _show_table(found: list[DescribedLayout], form: str, output: Path | None, paint: bool, callers: bool) -> int:
     from irscope.layout.described import as_json
     from irscope.render.layout.table import layout_table
@@ -221,14 +212,13 @@ def _show_table(found: list[DescribedLayout], form: str, output: Path | None, pa
 
 def _show_costs(capture: Capture | None, as_json: bool, output: Path | None, paint: bool, callers: bool) -> int:
     from irscope.cli.layout.conflict_counts import with_compilers_count
-    from irscope.cli.layout.subject import with_layouts
-    from irscope.cli.subject.operations import with_operations
     from irscope.memory import costs
+    from irscope.record.variants.completing import with_layouts, with_operations
     from irscope.render.layout.table import cost_table
 
     if capture is None:
         raise UsageError("--costs needs a kernel: a file or a capture.")
-    found = costs.costs_of(with_operations(with_layouts(capture), sass=False))
+    found = costs.costs_of(with_operations(with_layouts(capture), sass=False, run=run_compile, tell=say))
     found = with_compilers_count(found, capture.target, capture.launch.option("num_warps", 4))
     if as_json:
         emit_json(costs.as_json(found), output)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from irscope.cli.subject.captures import run_request, tell_origin
+from irscope.cli.output.talk import say
+from irscope.cli.subject.captures import run_request
 from irscope.cli.subject.named import is_script, split_subject
 from irscope.errors import IrscopeError
 from irscope.memory.allocation import Allocation
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
+from irscope.record.variants.completing import tell_origin
 from irscope.render.text.tables import table
 
 _TILE = "BLOCK"
@@ -48,7 +50,7 @@ def _fewer_stages(capture: Capture, record_options: RecordingOptions) -> Iterato
     stages = capture.launch.option("num_stages")
     if not isinstance(stages, int) or stages < 2:
         return
-    tell_origin(capture)
+    tell_origin(capture, say)
     counts = range(stages - 1, 0, -1)
     less = replace(_quick(record_options), targets=(str(capture.target),), plan=capture.plan)
     requests = (request_from_capture(capture, replace(less, options=(("num_stages", count),))) for count in counts)

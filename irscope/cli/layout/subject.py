@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,9 +10,7 @@ from irscope.errors import UsageError
 from irscope.layout.described import DescribedLayout
 from irscope.model.capture import Capture, Target
 from irscope.model.recording_options import RecordingOptions
-
-# ttg.target = "cuda:90"
-_TARGET = re.compile(r'ttg\.target = "([^"]+)"')
+from irscope.record.variants.completing import with_layouts
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +29,7 @@ def given_layouts(texts: Sequence[str], typed: Typed, record_options: RecordingO
     from irscope.ir.mlir.encoding import parse_encoding, read_aliases, resolve_aliases
     from irscope.layout.typed import target_of
     from irscope.record.layouts.questions import ask_layout
-    from irscope.record.layouts.server import LayoutServer
+    from irscope.record.process.layout_server import LayoutServer
 
     if typed.shape is None:
         raise UsageError("a layout that is given as text needs a shape: --shape 128x64.")
@@ -48,7 +45,7 @@ def given_layouts(texts: Sequence[str], typed: Typed, record_options: RecordingO
     )
     options = dict(record_options.options)
     found: list[DescribedLayout] = []
-    with LayoutServer(fork=False) as server:
+    with LayoutServer() as server:
         for name, text, resolved in zip("AB", texts, whole, strict=False):
             row = ask_layout(
                 resolved,
@@ -75,11 +72,12 @@ def _number(options: Mapping[str, object], name: str) -> int | None:
 
 def layouts_of_file(file: Path, targets: Sequence[str]) -> list[DescribedLayout]:
     """The layouts of a TTGIR file, asked of the installed compiler."""
+    from irscope.ir.mlir.reader import parse_mlir
     from irscope.record.layouts.questions import layouts_of_text
 
     text = _read(file)
-    named = _TARGET.search(text)
-    target = Target.parse(targets[0] if targets else (named[1] if named else "cuda:90"))
+    stated = parse_mlir(text).option("target")
+    target = Target.parse(targets[0] if targets else stated if isinstance(stated, str) else "cuda:90")
     return [DescribedLayout(row, target) for row in layouts_of_text(text, target)]
 
 
@@ -99,16 +97,6 @@ def layouts_of_capture(capture: Capture, after: str | None) -> list[DescribedLay
             f"{', '.join(capture.stages)}."
         )
     return [DescribedLayout(row, capture.target) for row in rows]
-
-
-def with_layouts(capture: Capture) -> Capture:
-    """The capture with the layouts of its TTGIR, asked of the installed compiler if it holds none."""
-    if capture.layouts or "ttgir" not in capture.stages:
-        return capture
-    # It imports all events of a recording, which a capture that holds its layouts does not need.
-    from irscope.record.layouts.questions import layouts_of_text
-
-    return capture.with_(layouts=layouts_of_text(capture.text("ttgir"), capture.target))
 
 
 def _read(file: Path) -> str:

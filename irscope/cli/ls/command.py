@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +16,7 @@ from irscope.cli.ls.graphs import by_graph
 from irscope.cli.output.destination import Destination, with_destination
 from irscope.cli.output.talk import say
 from irscope.cli.subject.stored import collection_at, entries_of
-from irscope.errors import UsageError
+from irscope.errors import CaptureNotFound, UsageError
 from irscope.model.capture import Environment
 from irscope.store.index import StoredRow
 from irscope.store.recent import CaptureStore
@@ -43,6 +44,7 @@ def list_captures(
             raise UsageError(f"{given}: Triton's cache is listed whole; leave this out.")
         list_cache(folder, to)
         return 0
+    last: set[str] = set()
     name, _, wanted = (filters.kernel or "").partition("::")
     if (collection := collection_at(name)) is not None:
         entries = entries_of(collection, name, wanted)
@@ -52,12 +54,15 @@ def list_captures(
             key=lambda row: row.facts.date,
             reverse=True,
         )
+        last = {row.name for row in every if row.belongs_to == every[0].belongs_to}
     else:
         store = CaptureStore()
         every = [replace(row, name=str(store.folder / row.name)) for row in store.rows()]
+        with suppress(CaptureNotFound):
+            last = {str(store.folder / row.name) for row in store.last_recording()} if filters.last else last
         if store.missing:
             say(f"Nothing is kept: {store.missing}")
-    rows = by_graph(filters.chosen(every))
+    rows = by_graph(filters.chosen(every, last))
     none = "No capture is stored. Record one: irscope dump FILE."
     if every:
         none = f"None of the {len(every)} captures fits {', '.join(filters.described())}."

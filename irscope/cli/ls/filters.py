@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Annotated
@@ -51,12 +51,14 @@ class Filters:
     ] = None
     last: Annotated[bool, _which("--last", help="Those of the last recording.")] = False
 
-    def chosen(self, rows: Sequence[StoredRow]) -> list[StoredRow]:
-        """The rows that fit, in their order; raises UsageError for a value that is none."""
+    def chosen(self, rows: Sequence[StoredRow], last: Collection[str]) -> list[StoredRow]:
+        """The rows that fit, in their order; raises UsageError for a value that is none.
+
+        `last`: the names of the last recording's files.
+        """
         targets = [_target(text) for text in self.target or ()]
         pairs = [_pair(text) for text in self.option or ()]
         since = None if self.since is None else _moment(self.since)
-        recording = rows[0].belongs_to if rows else ""
 
         def fits(row: StoredRow) -> bool:
             one, target = row.facts, row.facts.target
@@ -67,7 +69,7 @@ class Filters:
                 and (not pairs or set(pairs) <= one.parts.items())
                 and (not self.failed or one.status == "failed")
                 and (since is None or _timestamp(one.date) >= since)
-                and (not self.last or row.belongs_to == recording)
+                and (not self.last or row.name in last)
             )
 
         return [row for row in rows if fits(row)]

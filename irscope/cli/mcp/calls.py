@@ -13,7 +13,6 @@ from typing import Any, cast
 
 from irscope.cli.dump.stages import one_pass
 from irscope.cli.mcp.answers import call_text
-from irscope.cli.subject.keeping import was_recorded_here
 from irscope.cli.subject.named import split_subject
 from irscope.cli.subject.stored import is_capture
 from irscope.errors import CaptureNotFound, IrscopeError, PlanError, StageNotFound, UsageError
@@ -40,13 +39,11 @@ def quiet() -> Generator[list[str]]:
 def command_json(words: Sequence[str]) -> tuple[Any, list[str]]:
     """(what a command prints with `--json`, what it says); raises what the command raises."""
     from irscope.cli import app, load_commands
-    from irscope.cli.plain_values import plain_values
 
     with TemporaryDirectory() as folder, quiet() as said:
         file = Path(folder, "answer.json")
         load_commands(words)
-        with plain_values():
-            app(args=[*words, "--json", "-o", str(file)], prog_name="irscope", standalone_mode=False)
+        app(args=[*words, "--json", "-o", str(file)], prog_name="irscope", standalone_mode=False)
         if not file.is_file():
             raise IrscopeError("the command gave no answer.")
         answer = json.loads(file.read_text("utf-8"))
@@ -62,7 +59,7 @@ def capture_subject(text: str) -> str:
 
 def refuse_foreign(capture: Capture, passes: Sequence[str]) -> None:
     """Raise UsageError if showing the IR around passes would compile a capture that was not recorded here."""
-    if was_recorded_here(capture) or not any(snapshot.text_left_out for snapshot in capture.snapshots):
+    if capture.environment.is_trusted or not any(snapshot.text_left_out for snapshot in capture.snapshots):
         return
     named = [one_pass(capture, name) for name in passes]
     if any(capture.text_after(snapshot) is None or capture.text_before(snapshot) is None for snapshot in named):

@@ -9,10 +9,9 @@ from irscope.cli.edit.names import edits_folder, free_name, refuse_taken
 from irscope.cli.edit.places import PYTHON, Place, place_at
 from irscope.cli.mcp.answers import Answer, call_of, call_text
 from irscope.cli.mcp.calls import capture_subject, command_json, quiet
-from irscope.cli.subject.keeping import is_stored
 from irscope.errors import RecordingError, UsageError
 from irscope.model.capture import Capture
-from irscope.store.file import write_atomically
+from irscope.store.disk import write_atomically
 
 __all__ = ["edit", "edit_python"]
 
@@ -84,10 +83,10 @@ def edit_python(
         rows = [f"{number}: {line}" for number, line in enumerate(before.splitlines(), 1)]
         head = {"capture": place.capture.id, "at": PYTHON}
         return Answer("edit_python", given, head, "lines", rows, f"irscope edit {capture} --at source --text", start)
-    if not is_stored(place.capture):
+    if not place.capture.environment.is_trusted:
         raise UsageError(
-            f"{place.capture.name} ({place.capture.id[:8]}) was not recorded on this machine, and this tool runs no "
-            f"Python of others. Next: {call_text('edit', {'capture': capture, 'at': 'ttir'})}"
+            f"{place.capture.name} ({place.capture.id[:8]}) was not recorded on this machine, nor made of what was: "
+            f"this tool runs no Python of others. Next: {call_text('edit', {'capture': capture, 'at': 'ttir'})}"
         )
     return _edited("edit_python", given, subject, place, _with_edits(before, lines, replace, text), start)
 

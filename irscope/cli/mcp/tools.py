@@ -11,6 +11,7 @@ from irscope.cli.mcp.calls import capture_subject, command_json, quiet, refuse_f
 from irscope.cli.mcp.edits import edit, edit_python
 from irscope.cli.mcp.recordings import recompile, record
 from irscope.cli.mcp.texts import numbered_lines
+from irscope.cli.output.talk import say
 from irscope.errors import UsageError
 from irscope.model.capture import Capture
 
@@ -370,8 +371,8 @@ def _refuse_several(capture: str, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def _one(subject: str, *, sass: bool = False) -> Capture:
-    from irscope.cli.subject.captures import with_sass
     from irscope.cli.subject.stored import stored_capture
+    from irscope.record.variants.completing import with_sass
 
     capture = stored_capture(subject)
-    return with_sass(capture) if sass else capture
+    return with_sass(capture, tell=say) if sass else capture

@@ -16,7 +16,8 @@ from irscope.cli.grouped import grouped
 from irscope.cli.output.streams import standard_output
 from irscope.errors import UsageError
 from irscope.model.capture import Capture, StageKind
-from irscope.store.file import SUFFIX, write_atomically
+from irscope.store.disk import write_atomically
+from irscope.store.file import SUFFIX
 
 STANDARD_OUTPUT = Path("-")
 """`-o -`: standard output, with no colours and no pager."""

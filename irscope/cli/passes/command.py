@@ -10,13 +10,14 @@ import typer
 from irscope.analysis.passes.effects import PassEffect, pass_effects
 from irscope.cli import app, options
 from irscope.cli.output.destination import Destination, under_titles, with_destination
-from irscope.cli.subject.captures import captures_with_passes, tell_failures
-from irscope.cli.subject.compiler_log import with_log
+from irscope.cli.output.talk import say
+from irscope.cli.subject.captures import captures_with_passes, run_compile, tell_failures
 from irscope.cli.subject.recording import recorded
 from irscope.errors import PlanError, UsageError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassRule
+from irscope.record.variants.completing import with_log
 from irscope.render.text.figures import milliseconds
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def passes(
         )
         return tell_failures(captures)
     for file in captures.files if log else ():
-        file.put(with_log(file.load()), None)
+        file.put(with_log(file.load(), run=run_compile, tell=say), None)
 
     def effects(capture: Capture) -> list[PassEffect]:
         return _chosen_effects(capture, changed, stage, match)

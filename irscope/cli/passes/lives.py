@@ -11,11 +11,13 @@ from irscope.analysis.lives.operations import Lives, OperationLife, is_named, op
 from irscope.analysis.lives.steps import Step, Trail, trail_of
 from irscope.analysis.lives.values import ValueEvent, value_lives
 from irscope.cli.dump.stages import one_pass
-from irscope.cli.subject.captures import capture_with_all_texts
+from irscope.cli.output.talk import say
+from irscope.cli.subject.captures import run_compile
 from irscope.errors import PlanError, StageNotFound, UsageError, did_you_mean
 from irscope.ir.body.counts import operation_counts
 from irscope.ir.locations.user import is_library
 from irscope.model.capture import Capture, PassSnapshot
+from irscope.record.variants.completing import with_all_texts
 from irscope.render.text.lives import lives_json, render_lives, render_value, value_json
 
 __all__ = ["Followed", "Question"]
@@ -52,7 +54,7 @@ class Followed:
         if not any(snapshot.text is not None for snapshot in capture.passes()):
             if next(capture.passes(), None) is None:
                 raise StageNotFound(f"{capture.name} has no passes: nothing can be followed through them.")
-            capture = capture_with_all_texts(capture)
+            capture = with_all_texts(capture, run=run_compile, tell=say)
         self.capture, self.trail, self.at, self.where = _placed(capture, question)
 
     @property
@@ -163,7 +165,7 @@ def _placed(capture: Capture, question: Question) -> tuple[Capture, Trail, int, 
         snapshot = known[-1]
     at = trail.step_at(snapshot)
     if at is None:
-        capture = capture_with_all_texts(capture)
+        capture = with_all_texts(capture, run=run_compile, tell=say)
         trail = trail_of(capture)
         at = trail.step_at(_same_pass(capture, snapshot))
         if at is None:

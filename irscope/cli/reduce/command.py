@@ -9,7 +9,7 @@ from typing import Annotated
 from irscope.cli import app, options
 from irscope.cli.output.destination import STANDARD_OUTPUT, emit, emit_json, write_output
 from irscope.cli.output.talk import progress, say
-from irscope.cli.subject.keeping import is_stored
+from irscope.cli.subject.keeping import refuse_untrusted
 from irscope.cli.subject.recording import recorded
 from irscope.errors import UsageError
 from irscope.model.recording_options import RecordingOptions
@@ -121,11 +121,8 @@ def reduce(
         raise UsageError("--stage and --before do not go together: a stage's IR, or the IR before a pass.")
     wanted = Wanted(check, finding, tuple(versus or ()), differs, result, limit, fresh, python is not None)
     capture, number = one_capture(subject, replace(record_options, disassemble=False))
-    if python is not None and not trust and not is_stored(capture):
-        raise UsageError(
-            f"{capture.name} ({capture.id[:8]}) is not among the captures that were recorded here, and --python runs "
-            "its Python text: look at what irscope reproduce writes of it, then give --trust too (docs/security.md)."
-        )
+    if python is not None and not trust:
+        refuse_untrusted(capture, "--python runs", "what irscope reproduce writes of it")
     origins = origins_of(capture, stage, one_pass(capture, before) if before is not None else None)
     with progress("reduce") as tell:
         made, text = wanted.reduced(subject, record_options, capture, number, origins, tell or (lambda text: None))

@@ -13,12 +13,12 @@ from irscope.analysis.reduce.likeness import Likeness, likeness_of
 from irscope.analysis.resources.metrics import instruction_families
 from irscope.cli.reduce.kept import Kept, KeptOf
 from irscope.cli.subject.recording import interpreter_at, option_value, versus_pair
+from irscope.device.measurement import Session
 from irscope.errors import UsageError, did_you_mean
 from irscope.model.capture import Capture, Target
 from irscope.plan import PassPlan
 from irscope.record.process.requests import RecordRequest
 from irscope.record.variants.candidates import Judge
-from irscope.record.variants.measure import Session
 
 __all__ = ["Compile", "changed", "differing_figures", "kept_difference", "last_stage"]
 

@@ -6,7 +6,7 @@ What makes the thing to keep of the first compile of a text is of type `KeptOf`:
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from irscope.analysis.reduce.likeness import Likeness, likeness_of, without_plac
 from irscope.errors import DAMAGE, RecordingError, UsageError, did_you_mean
 from irscope.model.capture import Capture
 from irscope.model.failure import Failure
-from irscope.record.binaries.disassembly import disassembled
+from irscope.record.process.disassembly import disassembled
 from irscope.record.process.requests import RecordRequest
 from irscope.record.variants.candidates import Judge
 from irscope.store.file import SUFFIX, save
@@ -45,6 +45,12 @@ class Kept:
     """Whether the layouts must be known."""
     lasts: bool = True
     """Whether what a request comes to is the same the next time."""
+
+    def text_of(self, made: Capture) -> str:
+        """The same in words, with the figures of a smaller capture: it may need fewer bytes, and fails alike."""
+        if self.likeness is None or made.failure is None or not self.likeness.is_of(made.failure):
+            return self.text
+        return _failure_text(made.failure)
 
 
 KeptOf = Callable[[RecordRequest, Capture], Kept | None]
@@ -83,9 +89,15 @@ def kept_failure(capture: Capture, failure: Failure | None = None) -> Kept:
             "CODE, --vs KEY=VALUE."
         )
     likeness = likeness_of(failure)
-    said = without_place(failure.headline)
-    text = f"it hangs in {failure.where}" if failure.kind == "timeout" else f"it {failure.verdict}: {said}"
-    return Kept(text, _of_one(lambda other: likeness.is_of(other.failure)), likeness, _stage_of(failure))
+    holds = _of_one(lambda other: likeness.is_of(other.failure))
+    return Kept(_failure_text(failure), holds, likeness, _stage_of(failure))
+
+
+def _failure_text(failure: Failure) -> str:
+    """A failure in words, with the figures of what failed."""
+    if failure.kind == "timeout":
+        return f"it hangs in {failure.where}"
+    return f"it {failure.verdict}: {without_place(failure.headline)}"
 
 
 def _of_one(holds: Callable[[Capture], bool]) -> Judge:
@@ -129,7 +141,7 @@ def kept_finding(capture: Capture, code: str) -> Kept:
 
 def kept_check(command: str, timeout_s: float, echo: Callable[[str], None] | None) -> Kept:
     """That a shell command exits with 0, as the check of `bisect` does where it is good; failed compiles count too."""
-    from irscope.cli.bisect.checks import command_check
+    from irscope.analysis.passes.checks import command_check
 
     def holds(capture: Capture) -> bool:
         with tempfile.TemporaryDirectory() as folder:
@@ -141,11 +153,25 @@ def kept_check(command: str, timeout_s: float, echo: Callable[[str], None] | Non
     return Kept(f"{command!r} exits with 0", _of_one(holds), lasts=False)
 
 
-def refuse_lost(capture: Capture, what: str, tried: list[str], made: Capture | None = None) -> RecordingError:
-    """The error where what is to be kept is not true of the capture when it is compiled again; `made`: to what."""
+def refuse_lost(
+    capture: Capture, what: str, tried: Sequence[str], unread: Sequence[str] = (), made: Capture | None = None
+) -> RecordingError:
+    """The error where what is to be kept is not true of the capture when it is compiled again.
+
+    `tried`: the texts that were compiled. `unread`: those that MLIR does not read. `made`: what the last gave.
+    """
+    if not tried:
+        why = (
+            f"MLIR does not read {' and '.join(unread)} with Triton as it is installed here, and only what it reads is "
+            "reduced"
+            if unread
+            else "the capture holds no IR"
+        )
+        advice = " --python FILE reduces the Python text of the kernel." if capture.launch.kernel.source else ""
+        return RecordingError(f"{capture.name} ({capture.id[:8]}): {what}, but {why}: nothing to reduce.{advice}")
     return RecordingError(
         f"{capture.name} ({capture.id[:8]}): that {what} is not so when it is compiled again from "
-        f"{' or '.join(tried) or 'any text that it holds'} with Triton as it is installed here"
+        f"{' or '.join(tried)} with Triton as it is installed here"
         f"{_how_it_ended(made)}: nothing to reduce. "
         "irscope show CAPTURE says which version recorded it."
     )

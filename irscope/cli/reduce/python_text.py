@@ -25,7 +25,7 @@ from irscope.record.variants.pool import VariantPool
 from irscope.render.reproduction.needed import needed_source
 from irscope.render.reproduction.program import pieces_text
 
-__all__ = ["PythonReduction", "python_case"]
+__all__ = ["PythonReduction", "python_case", "python_request"]
 
 # tt.divisibility=16
 _DIVISIBLE = re.compile(r"\btt\.divisibility=16\b")
@@ -80,18 +80,18 @@ class PythonReduction:
         started = time.monotonic()
         case = python_case(self.capture)
         with tempfile.TemporaryDirectory() as folder:
-            request = self._request(case, Path(folder))
+            request = python_request(self.capture, case, Path(folder))
             first = self.pool.compile_one(request)
             kept = self.kept_of(request, first)
             if kept is None:
-                raise refuse_lost(self.capture, self.what, ["its Python text"], first)
+                raise refuse_lost(self.capture, self.what, ["its Python text"], made=first)
             return self._search(case, kept, first, Path(folder), started)
 
     def _search(self, case: PythonCase, kept: Kept, made: Capture, folder: Path, started: float) -> ReducedPython:
         candidates = Candidates(self.pool, kept.judge)
 
         def first(cases: Iterable[PythonCase]) -> int | None:
-            return candidates.first(self._request(one, folder) for one in cases)
+            return candidates.first(python_request(self.capture, one, folder) for one in cases)
 
         def told(step: str, best: PythonCase) -> None:
             self.told(f"{len(best.text.splitlines())} lines of Python  ({step})")
@@ -100,12 +100,12 @@ class PythonReduction:
         signal = 0
         try:
             search.run()
-            made = self.pool.compile_one(self._request(search.best, folder))
+            made = self.pool.compile_one(python_request(self.capture, search.best, folder))
         except (Interrupted, KeyboardInterrupt) as stop:
             signal = signal_of(stop)
         return ReducedPython(
             capture=self.capture,
-            kept=kept.text,
+            kept=kept.text_of(made),
             kernel=self.capture.name,
             case=search.best,
             lines_before=len([line for line in case.text.splitlines() if line.strip()]),
@@ -120,19 +120,20 @@ class PythonReduction:
             signal=signal,
         )
 
-    def _request(self, case: PythonCase, folder: Path) -> RecordRequest:
-        """The request that `irscope dump FILE::KERNEL --signature … --constexpr …` makes of a file with this text."""
-        own = folder / hashlib.sha256(case.text.encode()).hexdigest()[:16]
-        own.mkdir(exist_ok=True)
-        file = own / f"{self.capture.name}.py"
-        file.write_text(case.text, "utf-8")
-        asked = RecordingOptions(
-            plan=self.capture.plan,
-            snapshots="none",
-            disassemble=False,
-            targets=(str(self.capture.target),),
-            signature=case.signature,
-            constexprs=case.constants,
-            options=chosen_options(self.capture.launch),
-        )
-        return RecordRequest.of_options(asked, mode="signature", path=str(file), kernel=self.capture.name)
+
+def python_request(capture: Capture, case: PythonCase, folder: Path) -> RecordRequest:
+    """The request that `irscope dump FILE::KERNEL --signature … --constexpr …` makes of a file with a kernel's text."""
+    own = folder / hashlib.sha256(case.text.encode()).hexdigest()[:16]
+    own.mkdir(exist_ok=True)
+    file = own / f"{capture.name}.py"
+    file.write_text(case.text, "utf-8")
+    asked = RecordingOptions(
+        plan=capture.plan,
+        snapshots="none",
+        disassemble=False,
+        targets=(str(capture.target),),
+        signature=case.signature,
+        constexprs=case.constants,
+        options=chosen_options(capture.launch),
+    )
+    return RecordRequest.of_options(asked, mode="signature", path=str(file), kernel=capture.name)

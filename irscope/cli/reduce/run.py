@@ -23,7 +23,7 @@ from irscope.model.recording_options import RecordingOptions
 from irscope.record.process.requests import RecordRequest
 from irscope.record.variants.candidates import Candidates, settled
 from irscope.record.variants.pool import VariantPool
-from irscope.store.recent import default_folder
+from irscope.store.disk import default_folder
 
 __all__ = ["Reduction", "chosen_options", "versions_of"]
 
@@ -77,18 +77,23 @@ class Reduction:
         """
         started = time.monotonic()
         tried: list[str] = []
+        unread: list[str] = []
         for origin in origins:
-            tried.append(origin.name)
             self.told(f"compiling {origin.name}")
-            if (begun := self._begun(origin)) is not None:
+            plain, generic = self._reprinted(origin.text, "plain"), self._reprinted(origin.text, "generic")
+            if plain is None or generic is None:
+                unread.append(origin.name)
+                continue
+            tried.append(origin.name)
+            if (begun := self._begun(origin, plain, generic)) is not None:
                 return self._reduced(begun, started)
-        raise refuse_lost(self.capture, self.what, tried, self._last)
+        raise refuse_lost(self.capture, self.what, tried, unread, self._last)
 
-    def _begun(self, origin: Origin) -> _Begun | None:
-        """The program of a text, and what is to be kept of it, if that is so when it is compiled again."""
-        plain, generic = self._reprinted(origin.text, "plain"), self._reprinted(origin.text, "generic")
-        if plain is None or generic is None:
-            return None
+    def _begun(self, origin: Origin, plain: str, generic: str) -> _Begun | None:
+        """The program of a text, and what is to be kept of it, if that is so when it is compiled again.
+
+        `plain`, `generic`: the text as MLIR prints it in its custom and in its generic form.
+        """
         program = read_program(generic)
         case = Case(write_program(program), origin.pipeline, self._options(plain))
         request = self._request(case, origin)
@@ -127,7 +132,7 @@ class Reduction:
             text, made, is_steady = search.best.text, replace(begun.capture, snapshots=()), True
         return Reduced(
             capture=self.capture,
-            kept=kept.text,
+            kept=kept.text_of(made),
             origin=origin.name,
             into=origin.into,
             before=before,

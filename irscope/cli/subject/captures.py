@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
 from typing import TYPE_CHECKING
 
 from irscope.cli.output.talk import echo, progress, say
 from irscope.cli.subject.endings import note_incomplete, nothing_recorded, tell_end, tell_refusals
-from irscope.cli.subject.keeping import kept_captures, update_stored, was_recorded_here
+from irscope.cli.subject.keeping import Keeping, kept_captures
 from irscope.cli.subject.named import split_subject
-from irscope.cli.subject.stored import is_capture, stored_captures
-from irscope.errors import IrscopeError, RecordingError, StageNotFound, UsageError, did_you_mean
+from irscope.cli.subject.stored import is_ambiguous, is_capture, only_one, readable, stored_captures
+from irscope.errors import RecordingError, UsageError, did_you_mean
 from irscope.interruption import Interrupted
 from irscope.model.capture import Capture, PassSnapshot
 from irscope.plan import PassPlan
+from irscope.record.variants.completing import tell_origin, with_sass
+from irscope.render.text.failure import failure_text
 from irscope.store.recent import CaptureStore
 from irscope.store.shelf import CaptureFile, StoredCaptures
 
@@ -28,35 +28,33 @@ if TYPE_CHECKING:
     from irscope.record.process.session import Recording
     from irscope.store.collection import Collection
 
-_FRAMES_OF_OUTPUT = 15
-
-# kernels.py:24:1: error: Failures have been detected   |   ptxas fatal   : Unresolved extern function
-_LABEL = re.compile(r"\b(?:error|fatal|warning|remark|note|LLVM ERROR) *: |Assertion [`']")
-_SAYS_NOTHING = ("Failures have been detected while processing", "Pipeline failed while executing")
-_TELLING_COLUMNS = 60
-_DIAGNOSTIC = re.compile(r":\d+: (?:error|warning|remark|note): |^(?:ptxas|error|LLVM ERROR)\b|: error: |Assertion ")
-
 
 def captures_of(
     subject: str | None,
     record_options: RecordingOptions,
     *,
     collection: Collection | None = None,
-    last_is_whole: bool = False,
+    becomes_last: bool = True,
+    of_one: bool = False,
 ) -> StoredCaptures:
     """The captures that a subject names, at least one; new ones are recorded and stored.
 
-    `collection`: where those that are recorded are kept too. `last_is_whole`: as of `stored_captures`.
+    `collection`: where those that are recorded are kept too. `becomes_last`: whether `last` then names them, which is
+    not so for the variant of a comparison. `of_one`: one capture is needed, so several of a collection are refused
+    before anything is done.
     """
     file, kernel = split_subject(subject, record_options)
     if is_capture(file):
-        captures = stored_captures(subject, last_is_whole=last_is_whole)
+        captures = stored_captures(subject)
+        if of_one and record_options.launch is None and is_ambiguous(captures, subject):
+            only_one(captures, subject)
         if record_options.changes_a_capture:
-            captures = StoredCaptures.of(
-                again for one in captures for again in _compiled_for_each(one, record_options, collection=collection)
-            )
+            with kept_captures(becomes_last=becomes_last, collection=collection) as keep:
+                captures = StoredCaptures.of(
+                    again for one in captures for again in _compiled_for_each(one, record_options, keep)
+                )
     else:
-        captures = _recorded(file, kernel, record_options, collection)
+        captures = _recorded(file, kernel, record_options, collection, becomes_last)
     if kernel and not is_capture(file):
         names = sorted({one.name for one in captures.files})
         captures = StoredCaptures(one for one in captures.files if one.name == kernel)
@@ -64,81 +62,41 @@ def captures_of(
             raise RecordingError(f"{file} launched no kernel {kernel!r}.{did_you_mean(kernel, names)}")
     if record_options.launch is not None:
         captures = nth_launch(captures, record_options)
-    if not is_capture(file):
-        # A command without a subject means the launch that was chosen here.
-        store = CaptureStore()
-        store.mark_last(store.path_of(captures[-1]))
     for one in captures.files if record_options.disassemble else ():
-        if "cubin" in one.stages and "sass" not in one.stages and (full := with_sass(one.load())) is not one.load():
-            one.put(full, None)
+        if "cubin" in one.stages and "sass" not in one.stages and (capture := readable(one)) is not None:
+            full = with_sass(capture, one, tell=say)
+            if full is not one.load():
+                one.put(full, None)
     return captures
 
 
-def with_sass(capture: Capture) -> Capture:
-    """A capture with SASS; if the recording left it out, the cubin is disassembled and the result stored."""
-    if "cubin" not in capture.stages or "sass" in capture.stages:
-        return capture
-    from irscope.record.binaries.disassembly import disassembled
-
-    full = disassembled(capture)
-    if full is capture:
-        say("The recording left the SASS out, and no nvdisasm is here: pip install 'irscope[triton]' brings one.")
-        return capture
-    # Read often, made once.
-    update_stored(capture, full)
-    return full
-
-
-def compiled_again(capture: Capture, record_options: RecordingOptions, *, becomes_last: bool = True) -> Capture:
-    """A capture's own source compiled again under other passes, options or one other target; stored.
-
-    `becomes_last`: whether `last` then names it, which is not so for the variant of a comparison.
-    """
+def compiled_again(capture: Capture, record_options: RecordingOptions) -> Capture:
+    """A variant: a capture's own source compiled again under other passes, options or one other target; stored."""
     record_options = replace(record_options, targets=record_options.targets[:1])
-    return _compiled_for_each(capture, record_options, becomes_last=becomes_last)[0]
+    with kept_captures(becomes_last=False) as keep:
+        return _compiled_for_each(capture, record_options, keep)[0]
 
 
-def _compiled_for_each(
-    capture: Capture,
-    record_options: RecordingOptions,
-    *,
-    becomes_last: bool = True,
-    collection: Collection | None = None,
-) -> list[Capture]:
-    """As `compiled_again`, for each of the targets."""
+def _compiled_for_each(capture: Capture, record_options: RecordingOptions, keep: Keeping) -> list[Capture]:
+    """A capture's own source compiled again, for each of the targets."""
     from irscope.record.process.requests import request_from_capture
 
-    tell_origin(capture)
+    tell_origin(capture, say)
     request = request_from_capture(capture, record_options)
 
     def of_this_launch(fresh: Capture) -> Capture:
         return replace(fresh, sources=capture.sources, launch=replace(fresh.launch, grid=capture.launch.grid))
 
-    with kept_captures(becomes_last=becomes_last, collection=collection) as keep:
-        # A plan is checked first: one that names no pass leaves nothing behind.
-        recording = run_request(request, None if record_options.plan else lambda fresh: keep(of_this_launch(fresh)))
-        tell_refusals(recording)
-        for note in recording.notes:
-            say(note)
-        captures = [of_this_launch(fresh) for fresh in recording.captures]
-        check_plan(record_options.plan, captures)
-        for fresh in captures if record_options.plan else ():
-            keep(fresh)
+    # A plan is checked first: one that names no pass leaves nothing behind.
+    recording = run_request(request, None if record_options.plan else lambda fresh: keep(of_this_launch(fresh)))
+    tell_refusals(recording)
+    for note in recording.notes:
+        say(note)
+    captures = [of_this_launch(fresh) for fresh in recording.captures]
+    check_plan(record_options.plan, captures)
+    for fresh in captures if record_options.plan else ():
+        keep(fresh)
     return captures
-
-
-def tell_origin(capture: Capture) -> None:
-    """Warn, once per process, before compiling a capture again that was not recorded here."""
-    if not was_recorded_here(capture):
-        _tell_foreign(capture.name, capture.id[:8])
-
-
-@cache
-def _tell_foreign(name: str, id_: str) -> None:
-    say(
-        f"{name} ({id_}) is not among the captures that were recorded here: compiling it again runs Triton, LLVM and "
-        "the assembler on text that somebody else may have written (docs/security.md)."
-    )
 
 
 def nth_launch(captures: StoredCaptures, record_options: RecordingOptions) -> StoredCaptures:
@@ -158,11 +116,12 @@ def nth_launch(captures: StoredCaptures, record_options: RecordingOptions) -> St
 
 
 def _recorded(
-    file: str, kernel: str, record_options: RecordingOptions, collection: Collection | None
+    file: str, kernel: str, record_options: RecordingOptions, collection: Collection | None, becomes_last: bool
 ) -> StoredCaptures:
     from irscope.record.process.requests import request_for
 
-    return _recorded_by(request_for(file, record_options, kernel=kernel), file, record_options, collection)
+    request = request_for(file, record_options, kernel=kernel)
+    return _recorded_by(request, file, record_options, collection, becomes_last)
 
 
 def captures_of_command(record_options: RecordingOptions) -> StoredCaptures:
@@ -173,21 +132,25 @@ def captures_of_command(record_options: RecordingOptions) -> StoredCaptures:
 
 
 def _recorded_by(
-    request: RecordRequest, name: str, record_options: RecordingOptions, collection: Collection | None = None
+    request: RecordRequest,
+    name: str,
+    record_options: RecordingOptions,
+    collection: Collection | None = None,
+    becomes_last: bool = True,
 ) -> StoredCaptures:
-    with kept_captures(collection=collection) as keep:
+    with kept_captures(becomes_last=becomes_last, collection=collection) as keep:
         if record_options.resume:
             request = replace(request, stored=_resumed_ids(record_options))
         recording = run_request(request, keep)
         stored = keep.adopted(recording.stored)
         captures = StoredCaptures((*stored.files, *recording.captures.files))
         keep.put_in_order(captures)
-    tell_end(name, recording, request.config, verbose=request.verbose)
-    if not captures:
-        raise RecordingError(nothing_recorded(name, request.kernel, recording, request.way))
-    if stored:
-        say(f"{len(stored)} of {len(captures)} captures were stored before, and not compiled again.")
-    check_plan(request.plan, captures)
+        tell_end(name, recording, request.config, verbose=request.verbose)
+        if not captures:
+            raise RecordingError(nothing_recorded(name, request.kernel, recording, request.way))
+        if stored:
+            say(f"{len(stored)} of {len(captures)} captures were stored before, and not compiled again.")
+        check_plan(request.plan, captures)
     return captures
 
 
@@ -239,16 +202,6 @@ def check_plan(plan: PassPlan, captures: Sequence[Capture]) -> None:
         say(f"no pass '{rule}' was reached before the compile failed.")
 
 
-def failure_text(capture: Capture) -> str:
-    """Why a compile failed, as commands print it."""
-    failure = capture.failure
-    if failure is None:
-        return ""
-    text = f"{capture.name} ({capture.target}) {failure.verdict}: {failure.message}".rstrip()
-    more = [line for line in _diagnostic_lines(failure.diagnostics) if not _is_said(line, text)]
-    return "\n".join([text, *more])
-
-
 def tell_failures(captures: StoredCaptures) -> int:
     """Print why compiles failed, and return the exit code.
 
@@ -268,24 +221,22 @@ def tell_failures(captures: StoredCaptures) -> int:
     return code
 
 
-def _is_said(line: str, text: str) -> bool:
-    """Whether the text already contains what a line of diagnostics says."""
-    said = _LABEL.split(line)[-1].strip()
-    return said[:_TELLING_COLUMNS] in text or said.startswith(_SAYS_NOTHING)
+def tell_incomplete(captures: StoredCaptures) -> int:
+    """Print which operations irscope does not know, and why compiles failed; returns the exit code.
 
-
-def _diagnostic_lines(diagnostics: str) -> list[str]:
-    """The diagnostics in the output of a compiler, each with its source line and caret, without the IR around them.
-
-    If there are none, the last lines. `irscope show ID --json` has the whole output.
+    For commands whose answers follow from the operations of the IR: what an unknown one does is missing in them.
     """
-    lines = diagnostics.splitlines()
-    kept: list[str] = []
-    for number, line in enumerate(lines):
-        if _DIAGNOSTIC.search(line):
-            caret = number + 2 < len(lines) and lines[number + 2].strip() == "^"
-            kept += lines[number : number + 3] if caret else [line]
-    return list(dict.fromkeys(kept)) or lines[-_FRAMES_OF_OUTPUT:]
+    from irscope.ir.mlir.reader import parse_mlir
+
+    for one in captures.files:
+        texts = one.load().texts if one.status == "ok" else {}
+        text = next((texts[stage] for stage in ("ttgir", "glir", "ttir", "source") if stage in texts), "")
+        if (unknown := parse_mlir(text).unknown) and text:
+            names = ", ".join(f"{name or 'unreadable'} ×{count}" for name, count in sorted(unknown.items()))
+            count = unknown.total()
+            operations = "operation" if count == 1 else "operations"
+            say(f"{one.name} ({one.target}): {count} {operations} of unknown form, whose effects are left out: {names}")
+    return tell_failures(captures)
 
 
 def captures_with_passes(subject: str | None, record_options: RecordingOptions) -> StoredCaptures:
@@ -306,21 +257,3 @@ def captures_with_passes(subject: str | None, record_options: RecordingOptions) 
     captures = StoredCaptures(recorded)
     check_plan(record_options.plan, captures)
     return captures
-
-
-def capture_with_all_texts(capture: Capture) -> Capture:
-    """The same compile with the IR after every pass; raises StageNotFound if it cannot be compiled here."""
-    from irscope.model.recording_options import RecordingOptions
-    from irscope.record.process.requests import request_from_capture
-
-    say("The recording left this IR out (--snapshots all keeps it); compiling it again from the capture's source.")
-    tell_origin(capture)
-    request = request_from_capture(capture, RecordingOptions(plan=capture.plan, snapshots="all"))
-    try:
-        (again,) = run_request(request).captures
-    except IrscopeError as error:
-        raise StageNotFound(f"the recording left this IR out, and it cannot be compiled here: {error}") from error
-    made, held = again.environment.triton_version, capture.environment.triton_version
-    if made != held:
-        say(f"Made by Triton {made}; the capture is of {held}: they may differ.")
-    return again

@@ -11,19 +11,15 @@ from typing import TYPE_CHECKING
 from weakref import finalize
 
 from irscope.cli.output.talk import say
-from irscope.errors import IrscopeError
+from irscope.errors import CaptureFormatError, UsageError
 from irscope.model.capture import Capture
+from irscope.record.variants.completing import tell_not_kept
 from irscope.store.file import is_worse, load
 from irscope.store.recent import CaptureStore
 from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures
 
 if TYPE_CHECKING:
     from irscope.store.collection import Collection
-
-_recorded: set[str] = set()
-_told: set[tuple[str, str]] = set()
-_FOUND_LATER = ("snapshots", "layouts", "operations", "log")
-"""Fields that a capture may lack, and get when something needs them."""
 
 
 class Keeping:
@@ -36,7 +32,8 @@ class Keeping:
     def __init__(self, store: CaptureStore, collection: Collection | None = None) -> None:
         self._store: CaptureStore | None = store
         self._collection = collection
-        self._written: set[Path] = set()
+        self._written: dict[str, Path] = {}
+        """The files of this recording's captures, by id."""
         self._recording = f"{time.time_ns():x}-{os.getpid()}"
         lease = ExitStack()
         lease.enter_context(store.recording())
@@ -47,7 +44,6 @@ class Keeping:
 
         What is in the collection is stored already: a recording that is killed between the two goes on with `--resume`.
         """
-        _recorded.add(capture.id)
         path = self._stored(capture)
         if self._collection is not None:
             self._collection.add(capture)
@@ -58,16 +54,24 @@ class Keeping:
             return None
         path = self._store.path_of(capture)
         if is_worse(path, capture):
+            # The earlier one of the same compile stays.
+            self._written[capture.id] = path
             return None
         try:
-            if path not in self._written or not self._store.update(capture):
+            if capture.id not in self._written or not self._store.update(capture):
                 self._store.add(capture, self._recording)
         except OSError as error:
-            tell_not_kept(error)
-            self._store = None
+            self._refused(error)
             return None
-        self._written.add(path)
+        except CaptureFormatError as error:
+            say(f"{capture.name} ({capture.target}) is not kept: {error}")
+            return None
+        self._written[capture.id] = path
         return path
+
+    def _refused(self, error: OSError) -> None:
+        tell_not_kept(error, say)
+        self._store = None
 
     def adopted(self, ids: Iterable[str]) -> StoredCaptures:
         """Stored captures, by id, as part of this recording."""
@@ -78,70 +82,43 @@ class Keeping:
             from irscope.store.index import note_stored
 
             note_stored(path, capture, self._recording)
-            self._written.add(path)
+            self._written[capture.id] = path
             files.append(CaptureFile(shelf, capture, path))
         return StoredCaptures(files)
 
     def put_in_order(self, captures: StoredCaptures) -> None:
         """Give captures that were stored as they were completed the order of their launches."""
-        if self._store is not None:
-            self._store.put_in_order(
-                file.path for file in captures.files if file.path is not None and file.path in self._written
-            )
+        self._written = {file.id: self._written[file.id] for file in captures.files if file.id in self._written}
+
+    def complete(self) -> None:
+        """Make this recording the one that `last` names."""
+        if self._store is not None and self._written:
+            try:
+                self._store.complete([*self._written.values()])
+            except OSError as error:
+                self._refused(error)
 
 
 @contextmanager
 def kept_captures(*, becomes_last: bool = True, collection: Collection | None = None) -> Generator[Keeping]:
     """An object that stores captures; none is dropped from the store while it, or a capture's file, is referenced.
 
-    `becomes_last`: whether `last` names one of them after the block. `collection`: where each is kept too.
+    `becomes_last`: whether `last` names them after the block, unless an exception, such as an interruption, ends it.
+    `collection`: where each is kept too.
     """
-    store = CaptureStore()
-    with ExitStack() as stack:
-        for path in [] if becomes_last else store.paths()[:1]:
-            stack.callback(store.mark_last, path)
-        yield Keeping(store, collection)
+    keep = Keeping(CaptureStore(), collection)
+    yield keep
+    if becomes_last:
+        keep.complete()
 
 
-def was_recorded_here(capture: Capture) -> bool:
-    """Whether this process recorded a capture, stored or not, or the store has it."""
-    return capture.id in _recorded or CaptureStore().path_of(capture).is_file()
+def refuse_untrusted(capture: Capture, runs: str, how_to_read: str) -> None:
+    """Raise UsageError for a capture whose Python text may not be run.
 
-
-def update_stored(before: Capture, full: Capture) -> None:
-    """Write a capture of the store again, of which more is known; if that fails, a message says so.
-
-    A file from elsewhere may bear the id of a stored capture, and differ from it: it is not stored in its place.
-
-    Args:
-        before: the capture as it was read.
-        full: the same, with what was found out of it here.
+    `runs`: what would run it. `how_to_read`: what shows the text before --trust is given.
     """
-    try:
-        if is_stored(before):
-            CaptureStore().update(full)
-    except OSError as error:
-        tell_not_kept(error)
-
-
-def is_stored(capture: Capture) -> bool:
-    """Whether the store holds all of a capture: its id tells neither its artifacts, nor its Python text."""
-    store = CaptureStore()
-    try:
-        stored = store.load(str(store.path_of(capture)))
-    except IrscopeError:
-        return False
-    held = {item.stage: item.data for item in stored.artifacts}
-    return (
-        (stored.launch, stored.sources) == (capture.launch, capture.sources)
-        and all(held.get(item.stage) == item.data for item in capture.artifacts)
-        and all(getattr(capture, name) in ((), None, getattr(stored, name)) for name in _FOUND_LATER)
-    )
-
-
-def tell_not_kept(error: OSError) -> None:
-    """Print why something could not be stored, once per process for each cause in a store."""
-    cause, folder = str(error.strerror or error), error.filename or ""
-    if (key := (os.path.dirname(folder), cause)) not in _told:
-        _told.add(key)
-        say(f"The recording is not kept: {': '.join(filter(None, [folder, cause]))}")
+    if not capture.environment.is_trusted:
+        raise UsageError(
+            f"{capture.name} ({capture.id[:8]}) was not recorded here, nor made of what was, and {runs} its Python "
+            f"text: read {how_to_read}, then give --trust too (docs/security.md)."
+        )

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from irscope.cli.subject.stored import is_capture, refuse_empty
-from irscope.errors import UsageError
+from irscope.cli.subject.stored import is_capture, refuse_empty, stored_captures
+from irscope.errors import UsageError, did_you_mean
+from irscope.model.capture import STAGE_NAMES, stage_named
+from irscope.plan import PassPlan, PassRule
+from irscope.target import Target
 
 if TYPE_CHECKING:
     from irscope.model.recording_options import RecordingOptions
 
-__all__ = ["is_program", "is_script", "split_subject"]
+_BACKENDS = ("cuda", "hip")
+
+__all__ = ["is_program", "is_script", "refuse_unknown_names", "split_subject"]
 
 
 def split_subject(subject: str | None, record_options: RecordingOptions, default: str = "last") -> tuple[str, str]:
@@ -28,6 +34,40 @@ def split_subject(subject: str | None, record_options: RecordingOptions, default
         raise UsageError(f"{program} and {subject!r} do not go together: give one. ::KERNEL chooses a kernel of it.")
     module, _, named = program.partition("::") if record_options.module is not None else (program, "", "")
     return module, kernel or named
+
+
+def refuse_unknown_names(
+    subject: str | None,
+    record_options: RecordingOptions,
+    *,
+    stages: Iterable[str] = (),
+    passes: Iterable[str | None] = (),
+) -> None:
+    """Raise UsageError for a stage, and PlanError for a pass (the plan's too), that a program's captures cannot have.
+
+    Passes of captures that are there already are looked for in them. Stages of a third-party backend are not known.
+    """
+    file, _ = split_subject(subject, record_options)
+    if is_capture(file):
+        held = {stage for one in stored_captures(subject).files for stage in one.stages} if stages else set[str]()
+        for name in stages:
+            if name not in ("all", *STAGE_NAMES, *held):
+                raise UsageError(f"--stage {name!r}: there is no such stage.{did_you_mean(name, [*held])}")
+        stages, passes = (), ()
+    backends = {Target.parse(text).backend for text in record_options.targets} or {*_BACKENDS}
+    for name in stages if backends <= {*_BACKENDS} else ():
+        if name == "all":
+            continue
+        if name not in STAGE_NAMES:
+            raise UsageError(f"--stage {name!r}: there is no such stage.{did_you_mean(name, STAGE_NAMES)}")
+        if not backends & {*stage_named(name).backends} and stage_named(name).backends:
+            raise UsageError(f"--stage {name}: a compile for {', '.join(record_options.targets)} has no such stage.")
+    rules = tuple(PassRule.parse(text) for text in passes if text is not None)
+    plan = record_options.plan.joined(PassPlan(() if record_options.llvm_passes else rules))
+    if plan and record_options.interpreter is None:
+        from irscope.record.triton.pass_names import refuse_unknown_passes
+
+        refuse_unknown_passes(plan, backends)
 
 
 def is_program(subject: str | None, record_options: RecordingOptions) -> bool:

@@ -13,11 +13,17 @@ import typer
 
 from irscope.cli import script_arguments
 from irscope.cli.grouped import Command, grouped
+from irscope.cli.options import split_words
 from irscope.cli.subject.endings import noted_incomplete
+from irscope.cli.subject.named import refuse_unknown_names
 from irscope.errors import PlanError, UsageError
+from irscope.model.capture import STAGE_NAMES
 from irscope.model.recording_options import Flag, RecordingOptions
 from irscope.plan import PassPlan, PassRule
 
+_OF_STAGES = ("stage",)
+_OF_PASSES = ("after", "before", "one_pass", "between", "at", "from_pass")
+"""The parameters of commands that name passes; `at` may be a stage."""
 _LEVELS = ("triton", "all", "none")
 
 
@@ -39,6 +45,7 @@ def recorded(
     def decorate(command: Command) -> Command:
         @wraps(command)
         def noting_stops(**values: Any) -> int:
+            _refuse_unknown_names(values)
             with noted_incomplete() as incomplete:
                 code = command(**values)
             # A script that stopped half-way is a failure, whatever was made of the launches before.
@@ -49,6 +56,20 @@ def recorded(
         return made
 
     return decorate
+
+
+def _refuse_unknown_names(values: dict[str, Any]) -> None:
+    """Refuse the names of stages and passes among a command's options that no program's captures can have."""
+    stages = [value for name in _OF_STAGES for value in _texts(values.get(name))]
+    passes = [value for name in _OF_PASSES for value in _texts(values.get(name)) if value not in STAGE_NAMES]
+    record_options: RecordingOptions = values["record_options"]
+    if stages or passes or record_options.plan:
+        for subject in [*_texts(values.get("subjects"))] or [values.get("subject") or values.get("left")]:
+            refuse_unknown_names(subject, record_options, stages=split_words(stages), passes=passes)
+
+
+def _texts(value: Any) -> Sequence[str]:
+    return [value] if isinstance(value, str) else value or ()
 
 
 def recording_options(**values: Any) -> RecordingOptions:
@@ -63,7 +84,13 @@ def recording_options(**values: Any) -> RecordingOptions:
             (value,) = given.values()
             is_pair = flags[0].metavar == "NAME=VALUE"
             found[item.name] = _named_values(value, flags[0].names[0]) if is_pair else value
-    found["arguments"] = script_arguments.get() or found["arguments"]
+    if found["arguments"]:
+        first, *_ = found["arguments"]
+        raise UsageError(
+            f"{first!r} is one argument too many: the command takes one subject, and what stands after -- is for its "
+            f"script: irscope COMMAND FILE.py -- {first}"
+        )
+    found["arguments"] = script_arguments.get()
     if found["snapshots"] not in _LEVELS:
         raise UsageError(f"--snapshots {found['snapshots']!r}: write triton, all or none.")
     return RecordingOptions.of(found)

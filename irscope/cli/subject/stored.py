@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from irscope.cli.output.talk import say
-from irscope.errors import CaptureNotFound, RecordingError, UsageError, did_you_mean
+from irscope.cli.subject.endings import note_incomplete
+from irscope.errors import CaptureFormatError, CaptureNotFound, RecordingError, UsageError, did_you_mean
 from irscope.model.capture import Capture
-from irscope.store.facts import differences
-from irscope.store.file import SUFFIX
+from irscope.store.facts import chosen, differences
+from irscope.store.file import SUFFIX, is_packed
 from irscope.store.recent import CaptureStore
 from irscope.store.shelf import CaptureFile, Shelf, StoredCaptures
 
 if TYPE_CHECKING:
     from irscope.store.collection import Collection, Entry
+    from irscope.store.index import StoredRow
     from irscope.store.packed import PackedCollection
 
 __all__ = [
@@ -25,11 +27,13 @@ __all__ = [
     "is_ambiguous",
     "is_capture",
     "only_one",
+    "readable",
     "refuse_empty",
     "stored_capture",
     "stored_captures",
 ]
 
+_Row = TypeVar("_Row", "Entry", "StoredRow")
 _MOST_LISTED = 16
 
 
@@ -47,27 +51,38 @@ def refuse_empty(subject: str | None) -> None:
         raise UsageError("'' names no file and no capture: is a variable unset? Left out, it is the last recording.")
 
 
-def stored_captures(subject: str | None, *, last_is_whole: bool = False) -> StoredCaptures:
+def stored_captures(subject: str | None) -> StoredCaptures:
     """The captures that a subject names without compiling anything, at least one.
 
-    `last_is_whole`: `last` is every capture of the last recording, in its order, not its last one alone.
-    Of a collection `FOLDER::KERNEL` names those of a kernel, of several by a pattern, or one by its id. Raises
-    CaptureNotFound, and RecordingError where the kernel is not among them.
+    Of a collection, and of `last`, the last complete recording, `::KERNEL` names those of a kernel, of several by a
+    pattern, or one by its id. Raises CaptureNotFound, and RecordingError where the kernel is not among them.
     """
     refuse_empty(subject)
     file, _, kernel = (subject or "last").partition("::")
     if (collection := collection_at(file)) is not None:
         return collection.captures(entries_of(collection, file, kernel))
     store = CaptureStore()
-    if last_is_whole and file == "last" and not kernel and not Path(file).is_file():
+    if file == "last" and not Path(file).is_file():
         shelf = Shelf()
         return StoredCaptures(
-            CaptureFile.listed(shelf, row.facts, store.folder / row.name) for row in store.last_recording()
+            CaptureFile.listed(shelf, row.facts, store.folder / row.name)
+            for row in _chosen(store.last_recording(), "the last recording", kernel)
         )
     capture = store.load(file)
     if kernel and capture.name != kernel:
-        raise RecordingError(f"{file} launched no kernel {kernel!r}.{did_you_mean(kernel, [capture.name])}")
+        raise RecordingError(f"{file} holds no kernel {kernel!r}.{did_you_mean(kernel, [capture.name])}")
     return StoredCaptures.of([capture])
+
+
+def readable(file: CaptureFile) -> Capture | None:
+    """The capture of one file of many; None for one that cannot be read: it is named, and the exit code is 1."""
+    try:
+        return file.load()
+    except (CaptureFormatError, CaptureNotFound) as error:
+        name = f"{file.facts.name} ({file.facts.id[:8]})"
+        note_incomplete(name)
+        say(f"{name} is left out: {error}")
+        return None
 
 
 def stored_capture(subject: str | None) -> Capture:
@@ -103,26 +118,31 @@ def collection_at(path: str | Path) -> Collection | PackedCollection | None:
 
         return Collection(path) if is_collection(path) else None
     if Path(path).suffix == SUFFIX:
-        from irscope.store.packed import PackedCollection, is_packed
+        if not is_packed(path):
+            return None
+        from irscope.store.packed import PackedCollection
 
-        return PackedCollection(path) if is_packed(path) else None
+        return PackedCollection(path)
     return None
 
 
-def entries_of(collection: Collection | PackedCollection, name: str, wanted: str) -> tuple[Entry, ...]:
+def entries_of(collection: Collection | PackedCollection, name: str, wanted: str) -> Sequence[Entry]:
     """Those of its captures that are wanted, all for an empty text; raises where there is none.
 
     `name`: of the collection, as it was given.
     """
-    from irscope.store.collection import chosen_entries
-
     entries = collection.entries()
     for problem in collection.unreadable:
-        say(problem)
+        say(f"left out: {problem}")
+        note_incomplete(problem)
     if not entries:
         raise CaptureNotFound(f"{name!r} holds no capture. Record some: irscope collect SCRIPT -o {name}")
-    chosen = chosen_entries(entries, wanted) if wanted else entries
-    if not chosen:
-        near = did_you_mean(wanted, {one.facts.name for one in entries})
-        raise RecordingError(f"{name} holds no kernel {wanted!r}, and no capture whose id begins so.{near}")
-    return chosen
+    return _chosen(entries, name, wanted)
+
+
+def _chosen(rows: Sequence[_Row], name: str, wanted: str) -> Sequence[_Row]:
+    """The rows that are wanted, all for an empty text; raises RecordingError where there is none."""
+    if found := chosen(rows, wanted) if wanted else rows:
+        return found
+    near = did_you_mean(wanted, {one.facts.name for one in rows})
+    raise RecordingError(f"{name} holds no kernel {wanted!r}, and no capture whose id begins so.{near}")

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from irscope.cli.options import split_words
 from irscope.cli.output.streams import raw_stderr
 from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import captures_of, failure_text, tell_origin
-from irscope.cli.subject.keeping import tell_not_kept
-from irscope.cli.subject.stored import is_ambiguous, only_one
-from irscope.errors import PlanError, RecordingError
+from irscope.cli.subject.captures import captures_of
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
-from irscope.plan import PassPlan, PassRule
+from irscope.record.variants.completing import tell_origin
 
 if TYPE_CHECKING:
     from rich.progress import Progress
-
-    from irscope.record.variants.store import Variants
 
 
 def one_capture(subject: str | None, record_options: RecordingOptions) -> tuple[Capture, int]:
@@ -29,9 +24,7 @@ def one_capture(subject: str | None, record_options: RecordingOptions) -> tuple[
 
     Of several it is the first, which is said; where autotuning timed its configurations, the first that is launched.
     """
-    captures = captures_of(subject, record_options)
-    if is_ambiguous(captures, subject):
-        only_one(captures, subject)
+    captures = captures_of(subject, record_options, of_one=True)
     tried = [one.autotuning for one in captures.files]
     index = next((place for place, one in enumerate(tried) if one is None or one.winner is not False), 0)
     capture = captures[index]
@@ -40,43 +33,14 @@ def one_capture(subject: str | None, record_options: RecordingOptions) -> tuple[
             f"{len(captures)} launches: this is number {index + 1}, {capture.name}. --launch N takes another, "
             "FILE::KERNEL another kernel."
         )
-    tell_origin(capture)
+    tell_origin(capture, say)
     return capture, record_options.launch or index + 1
-
-
-def baseline_of(variants: Variants, plan: PassPlan) -> Capture:
-    """The capture that variants are compared with; raises RecordingError if it fails to compile."""
-    baseline = variants.compile(plan)
-    if variants.not_kept is not None:
-        tell_not_kept(variants.not_kept)
-    if not baseline.has_compiled:
-        under = f" under the plan {str(plan)!r}" if plan else ""
-        raise RecordingError(f"there is nothing to compare with{under}: {failure_text(baseline)}")
-    return baseline
 
 
 def split_stages(texts: list[str] | None) -> tuple[str, ...]:
     """The stages of `--stage`; empty for all."""
     names = split_words(texts)
     return () if "all" in names else tuple(dict.fromkeys(names))
-
-
-def check_stages(capture: Capture, stages: tuple[str, ...]) -> None:
-    """Raise PlanError for a stage in which no pass of a capture ran."""
-    known = tuple(dict.fromkeys(snapshot.stage for snapshot in capture.passes()))
-    for stage in stages:
-        if stage not in known:
-            raise PlanError(f"no pass ran in stage {stage!r}: there are {', '.join(known) or 'none'}, or all.")
-
-
-def check_rules(capture: Capture, stages: tuple[str, ...], rules: tuple[PassRule, ...]) -> None:
-    """Raise PlanError for a rule that names no pass of these stages."""
-    PassPlan(rules).check(list(capture.passes()))
-    for rule in rules:
-        inside = [one for one in capture.passes() if rule.matches(one) and (not stages or one.stage in stages)]
-        if not inside:
-            stage = next(one.stage for one in capture.passes() if rule.matches(one))
-            raise PlanError(f"'{rule}' is a pass of {stage}: --stage {stage} selects it.")
 
 
 @contextmanager
@@ -90,3 +54,11 @@ def progress_bar() -> Generator[Progress]:
         *columns, console=Console(file=raw_stderr()), disable=not sys.stderr.isatty(), transient=True
     ) as progress:
         yield progress
+
+
+@contextmanager
+def counted(what: str, count: int) -> Generator[Callable[[], None]]:
+    """A progress bar of one task, which is advanced by one whenever what it gives is called."""
+    with progress_bar() as progress:
+        task = progress.add_task(what, total=count)
+        yield lambda: progress.advance(task)

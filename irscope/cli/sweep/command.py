@@ -11,12 +11,13 @@ import typer
 from irscope.cli import app, options
 from irscope.cli.output.destination import Destination
 from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import captures_of, tell_origin
+from irscope.cli.subject.captures import captures_of
 from irscope.cli.subject.named import is_program
 from irscope.cli.subject.recording import recorded
 from irscope.cli.subject.variants import progress_bar
 from irscope.errors import IrscopeError, UsageError, did_you_mean
 from irscope.model.recording_options import RecordingOptions
+from irscope.record.variants.completing import tell_origin
 from irscope.store.shelf import StoredCaptures
 
 if TYPE_CHECKING:
@@ -123,12 +124,10 @@ def _swept(
     points = points_of(versus, plans)
     # Their source is compiled: what else a recording would make of them is made when it is looked at.
     record_options = replace(record_options, disassemble=False, layouts=False)
-    captures = StoredCaptures(
-        file for one in subjects for file in captures_of(one, record_options, last_is_whole=True).files
-    )
+    captures = StoredCaptures(file for one in subjects for file in captures_of(one, record_options).files)
     points = with_constants(points, captures)
     for one in captures:
-        tell_origin(one)
+        tell_origin(one, say)
     of_constants = {
         constants: _recorded_with(constants, subjects, record_options) if constants else captures
         for constants in dict.fromkeys(one.constants for one in points)

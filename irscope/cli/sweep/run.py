@@ -46,19 +46,28 @@ def client_of(scheduler: str, jobs: int | None) -> Generator[Any]:
         return
     from dask import config  # pyright: ignore
 
-    from irscope.record.variants.pool import default_jobs
+    from irscope.record.process.requests import default_jobs
 
+    try:
+        security = dask.Security.temporary()
+    except ImportError as error:
+        raise MissingTool("a sweep needs cryptography too: pip install 'irscope[sweep]'.") from error
     # The workers are forks of one process that has imported dask: each would take a second of a core for that.
     forked = {"distributed.worker.multiprocessing-method": "forkserver"} if _CAN_FORK else {}
+    # Each of dask's processes has a web server beside, whatever it is told of a dashboard: with nothing to answer.
+    silent: dict[str, list[str]] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
     with (
-        config.set(forked),
+        config.set(forked | silent),
         dask.LocalCluster(
             n_workers=jobs or default_jobs(),
             threads_per_worker=1,
             processes=True,
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
+            worker_dashboard_address="127.0.0.1:0",
             scheduler_kwargs={"dashboard": False},
             silence_logs=logging.CRITICAL,
+            # Whoever reaches the scheduler's port could have code run: only this cluster's own certificate is let in.
+            security=security,
         ) as cluster,
         dask.Client(cluster) as client,
     ):

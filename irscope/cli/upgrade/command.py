@@ -11,16 +11,20 @@ from irscope.cli.output.destination import Destination, with_destination
 from irscope.cli.output.page import emit_report, is_page
 from irscope.cli.output.talk import say
 from irscope.cli.run import measuring
-from irscope.cli.subject.captures import captures_of, tell_origin
+from irscope.cli.subject.captures import captures_of
+from irscope.cli.subject.endings import note_incomplete
 from irscope.cli.subject.named import is_program, is_script
 from irscope.cli.subject.recording import interpreter_at, recorded
+from irscope.cli.subject.stored import readable
 from irscope.cli.subject.variants import progress_bar
 from irscope.errors import IrscopeError, RecordingError, UsageError, did_you_mean
 from irscope.model.recording_options import RecordingOptions
+from irscope.record.variants.completing import tell_origin
 
 if TYPE_CHECKING:
-    from irscope.analysis.upgrade.report import Upgrade
+    from irscope.analysis.upgrade.model import Upgrade
     from irscope.model.capture import Capture
+    from irscope.record.variants.grafts import Compiler
 
 WORSE = 3
 """The exit code for "something got worse"."""
@@ -135,7 +139,7 @@ def _upgraded(
     blames: bool,
     timing: _Timing | None,
 ) -> Upgrade:
-    from irscope.cli.upgrade.run import upgraded
+    from irscope.analysis.upgrade.compare import upgraded
     from irscope.record.variants.grafts import Compiler
 
     asked = replace(record_options, snapshots="none", disassemble=False, layouts=False)
@@ -145,8 +149,8 @@ def _upgraded(
         Compiler(pythons[1], own, asked.jobs) as after,
         progress_bar() as bar,
     ):
-        if before.version == after.version and before.pool.compiler == after.pool.compiler:
-            say(f"--from and --to are the same Triton {before.version}: nothing can differ.")
+        if before.version == after.version:
+            _tell_same_version(before, after)
         task = bar.add_task("compiles", total=None)
 
         def progress(what: str, done: int, total: int) -> None:
@@ -161,15 +165,26 @@ def _upgraded(
         else:
             # Its snapshots are not asked for, and it is not compiled again for want of them.
             kept = replace(asked, snapshots=record_options.snapshots)
-            stored += captures_of(subject, kept, last_is_whole=True)
+            files = captures_of(subject, kept).files
+            stored += [capture for file in files if (capture := readable(file)) is not None]
         for one in stored:
-            tell_origin(one)
+            tell_origin(one, say)
         found = upgraded(stored, before, after, (ours, theirs), blames=blames, progress=progress)
+        note_incomplete(*(row.capture.name for row in found.rows if not row.capture.artifacts))
         if timing is None:
             return found
         from irscope.cli.upgrade.timing import PairTimer
 
         return PairTimer(subject, asked, pythons, (ours, theirs), timing.rounds, timing.cold).measured(found, progress)
+
+
+def _tell_same_version(before: Compiler, after: Compiler) -> None:
+    """Say of two environments with one version of Triton whether they hold the same Triton, by its files."""
+    version, digests = before.version, [compiler.pool.compiler[1] for compiler in (before, after)]
+    if digests[0] == digests[1]:
+        say(f"--from and --to hold the same Triton {version} ({digests[0]}): one IR gives the same code in both.")
+    else:
+        say(f"--from and --to hold two builds of Triton {version}, {digests[0]} and {digests[1]}.")
 
 
 def _recorded_by_both(

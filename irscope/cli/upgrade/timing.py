@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 
-from irscope.analysis.upgrade.compare import is_same_code, with_measurement
-from irscope.analysis.upgrade.model import Row
-from irscope.analysis.upgrade.report import Upgrade
+from irscope.analysis.code import code_of
+from irscope.analysis.upgrade.compare import with_measurement
+from irscope.analysis.upgrade.model import Row, Upgrade
 from irscope.cli.subject.device import launch_on_gpu
 from irscope.device.measurement import Agreement, Measurement
 from irscope.errors import DeviceFault, MissingTool, NoDevice, RecordingError
@@ -69,7 +69,7 @@ class PairTimer:
             return row
         if not (row.before.has_compiled and row.after.has_compiled):
             return replace(row, why_not_measured="it does not compile by both")
-        if is_same_code(row.before, row.after):
+        if code_of(row.before) == code_of(row.after):
             return replace(row, why_not_measured="both make the same binary")
         try:
             return with_measurement(row, self._measurement(row.before, row.after))

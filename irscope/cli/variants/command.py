@@ -12,7 +12,6 @@ from irscope.cli import app, options
 from irscope.cli.output.destination import Destination, emit, with_destination
 from irscope.cli.output.talk import say
 from irscope.cli.subject.captures import captures_of, tell_failures
-from irscope.cli.subject.keeping import was_recorded_here
 from irscope.cli.subject.recording import recorded
 from irscope.errors import UsageError
 from irscope.model.recording_options import RecordingOptions
@@ -56,7 +55,7 @@ def variants(
     if warmup and to.as_json:
         raise UsageError("--warmup prints Python, and --json does not: give one.")
     record_options = replace(record_options, disassemble=False, layouts=False)
-    captures = captures_of(subject, record_options, last_is_whole=True)
+    captures = captures_of(subject, record_options)
     sites = sites_of(captures)
     code = tell_failures(captures)
     if warmup:
@@ -88,7 +87,7 @@ def _proven(
         return rows
     files = {file.facts.id: file for file in captures.files}
     needed = {group.base for _, merges in rows for merge in merges for group in merge.groups if group.base}
-    if tries is None and not all(was_recorded_here(files[one].load()) for one in needed):
+    if tries is None and not all(files[one].load().environment.is_trusted for one in needed):
         say("These were not recorded here: nothing is compiled again, to try what merging gives (--try does).")
         return rows
     return proven(rows, files)

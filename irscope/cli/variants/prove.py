@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from irscope.analysis.variants.merges import Group, Merge, MergeProof, effects, without_attributes
+from irscope.analysis.variants.merges import (
+    Group,
+    Merge,
+    MergeProof,
+    argument_type,
+    effects,
+    with_argument_proofs,
+    without_attributes,
+    without_constexpr,
+)
 from irscope.analysis.variants.site import Site, code_of, figures_of
 from irscope.cli.output.talk import say
-from irscope.cli.subject.captures import tell_origin
-from irscope.errors import IrscopeError
+from irscope.cli.reduce.python_text import python_case, python_request
+from irscope.errors import IrscopeError, RecordingError
 from irscope.model.capture import Capture
+from irscope.record.variants.completing import tell_origin
 from irscope.store.shelf import CaptureFile
 
 if TYPE_CHECKING:
@@ -34,22 +46,55 @@ def proven(sites: _Merges, files: Mapping[str, CaptureFile]) -> list[tuple[Site,
             say(f"{site.kernel.name} was compiled by Triton {site.triton_version}: nothing was tried with another.")
             continue
         for column, merge in enumerate(merges):
-            for group in merge.groups:
+            for group in merge.groups if merge.how not in ("one value", "runtime") else ():
                 if (request := _request(merge, group, files)) is not None:
                     wanted.append(((row, column), group, request))
     proofs: dict[tuple[int, int], list[MergeProof]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for row, (site, merges) in enumerate(sites):
+            for column, merge in enumerate(merges):
+                for group in merge.as_argument if site.triton_version == triton_version() else ():
+                    if (request := _argument_request(merge, files[group.base], Path(folder))) is not None:
+                        wanted.append(((row, column), group, request))
+        try:
+            if wanted:
+                with VariantPool() as pool:
+                    for index, merged in pool.compile(request for _, _, request in wanted):
+                        place, group, _ = wanted[index]
+                        proofs.setdefault(place, []).extend(_compared(sites[place[0]][0], group, merged))
+        except IrscopeError as error:
+            say(f"Nothing could be tried: {error}")
+    tried: list[tuple[Site, tuple[Merge, ...]]] = []
+    for row, (site, merges) in enumerate(sites):
+        rows = [(merge, tuple(proofs.get((row, column), ()))) for column, merge in enumerate(merges)]
+        tried.append(
+            (
+                site,
+                tuple(
+                    with_argument_proofs(site, merge, known) if merge.as_argument else replace(merge, proofs=known)
+                    for merge, known in rows
+                ),
+            )
+        )
+    return tried
+
+
+def _argument_request(merge: Merge, file: CaptureFile, folder: Path) -> RecordRequest | None:
+    """The request to compile a kernel with a constant as a plain argument; None where no text can be made."""
+    capture = file.load()
+    if not capture.environment.is_trusted:
+        return None
+    name = merge.cause.name
     try:
-        if wanted:
-            with VariantPool() as pool:
-                for index, merged in pool.compile(request for _, _, request in wanted):
-                    place, group, _ = wanted[index]
-                    proofs.setdefault(place, []).extend(_compared(sites[place[0]][0], group, merged))
-    except IrscopeError as error:
-        say(f"Nothing could be tried: {error}")
-    return [
-        (site, tuple(replace(one, proofs=tuple(proofs.get((row, column), ()))) for column, one in enumerate(merges)))
-        for row, (site, merges) in enumerate(sites)
-    ]
+        case = python_case(capture)
+    except RecordingError:
+        return None
+    text = without_constexpr(case.text, capture.name, name)
+    if text is None:
+        return None
+    kind = argument_type(dict(capture.launch.constants).get(name, ""))
+    rows = tuple((one, kind, False) if one == name else (one, given, fixed) for one, given, fixed in case.parameters)
+    return python_request(capture, replace(case, text=text, parameters=rows), folder)
 
 
 def _request(merge: Merge, group: Group, files: Mapping[str, CaptureFile]) -> RecordRequest | None:
@@ -60,7 +105,7 @@ def _request(merge: Merge, group: Group, files: Mapping[str, CaptureFile]) -> Re
     capture = files[group.base].load()
     if "source" not in capture.stages:
         return None
-    tell_origin(capture)
+    tell_origin(capture, say)
     request = variant_request(capture, capture.plan)
     names = [name for name, kind in capture.launch.signature if kind != "constexpr"]
     only_alignment = merge.how == "do_not_specialize_on_alignment"

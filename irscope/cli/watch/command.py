@@ -57,13 +57,16 @@ def watch(
     in the file leaves as it is. Recordings are forks of a process that has imported Triton, and torch where the file
     does.
     """
-    file, _ = split_subject(subject, record_options)
+    file, kernel = split_subject(subject, record_options)
     if not is_program(subject, record_options) or file == "-":
         raise UsageError(f"{subject or 'last'!r} is no file to watch: give a Python file, or an IR file.")
     from irscope.cli.watch.files import Watched, program_files
     from irscope.cli.watch.rounds import LastGood
-    from irscope.record.process.forks.warm import warm_children
+    from irscope.record.process.requests import request_for
+    from irscope.record.process.warm import warm_children
 
+    # What is wrong from the start is refused; errors that edits make are told, and the watch goes on.
+    request_for(file, record_options, kernel=kernel)
     asked = replace(record_options, disassemble=False)
     stages = options.split_words(stage) or ["ttgir"]
     state, watched, number = LastGood(stages), Watched(), 0

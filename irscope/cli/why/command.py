@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,16 +11,16 @@ import typer
 
 from irscope.cli import app, options
 from irscope.cli.output.destination import Destination, under_titles, with_destination
-from irscope.cli.subject.captures import captures_of, tell_failures
+from irscope.cli.output.talk import say
+from irscope.cli.subject.captures import captures_of, tell_incomplete
 from irscope.cli.subject.recording import recorded
-from irscope.cli.why.budget import Budget
+from irscope.errors import UsageError
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
+from irscope.store.shelf import StoredCaptures
 
 if TYPE_CHECKING:
     from irscope.analysis.findings.model import Finding
-    from irscope.cli.why.compiles import Compiles
-    from irscope.cli.why.timing import Timer
 
 _which = options.in_panel("Which findings")
 
@@ -74,8 +74,10 @@ def why(
     """
     from irscope.analysis.findings.silence import codes_of
     from irscope.analysis.findings.stated import read_grid, read_sizes, with_launch
-    from irscope.cli.why.compiles import Compiles
+    from irscope.analysis.findings.tries import Budget
+    from irscope.api.explain import Explainer, Explanation
     from irscope.cli.why.timing import Timer
+    from irscope.record.variants.compiles import Compiles
     from irscope.render.text.findings import findings_json, render_findings
 
     chosen = _Choice(line, operation, value, codes_of(options.split_words(ignore)))
@@ -87,21 +89,28 @@ def why(
     def launched(capture: Capture) -> Capture:
         return with_launch(capture, sizes, programs) if is_stated else capture
 
+    answers: dict[str, Explanation] = {}
     with Compiles() as compiles:
         timer = Timer(subject, record_options) if time else None
-        asked = _Asked(chosen, compiles, tries, budget, timer, launched)
-        answers = {
-            one.id: _answer(one, record_options.launch or number, asked) for number, one in enumerate(captures, 1)
-        }
+        explainer = Explainer(compiles, budget, launched, chosen.has, say)
+        for number, one in enumerate(captures, 1):
+            if timer is not None:
+                timer.require_gpu(one)
+            timed = None if timer is None else partial(timer.timed, one, record_options.launch or number)
+            may_compile = tries if tries is not None else one.environment.is_trusted
+            answers[one.id] = (explainer if may_compile else replace(explainer, compiles=None)).explain(one, timed)
+
+    if value is not None and not any(one.findings for one in answers.values()):
+        _refuse_unknown_value(captures, value)
 
     def text(capture: Capture, color: bool) -> str:
-        findings, silenced = answers[capture.id]
+        findings, silenced = answers[capture.id].findings, answers[capture.id].silenced
         hidden = f"{silenced} silenced by comments in the kernel.\n" if silenced else ""
         lines = f"\nLines of a stage are those of: irscope show {capture.id[:8]} --stage STAGE --loc\n"
         return (render_findings(findings, color=color) + lines if findings else "Nothing was found.\n") + hidden
 
     def as_json(capture: Capture) -> dict[str, Any]:
-        findings, silenced = answers[capture.id]
+        findings, silenced = answers[capture.id].findings, answers[capture.id].silenced
         head = {"id": capture.id, "kernel": capture.name, "target": str(capture.target)}
         return head | {"findings": findings_json(findings), "silenced": silenced}
 
@@ -109,7 +118,16 @@ def why(
         lambda: [as_json(one) for one in captures],
         lambda _, color: under_titles(captures, lambda one: text(one, color)),
     )
-    return tell_failures(captures)
+    return tell_incomplete(captures)
+
+
+def _refuse_unknown_value(captures: StoredCaptures, value: str) -> None:
+    """Raise UsageError where no TTGIR has a value of that name."""
+    name = "%" + value.removeprefix("%")
+    pattern = re.compile(rf"{re.escape(name)}(?![\w.$-])")
+    if not any(pattern.search(one.texts.get("ttgir", "")) for one in captures):
+        first = captures.files[0].id[:8]
+        raise UsageError(f"--value {name}: no value of the TTGIR is named so: irscope show {first} --stage ttgir.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,47 +151,3 @@ class _Choice:
             and (self.line is None or any(line == self.line for _, line in finding.place))
             and (self.value is None or "%" + self.value.removeprefix("%") in finding.values)
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What is asked of each capture."""
-
-    chosen: _Choice
-    compiles: Compiles
-    tries: bool | None
-    budget: Budget
-    timer: Timer | None
-    launched: Callable[[Capture], Capture]
-    """The capture with the sizes that were stated: it is studied, and never stored."""
-
-
-def _answer(capture: Capture, number: int, asked: _Asked) -> tuple[Sequence[Finding], int]:
-    """The findings that are asked for, with what became of their suggestions, and how many comments silence."""
-    from irscope.analysis.findings.find import findings_of
-    from irscope.analysis.findings.silence import is_silenced
-    from irscope.analysis.findings.studied import Studied
-    from irscope.cli.layout.subject import with_layouts
-    from irscope.cli.subject.keeping import was_recorded_here
-
-    chosen, compiles, timer = asked.chosen, asked.compiles, asked.timer
-    if timer is not None:
-        timer.require_gpu(capture)
-    may_compile = asked.tries if asked.tries is not None else was_recorded_here(capture)
-    if may_compile:
-        compiles.keep_for(capture)
-        capture = with_layouts(capture)
-    studied = Studied(asked.launched(capture))
-    found = findings_of(studied)
-    if may_compile:
-        from irscope.cli.why.further import studied_further
-
-        studied, found = studied_further(capture, studied, found, asked.launched, compiles.one)
-    wanted = [one for one in found if chosen.has(one)]
-    shown = [one for one in wanted if not is_silenced(one, capture)]
-    if may_compile and shown:
-        from irscope.cli.why.prove import proven
-
-        timed = None if timer is None else partial(timer.timed, capture, number)
-        shown = proven(studied, shown, compiles, asked.budget, timed)
-    return shown, len(wanted) - len(shown)

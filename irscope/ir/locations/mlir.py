@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from irscope.ir.locations.model import MAX_FRAMES, Chain, ChainTable, Frame, TextLocations, count, cut, text_lines
 from irscope.ir.mlir.alias_table import definitions
-from irscope.ir.mlir.lines import located_lines
+from irscope.ir.mlir.reader import parse_mlir
 from irscope.ir.mlir.tokens import location_spans
 from irscope.ir.quoted import unescape_ir
 
@@ -35,10 +35,12 @@ def read_mlir(text: str) -> TextLocations:
         return known[location]
 
     by_line = [-1] * len(lines)
-    for own, location in located_lines(text):
-        number = number_of(location)
-        for line in own:
-            by_line[line - 1] = number
+    for operation in parse_mlir(text).walk():
+        location = operation.location
+        if location:
+            number = number_of(location)
+            for line in operation.lines:
+                by_line[line - 1] = number
     for index, line in enumerate(lines):
         # A block has the location of its first argument.
         if "loc(" in line and line.lstrip()[:1] == "^":

@@ -6,35 +6,22 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from irscope.ir.body.reader import Body, read_body
-from irscope.ir.body.tokens import HOLE
-from irscope.ir.mlir.alias_table import AliasTable, definitions
-from irscope.ir.mlir.lines import LineWalk, OpenLines
+from irscope.ir.body.reader import read_body
+from irscope.ir.body.tokens import HOLE, Shape
+from irscope.ir.mlir.alias_table import definitions
 from irscope.ir.mlir.model import Block, MlirModule, Operation, Region, Value
-from irscope.ir.mlir.tokens import trailing_location
 
 __all__ = ["Block", "MlirModule", "Operation", "Region", "Value", "parse_mlir"]
 
+# "default {"   "partition0(%a: i32) num_warps(4) {"   "case 1 {": more regions of the operation before
+_MORE_REGIONS = re.compile(r"(?:default|partition\d+|case -?\d+)(?: \{$|\(.*\{$)")
 # "%acc_69:9 = "   "%acc#1"
 _COUNT = re.compile(r":(\d{1,9})")
 _INDEX = re.compile(r"#(\d{1,9})")
-# The hole of "iter_args(\1 = \1)" and the one of its value.
-_CARRIED = re.compile("\x01 = $")
+_MOST_LINES = 200
+"""Lines of one operation without regions."""
 _MOST_RESULTS = 4096
 """Results of one operation: a count of millions is an attack."""
-
-
-@dataclass(slots=True)
-class _Frame(OpenLines):
-    """An operation, or one of its regions, that is still open."""
-
-    arguments: tuple[Value, ...] = ()
-    label: str = ""
-    header: int = -1
-    """Index of the line that opens the block."""
-    operations: list[Operation] = field(default_factory=list[Operation])
-    blocks: list[Block] = field(default_factory=list[Block])
-    regions: list[Region] = field(default_factory=list[Region])
 
 
 @lru_cache(maxsize=8)
@@ -44,81 +31,142 @@ def parse_mlir(text: str) -> MlirModule:
     Never raises: an operation that cannot be read has no name, and unbalanced braces close at the end. The last few
     modules are kept: layouts, locations, source map and graphs read the same texts.
     """
-    return _Builder(text, read_body(text, "mlir", frozenset({"locations"}))).build()
+    return _Builder(text).build()
 
 
-class _Builder(LineWalk[_Frame]):
-    def __init__(self, text: str, body: Body) -> None:
-        super().__init__(body, _Frame([]))
-        self.text = text
-        self.raw = text.replace("\r", "").split("\n")
-        self.values = [Value(name, number) for number, name in enumerate(body.names)]
+@dataclass(slots=True)
+class _Frame:
+    """An operation, or one of its regions, that is still open; lines are indices of the body's."""
+
+    lines: list[int]
+    """Its own lines so far; empty for the top."""
+    arguments: tuple[Value, ...] = ()
+    label: str = ""
+    header: int = -1
+    """The line that opens the block."""
+    operations: list[Operation] = field(default_factory=list[Operation])
+    blocks: list[Block] = field(default_factory=list[Block])
+    regions: list[Region] = field(default_factory=list[Region])
+    last_lines: list[int] = field(default_factory=list[int])
+    """Those of the last operation in its open block; empty if there is none."""
+
+
+class _Builder:
+    """Goes through the lines of a body from operation to operation; unbalanced braces close at the end."""
+
+    def __init__(self, text: str) -> None:
+        self.body = read_body(text, "mlir", frozenset({"locations"}))
+        self.module = MlirModule(text, self.body, definitions(text))
+        self.values = [Value(name, number) for number, name in enumerate(self.body.names)]
         self.many: set[int] = set()
         """Values that stand for several results."""
-        self.definitions: dict[int, Operation] = {}
+        self.stack = [_Frame([])]
 
     def build(self) -> MlirModule:
-        self.walk()
-        operations = tuple(operation for block in self.stack[0].blocks for operation in block.operations)
-        aliases = definitions(self.text)
-        return MlirModule(aliases, operations, self.definitions, AliasTable(aliases))
+        """The module."""
+        line, count = 0, len(self.body.lines)
+        while line < count:
+            line = self._line(line)
+        while len(self.stack) > 1:
+            self._close(None)
+        top = self.stack[0]
+        self._end_block(top)
+        self.module.close(tuple(operation for block in top.blocks for operation in block.operations))
+        return self.module
 
-    def begin_block(self, frame: _Frame, line: int) -> None:
-        values = self._values(line)
-        frame.label = values[0].name
-        frame.arguments = tuple(values[place] for place in self.body.shapes[line].defines[1:])
-        frame.header = line
+    def _line(self, line: int) -> int:
+        """Read one line, or several that are one operation; returns the next."""
+        shape = self.body.shapes[line]
+        frame = self.stack[-1]
+        if shape.closes:
+            if len(self.stack) > 1 and shape.opens:
+                self._end_region(frame)
+                frame.lines.append(line)
+            elif len(self.stack) > 1:
+                self._close(line)
+            return line + 1
+        if shape.name == "^":
+            self._end_block(frame)
+            values = self._values(line, shape)
+            frame.label = values[0].name
+            frame.arguments = tuple([values[place] for place in shape.defines[1:]])
+            frame.header = line
+            return line + 1
+        if shape.opens:
+            is_more = frame.last_lines and _MORE_REGIONS.match(shape.template)
+            self.stack.append(self._opened_again(frame, line) if is_more else self._opened(line, shape))
+            return line + 1
+        # "cf.switch %0 : i32, [" goes on until "]".
+        last = self._last_line(line) if shape.template[-1:] in ("[", "(", ",") else line
+        self._add([line] if last == line else [*range(line, last + 1)], last + 1 - line, None)
+        return last + 1
 
-    def opened(self, line: int) -> _Frame:
-        _, taken = self._results(line)
-        values = self._values(line)
-        arguments = tuple(values[place] for place in self.body.shapes[line].defines if place >= taken)
-        return _Frame([line], arguments=arguments, header=line)
+    def _last_line(self, line: int) -> int:
+        depth = 0
+        for last in range(line, min(line + _MOST_LINES, len(self.body.lines))):
+            template = self.body.shapes[last].template
+            depth += sum(map(template.count, "[(")) - sum(map(template.count, "])"))
+            if depth <= 0 and not template.endswith(","):
+                return last
+        return line
 
-    def opened_again(self, before: _Frame, line: int) -> _Frame:
+    def _opened(self, line: int, shape: Shape) -> _Frame:
+        _, taken = self._results(line, shape)
+        values = self._values(line, shape)
+        return _Frame([line], tuple([values[place] for place in shape.defines if place >= taken]), header=line)
+
+    def _opened_again(self, before: _Frame, line: int) -> _Frame:
+        """The last operation of the open block has another region: it is not complete yet."""
         operation = before.operations.pop()
-        values = self._values(line)
-        arguments = tuple(values[place] for place in self.body.shapes[line].defines)
-        own = [*before.last_lines, line]
-        return _Frame(own, arguments=arguments, header=line, regions=list(operation.regions))
+        shape = self.body.shapes[line]
+        values = self._values(line, shape)
+        arguments = tuple([values[place] for place in shape.defines])
+        return _Frame([*before.last_lines, line], arguments, header=line, regions=list(operation.regions))
 
-    def end_block(self, frame: _Frame) -> None:
+    def _end_block(self, frame: _Frame) -> None:
         if frame.operations or frame.label or frame.arguments:
-            header, line = ("", 0) if frame.header < 0 else (self._text(frame.header), self.body.numbers[frame.header])
+            header, line = (
+                ("", 0)
+                if frame.header < 0
+                else (self.body.lines[frame.header].strip(), self.body.numbers[frame.header])
+            )
             frame.blocks.append(Block(frame.label, frame.arguments, tuple(frame.operations), header, line))
         frame.operations, frame.arguments, frame.label, frame.header = [], (), "", -1
         frame.last_lines = []
 
-    def end_region(self, frame: _Frame) -> None:
-        self.end_block(frame)
+    def _end_region(self, frame: _Frame) -> None:
+        self._end_block(frame)
         frame.regions.append(Region(tuple(frame.blocks)))
         frame.blocks = []
 
+    def _close(self, line: int | None) -> None:
+        frame = self.stack.pop()
+        self._end_region(frame)
+        self._add(frame.lines if line is None else [*frame.lines, line], 1, frame)
+
     # ── operations ────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _values(self, line: int) -> list[Value]:
+    def _values(self, line: int, shape: Shape) -> list[Value]:
         """The values in the holes of a line, each with its result number."""
-        template = self.body.shapes[line].template
         known = self.values
-        if "#" not in template or not self.many:
+        if not self.many or "#" not in shape.template:
             return [known[value] for value in self.body.values[line]]
         found: list[Value] = []
-        for value, hole in zip(self.body.values[line], HOLE.finditer(template), strict=False):
-            index = _INDEX.match(template, hole.end()) if value in self.many else None
+        for value, hole in zip(self.body.values[line], HOLE.finditer(shape.template), strict=False):
+            index = _INDEX.match(shape.template, hole.end()) if value in self.many else None
             found.append(known[value] if index is None else self._result(value, int(index[1])))
         return found
 
     def _result(self, value: int, index: int) -> Value:
         return Value(f"{self.body.names[value]}#{index}", value, index)
 
-    def _results(self, line: int) -> tuple[list[Value], int]:
+    def _results(self, line: int, shape: Shape) -> tuple[tuple[Value, ...], int]:
         """The results, and how many of the line's holes they take."""
-        shape = self.body.shapes[line]
         template = shape.template
         if not shape.defines or shape.defines[0] != 0 or template[0] != "\x01":
-            return [], 0
+            return (), 0
         if template.startswith("\x01 = "):
-            return [self.values[self.body.values[line][0]]], 1
+            return (self.values[self.body.values[line][0]],), 1
         results: list[Value] = []
         taken = 0
         for hole in HOLE.finditer(template, 0, template.find(" = ")):
@@ -130,52 +178,40 @@ class _Builder(LineWalk[_Frame]):
                 continue
             self.many.add(value)
             results.extend(self._result(value, index) for index in range(min(int(count[1]), _MOST_RESULTS)))
-        return results, taken
+        return tuple(results), taken
 
-    def add(self, lines: list[int], written: int, closed: _Frame | None) -> None:
-        regions = tuple(closed.regions) if closed is not None else ()
-        first, last = lines[0], lines[-1]
-        shape, numbers = self.body.shapes[first], self.body.numbers
-        results, taken = self._results(first)
+    def _add(self, lines: list[int], written: int, closed: _Frame | None) -> None:
+        """An operation is complete: its lines, of which the first `written` hold its operands."""
+        first = lines[0]
+        shape = self.body.shapes[first]
+        results, _ = self._results(first, shape)
         operands: list[Value] = []
         successors: list[str] = []
         for line in lines[:written]:
-            defines = self.body.shapes[line].defines
-            for place, value in enumerate(self._values(line)):
+            here = self.body.shapes[line]
+            values = self._values(line, here)
+            defines = here.defines
+            # Nearly every line: its results stand first, and it has no successor.
+            if "\x02" not in here.template and (not defines or defines[-1] == len(defines) - 1):
+                operands += values[len(defines) :]
+                continue
+            for place, value in enumerate(values):
                 if value.name[0] == "^":
                     successors.append(value.name)
                 elif place not in defines:
                     operands.append(value)
+        regions = tuple(closed.regions) if closed is not None else ()
         operation = Operation(
-            shape.name,
-            tuple(results),
-            tuple(operands),
-            tuple(successors),
-            self._carried(first, taken) if len(shape.defines) > taken and " = " in shape.template else (),
-            regions,
-            trailing_location(self.raw[numbers[last] - 1].strip()) or "",
-            tuple([numbers[line] for line in lines]),
-            self._text(first) if written == 1 else "\n".join(map(self._text, lines[:written])),
-            self._text(last) if last != first and regions else "",
+            self.module, shape.name, results, tuple(operands), tuple(successors), regions, lines, written
         )
-        self.stack[-1].operations.append(operation)
-        self.stack[-1].last_lines = lines
-        arguments = [one for region in regions for block in region.blocks for one in block.arguments]
-        for value in (*results, *arguments):
-            self.definitions[value.number] = operation
-
-    def _text(self, line: int) -> str:
-        return self.body.lines[line].strip()
-
-    def _carried(self, line: int, taken: int) -> tuple[tuple[Value, Value], ...]:
-        shape = self.body.shapes[line]
-        values = self._values(line)
-        holes = [match.start() for match in HOLE.finditer(shape.template)]
-        first = shape.template.find("iter_args(")
-        return tuple(
-            (values[place], values[place + 1])
-            for place in range(taken, len(values) - 1)
-            if place in shape.defines
-            and (first < 0 or holes[place] > first)
-            and _CARRIED.match(shape.template[holes[place] : holes[place + 1]])
-        )
+        frame = self.stack[-1]
+        frame.operations.append(operation)
+        frame.last_lines = lines
+        owners = self.module.owners
+        for value in results:
+            owners[value.number] = operation
+        for region in regions:
+            for block in region.blocks:
+                for value in block.arguments:
+                    owners[value.number] = block
+                    self.module.parents[value.number] = operation

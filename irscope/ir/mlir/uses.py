@@ -11,6 +11,7 @@ from irscope.ir.locations.user import Place, place_of
 from irscope.ir.mlir.reader import Block, MlirModule, Operation, Value, parse_mlir
 from irscope.ir.mlir.tokens import parameters_of
 from irscope.ir.mlir.types import LayoutType, read_types, written_result_types
+from irscope.ir.tables.operations import opcode_of
 
 LOOPS = ("scf.for", "scf.while")
 
@@ -33,6 +34,11 @@ class OperationUse:
     """Its first and its closing line, without the location."""
     loops: int = 0
     """The number of loops around it."""
+
+    @property
+    def opcode(self) -> str:
+        """The name, without the dialect for Triton's own dialects: `load`, `arith.addi`."""
+        return opcode_of(self.name)
 
 
 @dataclass(frozen=True)

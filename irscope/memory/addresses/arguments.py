@@ -1,28 +1,64 @@
 """The parameters of a kernel as its first launch gave them; what is not known of them is said."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# numpy's own types leave those of its methods partly unknown.
+
 from __future__ import annotations
 
+import base64
 import re
+import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
 
 from irscope.ir.mlir.model import Operation, Value
+from irscope.ir.mlir.pointer_uses import read_pointer_uses
 from irscope.ir.mlir.tokens import split_commas
 from irscope.ir.mlir.types import element_bits
-from irscope.memory.addresses.descriptors import Descriptor, block_type
+from irscope.memory.addresses.accesses import Descriptor, block_type
 from irscope.memory.addresses.held import Held, Opaque
 from irscope.memory.addresses.kinds import kind_of
-from irscope.memory.addresses.numbers import Number, Source, add, atom, constant
+from irscope.memory.addresses.numbers import Integers, Number, Source, add, atom, constant
 from irscope.model.capture import Launch
 from irscope.model.launch_record import Argument
 
-__all__ = ["Arguments", "known_divisor", "read_arguments"]
+__all__ = ["Arguments", "Contents", "known_divisor", "read_arguments"]
 
+_INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
+_MOST_CONTENTS = 1 << 22
+"""Elements of a tensor whose contents are used."""
 _STORAGE_BYTES = 512
 """What the beginning of a storage is a multiple of, as torch's allocators give it."""
 
 # tt.divisibility = 16 : i32
 _DIVISIBILITY = re.compile(r"tt\.divisibility = (\d{1,9})")
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """The integers that a tensor argument held at the launch."""
+
+    begin: Number
+    """The address of its first element."""
+    values: Integers
+    """By distance from the first element, in elements."""
+    is_known: NDArray[np.bool_]
+    """Which of these are elements of the tensor: strides may leave some out."""
+    element_bytes: int
+
+    def at(self, addresses: Number) -> tuple[Integers, NDArray[np.bool_]] | None:
+        """(value, whether it is known) at each address; None where the addresses are not known themselves."""
+        apart = add(addresses, replace(self.begin, shape=(), argument=""), -1)
+        if apart.tokens is not None:
+            return None
+        index = apart.full().known // self.element_bytes
+        inside = (index >= 0) & (index < self.values.size)
+        place = np.where(inside, index, 0)
+        return self.values[place], inside & self.is_known[place]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +72,8 @@ class Arguments:
     """Whether it is known what the launch was given."""
     stand_ins: tuple[str, ...] = ()
     """What a virtual GPU took some of it to be."""
+    contents: dict[str, Contents] = field(default_factory=dict[str, Contents])
+    """Name → what it held, of those that the kernel does not write to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +89,22 @@ def known_divisor(attributes: str) -> int:
     return int(match[1]) if match else 1
 
 
-def read_arguments(kernel: Operation, launch: Launch) -> Arguments:
-    """The parameters of a kernel, from the record of its launch as far as there is one."""
+def read_arguments(kernel: Operation, launch: Launch, text: str = "") -> Arguments:
+    """The parameters of a kernel, from the record of its launch as far as there is one.
+
+    `text`: the module that the kernel is in, by which it is known to which arguments it does not write: their contents
+    are used. Without it no contents are.
+    """
     parameters = [_Parameter(value, kind, known_divisor(attributes)) for value, kind, attributes in kernel.parameters]
     found = Arguments({}, {}, launch.record is not None, tuple(dict.fromkeys(_stand_ins(launch))))
+    has_data = launch.record is not None and any(one.data for one in launch.record.arguments)
+    unwritten = _unwritten(text) if text and has_data else frozenset[str]()
     for name, row, own in _paired(parameters, launch):
         is_block = len(own) > 1 or "tensordesc" in own[0].kind
         if own[0].kind.startswith("!tt.ptr<") and not is_block:
-            found.held[own[0].value] = _pointer(name, row, own[0].divisor, found.assumed)
+            begin = found.held[own[0].value] = _pointer(name, row, own[0].divisor, found.assumed)
+            if name in unwritten and row is not None and (contents := _contents(row, begin)) is not None:
+                found.contents[name] = contents
         elif is_block:
             _describe(name, row, own, found)
         else:
@@ -107,7 +153,7 @@ def _stand_ins(launch: Launch) -> Iterator[str]:
         for decision in assumption.decided:
             if decision.kind in ("argument", "grid") and not assumption.given:
                 what = f"argument {decision.what}" if decision.kind == "argument" else "the grid"
-                yield f"{what} comes from a stand-in: {assumption.name} was taken to be {assumption.value}"
+                yield f"{what} comes from a placeholder value: {assumption.name} was taken to be {assumption.value}"
 
 
 def _pointer(name: str, row: Argument | None, divisor: int, assumed: dict[str, str]) -> Number:
@@ -138,6 +184,35 @@ _TYPES = {
     "float8_e4m3fn": "f8", "float8_e5m2": "f8", "float8_e4m3fnuz": "f8", "float8_e5m2fnuz": "f8",
 }  # fmt: skip
 """Element type as torch names it → as MLIR does."""
+
+
+def _unwritten(text: str) -> frozenset[str]:
+    """The pointers that a kernel does not write through."""
+    uses = read_pointer_uses(text)
+    return frozenset() if uses.elsewhere else frozenset(one.name for one in uses.parameters if not one.written)
+
+
+def _contents(row: Argument, begin: Number) -> Contents | None:
+    """What a recorded integer tensor held; None if that is not stored, or too much."""
+    kind = np.dtype(row.dtype) if row.dtype in _INTEGERS else None
+    extent = sum((size - 1) * stride for size, stride in zip(row.shape, row.strides, strict=False)) + 1
+    if kind is None or not row.data or not row.shape or min(row.strides, default=0) < 0 or extent > _MOST_CONTENTS:
+        return None
+    size = prod(row.shape) * kind.itemsize
+    try:
+        # A damaged capture may hold anything; no more is unpacked than the tensor has.
+        packed = zlib.decompressobj().decompress(base64.b85decode(row.data), size)
+        elements = np.frombuffer(packed, kind).reshape(row.shape).astype(np.int64)
+        places = sum(
+            (np.arange(count).reshape(-1, *(1,) * (len(row.shape) - axis - 1)) * stride
+             for axis, (count, stride) in enumerate(zip(row.shape, row.strides, strict=True))),
+            np.zeros((1,) * len(row.shape), np.int64),
+        )  # fmt: skip
+    except (ValueError, zlib.error):
+        return None
+    values, is_known = np.zeros(extent, np.int64), np.zeros(extent, np.bool_)
+    values[places], is_known[places] = elements, True
+    return Contents(begin, values, is_known, kind.itemsize)
 
 
 def _scalar(name: str, row: Argument | None, parameter: _Parameter, assumed: dict[str, str]) -> Held:

@@ -48,6 +48,7 @@ def accesses_of(
     hardware: Hardware,
     threads_of: Callable[[Operation], ThreadMap | None],
     width_of: Callable[[Operation], int],
+    made_of: Callable[[Operation], int | None] = lambda operation: None,
 ) -> list[Access]:
     """Every access of a module's kernel to global memory, in the order of the text.
 
@@ -58,8 +59,9 @@ def accesses_of(
         hardware: the units that are counted.
         threads_of: the layout of an operation's pointers; None if there is none.
         width_of: bits per lane of an operation's instructions; 0 if they are not known.
+        made_of: the instructions that the machine code has for an operation; None if they are not known.
     """
-    return _Launch(module, arguments, grid, Counter(hardware, threads_of, width_of)).accesses()
+    return _Launch(module, arguments, grid, Counter(hardware, threads_of, width_of, made_of)).accesses()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ class _Launch:
         return self._programs[index]
 
     def _evaluated(self, programs: Programs) -> Sequence[Execution]:
-        found = evaluate(self.module, self.arguments.held, programs)
+        found = evaluate(self.module, self.arguments.held, programs, contents=self.arguments.contents)
         if not self.arguments.is_recorded:
             found = replace(found, executions=tuple(map(_whole, found.executions)))
         self.evaluations.append(found)
@@ -251,11 +253,15 @@ class _Launch:
             launch=total.traffic,
             certainty=total.certainty,
             basis=total.basis,
-            assumed=(*self._assumed(executions), *dict.fromkeys(said)),
+            assumed=(*self._assumed(executions, total.certainty == "exact"), *dict.fromkeys(said)),
+            element_bytes=next((one.element_bits // 8 for one in executions), 0),
         )
 
-    def _assumed(self, executions: Iterable[Execution]) -> tuple[str, ...]:
+    def _assumed(self, executions: Iterable[Execution], is_exact: bool) -> tuple[str, ...]:
         sources = dict.fromkeys(source for one in executions for source in _sources(one))
+        if is_exact:
+            # What was loaded is known program by program, or makes no difference.
+            sources = {source: None for source in sources if source.kind != "data"}
         said = [self.arguments.assumed.get(one.text, "") if one.kind == "argument" else _words(one) for one in sources]
         if not self.arguments.is_recorded:
             said.append("no launch was recorded: masks are taken to hold, loops of an unknown length to have one turn")

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 from irscope.errors import MissingTool, ParseError, UsageError
 from irscope.record.triton.api import package_folder
+from irscope.tools import run_tool
 
 __all__ = ["filecheck_program", "run_filecheck"]
-
-_TIMEOUT_S = 60.0
 
 
 def filecheck_program() -> Path:
@@ -35,18 +33,15 @@ def filecheck_program() -> Path:
 def run_filecheck(patterns: str, text: str) -> str:
     """What FileCheck says against a text by a file of patterns; empty if it accepts it.
 
-    Raises UsageError for a file that cannot be read, and ParseError for one without patterns, or with wrong ones.
+    Raises UsageError for a file that cannot be read, ParseError for one without patterns, or with
+    wrong ones, and ToolTooSlow where FileCheck does not end.
     """
     if not Path(patterns).is_file():
         raise UsageError(f"--filecheck: the file {patterns!r} does not exist.")
     command = [str(filecheck_program()), "--color=0", "--dump-input=never", "--allow-empty", patterns]
-    try:
-        done = subprocess.run(
-            command, input=text, capture_output=True, text=True, encoding="utf-8", errors="replace", timeout=_TIMEOUT_S
-        )
-    except subprocess.TimeoutExpired as error:
-        raise ParseError(f"--filecheck {patterns!r}: FileCheck did not end within {_TIMEOUT_S:g} s.") from error
-    said = done.stderr.strip().replace("<stdin>", "<ir>")
+    done = run_tool(command, text.encode("utf-8", "replace"))
+    said = done.stderr.decode("utf-8", "replace").strip().replace("<stdin>", "<ir>")
     if done.returncode not in (0, 1):
-        raise ParseError(f"--filecheck {patterns!r}: FileCheck cannot use the file: {said or done.stdout.strip()}")
+        said = said or done.stdout.decode("utf-8", "replace").strip()
+        raise ParseError(f"--filecheck {patterns!r}: FileCheck cannot use the file: {said}")
     return said or "FileCheck said nothing." if done.returncode else ""

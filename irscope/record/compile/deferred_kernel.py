@@ -1,4 +1,4 @@
-"""A compiled kernel whose compile goes on in another process: launched at once, waited for where anything else is read.
+"""A compiled kernel whose compile goes on in another process: launched at once, waited for where it is read.
 
 On the virtual GPU a launch needs of its kernel no more than the source. Whatever a program reads beyond that (metadata,
 texts, registers) is the real kernel's, which is waited for.

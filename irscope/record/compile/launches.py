@@ -48,7 +48,7 @@ def describe_kernel(function: Any) -> Kernel:
 
 def describe_traceback(error: BaseException) -> dict[str, str]:
     """An error for users: its message with those of its causes, and only the frames of their own code."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_library(frame.filename)]
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not is_library(frame.filename)]
     # Triton's CompilationError has the source line and a caret in its own message, the rest in its causes.
     messages = [f"{type(one).__name__}: {str(one).strip()}".removesuffix(": ") for one in causes(error)]
     return {
@@ -66,7 +66,8 @@ def causes(error: BaseException) -> Iterator[BaseException]:
         cause = cause.__cause__
 
 
-def _is_library(filename: str) -> bool:
+def is_library(filename: str) -> bool:
+    """Whether a file is a library's, Python's, or irscope's own."""
     if filename.startswith("<"):
         return True
     parts = Path(filename).parts

@@ -1,7 +1,8 @@
 """Reports every compile in this process as events, whichever way it is called.
 
 Launches, `kernel.warmup` and TorchInductor all call `triton.compile`. `watch_compiles()` wraps it, and each backend's
-`add_stages`, whose stage functions are timed and tapped.
+`add_stages`, whose stage functions are timed and tapped. All compiles within it are under one plan, and in a cache of
+Triton's that is its own (`private_cache`): no entry of that is of another plan.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from typing import Any
 from irscope.model.capture import Artifact, Capture, Environment
 from irscope.record.compile.deferred_kernel import deferred_kernel
 from irscope.record.compile.front_end import describe_compile_error
+from irscope.record.compile.hand_over import LeftOut
 from irscope.record.compile.launch_arguments import PendingLaunches, plain
 from irscope.record.compile.launches import describe_launch, with_constants
 from irscope.record.compile.tap import tap
 from irscope.record.compile.watched_compile import Watch, WatchedCompile
-from irscope.record.compile.workers import Apart, Job, LeftOut
 from irscope.record.process.events import ArtifactMade, CompileEnded, CompilerKnown, OptionsKnown, StageFailed
 from irscope.record.process.open_capture import OpenCapture
 from irscope.record.triton import api as triton_api
@@ -30,7 +31,7 @@ from irscope.record.triton.identity import code_variables, compiler_parts
 from irscope.record.triton.patches import replaced
 from irscope.record.triton.versions import triton_version
 
-__all__ = ["Watch", "WatchedCompile", "finish_compile", "watch_compiles"]
+__all__ = ["Watch", "WatchedCompile", "finish_compile", "finished", "watch_compiles"]
 
 
 @contextmanager
@@ -60,8 +61,10 @@ def watch_compiles(watch: Watch) -> Iterator[None]:
                 recorded = with_constants(src, dict(watch.request.constants))
                 _watched_compile(watch, run, recorded, target, options, described)
             return run(src)
-        apart = watch.workers is not None and "record" in described and watch.workers.takes_launches()
-        return _watched_compile(watch, run, src, target, options, described, apart=apart)
+        hands_over = watch.handover is not None and "record" in described and watch.handover.takes_launches()
+        if hands_over and watch.handover is not None:
+            watch.handover.stop_where_failed()
+        return _watched_compile(watch, run, src, target, options, described, hands_over=hands_over)
 
     with ExitStack() as stack:
         if not watch.request.mlir_dump_path:
@@ -75,7 +78,6 @@ def watch_compiles(watch: Watch) -> Iterator[None]:
         stack.enter_context(replaced(kernels, "compile", keep_real))
         for backend in backends:
             stack.enter_context(replaced(backend, "add_stages", _add_stages_stand_in(backend, watch)))
-            stack.enter_context(replaced(backend, "hash", _hash_stand_in(backend, watch)))
             for module in triton_api.backend_modules(backend):
                 stack.enter_context(replaced(module, "print", partial(_print, watch)))
         stack.enter_context(triton_api.knob("nvidia", "dump_ptxas_log", True))
@@ -90,35 +92,37 @@ def _watched_compile(
     options: Any,
     described: dict[str, Any],
     *,
-    apart: bool = False,
+    hands_over: bool = False,
 ) -> Any:
     current = watch.begin(triton_api.target_of(target))
-    current.may_be_handed_over = apart
-    current.is_launched = "record" in described and watch.is_virtual
+    current.may_be_handed_over = hands_over
+    current.given = src, None
+    current.may_be_left_out = bool(watch.request.stored) and watch.is_virtual and not isinstance(src, str)
     launch = replace(describe_launch(src), **described)
     launch = replace(launch, autotuning=configuration_under_way(launch.kernel.name))
     current.begins(replace(launch, assumptions=watch.assumptions(launch)))
     if isinstance(src, str):
         # Parsing an IR file may end the process already.
         current.report_begin()
-    current.go_on = partial(_gone_on_with, current, run, src, options)
     try:
-        return _compiled(current, run, src, options)
-    except Apart as handed_over:
-        return _deferred(watch, run, src, handed_over.job)
-    except LeftOut as stored:
-        watch.reported.add(stored.key)
-        return deferred_kernel(src, stored.key, stored.texts, partial(_unrecorded, watch, run, src))
+        return finished(current, lambda: run(src), options)
+    except LeftOut as left:
+        watch.reported.add(left.key)
+        kernel = deferred_kernel(src, left.key, left.texts, partial(_read_by_script, watch, run, src, left.key))
+        if watch.handover is not None:
+            watch.handover.launched(left.key, kernel)
+        note_deferred(kernel)
+        return kernel
     finally:
         watch.end()
 
 
-def _compiled(current: WatchedCompile, run: Callable[[Any], Any], src: Any, options: Any) -> Any:
+def finished(current: WatchedCompile, run: Callable[[], Any], options: Any) -> Any:
     """Compile, and report how that ended."""
     watch = current.watch
     try:
-        kernel = run(src)
-    except (Apart, LeftOut):
+        kernel = run()
+    except LeftOut:
         raise
     except BaseException as error:
         _report_missing_library(current, error, options)
@@ -132,35 +136,18 @@ def _compiled(current: WatchedCompile, run: Callable[[Any], Any], src: Any, opti
     return kernel
 
 
-def _gone_on_with(current: WatchedCompile, run: Callable[[Any], Any], src: Any, options: Any) -> None:
-    """Go on with a compile that was left, in a fork of the process: it begins with the module that it was left at."""
-    src.make_ir = lambda *_, **__: current.left_at
-    current.watch.goes_on_with(current)
-    _compiled(current, run, src, options)
+def _read_by_script(watch: Watch, run: Callable[[Any], Any], src: Any, key: str) -> Any:
+    """The kernel of a compile that is recorded elsewhere, for a program that reads it; raises what its compile raises.
 
-
-def _unrecorded(watch: Watch, run: Callable[[Any], Any], src: Any) -> Any:
-    """Compile what is recorded already, for a program that reads the kernel."""
+    A worker leaves it in Triton's cache; what is not found there is compiled here, and not recorded again.
+    """
+    if watch.handover is not None:
+        watch.handover.wait_for(key)
     watch.is_quiet = True
     try:
         return run(src)
     finally:
         watch.is_quiet = False
-
-
-def _deferred(watch: Watch, run: Callable[[Any], Any], src: Any, job: Job) -> Any:
-    """The kernel that a fork compiles."""
-    watch.reported.add(job.key)
-
-    def compiled() -> Any:
-        if watch.workers is not None:
-            watch.workers.wait_for(job)
-        # It is in Triton's cache now, which this process shares with its forks.
-        return run(src)
-
-    kernel = deferred_kernel(src, job.key, job.texts, compiled)
-    note_deferred(kernel)
-    return kernel
 
 
 def _report_missing_library(current: WatchedCompile, error: BaseException, options: Any) -> None:
@@ -179,8 +166,8 @@ def finish_compile(current: WatchedCompile, key: str, cached: Any = None) -> Non
     `key`: its key in Triton's cache. `cached`: the kernel, if it came from a cache, with no stage run.
     """
     current.watch.reported.add(key)
-    if current.watch.workers is not None:
-        current.watch.workers.has_compiled = True
+    if current.watch.handover is not None:
+        current.watch.handover.has_compiled = True
     metadata = dict(current.metadata or {})
     if cached is not None:
         known = vars(triton_api.make_backend(current.target).parse_options({}))
@@ -200,13 +187,16 @@ def _kernel_name_of(src: Any) -> str:
 
 
 def _add_stages_stand_in(backend: type, watch: Watch) -> Callable[..., Any]:
+    # Not `knobs.runtime.add_stages_inspection_hook`: a program or a plugin that sets the hook takes ours away, and ours
+    # would see the stages before those that the program's own hook puts in their place. In 3.6 no key asks for it.
     real = backend.add_stages  # type: ignore[attr-defined]
 
     def add_stages(self: Any, stages: dict[str, Any], options: Any, *args: Any) -> Any:
         result = real(self, stages, options, *args)
         if (current := watch.current) is None:
             return result
-        if current.left_at is None:
+        if current.job is None:
+            current.given = current.given[0], options
             current.report(OptionsKnown(current.number, plain(vars(options))))
             libraries = dict(getattr(options, "extern_libs", None) or ())
             known = CompilerKnown(
@@ -230,17 +220,6 @@ def _id_of(current: WatchedCompile, options: dict[str, Any], known: CompilerKnow
     begun.take(OptionsKnown(current.number, options))
     plan, artifact = current.request.plan, Artifact(current.source_name, source)
     return Capture(begun.launch, current.target, plan, (artifact,), environment=compiler).id
-
-
-def _hash_stand_in(backend: type, watch: Watch) -> Callable[..., Any]:
-    real = backend.hash  # type: ignore[attr-defined]
-
-    def hash(self: Any) -> str:
-        # Part of the cache's key, so that two plans never share an entry.
-        plan = watch.request.plan
-        return f"{real(self)}-irscope[{plan}]" if plan else real(self)
-
-    return hash
 
 
 def _print(watch: Watch, *values: Any, sep: str | None = " ", end: str | None = "\n", **keywords: Any) -> None:

@@ -15,13 +15,14 @@ from typing import Any
 
 from irscope.model.assumption import Assumption
 from irscope.model.capture import Kernel, Launch, PassSnapshot, Target
+from irscope.model.plain import tupled
+from irscope.record.compile.hand_over import Handover, LeftOut
 from irscope.record.compile.pass_logs import PassLogs
 from irscope.record.compile.process_log import ProcessLog
-from irscope.record.compile.workers import CompileWorkers, LeftOut
 from irscope.record.process import events
 from irscope.record.process.events import EventSink
 from irscope.record.process.own_folder import parent_of_temporaries
-from irscope.record.process.requests import RecordRequest
+from irscope.record.process.requests import CompileJob, RecordRequest
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.module_text import LatestText
 from irscope.record.triton.native_calls import NativeCalls
@@ -49,7 +50,7 @@ class Watch:
     reported: set[str] = field(default_factory=set[str])
     """The keys in Triton's cache of the compiles that were reported."""
     assumptions: Callable[[Launch], tuple[Assumption, ...]] = lambda launch: ()
-    """What was assumed up to the compile of a launch: on the virtual GPU, for stand-ins."""
+    """What was assumed up to the compile of a launch: on the virtual GPU, for placeholder values."""
     values: Callable[[Any], dict[str, Any]] = lambda tensor: {}
     """What is known of a tensor's data, as fields of an Argument."""
     last_error: BaseException | None = None
@@ -60,8 +61,8 @@ class Watch:
     """Whether what the assembler says of a compile under way is nobody's."""
     is_virtual: bool = False
     """Whether launches run nothing."""
-    workers: CompileWorkers | None = None
-    """The forks that compile while the script goes on; None if all is compiled here."""
+    handover: Handover | None = None
+    """Hands compiles over to workers; None if all is compiled here."""
     origin: tuple[tuple[str, str], ...] = ()
     """The test or the cell under way, as `Environment.origin` has it."""
     _numbers: Iterator[int] = field(default_factory=itertools.count)
@@ -81,9 +82,10 @@ class Watch:
         self._local.compile = WatchedCompile(self, next(self._numbers), target)
         return self._local.compile
 
-    def goes_on_with(self, current: WatchedCompile) -> None:
-        """Go on with a compile that was left, in this thread."""
-        self._local.compile = current
+    def resume(self, job: CompileJob) -> WatchedCompile:
+        """Go on, in this thread, with a compile that another process began."""
+        self._local.compile = WatchedCompile(self, job.number, Target.parse(job.target), job)
+        return self._local.compile
 
     def end(self) -> None:
         """End this thread's compile."""
@@ -101,7 +103,8 @@ class Watch:
 class WatchedCompile:
     """One compile under way, and the observer of its passes."""
 
-    def __init__(self, watch: Watch, number: int, target: Target) -> None:
+    def __init__(self, watch: Watch, number: int, target: Target, job: CompileJob | None = None) -> None:
+        """`job`: what another process began, if this one goes on with it."""
         self.watch = watch
         self.request = watch.request
         self.number = number
@@ -110,28 +113,31 @@ class WatchedCompile:
         self.source_name = "source"
         """The stage whose artifact the compile starts from."""
         self.metadata: dict[str, Any] | None = None
-        self.is_launched = False
-        """Whether it is for a launch on the virtual GPU, which needs no binary."""
+        self.may_be_left_out = False
+        """Whether it need not be recorded if a capture of it is stored: the kernel is compiled if it is read."""
         self.identity: Callable[[str], str] = lambda source: ""
         """The id of its capture, by its source."""
         self.may_be_handed_over = False
         """Whether the launch need not wait for this compile."""
-        self._known_texts: dict[str, str] = {}
+        self.given: tuple[Any, Any] = (None, None)
+        """The source and the options that Triton compiles."""
+        self.texts: dict[str, str] = {}
+        """What the stages made so far, of a compile that may be left to others."""
+        self.job = job
+        self.module: Any = None
+        """The job's, once it is parsed."""
         self._hands_over_at = ""
-        """The stage before which a fork takes over."""
-        self.left_at: Any = None
-        """The module that goes into that stage, once the compile was left there."""
-        self._left_metadata: dict[str, Any] = {}
-        self.go_on: Callable[[], None] = lambda: None
-        """Goes on with the compile in a fork, from there."""
+        """The stage before which the compile may be left to others."""
+        self._first_metadata: dict[str, Any] = {}
         self.printed: list[str] = []
         """The backend's output: ptxas's log, or its error."""
         self._begin: Launch | None = None
         self.launch = Launch(Kernel(""))
-        self._has_source = False
-        self._source = ""
+        self._stages: list[str] = []
+        self._has_source = job is not None
+        self.source = ""
         self._counts: dict[tuple[str, str], int] = {}
-        self._next_index = 0
+        self.pass_count = 0 if job is None else job.passes
         self._latest = LatestText(watch.native)
         self._last_index: int | None = None
         self._overhead_ns = 0
@@ -164,21 +170,14 @@ class WatchedCompile:
         diagnostics = "" if self.stage else self.diagnostics(error)
         self.report(events.CompileFailed(self.number, **described, diagnostics=diagnostics, log="".join(self.printed)))
 
-    def goes_on_with(self, request: RecordRequest) -> None:
-        """Go on in a fork of the process, which has a log of its own."""
-        self.request = request
-        self._log = ProcessLog(request.log_path, self.watch.native)
-        self.log_from = 0
-        self._started_ns = time.perf_counter_ns()
-
     # Stages
 
     def wrap_stages(self, stages: dict[str, Any]) -> None:
         """Wrap every stage function."""
-        names = list(stages)
+        names = self._stages = list(stages)
         # What a launch depends on, beside its source, is which arguments the kernel writes: the TTIR tells.
         made = "ttir" if "ttir" in names else "ttgir"
-        if (self.may_be_handed_over or self.is_launched) and made in names[:-1]:
+        if (self.may_be_handed_over or self.may_be_left_out) and made in names[:-1]:
             self._hands_over_at = names[names.index(made) + 1]
         for name, function in list(stages.items()):
             stages[name] = partial(self._run_stage, name, function)
@@ -186,14 +185,17 @@ class WatchedCompile:
     def _run_stage(self, name: str, function: Callable[..., Any], source: Any, metadata: dict[str, Any]) -> Any:
         if not self._has_source:
             self._has_source = True
+            self._first_metadata = dict(metadata)
             self._report_source(source)
-        if self.left_at is not None and name != self._hands_over_at:
-            # Made before the compile was left.
-            return self.left_at
-        if self.left_at is not None:
-            metadata.update(self._left_metadata)
-            self._hands_over_at, self.left_at = "", None
-        elif name == self._hands_over_at:
+        if self.job is not None:
+            if name != self.job.stage:
+                # Made where the compile began; the last one is the module.
+                is_last = self._stages.index(name) + 1 == self._stages.index(self.job.stage)
+                return self.module if is_last else self.job.texts[name]
+            metadata.update(tupled(self.job.metadata))
+            self._latest.assume(list(self.job.texts.values())[-1])
+            self.job = None
+        if name == self._hands_over_at:
             self._leave_to_others(source, metadata)
         self.stage = name
         self.metadata = metadata
@@ -216,14 +218,15 @@ class WatchedCompile:
         return result
 
     def _leave_to_others(self, source: Any, metadata: dict[str, Any]) -> None:
-        """Leave the compile out if a capture of it is stored, or to a fork if the launch need not wait for it."""
+        """Leave the compile out if a capture of it is stored, or to a worker if the launch need not wait for it."""
         key = str(metadata["hash"])
-        if self.is_launched and self.request.stored and (id_ := self.identity(self._source)) in self.request.stored:
+        if self.may_be_left_out and (id_ := self.identity(self.source)) in self.request.stored:
             self.report(events.AlreadyStored(self.number, id_))
-            raise LeftOut(key, self._known_texts)
-        if self.may_be_handed_over and self.watch.workers is not None:
-            self.left_at, self._left_metadata = source, dict(metadata)
-            self.watch.workers.hand_over(self, key, self._known_texts)
+            raise LeftOut(key, self.texts)
+        if self.may_be_handed_over and self.watch.handover is not None:
+            first = self._first_metadata
+            noted = {name: value for name, value in metadata.items() if name not in first or first[name] is not value}
+            self.watch.handover.take(self, self._hands_over_at, source, key, noted)
 
     @contextmanager
     def _switches(self, stage: str) -> Iterator[None]:
@@ -262,14 +265,14 @@ class WatchedCompile:
         if triton_api.is_mlir_module(source):
             source = self._print(source)
         if isinstance(source, str):
-            self._source = source
+            self.source = source
             self.report(events.ArtifactMade(self.number, self.source_name, source))
 
     def _report_artifact(self, name: str, result: Any, duration_us: int) -> None:
         data = self._print(result) if triton_api.is_mlir_module(result) else result
         data = data if isinstance(data, (str, bytes)) else str(data)
-        if (self.may_be_handed_over or self.is_launched) and isinstance(data, str):
-            self._known_texts[name] = data
+        if (self.may_be_handed_over or self.may_be_left_out) and isinstance(data, str):
+            self.texts[name] = data
         self.report(events.ArtifactMade(self.number, name, data, duration_us))
 
     def _print(self, module: Any) -> str:
@@ -285,8 +288,8 @@ class WatchedCompile:
         key = (self.stage, name)
         self._counts[key] = self._counts.get(key, 0) + 1
         argument, options = _split_pipeline(pipeline)
-        step = PassSnapshot(self._next_index, self.stage, name, self._counts[key], argument, options)
-        self._next_index += 1
+        step = PassSnapshot(self.pass_count, self.stage, name, self._counts[key], argument, options)
+        self.pass_count += 1
         return step
 
     def pass_begins(self, step: PassSnapshot) -> bool:

@@ -81,6 +81,9 @@ def _why_beyond(noise: Noise, judged: Judgement) -> str:
         return f"{_count(judged.beyond, 'element')} beyond the noise{usual}"
     if judged.typical > noise.typical_limit:
         return f"in all {judged.typical:.2g} of the noise, where reordering explains {noise.typical_limit:.2g}"
+    group, share = noise.worst_group(judged)
+    if group and not judged.beyond:
+        return f"{group} is off as a whole: {share:.2g} of what rounding explains of one element"
     return f"{_count(judged.beyond, 'element')} further beyond the noise than the empty plan's own runs ever are"
 
 

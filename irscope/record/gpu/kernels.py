@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from irscope.ir.mlir.arithmetic import Arithmetic, read_arithmetic
 from irscope.ir.mlir.pointer_uses import PointerUses, read_pointer_uses
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.patches import replaced
@@ -56,6 +57,11 @@ def pointer_uses_of(kernel: Any) -> PointerUses:
     texts = kernel.asm
     stage = "ttir" if "ttir" in texts else "ttgir"
     return read_pointer_uses(texts[stage]) if stage in texts else PointerUses(elsewhere=True)
+
+
+def arithmetic_of(kernel: Any) -> Arithmetic:
+    """The precision of a CompiledKernel's arithmetic."""
+    return read_arithmetic(kernel.asm["ttir"]) if "ttir" in kernel.asm else Arithmetic()
 
 
 @contextmanager

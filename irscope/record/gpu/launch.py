@@ -18,7 +18,14 @@ from irscope.record.compile.watched_compile import Watch
 from irscope.record.gpu import messages
 from irscope.record.gpu.baselines import other_baselines
 from irscope.record.gpu.exchange import check_outputs, store_inputs, store_outputs, take_inputs
-from irscope.record.gpu.kernels import SeenLaunch, launch, pointer_uses_of, watched_launches, with_binary
+from irscope.record.gpu.kernels import (
+    SeenLaunch,
+    arithmetic_of,
+    launch,
+    pointer_uses_of,
+    watched_launches,
+    with_binary,
+)
 from irscope.record.gpu.memory import KeptArguments
 from irscope.record.process import events
 from irscope.record.process.events import EventSink
@@ -182,7 +189,8 @@ def keep_arguments(seen: SeenLaunch, baseline: Any) -> KeptArguments:
         raise RecordingError(
             f"{seen.kernel_name} was launched by something else than @triton.jit: it can't be repeated."
         )
-    return KeptArguments(seen.names, seen.arguments, seen.signature, pointer_uses_of(baseline))
+    uses, arithmetic = pointer_uses_of(baseline), arithmetic_of(baseline)
+    return KeptArguments(seen.names, seen.arguments, seen.signature, uses, arithmetic)
 
 
 def compile_again(kernel: Any, options: dict[str, Any]) -> Any:

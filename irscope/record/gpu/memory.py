@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -12,10 +13,19 @@ import torch
 
 from irscope.device.measurement import Agreement
 from irscope.errors import RecordingError
+from irscope.ir.mlir.arithmetic import Arithmetic
 from irscope.ir.mlir.pointer_uses import PointerUses
 from irscope.record.gpu.compare import Difference, agreement_of, compare_memory
 from irscope.record.gpu.noise import Noise
-from irscope.record.gpu.values import bits_of, dtype_of_type, element_bytes, float_format, move_one_ulp, poisons_of
+from irscope.record.gpu.values import (
+    TF32_UNIT,
+    bits_of,
+    dtype_of_type,
+    element_bytes,
+    float_format,
+    move_one_ulp,
+    poisons_of,
+)
 
 _GUARD_BYTES = 4096
 """Before and after each copy, so that what is written beside it is seen, and spoils nothing."""
@@ -31,6 +41,11 @@ _MOVED_RUNS = 12
 """Of the empty plan's kernel, on inputs moved by one unit in the last place."""
 _FEWEST_MOVED_RUNS = 4
 _NOISE_S = 5.0
+_SUM_EPSILON = 2.0**-22
+"""What one addition of a sum in float32 may lose, relative to it: matrix units cut off before they round."""
+_SUM_FACTOR = 4.0
+"""Times the typical error of a sum: each element stays below that."""
+_TF32_EPSILON = 2.0**-10
 _STEADY_RUNS = 6
 """Of a kernel whose own runs differ: how far they do is noise too."""
 
@@ -54,6 +69,8 @@ class _KeptStorage:
     """Its bits after the empty plan's launch; None where they are as before."""
     unwritten: torch.Tensor | None = None
     """Where the empty plan leaves the poison; None where it was not poisoned, or everything was written."""
+    shape: tuple[int, int] | None = None
+    """Rows and columns of the one contiguous tensor that fills it; None if there is none such."""
     extents: list[tuple[int, int, int]] = field(default_factory=list)
     """(first byte, last byte, bytes) of each view."""
     noise: Noise | None = None
@@ -113,9 +130,18 @@ class _KeptStorage:
 class KeptArguments:
     """Restorable copies of a launch's arguments."""
 
-    def __init__(self, names: Sequence[str], values: Sequence[Any], signature: dict[str, Any], uses: PointerUses):
+    def __init__(
+        self,
+        names: Sequence[str],
+        values: Sequence[Any],
+        signature: dict[str, Any],
+        uses: PointerUses,
+        arithmetic: Arithmetic | None = None,
+    ) -> None:
         """Copy the memory behind every tensor; raises RecordingError where that cannot be done."""
         self.uses = uses
+        self.arithmetic = arithmetic or Arithmetic()
+        self._longest = 1
         self._storages: dict[int, _KeptStorage] = {}
         self._leaves: list[tuple[str, torch.dtype, _KeptStorage]] = []
         self.arguments = [
@@ -169,6 +195,9 @@ class KeptArguments:
         kept = self._storages[key]
         kept.names.append(name)
         kept.extents.append(_extent(tensor))
+        self._longest = max([self._longest, *map(int, tensor.shape)])
+        fills = tensor.is_contiguous() and tensor.numel() * tensor.element_size() == memory.nbytes()
+        kept.shape = (tensor[..., 0].numel(), int(tensor.shape[-1])) if fills and tensor.dim() > 1 else None
         self._leaves.append((name, dtype_of_type(kind, tensor.dtype), kept))
         view = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
         offset = _GUARD_BYTES // tensor.element_size() + tensor.storage_offset()
@@ -254,9 +283,13 @@ class KeptArguments:
     def measure_noise(self, alive: Callable[[], None] = lambda: None) -> None:
         """Run the empty plan's kernel on moved inputs, in other orders and with other roundings."""
         changed = [(kept, kept.reference) for kept in self.storages if kept.reference is not None]
-        coarse = any(kept.is_movable and element_bytes(kept.dtype) <= 2 for kept in self.storages)
+        coarse = [self._epsilon(kept) for kept in self.storages if kept.is_movable and self._is_coarse(kept)]
+        reach = None
+        if coarse and not self.arithmetic.rounds_between and not self.noise:
+            # A sum of n rounded terms is off by the root of n as much as each of them, and so is one of moved terms.
+            reach = min(_SUM_FACTOR * math.sqrt(self._longest) * _SUM_EPSILON / min(coarse), 1.0)
         for kept, reference in changed:
-            kept.noise = Noise(kept.dtype, reference, coarse)
+            kept.noise = Noise(kept.dtype, reference, bool(coarse), reach, kept.shape)
         try:
             said = [*self._run_moved(alive), *self._run_others(alive)]
         except torch.OutOfMemoryError:
@@ -269,8 +302,21 @@ class KeptArguments:
                 kept.noise.finish()
         self.noise_of = ", ".join(said) or "nothing: there is no other order, and no float to move"
 
+    def _is_coarse(self, kept: _KeptStorage) -> bool:
+        return element_bytes(kept.dtype) <= 2 or self._is_tf32(kept)
+
+    def _is_tf32(self, kept: _KeptStorage) -> bool:
+        """Whether a dot may read it as TF32, of which a unit in the last place of float32 is nothing."""
+        return self.arithmetic.reads_tf32 and kept.dtype == torch.float32
+
+    def _epsilon(self, kept: _KeptStorage) -> float:
+        """A unit in the last place, relative to the least value that has it."""
+        format_ = float_format(kept.dtype)
+        return _TF32_EPSILON if self._is_tf32(kept) or format_ is None else torch.finfo(format_).eps
+
     def _run_moved(self, alive: Callable[[], None]) -> list[str]:
         generators: dict[torch.device, torch.Generator] = {}
+        moved = f"runs on inputs moved by one unit in the last place{' of TF32' if self.arithmetic.reads_tf32 else ''}"
         began = time.monotonic()
         for number in range(_MOVED_RUNS if any(kept.is_movable for kept in self.storages) else 0):
             self.fill()
@@ -281,7 +327,7 @@ class KeptArguments:
                 device = kept.buffer.device
                 if device not in generators:
                     generators[device] = torch.Generator(device).manual_seed(0)
-                move_one_ulp(kept.bits, kept.dtype, generators[device])
+                move_one_ulp(kept.bits, kept.dtype, generators[device], TF32_UNIT if self._is_tf32(kept) else 1)
                 if kept.noise is not None:
                     starts[id(kept)] = kept.bits.clone()
             self._run()
@@ -294,8 +340,8 @@ class KeptArguments:
                     kept.noise.add_moved(kept.bits, untouched)
             alive()
             if number + 1 >= _FEWEST_MOVED_RUNS and time.monotonic() - began > _NOISE_S:
-                return [f"{number + 1} runs on inputs moved by one unit in the last place"]
-        return [f"{_MOVED_RUNS} runs on inputs moved by one unit in the last place"] if generators else []
+                return [f"{number + 1} {moved}"]
+        return [f"{_MOVED_RUNS} {moved}"] if generators else []
 
     def _run_others(self, alive: Callable[[], None]) -> list[str]:
         labels: list[str] = []

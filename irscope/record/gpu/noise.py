@@ -24,6 +24,11 @@ _TYPICAL_FACTOR = 4.0
 _REACH_FACTOR = 2.0
 """Times the farthest that any element went in other orders and roundings, in units of what moved inputs do to it."""
 _LEAST_REACH = 1.0
+_GROUP_LIMIT = 0.8
+"""Of the errors of a row or column of a kernel that rounds nothing between (root mean square, in units of what its
+elements are allowed): reordered sums round a few of its elements to the other side, and not most of them."""
+_LEAST_GROUP = 32
+"""Elements of a row or column, below which only each by itself is judged."""
 _FINER_SHARE = 0.2
 """A kernel whose other orders do less than this share of what moved inputs do computes more finely than its inputs."""
 _LEAST_TYPICAL = 0.1
@@ -46,6 +51,9 @@ class Judgement:
     """The largest error among the elements beyond their noise."""
     squares: float = 0.0
     count: int = 0
+    rows: torch.Tensor | None = None
+    """Of each row the sum of squares of the errors, in units of what the elements are allowed."""
+    columns: torch.Tensor | None = None
 
     @property
     def typical(self) -> float:
@@ -62,6 +70,11 @@ class Noise:
     """Its bits after the empty plan's launch."""
     coarse_inputs: bool = False
     """Whether any input that was moved is in a format of 16 bits or fewer."""
+    fine_reach: float | None = None
+    """How far another order of its sums takes an element at most, in units of what moved inputs do to it, by the length
+    of the sums and the precision that they are added in; None where it may round, or compare, between."""
+    shape: tuple[int, int] | None = None
+    """Rows and columns of the memory; None if it is not one matrix."""
     moved: torch.Tensor | None = None
     """The largest deviation of each element over the runs on moved inputs; None before the first."""
     other: torch.Tensor | None = None
@@ -143,12 +156,37 @@ class Noise:
         if bool((outside & ~error.isfinite()).any()):
             found.stray = found.worst = math.inf
         self._measure(found, known, self._unit(part))
+        if self._is_fine and self.shape is not None:
+            self._measure_groups(found, part, torch.where(known > 0, known / self._limit_of_reach(part), 0.0))
+
+    def _measure_groups(self, found: Judgement, part: slice, share: torch.Tensor) -> None:
+        """Add a part's errors to those of the rows and columns that they are in."""
+        assert self.shape is not None
+        rows, columns = self.shape
+        if found.rows is None or found.columns is None:
+            found.rows, found.columns = (share.new_zeros(size) for size in (rows, columns))
+        place = torch.arange(part.start, part.start + share.numel(), device=share.device)
+        squares = share.clamp(max=10.0) ** 2
+        found.rows.index_add_(0, place // columns, squares)
+        found.columns.index_add_(0, place % columns, squares)
+
+    def worst_group(self, found: Judgement) -> tuple[str, float]:
+        """(`row 3` or `column 3`, the root mean square of its errors) of the worst one; 0.0 if none is judged."""
+        worst = ("", 0.0)
+        if self.shape is None or found.rows is None or found.columns is None:
+            return worst
+        rows, columns = self.shape
+        for name, sums, size in (("row", found.rows, columns), ("column", found.columns, rows)):
+            if size >= _LEAST_GROUP:
+                most = float(sums.max())
+                worst = max(worst, (f"{name} {int(sums.argmax())}", math.sqrt(most / size)), key=lambda one: one[1])
+        return worst
 
     def is_within(self, found: Judgement) -> bool:
         """Whether a variant's deviation is no more than noise."""
         if found.beyond > self.allowed_strays or (found.beyond and found.stray > _STRAY_FACTOR * self.stray):
             return False
-        return found.typical <= self.typical_limit
+        return found.typical <= self.typical_limit and self.worst_group(found)[1] <= _GROUP_LIMIT
 
     @property
     def allowed_strays(self) -> int:
@@ -198,12 +236,26 @@ class Noise:
             allowed = allowed + self.moved[part] * (1.0 if exact else _MOVED_FACTOR)
         if other is not None:
             allowed = torch.maximum(allowed, other) if exact else allowed + other * self._other_factor
-        finer = self.coarse_inputs and self.other_runs >= 3 and self.typical_other < _FINER_SHARE * self.typical_moved
-        if self.moved is None or exact or not finer:
+        if self.moved is None or exact or not (self._is_fine or self._is_finer):
             return allowed
         # It computes more finely than its inputs are given: moved inputs show more than its own rounding ever does.
-        reach = self._floor(part) + self.moved[part] * max(_REACH_FACTOR * self.reach, _LEAST_REACH)
-        return torch.where(self.moved[part] > 0, torch.minimum(allowed, reach), allowed)
+        return torch.where(self.moved[part] > 0, torch.minimum(allowed, self._limit_of_reach(part)), allowed)
+
+    @property
+    def _is_finer(self) -> bool:
+        """Whether other orders were seen to do much less than moved inputs."""
+        return self.coarse_inputs and self.other_runs >= 3 and self.typical_other < _FINER_SHARE * self.typical_moved
+
+    @property
+    def _is_fine(self) -> bool:
+        """Whether it rounds nothing between coarse inputs and the outputs, and no run says otherwise."""
+        known = self.fine_reach is not None and self.moved is not None and self.coarse_inputs
+        return known and self.typical_other <= _FINER_SHARE * self.typical_moved
+
+    def _limit_of_reach(self, part: slice) -> torch.Tensor:
+        least = self.fine_reach if self._is_fine and self.fine_reach is not None else _LEAST_REACH
+        moved = self.moved[part] if self.moved is not None else 0.0
+        return self._floor(part) + moved * max(_REACH_FACTOR * self.reach, least)
 
     def _measure(self, found: Judgement, error: torch.Tensor, unit: torch.Tensor) -> None:
         share = torch.where(error > 0, error / unit, 0.0)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,14 +35,14 @@ from irscope.record.process.events import RecordingEvent, Refused
 from irscope.record.process.own_folder import own_folder
 from irscope.record.process.requests import RecordRequest
 from irscope.record.process.session import Progress
+from irscope.tools import ToolLimits, run_tool
 
 __all__ = ["Nsight", "find_nsight", "profile_launch"]
 
 _PLACES = ("/usr/local/cuda*/bin/ncu", "/opt/nvidia/nsight-compute/*/ncu")
 _OPTIONS = ("--clock-control", "none", "--section", "SourceCounters", "--section", "InstructionStats")
 _EXPORT = ("--page", "source", "--csv", "--print-source", "sass")
-_ANSWER_S = 60.0
-_EXPORT_S = 300.0
+_EXPORT_LIMITS = ToolLimits(processor_s=600.0)
 _ELSEWHERE = (
     "A profile made elsewhere can be read anywhere: 'ncu -i REPORT.ncu-rep --page source --csv --print-source sass "
     "> REPORT.csv' there, 'irscope profile CAPTURE --from REPORT.csv' here."
@@ -69,14 +68,9 @@ class Nsight:
         return f"Nsight Compute {self.version}".rstrip()
 
     def export(self, report: Path) -> str:
-        """The source page of a report, as CSV; raises RecordingError if it cannot be read."""
+        """The source page of a report, as CSV; raises RecordingError if it cannot be read, or ToolTooSlow."""
         command = [self.path, "--import", str(report), *_EXPORT]
-        try:
-            done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_EXPORT_S, check=False
-            )
-        except subprocess.TimeoutExpired as error:
-            raise RecordingError(f"{self.name} did not export {report.name} in {_EXPORT_S:g} s.") from error
+        done = run_tool(command, limits=_EXPORT_LIMITS)
         text = done.stdout.decode("utf-8", "replace")
         if done.returncode or not read_source_page(text):
             said = (done.stderr.decode("utf-8", "replace") + text).strip()
@@ -96,17 +90,10 @@ def find_nsight() -> Nsight:
             f"rocprofv3. {_ELSEWHERE}"
         )
     try:
-        said = subprocess.run(
-            [path, "--version"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_ANSWER_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
+        answer = run_tool([path, "--version"])
+    except OSError as error:
         raise MissingTool(f"{path!r} cannot be run: {error}. {_ELSEWHERE}") from error
-    version = _VERSION.search(said.stdout)
+    version = _VERSION.search(answer.stdout.decode("utf-8", "replace"))
     return Nsight(path, version[1] if version else "")
 
 

@@ -10,9 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from irscope.record.gpu.messages import DEVICE_EVENTS, CheckScript, Command, PinLaunch
+from irscope.record.process.annotations import Annotations
 from irscope.record.process.assembly import Assembly
 from irscope.record.process.child import LONGEST_WAIT_S, Child, child_process
 from irscope.record.process.events import RecordingEvent
+from irscope.record.process.layout_server import LayoutServer
 from irscope.record.process.session import Progress
 from irscope.record.triton.native_calls import SWITCH, call_that_ended
 
@@ -22,9 +24,13 @@ _LONGEST_END_S = 5.0
 class DeviceProcess:
     """A child that runs a script on the GPU; `device_process` starts it."""
 
-    def __init__(self, child: Child[RecordingEvent], assembly: Assembly, progress: Progress | None) -> None:
+    def __init__(
+        self, child: Child[RecordingEvent], assembly: Assembly, annotations: Annotations, progress: Progress | None
+    ) -> None:
         self.assembly = assembly
         """What it has recorded so far."""
+        self.annotations = annotations
+        """Feed that, and add to it."""
         self.loaded: set[str] = set()
         """The keys of the variants that it was given."""
         self.log = child.log
@@ -52,7 +58,7 @@ class DeviceProcess:
             if self._child.at_end and not self._waiting:
                 return None
         event = self._waiting.popleft()
-        self.assembly.feed(event)
+        self.annotations(event)
         if self._progress is not None:
             self._progress(self.assembly.working_on)
         return event
@@ -80,6 +86,11 @@ def device_process(
     `folder`: for what it prints, and its temporary files. Raises RecordingError if the interpreter cannot be started.
     """
     module = "irscope.record.gpu.child"
-    with child_process(module, folder, DEVICE_EVENTS, interpreter=first.request.interpreter, echo=echo) as child:
-        child.send(replace(first, request=replace(first.request, log_path=str(child.log))))
-        yield DeviceProcess(child, Assembly(first.request), progress)
+    request = first.request
+    with (
+        LayoutServer(request.interpreter) as server,
+        child_process(module, folder, DEVICE_EVENTS, interpreter=request.interpreter, echo=echo) as child,
+    ):
+        child.send(replace(first, request=replace(request, log_path=str(child.log))))
+        assembly = Assembly(request)
+        yield DeviceProcess(child, assembly, Annotations(assembly.feed, request, server), progress)

@@ -130,6 +130,7 @@ class _Follower:
         return self._made(how)
 
     def _made(self, ended: str) -> ScriptCheck:
+        self._child.annotations.finish()
         captures = self._child.assembly.captures()
         failed = [
             messages.LaunchChecked(

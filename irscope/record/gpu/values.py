@@ -107,8 +107,12 @@ def distances(bits: torch.Tensor, reference: torch.Tensor, dtype: torch.dtype) -
     return error
 
 
-def move_one_ulp(bits: torch.Tensor, dtype: torch.dtype, generator: torch.Generator) -> None:
-    """Move each value, in place, by one unit in its last place, up or down at random.
+TF32_UNIT = 1 << 13
+"""float32's units in the last place that are one of TF32, which has 10 bits of the 23."""
+
+
+def move_one_ulp(bits: torch.Tensor, dtype: torch.dtype, generator: torch.Generator, unit: int = 1) -> None:
+    """Move each value, in place, by one unit in its last place, or so many, up or down at random.
 
     Zeros, infinities and NaNs stay (masks, padding), and so does what would become one of these.
     """
@@ -119,7 +123,7 @@ def move_one_ulp(bits: torch.Tensor, dtype: torch.dtype, generator: torch.Genera
         part = bits[start : start + CHUNK]
         up = torch.randint(0, 2, part.shape, generator=generator, device=part.device, dtype=torch.int8)
         # Sign and magnitude: the next number away from zero is one more, with either sign.
-        moved = part + (2 * up - 1).to(part.dtype)
+        moved = part + (2 * up - 1).to(part.dtype) * unit
         movable = torch.ones_like(up, dtype=torch.bool)
         for side in (part, moved):
             value = side.view(format_).to(torch.float32) if format_.itemsize == 1 else side.view(format_)

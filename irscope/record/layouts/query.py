@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from irscope.errors import MissingTool
 from irscope.layout.rows import layout_rows, module_numbers, type_of_row
 from irscope.model.layout import LayoutAnswer, LayoutRefusal
-from irscope.record.layouts.messages import Message, Question
+from irscope.record.process.layout_server import Message, Question
 from irscope.record.process.parent import serve_parent
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from irscope.layout.rows import encoding_rank, layout_rows, module_numbers, type
 from irscope.layout.typed import blocks_of, lanes_of, parse_typed, warps_of
 from irscope.model.capture import Target
 from irscope.model.layout import LayoutRefusal, LayoutRow
-from irscope.record.layouts.messages import Module
-from irscope.record.layouts.server import LayoutServer
+from irscope.record.process.layout_server import LayoutServer, Module
 
 __all__ = ["answered_rows", "ask_layout", "bank_conflicts", "layouts_of_text"]
 
@@ -56,7 +55,7 @@ def answered_rows(
     if missing:
         numbers = module_numbers(text)
         module = Module.of(target, numbers.get("num-warps", 4), numbers.get("num-ctas", 1))
-        with LayoutServer(fork=False, interpreter=interpreter) as server:
+        with LayoutServer(interpreter=interpreter) as server:
             job = server.wait(server.ask(module, types=[type_of_row(row) for row in missing]))
         fresh = zip(missing, job.answered_types(), strict=True)
         answers |= {(row.encoding, row.shape): answer for row, answer in fresh}
@@ -166,5 +165,5 @@ def _kept(server: LayoutServer | None) -> Iterator[LayoutServer]:
     if server is not None:
         yield server
         return
-    with LayoutServer(fork=False) as own:
+    with LayoutServer() as own:
         yield own

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import time
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from irscope.device.fit import with_fit
 from irscope.ir.asm.resources import read_resources
@@ -22,12 +22,70 @@ from irscope.record.process.assembler_errors import ASSEMBLED_FROM
 from irscope.record.process.diagnosis import explained
 from irscope.record.process.open_capture import LateFacts, OpenCapture
 from irscope.record.process.requests import RecordRequest
-from irscope.record.process.tally import Tally
 
 # "/home/jos\C3\A9/matmul.py"
 _STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 _HIDDEN_METADATA = ("hash", "target", "triton_version")
 _DIAGNOSTICS_BYTES = 20_000
+_BAR = 12
+_WORTH_SAYING_S = 2.0
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts the compiles of a recording as they begin and end."""
+
+    kernels: set[str] = field(default_factory=set[str])
+    begun: int = 0
+    ended: int = 0
+    failed: int = 0
+    _expected: int = 0
+    """How many compiles there will be when the tunings under way are done."""
+    _began_s: float = field(default_factory=time.monotonic)
+    _tunings: dict[str, int] = field(default_factory=dict[str, int])
+
+    def begins(self, launch: Launch, *, every_configuration: bool) -> None:
+        """A compile begins. `every_configuration`: whether all that pruning leaves of an autotuned kernel are made."""
+        if not self.begun:
+            self._began_s = time.monotonic()
+        self.kernels.add(launch.kernel.name)
+        self.begun += 1
+        tuning = launch.autotuning
+        if tuning is not None and every_configuration:
+            kept = tuning.count if tuning.kept is None else tuning.kept
+            done = self._tunings.get(launch.kernel.name, 0) % kept
+            if not done:
+                self._expected = self.begun - 1 + kept
+            self._tunings[launch.kernel.name] = done + 1
+        self._expected = max(self._expected, self.begun)
+
+    def ends(self, *, failed: bool) -> None:
+        """A compile ended."""
+        self.ended += 1
+        self.failed += failed
+
+    def dropped(self) -> None:
+        """A compile that began is another's."""
+        self.begun -= 1
+        self._expected -= 1
+
+    @property
+    def text(self) -> str:
+        """`████░░░░ 12 of 28 variants of 2 kernels, 1 failed, about 40 s left`; empty before the second variant."""
+        if self.begun < 2:
+            return ""
+        filled = _BAR * self.ended // self._expected
+        bar = "█" * filled + "░" * (_BAR - filled)
+        of = f" of {len(self.kernels)} kernels" if len(self.kernels) > 1 else ""
+        failed = f", {self.failed} failed" if self.failed else ""
+        return f"{bar} {self.ended} of {self._expected} variants{of}{failed}{self._left()}"
+
+    def _left(self) -> str:
+        if not self.ended:
+            return ""
+        each_s = (time.monotonic() - self._began_s) / self.ended
+        left_s = each_s * (self._expected - self.ended)
+        return f", about {left_s:.0f} s left" if left_s > _WORTH_SAYING_S else ""
 
 
 class Assembly:
@@ -44,7 +102,7 @@ class Assembly:
             command = os.environ.get("IRSCOPE_COMMAND_LINE") or " ".join(["irscope", *sys.argv[1:]])
         date = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
         self._request = request
-        self._environment = Environment(command=command, date=date)
+        self._environment = Environment(command=command, date=date, is_trusted=request.is_trusted)
         self._open: dict[int, OpenCapture] = {}
         self._sources: dict[str, str] = {}
         self.tally = Tally()
@@ -163,7 +221,7 @@ class Assembly:
     @property
     def longest_s(self) -> float:
         """Seconds since the oldest compile of the process itself began; 0 between compiles."""
-        here = (item for item in self._open.values() if not item.ended and not item.apart)
+        here = (item for item in self._open.values() if not item.ended and item.job is None)
         return max((time.monotonic() - item.began_s for item in here), default=0.0)
 
     def seconds_of(self, index: int) -> float:
@@ -176,11 +234,22 @@ class Assembly:
             if not item.ended:
                 self.fail(number, kind, message, output)
 
-    def leave_open(self, why: str) -> None:
-        """The process ended before its forks had made all compiles: those are no faults of the compiler's."""
-        for number, item in self._open.items():
-            if item.apart and not item.ended:
-                self.fail(number, "interrupt", f"not compiled to the end: {why}.", b"")
+    def ends_at(self, number: int) -> None:
+        """The program ends where it launches a kernel: what it did after that, it would not have done.
+
+        The compile of that kernel was handed over, and the program went on, but then it failed, or what it made could
+        not be loaded: outside of any handler, the launch would have ended the program.
+        """
+        item = self._open[number]
+        for other in [one for one in self._open if one > number]:
+            del self._open[other]
+        failure = item.failure
+        self.script_end = None
+        if failure is None or failure.kind != "abort":
+            message = item.load_error or (failure.message if failure else "")
+            self.script_end = events.ScriptEnd(
+                1, message, item.frames, of_compile=failure is not None, target=" ".join(self._request.targets)
+            )
 
     def fail(self, number: int, kind: FailureKind, message: str, output: bytes) -> None:
         """The process of a compile ended: it failed, in the pass or stage it was in. `output`: what that printed."""
@@ -248,7 +317,7 @@ class Assembly:
 
     def _launched(self, event: events.Launched) -> None:
         for item in self._open.values():
-            if not item.hash or item.hash != event.hash:
+            if not item.hash or item.hash != event.hash or item.failure is not None or item.load_error:
                 continue
             if new := [row for row in event.origin if row not in item.origin]:
                 item.origin = (*item.origin, *new)

@@ -1,12 +1,13 @@
 """Starts, follows and ends child processes: every process of irscope's own that runs user code or the compiler.
 
 A child leads a session of its own, so that it is ended with all that it started. Its standard input is a pipe that only
-ends: by that it knows that this process is gone (`lifeline`). Commands and events are messages on one socket, and what
+ends: by that it knows that this process is gone (`parent`). Commands and events are messages on one socket, and what
 it prints goes to a file in a folder that this process makes and removes. `parent` is the other side.
 """
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import json
 import os
@@ -16,19 +17,16 @@ import socket
 import subprocess
 import sys
 import time
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Generic, TypeVar
+from typing import IO, Any, Generic, Protocol, TypeVar
 
 from irscope import errors
 from irscope.errors import MissingTool, RecordingError
 from irscope.record.process.codec import MessageReader, frame_of
-from irscope.record.process.forks.processes import ForkedProcess, Process, SpawnedProcess
-from irscope.record.process.lifeline import MOST_DESCRIPTORS
 from irscope.record.process.meeting import PROGRAM_VARIABLE
 from irscope.record.process.own_folder import FOLDER_VARIABLE
 
@@ -45,13 +43,49 @@ if "irscope" not in sys.modules:
     spec.loader.exec_module(module)
 runpy.run_module(name, run_name="__main__", alter_sys=True)
 """
-EARLY = "early"
-"""The argument of a module that was started before anything is asked of it."""
-
 _LOG = "log"
 _LOG_TAIL_LINES = 20
 
 _Message = TypeVar("_Message")
+
+
+class Process(Protocol):
+    """A process that somebody has to wait for."""
+
+    pid: int
+    returncode: int | None
+    """Its exit code, a signal as a negative number; None until it was waited for."""
+
+    @property
+    def stdin(self) -> IO[bytes] | None:
+        """The pipe by whose end it knows that this process is gone."""
+        ...
+
+    def is_over(self) -> bool:
+        """Whether it has ended; it is still to be waited for."""
+        ...
+
+    def wait(self) -> int:
+        """Wait for its end, and return its exit code."""
+        ...
+
+
+class _SpawnedProcess(subprocess.Popen[bytes]):
+    """A new process."""
+
+    def is_over(self) -> bool:
+        """Whether it has ended; it is still to be waited for."""
+        return self.returncode is not None or is_over(self.pid)
+
+
+def is_over(pid: int) -> bool:
+    """Whether a process has ended, waited for or not."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            # 4711 (python3) Z 4710 …
+            return file.read().rpartition(b")")[2].split()[0] in (b"Z", b"X")
+    except (FileNotFoundError, ProcessLookupError):
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +166,7 @@ def starts_children(starter: Callable[[Start], Process | None]) -> Iterator[None
 
 
 class Child(Generic[_Message]):
-    """A child process; `child_process` or `forked_child` starts it."""
+    """A child process; `child_process` starts it."""
 
     def __init__(
         self,
@@ -146,20 +180,21 @@ class Child(Generic[_Message]):
         self._control = control
         self._stream = MessageStream(control.fileno(), kinds)
         self._echo = echo
-        self._echoed = 0
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._printed = open(log, "rb")  # noqa: SIM115 - the script may remove its name
         self.pid = process.pid
         self.log = log
         """The file of what it prints."""
-
-    def expect(self, kinds: Iterable[type[_Message]], echo: Callable[[str], None] | None) -> None:
-        """Follow it as `child_process` would, after `early_child`."""
-        self._stream = MessageStream(self._control.fileno(), kinds)
-        self._echo = echo
 
     @property
     def at_end(self) -> bool:
         """Whether nothing more comes from it."""
         return self._stream.at_end
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the process has ended, and nothing more comes from it."""
+        return self._stream.at_end and self._process.is_over()
 
     def fileno(self) -> int:
         """The descriptor that its messages come through, for a selector."""
@@ -213,20 +248,20 @@ class Child(Generic[_Message]):
         self._echo_output()
         self._stream.at_end = True
         self._control.close()
+        self._printed.close()
+
+    def output(self) -> bytes:
+        """All that it printed so far."""
+        return os.pread(self._printed.fileno(), os.fstat(self._printed.fileno()).st_size, 0)
 
     def last_lines(self) -> str:
         """What it printed last."""
-        return "\n".join(self.log.read_text("utf-8", "replace").splitlines()[-_LOG_TAIL_LINES:])
+        return "\n".join(self.output().decode("utf-8", "replace").splitlines()[-_LOG_TAIL_LINES:])
 
     def _echo_output(self) -> None:
-        if self._echo is None:
-            return
-        with open(self.log, "rb") as file:
-            file.seek(self._echoed)
-            data = file.read()
-        self._echoed += len(data)
-        if data:
-            self._echo(data.decode("utf-8", "replace"))
+        # A read may cut a character.
+        if self._echo is not None and (text := self._decoder.decode(self._printed.read())):
+            self._echo(text)
 
 
 @contextmanager
@@ -245,77 +280,16 @@ def child_process(
     sends. `interpreter`: a Python with another Triton. `echo`: gets what it prints, as it comes. `ahead`: modules that
     it may find imported (`warm`). Raises RecordingError if the interpreter cannot be started.
     """
-
-    def start(descriptor: int, output: IO[bytes]) -> Process:
-        environment = child_environment(folder)
-        warm = _starter.get()(Start(module, tuple(ahead), interpreter, environment, descriptor, output))
-        if warm is not None:
-            return warm
-        command = module_command(module, str(descriptor), interpreter=interpreter)
-        return _started(command, environment, subprocess.PIPE, output, output, descriptor)
-
-    with _followed(start, folder, kinds, echo) as child:
-        yield child
-
-
-@contextmanager
-def early_child(module: str, folder: Path) -> Iterator[Child[Any]]:
-    """As `child_process`, for a module that is told by a second argument that it may be asked for nothing."""
-
-    def start(descriptor: int, output: IO[bytes]) -> Process:
-        command = module_command(module, str(descriptor), EARLY)
-        return _started(command, child_environment(folder), subprocess.PIPE, output, output, descriptor)
-
-    with _followed(start, folder, ()) as child:
-        yield child
-
-
-@contextmanager
-def forked_child(
-    serve: Callable[[int], int], folder: Path, kinds: Iterable[type[_Message]]
-) -> Iterator[Child[_Message]]:
-    """As `child_process`, a fork of this process, in its group: `serve(descriptor)` runs there and gives its exit code.
-
-    It has the modules of this process loaded, and of its descriptors only standard input, the log and the socket.
-    """
-
-    def start(descriptor: int, output: IO[bytes]) -> ForkedProcess:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        pid = os.fork()
-        if pid:
-            return ForkedProcess(pid)
-        code = 1
-        try:
-            os.dup2(output.fileno(), 1)
-            os.dup2(output.fileno(), 2)
-            # The socket keeps its number: any other may belong to a file object, which closes it when it is collected.
-            os.closerange(3, descriptor)
-            os.closerange(descriptor + 1, MOST_DESCRIPTORS)
-            code = serve(descriptor)
-        except BaseException as error:
-            traceback.print_exception(error)
-            sys.stderr.flush()
-        finally:
-            os._exit(code)
-
-    with _followed(start, folder, kinds) as child:
-        yield child
-
-
-@contextmanager
-def _followed(
-    start: Callable[[int, IO[bytes]], Process],
-    folder: Path,
-    kinds: Iterable[type[_Message]],
-    echo: Callable[[str], None] | None = None,
-) -> Iterator[Child[_Message]]:
-    """The child that `start(descriptor, log)` starts, until the end of the block."""
+    environment = child_environment(folder)
     log = folder / _LOG
     ours, theirs = socket.socketpair()
     with ours:
         with theirs, open(log, "wb") as output:
-            process = start(theirs.fileno(), output)
+            start = Start(module, tuple(ahead), interpreter, environment, theirs.fileno(), output)
+            process = _starter.get()(start)
+            if process is None:
+                command = module_command(module, str(start.descriptor), interpreter=interpreter)
+                process = _started(command, environment, subprocess.PIPE, output, output, start.descriptor)
         child = Child(process, ours, kinds, log, echo)
         try:
             yield child
@@ -373,10 +347,10 @@ def child_environment(folder: Path | None = None) -> dict[str, str]:
 
 
 def _started(
-    command: list[str], environment: dict[str, str], stdin: int, output: Any, errors: Any, *descriptors: int
-) -> SpawnedProcess:
+    command: list[str], environment: Mapping[str, str], stdin: int, output: Any, errors: Any, *descriptors: int
+) -> _SpawnedProcess:
     try:
-        return SpawnedProcess(
+        return _SpawnedProcess(
             command,
             stdin=stdin,
             stdout=output,

@@ -22,7 +22,7 @@ from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, 
 from irscope.errors import RecordingError
 from irscope.model.plain import tupled
 
-__all__ = ["MessageError", "MessageReader", "MessageWriter", "frame_of"]
+__all__ = ["MessageError", "MessageReader", "MessageWriter", "frame_of", "write_all"]
 
 _LENGTH = struct.Struct("<I")
 _LARGEST_HEADER = 1 << 29
@@ -44,11 +44,16 @@ class MessageWriter:
         self._lock = threading.Lock()
 
     def __call__(self, message: object) -> None:
-        frame = memoryview(frame_of(message))
+        frame = frame_of(message)
         with self._lock:
-            while frame:
-                # A signal may cut a write short.
-                frame = frame[os.write(self._descriptor, frame) :]
+            write_all(self._descriptor, frame)
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write all of some bytes: a signal may cut a write short."""
+    left = memoryview(data)
+    while left:
+        left = left[os.write(descriptor, left) :]
 
 
 class MessageReader(Generic[_Message]):

@@ -12,6 +12,7 @@ from irscope.model.assumption import Assumption
 from irscope.model.capture import Launch, PassSnapshot, Target
 from irscope.model.graph_origin import GraphOrigin
 from irscope.model.layout import LayoutRow
+from irscope.record.process.requests import CompileJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,8 @@ class Begun(RecordingEvent):
     gpu: str = ""
     real: bool = False
     """Whether launches are made on a GPU."""
+    nvdisasm: str = ""
+    """The path of its Triton's nvdisasm; empty where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +136,13 @@ class Joined(RecordingEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class Resumed(RecordingEvent):
+    """A process whose connection was closed reports through another one."""
+
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
 class Refused(RecordingEvent):
     """The process cannot do what it was asked for."""
 
@@ -176,20 +186,25 @@ class CompileBegun(CompileEvent):
 
 @dataclass(frozen=True, slots=True)
 class HandedOver(CompileEvent):
-    """A fork of the process goes on with the compile, and reports to a file."""
+    """A worker is to go on with the compile, which the process does not wait for."""
 
-    hash: str
-    folder: str
-    """Of the fork's files."""
+    job: CompileJob
+    frames: str = ""
+    """The calls that led to its launch, in the program's own code."""
 
 
 @dataclass(frozen=True, slots=True)
-class HandedBack(CompileEvent):
-    """The fork ended."""
+class LoadFailed(CompileEvent):
+    """The part has not the resources for the compiled kernel, which its launch would have raised."""
 
-    code: int
-    """Its exit code; a signal as a negative number."""
-    pid: int
+    error: str
+    """The name of the error's class."""
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobEnded(CompileEvent):
+    """A worker has reported all of a compile that was handed over."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,18 +7,18 @@ They connect to a socket in the recording's folder (`meeting`), in which the req
 from __future__ import annotations
 
 import contextlib
-import select
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from irscope.record.process.annotations import Annotations
 from irscope.record.process.assembly import Assembly
 from irscope.record.process.child import MessageStream
 from irscope.record.process.codec import MessageError, MessageReader, frame_of
 from irscope.record.process.completion import Completion, Keep
-from irscope.record.process.events import EVENTS, Joined, Launched, RecordingEvent
+from irscope.record.process.events import EVENTS, EventSink, Joined, Launched, RecordingEvent, Resumed
 from irscope.record.process.meeting import address_in, announced
 from irscope.record.process.requests import RecordRequest
 
@@ -34,33 +34,44 @@ class _Member:
 
     stream: MessageStream[RecordingEvent]
     completion: Completion | None = None
+    feed: EventSink | None = None
+    """What takes its events."""
 
 
 class Gathering:
     """The processes that report, and what each has compiled."""
 
     def __init__(
-        self, folder: Path, listener: socket.socket, request: RecordRequest, keep: Keep | None, first: int
+        self,
+        folder: Path,
+        listener: socket.socket,
+        request: RecordRequest,
+        keep: Keep | None,
+        first: int,
+        feed_first: EventSink,
+        annotated: Callable[[Completion], Annotations],
     ) -> None:
-        """`first`: the number of the program's first process."""
+        """`first`: the number of the program's first process; `feed_first` takes its events. `annotated`: of others."""
         self._folder = folder
         self._listener = listener
         self._request = request
         self._keep = keep
         self._first = first
+        self._feeds: dict[int, EventSink] = {first: feed_first}
+        """By the number of the process."""
+        self._annotated = annotated
         self._members: list[_Member] = []
         self.completions: list[Completion] = []
         """Of each process that is recorded, in the order in which they joined."""
+        self.annotated: list[Annotations] = []
         self._families: list[set[int]] = []
         self.are_killed = False
         """Whether the processes are ended by the recording, which says of their compiles why."""
 
-    def wait(self, descriptor: int, timeout_s: float) -> None:
-        """Wait until something comes, here or through another descriptor."""
-        poll = select.poll()
-        for one in (descriptor, self._listener.fileno(), *(member.stream.fileno() for member in self._members)):
-            poll.register(one, select.POLLIN)
-        poll.poll(timeout_s * 1000)
+    def descriptors(self) -> Iterator[int]:
+        """Those that reports come through."""
+        yield self._listener.fileno()
+        yield from (member.stream.fileno() for member in self._members)
 
     def read(self) -> None:
         """Take what came."""
@@ -104,29 +115,42 @@ class Gathering:
         for member in self._members:
             member.stream.close()
         self._members.clear()
+        self._feeds.clear()
 
     def _feed(self, member: _Member, event: RecordingEvent) -> None:
-        if isinstance(event, Joined):
+        if isinstance(event, Resumed):
+            member.feed = self._feeds.get(event.pid)
+        elif isinstance(event, Joined):
             name = "" if event.pid == self._first else f"{event.command} ({event.pid})"
             member.completion = Completion(Assembly(self._request, process=name), self._request, self._keep)
             self.completions.append(member.completion)
-        elif member.completion is not None:
-            member.completion.feed(event)
-            if isinstance(event, Launched):
+            self.annotated.append(annotated := self._annotated(member.completion))
+            self._feeds[event.pid] = member.feed = annotated
+        elif member.feed is not None:
+            member.feed(event)
+            if isinstance(event, Launched) and member.completion is not None:
                 # It may have been compiled before the fork.
                 for other in self.completions:
-                    other.assembly.feed(event)
+                    if other is not member.completion:
+                        other.assembly.feed(event)
 
 
 @contextmanager
-def gathering(folder: Path, request: RecordRequest, keep: Keep | None, first: int) -> Iterator[Gathering]:
-    """Let the processes of a program report to a socket in `folder`, until the end of the block."""
+def gathering(
+    folder: Path,
+    request: RecordRequest,
+    keep: Keep | None,
+    first: int,
+    feed_first: EventSink,
+    annotated: Callable[[Completion], Annotations],
+) -> Iterator[Gathering]:
+    """Let the processes of a program report to a socket in `folder`, until the end of the block; as `Gathering`."""
     (folder / _REQUEST).write_bytes(frame_of(request))
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener, address_in(folder) as address:
         listener.bind(address)
         listener.listen(_MOST_WAITING)
         listener.setblocking(False)
-        made = Gathering(folder, listener, request, keep, first)
+        made = Gathering(folder, listener, request, keep, first, feed_first, annotated)
         try:
             yield made
         finally:

@@ -14,6 +14,7 @@ from irscope.model.graph_origin import GraphOrigin
 from irscope.model.layout import LayoutRow
 from irscope.model.plain import tupled
 from irscope.record.process import events
+from irscope.record.process.requests import CompileJob
 
 __all__ = ["LateFacts", "OpenCapture"]
 
@@ -59,8 +60,14 @@ class OpenCapture:
     """Where what the pass or stage under way prints begins in the log, in bytes."""
     began_s: float = field(default_factory=time.monotonic)
     took_s: float = 0.0
-    apart: bool = False
-    """Whether a fork of the process compiles it."""
+    job: CompileJob | None = None
+    """For a worker, if one compiles it."""
+    frames: str = ""
+    """The calls that led to the launch of a compile that was handed over."""
+    begun: Launch | None = None
+    """What was known of that launch before it."""
+    load_error: str = ""
+    """Why what that compile made could not be loaded."""
     failure: Failure | None = None
     failed_stage: str = ""
     failed_diagnostics: str = ""
@@ -87,7 +94,11 @@ class OpenCapture:
                 tools = tuple(sorted(event.tools.items()))
                 self.compiler = {"parts": event.parts, "variables": event.variables, "tools": tools}
             case events.HandedOver():
-                self.apart, self.hash, self.log_from = True, event.hash, 0
+                self.job, self.frames, self.hash, self.log_from = event.job, event.frames, event.job.key, 0
+                self.begun = self.launch
+            case events.LoadFailed():
+                self.load_error = event.message
+                self.never_launched()
             case events.StageBegun():
                 self.stage, self.running, self.log_from = event.stage, None, event.log
             case events.ParseBegun():
@@ -142,6 +153,11 @@ class OpenCapture:
         self.ended, self.took_s = True, time.monotonic() - self.began_s
         self.parsing = False
 
+    def never_launched(self) -> None:
+        """The compile was handed over, and its launch would have failed: what was reported of that is not so."""
+        if self.begun is not None:
+            self.launch = self.begun
+
     def without_texts(self) -> OpenCapture:
         """What must be known of it once its capture is kept elsewhere."""
         known = self.launch
@@ -158,6 +174,9 @@ class OpenCapture:
             notes=self.notes,
             graphs=self.graphs,
             contents=self.contents,
+            frames=self.frames,
+            load_error=self.load_error,
+            failure=self.failure,
         )
 
     def with_contents(self, launch: Launch) -> Launch:
@@ -172,6 +191,7 @@ class OpenCapture:
         if failed is not None:
             self.snapshots[failed.index] = replace(failed, outcome="failed", changed=None)
         self.running = None
+        self.never_launched()
 
 
 def _with_contents(launch: Launch, contents: tuple[tuple[str, str, str], ...]) -> Launch:

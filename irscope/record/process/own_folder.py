@@ -48,9 +48,18 @@ def own_folder() -> Iterator[Path]:
             lock.close()
 
 
+_kept: list[str] = []
+"""The folder of this process, once it is kept."""
+
+
+def keep_parent_of_temporaries() -> None:
+    """Keep `parent_of_temporaries` as it is, whatever a program in this process does to its environment."""
+    _kept[:] = [os.environ[FOLDER_VARIABLE]] if FOLDER_VARIABLE in os.environ else []
+
+
 def parent_of_temporaries() -> str | None:
     """Where a child of a recording makes its temporary folders, for `tempfile`; None for the usual place."""
-    folder = os.environ.get(FOLDER_VARIABLE)
+    folder = _kept[0] if _kept else os.environ.get(FOLDER_VARIABLE)
     return folder if folder and os.path.isdir(folder) else None
 
 

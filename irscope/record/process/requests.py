@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from irscope.errors import RecordingError, UsageError
-from irscope.model.capture import STAGES, Capture, Launch, PassSnapshot, Target
+from irscope.model.capture import COMPILED_STAGES, STAGES, Capture, Launch, PassSnapshot, Target
 from irscope.model.recording_options import RecordingOptions
+from irscope.plan import PassPlan
+from irscope.record.process.kernel_names import refuse_unknown_kernel
+from irscope.record.triton.pass_names import refuse_unknown_passes
 
-_IR_SUFFIXES = tuple(stage.name for stage in STAGES if stage.name in ("ttir", "ttgir", "llir", "ptx", "amdgcn"))
-"""The stages whose files can be compiled on from."""
 _MLIR_SUFFIXES = ("mlir", *(stage.name for stage in STAGES if stage.kind == "mlir"))
 
 
@@ -65,6 +66,8 @@ class RecordRequest(RecordingOptions):
     """The ids of captures that need not be recorded again."""
     verifies_log: bool = False
     """Whether it verifies the IR before it prints an operation of it: slow, and safe."""
+    is_trusted: bool = True
+    """Whether the code of its captures may be run: the user's own is, and that of a trusted capture."""
     ended_in: str = ""
     """The native call that a process ended in which did this request before: this one makes no such calls."""
 
@@ -74,6 +77,47 @@ class RecordRequest(RecordingOptions):
         return RecordRequest(
             **{item.name: getattr(record_options, item.name) for item in fields(RecordingOptions)}, **others
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompileJob:
+    """A compile that a script's process began, for a worker to go on with."""
+
+    number: int
+    """In the script's process."""
+    target: str
+    name: str
+    """Of the kernel."""
+    extension: str
+    """The stage that the compile began with, as Triton's source names it."""
+    language: str
+    source_key: str
+    """What Triton's cache knows the source by."""
+    key: str
+    """That of the compile."""
+    options: dict[str, Any]
+    """As the backend has parsed them."""
+    texts: dict[str, str]
+    """The source, and what the stages before `stage` made of it."""
+    module: str
+    """The module that goes into `stage`, in MLIR's generic form, which has the locations of block arguments too."""
+    stage: str
+    metadata: dict[str, Any]
+    """What the stages before it noted."""
+    passes: int
+    """How many passes they had."""
+    environment: dict[str, str]
+    survived: tuple[str, ...]
+    """The errors that do not end the program, as the autotuner goes on after them."""
+    cache: str
+    """The folder of Triton's cache, in which the script finds the kernel if it reads it."""
+    request: RecordRequest = RecordRequest(mode="script")
+    """That of the recording; the parent adds it."""
+
+
+def default_jobs() -> int:
+    """One for each core that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def one_for_each_target(request: RecordRequest) -> tuple[RecordRequest, ...]:
@@ -106,8 +150,7 @@ def request_for(
     if function is not None:
         kernel = kernel or function.__name__
         source = str(function.__code__.co_filename)
-    for target in record_options.targets:
-        Target.parse(target)
+    _refuse_wrong_names(record_options)
     if record_options.test_filter is not None and not record_options.tests:
         raise UsageError("-k chooses among tests: give --pytest PATH too.")
     if (request := _other_program(str(source), record_options, kernel)) is not None:
@@ -119,8 +162,10 @@ def request_for(
     suffix = path.suffix.removeprefix(".")
     # As Python itself does it: the locations of what runs as __main__ hold absolute paths.
     request = RecordRequest.of_options(record_options, mode="script", path=os.path.abspath(path), kernel=kernel)
+    if kernel and suffix == "py":
+        refuse_unknown_kernel(path, kernel)
     if record_options.assume and (
-        record_options.signature is not None or record_options.into is not None or suffix in _IR_SUFFIXES
+        record_options.signature is not None or record_options.into is not None or suffix in COMPILED_STAGES
     ):
         raise UsageError("--assume is for scripts: nothing is assumed of a signature, or of IR.")
     if record_options.into is not None:
@@ -128,12 +173,15 @@ def request_for(
             raise UsageError(f"--into is for a file of MLIR ({', '.join(_MLIR_SUFFIXES)}), and {path.name} is none.")
         suffix = record_options.into
         request = replace(request, resume_stage=suffix)
-    if suffix in _IR_SUFFIXES or record_options.into is not None:
+    if suffix in COMPILED_STAGES or record_options.into is not None:
         if record_options.signature is not None or record_options.constexprs:
             raise UsageError(
                 f"{path.name} is IR: its signature and constants are in it. Leave out --signature and --constexpr."
             )
-        return replace(request, mode="text", stage=suffix, text=path.read_text("utf-8", "replace"))
+        text = path.read_text("utf-8", "replace")
+        if not text.strip():
+            raise UsageError(f"{str(source)!r} is empty: give a file with the text of a stage.")
+        return replace(request, mode="text", stage=suffix, text=text)
     return _checked(request, path.name)
 
 
@@ -141,9 +189,15 @@ def request_for_command(record_options: RecordingOptions) -> RecordRequest:
     """The request to record the Python processes of a command, which is the options' arguments; raises UsageError."""
     if not record_options.arguments:
         raise UsageError("no command is given: irscope record -- python train.py --steps 3.")
-    for target in record_options.targets:
-        Target.parse(target)
+    _refuse_wrong_names(record_options)
     return RecordRequest.of_options(record_options, mode="script", way="command")
+
+
+def _refuse_wrong_names(record_options: RecordingOptions, *backends: str) -> None:
+    """Raise TargetError for a target, and PlanError for a pass, that cannot be; nothing was started yet."""
+    targets = [Target.parse(text) for text in record_options.targets]
+    if record_options.interpreter is None:
+        refuse_unknown_passes(record_options.plan, [one.backend for one in targets] or backends)
 
 
 def _other_program(source: str, record_options: RecordingOptions, kernel: str) -> RecordRequest | None:
@@ -203,9 +257,11 @@ def request_from_capture(
     `record_options`: the options; without them, `keywords` as `RecordingOptions.of` takes them.
     """
     record_options = record_options or RecordingOptions.of(keywords)
-    stage = (
-        "source" if "source" in capture.stages else next((name for name in capture.stages if name in _IR_SUFFIXES), "")
+    is_planned = record_options.plan != capture.plan
+    _refuse_wrong_names(
+        record_options if is_planned else replace(record_options, plan=PassPlan()), capture.target.backend
     )
+    stage = capture.begun_from
     if not stage:
         raise RecordingError(
             f"{capture.name} ({capture.target}, {capture.id[:8]}) holds no source stage, so it cannot be compiled again"
@@ -220,6 +276,7 @@ def request_from_capture(
         text=capture.text(stage),
         compiled_launch=capture.launch,
         compiled_target=str(capture.target),
+        is_trusted=capture.environment.is_trusted,
     )
 
 

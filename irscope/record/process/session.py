@@ -6,7 +6,9 @@ Nothing here imports triton or torch: both live in the child, which may be anoth
 from __future__ import annotations
 
 import re
+import select
 import signal
+import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
@@ -18,21 +20,25 @@ from irscope.interruption import Interrupted, Noted, noted_signals
 from irscope.model.capture import Capture, stage_named
 from irscope.model.failure import Failure
 from irscope.model.recording_options import RecordingOptions
-from irscope.record.process.apart import CompilesApart
+from irscope.record.process.annotations import Annotations
 from irscope.record.process.assembly import Assembly
-from irscope.record.process.child import LONGEST_WAIT_S, Child, Outcome
+from irscope.record.process.child import LONGEST_WAIT_S, Child, Outcome, child_process
 from irscope.record.process.completion import Completion, Keep
-from irscope.record.process.early import recording_process
-from irscope.record.process.events import EVENTS, Done, RecordingEvent, ScriptEnd
+from irscope.record.process.events import EVENTS, Done, HandedOver, RecordingEvent, ScriptEnd
 from irscope.record.process.gathering import Gathering, gathering
+from irscope.record.process.layout_server import LayoutServer
+from irscope.record.process.own_folder import own_folder
+from irscope.record.process.pool import CompileWorkers
 from irscope.record.process.requests import RecordRequest, one_for_each_target
+from irscope.record.process.warm import TORCH, TRITON, imports_torch_ahead, warm_children
 from irscope.record.triton.native_calls import call_that_ended
 from irscope.store.shelf import StoredCaptures
 
 _LOG_TAIL_LINES = 20
 _LONGEST_END_S = 30.0
-IMPORTED_AHEAD = ("triton.backends", "irscope.record.programs.worker", "irscope.record.virtual.gpu")
-"""Modules that every recording process will import."""
+_SHORT_WAIT_S = 0.02
+"""Between looks at what a disassembler does."""
+_RECORDING = "irscope.record"
 # import torch   from torch.nn import functional
 _IMPORTS_TORCH = re.compile(r"^\s*(import|from) torch\b", re.MULTILINE)
 
@@ -94,14 +100,15 @@ def record_request(
     """
     recordings: list[Recording] = []
     refusals: list[tuple[str, IrscopeError]] = []
-    for one in one_for_each_target(request):
-        try:
-            recordings.append(_record_one(one, progress, echo, keep))
-        except IrscopeError as error:
-            refusals.append((" ".join(one.targets), error))
-            continue
-        if recordings[-1].interrupted:
-            break
+    with warm_children(persistent=False):
+        for one in one_for_each_target(request):
+            try:
+                recordings.append(_record_one(one, progress, echo, keep))
+            except IrscopeError as error:
+                refusals.append((" ".join(one.targets), error))
+                continue
+            if recordings[-1].interrupted:
+                break
     if not recordings:
         raise refusals[0][1]
     return Recording(
@@ -118,30 +125,26 @@ def record_request(
 def _record_one(
     request: RecordRequest, progress: Progress | None, echo: Callable[[str], None] | None, keep: Keep | None
 ) -> Recording:
-    assembly = Assembly(request)
-    first = Completion(assembly, request, keep)
     with noted_signals() as noted:
         with ExitStack() as stack:
-            ahead = _imports_of(request)
-            process = recording_process(EVENTS, interpreter=request.interpreter, echo=echo, ahead=ahead)
-            folder, child = stack.enter_context(process)
-            request = replace(request, log_path=str(child.log), limit_s=request.timeout_s)
-            others = stack.enter_context(gathering(folder, request, keep, child.pid))
-            child.send(request)
-            apart = CompilesApart(first, request.timeout_s)
-            ending, outcome = _follow(child, apart, others, request.timeout_s, progress, noted)
-            output = child.log.read_bytes()
-            ended_in = call_that_ended(child.log, child.pid, outcome.code) if ending == "end" else ""
-        ended_in = ended_in or apart.ended_in
+            followed = _Followed(request, progress, echo, keep, noted, stack)
+            ending, outcome = followed.follow()
+            output = followed.child.output()
+            ended_in = call_that_ended(followed.child.log, followed.child.pid, outcome.code) if ending == "end" else ""
+            assembly, others, workers = followed.assembly, followed.others, followed.workers
+            if not ended_in:
+                if request.way == "command" and assembly.refusal is None and ending == "end":
+                    said = "" if outcome.code == 0 else f"it {outcome}"
+                    assembly.feed(ScriptEnd(outcome.code, said, complete=outcome.code > 0))
+                    assembly.feed(Done())
+                if workers.failed and ending == "end":
+                    assembly.ends_at(min(workers.failed))
+                check_end(assembly, ending, outcome, output, request.timeout_s, noted.number)
+            output += workers.output
         if not ended_in:
-            if request.way == "command" and assembly.refusal is None and ending == "end":
-                said = "" if outcome.code == 0 else f"it {outcome}"
-                assembly.feed(ScriptEnd(outcome.code, said, complete=outcome.code > 0))
-                assembly.feed(Done())
-            check_end(assembly, ending, outcome, output, request.timeout_s, noted.number)
             _end_others(others, ending, request.timeout_s)
             assembly.notes += _notes_of_others(others, assembly)
-        completions = [first, *others.completions]
+        completions = [followed.completion, *others.completions]
         finished = [StoredCaptures(()) if ended_in else one.finish() for one in completions]
     if ended_in:
         return _record_one(replace(request, ended_in=ended_in, log_path=""), progress, echo, keep)
@@ -211,11 +214,11 @@ def _complete_failures(request: RecordRequest, completion: Completion, captures:
 
 def _imports_of(request: RecordRequest) -> tuple[str, ...]:
     """Modules that the recording process will import."""
-    if request.mode == "script":
+    if request.mode == "script" and imports_torch_ahead():
         with suppress(OSError):
             if _IMPORTS_TORCH.search(Path(request.path).read_text("utf-8", "replace")):
-                return (*IMPORTED_AHEAD, "irscope.record.virtual.torch.session")
-    return IMPORTED_AHEAD
+                return TORCH
+    return TRITON
 
 
 def _with_text_before_failure(capture: Capture, left_s: float, interpreter: str | None) -> Capture:
@@ -253,51 +256,123 @@ def _may_have_failed_in_a_pass(failure: Failure) -> bool:
     return kind in ("mlir", "llvm") and failure.kind in ("pass", "abort") and not failure.pass_label
 
 
-def _follow(
-    child: Child[RecordingEvent],
-    apart: CompilesApart,
-    others: Gathering,
-    timeout_s: float,
-    progress: Progress | None,
-    noted: Noted,
-) -> tuple[Ending, Outcome]:
-    """Take events until there are no more, and end the child."""
-    ending: Ending = "end"
+class _Followed:
+    """A recording process under way, with the others of its program, and what is made for them."""
 
-    def stops() -> bool:
-        others.read()
-        return bool(noted.number)
+    def __init__(
+        self,
+        request: RecordRequest,
+        progress: Progress | None,
+        echo: Callable[[str], None] | None,
+        keep: Keep | None,
+        noted: Noted,
+        stack: ExitStack,
+    ) -> None:
+        """Start it; `stack` ends it."""
+        self._progress = progress
+        self._noted = noted
+        self.assembly = Assembly(request)
+        self.completion = Completion(self.assembly, request, keep)
+        server = stack.enter_context(LayoutServer(request.interpreter))
+        self._server = server
+        self._annotated = Annotations(self.completion.feed, request, server)
+        folder = stack.enter_context(own_folder())
+        self.child: Child[RecordingEvent] = stack.enter_context(
+            child_process(
+                _RECORDING,
+                folder,
+                EVENTS,
+                interpreter=request.interpreter,
+                echo=echo,
+                ahead=_imports_of(request),
+            )
+        )
+        request = replace(request, log_path=str(self.child.log), limit_s=request.timeout_s)
+        self._timeout_s = request.timeout_s
+        self.workers = stack.enter_context(CompileWorkers(self.completion, self._annotated, request, folder, echo))
 
-    try:
-        while not (noted.number or child.at_end):
-            others.wait(child.fileno(), LONGEST_WAIT_S)
-            for event in child.read(0):
-                apart.feed(event)
-            apart.read()
-            others.read()
-            for one in (apart.completion, *others.completions):
-                one.settle()
-            assemblies = [apart.assembly, *(one.assembly for one in others.completions)]
-            if progress is not None:
-                progress(next(filter(None, (one.working_on for one in assemblies)), ""))
-            if max(one.longest_s for one in assemblies) > timeout_s:
-                ending = "timeout"
-                break
-        if ending == "end":
-            # It has sent all that it will.
-            child.wait(_LONGEST_END_S, stop=stops)
-    except KeyboardInterrupt:
-        # From a handler of the caller's own.
-        noted.number = noted.number or signal.SIGINT
-    if noted.number:
-        ending = "interrupt"
-    others.are_killed = ending != "end"
-    outcome = child.end()
-    for event in child.rest():
-        apart.feed(event)
-    apart.read()
-    others.read()
-    return ending, outcome
+        def annotated(completion: Completion) -> Annotations:
+            return Annotations(completion.feed, request, server)
+
+        self.others = stack.enter_context(gathering(folder, request, keep, self.child.pid, self._feed, annotated))
+        self.child.send(request)
+
+    def follow(self) -> tuple[Ending, Outcome]:
+        """Take events until there are no more, and end the processes; then all is made that was handed over."""
+        ending = self._follow_program()
+        self.others.are_killed = ending != "end"
+        outcome = self.child.end()
+        for event in self.child.rest():
+            self._feed(event)
+        self._read()
+        try:
+            while not (self.workers.is_done or self._noted.number):
+                self._wait()
+                self._read()
+            for one in self._all_annotated():
+                one.finish(lambda: self._noted.number)
+        except KeyboardInterrupt:
+            self._noted.number = self._noted.number or signal.SIGINT
+        return "interrupt" if self._noted.number else ending, outcome
+
+    def _follow_program(self) -> Ending:
+        longest_end_s: float | None = None
+        try:
+            while not (self._noted.number or self.child.is_over):
+                self._wait()
+                if not self.workers.is_full:
+                    # Otherwise the program waits, as soon as it has more to report.
+                    for event in self.child.read(0):
+                        self._feed(event)
+                self._read()
+                if max(one.longest_s for one in self._assemblies()) > self._timeout_s:
+                    return "timeout"
+                if self.assembly.done:
+                    # It has sent all that it will.
+                    now = time.monotonic()
+                    longest_end_s = longest_end_s or now + _LONGEST_END_S
+                    if now > longest_end_s:
+                        break
+        except KeyboardInterrupt:
+            # From a handler of the caller's own.
+            self._noted.number = self._noted.number or signal.SIGINT
+        return "interrupt" if self._noted.number else "end"
+
+    def _feed(self, event: RecordingEvent) -> None:
+        self._annotated(event)
+        if isinstance(event, HandedOver):
+            self.workers.take(event)
+
+    def _read(self) -> None:
+        """Take what came from others than the process itself."""
+        self.workers.read()
+        self.others.read()
+        for one in self._all_annotated():
+            one.collect()
+        for one in (self.completion, *self.others.completions):
+            one.settle()
+        if self._progress is not None:
+            self._progress(next(filter(None, (one.working_on for one in self._assemblies())), ""))
+
+    def _wait(self) -> None:
+        """Wait until something comes."""
+        descriptors = [*self.workers.descriptors(), *self.others.descriptors()]
+        if not (self.workers.is_full or self.child.at_end):
+            descriptors.append(self.child.fileno())
+        if (layouts := self._server.fileno()) is not None:
+            descriptors.append(layouts)
+        poll = select.poll()
+        for one in descriptors:
+            poll.register(one, select.POLLIN)
+        # Of the end of a process that closed its descriptors, and of a disassembler's, nothing tells.
+        is_quiet = not self.child.at_end and all(one.is_done for one in self._all_annotated())
+        poll.poll((LONGEST_WAIT_S if is_quiet else _SHORT_WAIT_S) * 1000)
+
+    def _assemblies(self) -> list[Assembly]:
+        return [self.assembly, *(one.assembly for one in self.others.completions)]
+
+    def _all_annotated(self) -> list[Annotations]:
+        return [self._annotated, *self.others.annotated]
 
 
 def check_end(
@@ -313,7 +388,6 @@ def check_end(
     `stopped_by`: the signal that interrupted it.
     """
     if ending == "timeout":
-        assembly.leave_open(f"another compile took longer than {timeout_s:g} s")
         assembly.fail_open("timeout", f"the compile took longer than {timeout_s:g} s and was ended.", output)
     elif ending == "interrupt":
         by = "Ctrl-C" if stopped_by == signal.SIGINT else signal.Signals(stopped_by).name
@@ -328,6 +402,5 @@ def check_end(
                     f"the recording process {outcome} before any kernel was compiled.\n{tail}".rstrip()
                 )
             assembly.notes.append(f"The recording process {outcome} after this compile.")
-        assembly.leave_open(f"the process of the script {outcome}")
         why = ", as the system does where memory runs out" if outcome.code == -signal.SIGKILL else ""
         assembly.fail_open("abort", f"the compiler {outcome}{why}.", output)

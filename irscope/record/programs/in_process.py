@@ -11,16 +11,16 @@ from typing import overload
 
 from irscope.model.capture import Capture, SnapshotLevel, Target
 from irscope.plan import PassPlan
-from irscope.record.binaries.steps import BinarySteps
 from irscope.record.compile.watch import Watch, watch_compiles
-from irscope.record.layouts.server import LayoutServer
-from irscope.record.layouts.steps import LayoutSteps
+from irscope.record.process.annotations import Annotations
 from irscope.record.process.assembly import Assembly
 from irscope.record.process.events import Note
+from irscope.record.process.layout_server import LayoutServer
 from irscope.record.process.requests import RecordRequest
 from irscope.record.programs.launch_watch import real_launches, virtual_launches
-from irscope.record.programs.recording import describe_environment
+from irscope.record.programs.recording import SourceFiles, describe_environment
 from irscope.record.triton import api as triton_api
+from irscope.record.triton.names import require_names
 from irscope.record.triton.versions import untried_note
 from irscope.record.virtual.arguments import assumptions_under_way
 
@@ -68,15 +68,17 @@ def captured_launches(
     """
     assembly = Assembly(request, " ".join(sys.argv))
     triton_api.require_triton()
+    require_names(virtual=virtual is not None)
     target = virtual or triton_api.active_target()
-    assembly.feed(describe_environment(target, real=virtual is None))
-    if untried := untried_note():
-        assembly.feed(Note(untried))
+    begun = describe_environment(target, real=virtual is None)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="irscope-")))
-        layout_sink = stack.enter_context(LayoutSteps(assembly.feed, stack.enter_context(LayoutServer(fork=False))))
-        sink = stack.enter_context(BinarySteps(layout_sink, request))
-        watch = Watch(sink, request, assumptions=assumptions_under_way, origin=origin)
+        annotated = Annotations(assembly.feed, request, stack.enter_context(LayoutServer()))
+        stack.callback(annotated.finish)
+        annotated(begun)
+        if untried := untried_note():
+            annotated(Note(untried))
+        watch = Watch(SourceFiles(annotated, request), request, assumptions=assumptions_under_way, origin=origin)
         stack.enter_context(triton_api.private_cache(folder))
         # What was compiled before is compiled again, and what is compiled here is not found later.
         stack.enter_context(triton_api.fresh_kernels_in_memory())

@@ -50,8 +50,8 @@ def recorded_processes(watch: Any, begun: Any, folder: Path) -> Iterator[None]:
 def join(folder: Path) -> None:
     """Record this process until its end."""
     from irscope.errors import IrscopeError
-    from irscope.record.process.codec import MessageWriter
     from irscope.record.process.events import Done, Joined, Note, Refused
+    from irscope.record.process.parent import Channel
     from irscope.record.programs.recording import recorded_launches, recording
 
     try:
@@ -59,7 +59,7 @@ def join(folder: Path) -> None:
     except OSError:
         return
     # Not closed with the object: the end of the process closes it.
-    sink = _Sender(MessageWriter(connection.detach()))
+    sink = Channel(connection.detach(), str(folder))
     sink(Joined(os.getpid(), _command()))
     stack = ExitStack()
     try:
@@ -107,35 +107,18 @@ class _Fork:
         self._until_the_end.enter_context(triton_api.private_cache(self._folder / f"process-{os.getpid()}" / "triton"))
 
     def _opened(self, done: Any) -> Callable[[Any], None]:
-        from irscope.record.process.codec import MessageWriter
         from irscope.record.process.events import Joined
-        from irscope.record.programs.recording import with_steps
+        from irscope.record.process.parent import Channel
+        from irscope.record.programs.recording import SourceFiles
 
         try:
-            sink = _Sender(MessageWriter(connected(self._folder).detach()))
+            sink = Channel(connected(self._folder).detach(), str(self._folder))
         except OSError:
             return lambda event: None
         sink(Joined(os.getpid(), f"a fork of {_command()}"))
         sink(self._begun)
-        stack = ExitStack()
-        steps = stack.enter_context(with_steps(sink, self._watch.request))
-        _at_end(lambda: (stack.close(), sink(done)))
-        return steps
-
-
-class _Sender:
-    """Sends events until the recording has ended: the program may go on after that."""
-
-    def __init__(self, write: Callable[[object], None]) -> None:
-        self._write: Callable[[object], None] | None = write
-
-    def __call__(self, event: object) -> None:
-        if self._write is None:
-            return
-        try:
-            self._write(event)
-        except OSError:
-            self._write = None
+        _at_end(lambda: sink(done))
+        return SourceFiles(sink, self._watch.request)
 
 
 def _at_end(close: Callable[[], object]) -> None:

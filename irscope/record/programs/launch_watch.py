@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from irscope.errors import UsageError
+from irscope.model.assumption import notes_of
 from irscope.model.capture import Autotuning, Target
 from irscope.record.process.events import EventSink, Launched, LaunchLeft, Note, Timed
 from irscope.record.programs.graph_watch import watched_graphs
@@ -18,6 +19,7 @@ from irscope.record.triton import api as triton_api
 from irscope.record.triton.autotuner import ConfigPolicy, OnTimed, watched_autotuner
 from irscope.record.triton.patches import replaced
 from irscope.record.virtual.arguments import assumptions_under_way
+from irscope.record.virtual.follow import current_following
 
 
 @contextmanager
@@ -30,8 +32,16 @@ def virtual_launches(
     """
     from irscope.record.virtual.gpu import virtual_gpu
 
+    hashes: set[str] = set()
+
     def launched(kernel: Any, grid: tuple[int, int, int]) -> None:
-        sink(Launched(kernel.hash, grid, assumptions_under_way()))
+        assumptions = assumptions_under_way()
+        sink(Launched(kernel.hash, grid, assumptions))
+        # A capture states those of its first launch alone.
+        following = current_following()
+        if following is not None and kernel.hash not in hashes:
+            hashes.add(kernel.hash)
+            following.reported(assumptions)
 
     def noted(text: str) -> None:
         sink(Note(text))
@@ -44,6 +54,8 @@ def virtual_launches(
         try:
             yield
         finally:
+            for note in notes_of(following.unreported()):
+                sink(Note(note))
             for name in following.unused():
                 known = ", ".join(following.names()) or "none was read"
                 sink(Note(f"--assume {name} set nothing. What could be set: {known}."))

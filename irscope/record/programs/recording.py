@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import linecache
 import os
 import platform
+import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -14,24 +16,27 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from irscope import __version__
+from irscope.errors import MissingTool
+from irscope.ir.quoted import unescape_ir
 from irscope.model.capture import Target
-from irscope.record.binaries.steps import BinarySteps
 from irscope.record.compile.watch import Watch, watch_compiles
-from irscope.record.compile.workers import Steps
-from irscope.record.layouts.server import LayoutServer
-from irscope.record.layouts.steps import LayoutSteps
-from irscope.record.process.events import Begun, EventSink, Note
+from irscope.record.process.events import ArtifactMade, Begun, CompileBegun, EventSink, Note, RecordingEvent, SourceRead
 from irscope.record.process.requests import RecordRequest
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.architectures import check_architecture
 from irscope.record.triton.debug_output import print_reasons
+from irscope.record.triton.names import refusal_of, require_names
 from irscope.record.triton.native_calls import note_of_restart
 from irscope.record.triton.versions import triton_version, untried_note
 from irscope.record.virtual.arguments import assumptions_under_way, known_values
 
-__all__ = ["DEFAULT_TARGET", "describe_environment", "recorded_launches", "recording", "with_steps"]
+__all__ = ["DEFAULT_TARGET", "SourceFiles", "describe_environment", "recorded_launches", "recording"]
 
 DEFAULT_TARGET = "cuda:90"
+_MOST_SOURCE_BYTES = 4 << 20
+
+# #loc1 = loc("/kernels/matmul.py":31:20)   |   loc("<stdin>":4:8)   |   loc("/kernels/matmul.ipynb#cell3":4:8)
+_LOCATION_FILE = re.compile(r'loc\("([^"\n]+(?:\.py|>|\.ipynb#cell\d+))":\d+:\d+')
 
 
 @contextmanager
@@ -53,6 +58,7 @@ def recording(
     if request.mlir_dump_path:
         os.environ.update(MLIR_ENABLE_DUMP="1", MLIR_DUMP_PATH=request.mlir_dump_path)
     triton_api.require_triton()
+    require_names(virtual=False)
     present = None if request.virtual or request.mode != "script" else triton_api.present_gpu()
     asked = Target.parse(request.targets[0]) if request.targets else None
     target = asked or present or Target.parse(request.compiled_target or DEFAULT_TARGET)
@@ -60,48 +66,69 @@ def recording(
     if asked is not None:
         check_architecture(asked)
     real = present is not None and present == target
+    if request.mode != "text" and not real:
+        require_names(virtual=True)
     begun = describe_environment(target, _gpu_name() if real else "", real=real)
     sink(begun)
 
     for note in (untried_note(), note_of_restart(request.ended_in) if request.ended_in else ""):
         if note:
             sink(Note(note))
-    with with_steps(sink, request) as watched_sink:
-        watch = Watch(
-            watched_sink,
-            request,
-            assumptions=assumptions_under_way,
-            values=partial(known_values, most_bytes=request.data_limit_bytes),
-        )
-        watch.is_virtual = request.mode == "script" and not real
-        if request.compiler_log:
-            print_reasons(watch.native, verified=request.verifies_log, parts=request.log_parts)
-        with triton_api.private_cache(folder / "triton"), watch_compiles(watch):
-            yield watch, begun, target
+    watch = Watch(
+        SourceFiles(sink, request),
+        request,
+        assumptions=assumptions_under_way,
+        values=partial(known_values, most_bytes=request.data_limit_bytes),
+    )
+    watch.is_virtual = request.mode == "script" and not real
+    if request.compiler_log:
+        print_reasons(watch.native, verified=request.verifies_log, parts=request.log_parts)
+    with _telling_of_untried(), triton_api.private_cache(folder / "triton"), watch_compiles(watch):
+        yield watch, begun, target
 
 
 @contextmanager
-def with_steps(sink: EventSink, request: RecordRequest) -> Iterator[EventSink]:
-    """A sink that adds to the events what is made beside the compiles: layouts, disassembly, Python files."""
-    with steps_of_compiles(request) as steps, steps(sink, {}) as watched_sink:
-        yield watched_sink
+def _telling_of_untried() -> Iterator[None]:
+    """Raise MissingTool for what irscope looks for in vain in a Triton that it was not tried with."""
+    try:
+        yield
+    except (AttributeError, ImportError, KeyError, TypeError) as error:
+        if not untried_note():
+            raise
+        raise MissingTool(
+            refusal_of(f"differs in what irscope reads of it ({type(error).__name__}: {error})")
+        ) from error
 
 
-@contextmanager
-def steps_of_compiles(request: RecordRequest) -> Iterator[Steps]:
-    """Sinks as `with_steps` makes them, one after another, that ask the same process for layouts.
+class SourceFiles:
+    """A sink that passes events on, and adds the Python files of the artifacts that it sees."""
 
-    Each is given the targets of the compiles that have begun.
-    """
+    def __init__(self, sink: EventSink, request: RecordRequest) -> None:
+        self._sink = sink
+        self._is_wanted = request.mode != "text"
+        self._files: set[str] = set()
 
-    @contextmanager
-    def steps(sink: EventSink, targets: Mapping[int, Target]) -> Iterator[EventSink]:
-        layout_steps = LayoutSteps(sink, server, targets) if request.layouts else contextlib.nullcontext(sink)
-        with layout_steps as layout_sink, BinarySteps(layout_sink, request) as watched_sink:
-            yield watched_sink
+    def __call__(self, event: RecordingEvent) -> None:
+        """Pass an event on, and add what it names."""
+        self._sink(event)
+        if not self._is_wanted:
+            return
+        if isinstance(event, CompileBegun):
+            self._report(event.launch.kernel.file)
+        elif isinstance(event, ArtifactMade) and event.stage == "source" and isinstance(event.data, str):
+            for path in dict.fromkeys(_LOCATION_FILE.findall(event.data)):
+                self._report(unescape_ir(path))
 
-    with LayoutServer() as server:
-        yield steps
+    def _report(self, path: str) -> None:
+        if not path or path in self._files:
+            return
+        self._files.add(path)
+        file = Path(path)
+        if file.suffix == ".py" and file.is_file() and file.stat().st_size <= _MOST_SOURCE_BYTES:
+            self._sink(SourceRead(path, file.read_text("utf-8", "replace")))
+        elif path in linecache.cache and (lines := linecache.getlines(path)):
+            # A cell of a notebook, or standard input.
+            self._sink(SourceRead(path, "".join(lines)))
 
 
 def recorded_launches(watch: Watch, target: Target, real: bool) -> AbstractContextManager[None]:
@@ -140,6 +167,7 @@ def describe_environment(target: Target, gpu: str = "", *, real: bool = False) -
         tools=triton_api.tool_versions(target),
         gpu=gpu,
         real=real,
+        nvdisasm=str(triton_api.nvidia_tools().get("nvdisasm", "")),
     )
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import importlib
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -18,39 +18,37 @@ from typing import NoReturn
 
 from irscope.errors import IrscopeError, RecordingError
 from irscope.model.capture import Target
+from irscope.record.compile.hand_over import Handover
 from irscope.record.compile.launches import describe_traceback, find_kernel, parse_signature
 from irscope.record.compile.watch import Watch
-from irscope.record.compile.workers import CompileWorkers
 from irscope.record.process.events import Begun, EventSink, Note, ScriptEnd
 from irscope.record.process.parent import serve_parent
-from irscope.record.process.requests import RecordRequest
+from irscope.record.process.requests import RecordRequest, default_jobs
 from irscope.record.programs.joining import program_environment, recorded_processes
-from irscope.record.programs.recording import recorded_launches, recording, steps_of_compiles
+from irscope.record.programs.recording import recorded_launches, recording
 from irscope.record.programs.running import import_program, run_program
 from irscope.record.programs.scratch import move_to_scratch_copy
 from irscope.record.triton import api as triton_api
+
+_INTERRUPTED, _UNWRITTEN = 130, 120
+"""The exit codes of a program that a KeyboardInterrupt ends, as a shell tells it, and of one with unwritten output."""
 
 _AroundScript = Callable[[Watch], AbstractContextManager[None]]
 """What else is in place while a script runs."""
 
 
-def main(descriptor: int, *, is_early: bool = False) -> None:
-    """Do what the request asks for that comes through a socket; ends the process.
-
-    `is_early`: the request takes a while to come, if it does; what any of them needs is imported meanwhile.
-    """
+def main(descriptor: int) -> None:
+    """Do what the request asks for that comes through a socket; ends the process."""
     ends_by_itself = False
 
     def record(requests: Iterator[RecordRequest], sink: EventSink) -> None:
         nonlocal ends_by_itself
-        if is_early:
-            _import_ahead()
         if (request := next(requests, None)) is None:
             return
         # MLIR writes the end of its dump when the process ends by itself.
         ends_by_itself = bool(request.mlir_dump_path)
         # The parent's folder, which it removes: this process may end in any way.
-        work(request, sink, Path(request.log_path).parent, own=(descriptor,))
+        work(request, sink, Path(request.log_path).parent)
         atexit._run_exitfuncs()
 
     code = serve_parent(descriptor, (RecordRequest,), record)
@@ -60,24 +58,13 @@ def main(descriptor: int, *, is_early: bool = False) -> None:
     os._exit(code)
 
 
-def _import_ahead() -> None:
-    for name in ("triton.backends", "irscope.record.virtual.gpu"):
-        # What prevents it is told where it is needed.
-        with contextlib.suppress(Exception):
-            importlib.import_module(name)
-
-
 def work(
     request: RecordRequest,
     sink: EventSink,
     folder: Path,
     around: _AroundScript | None = None,
-    own: tuple[int, ...] = (),
 ) -> None:
-    """Record in this process, with what it needs on disk in `folder`; `around` is entered for the script's run.
-
-    `own`: descriptors that no fork of this process may hold.
-    """
+    """Record in this process, with what it needs on disk in `folder`; `around` is entered for the script's run."""
     if request.dry and request.mode != "text":
         move_to_scratch_copy(folder)
     if request.way == "command":
@@ -85,7 +72,7 @@ def work(
     with recording(request, sink, folder) as (watch, begun, target):
         if request.mode == "script":
             if not begun.real:
-                watch.workers = _workers(watch, folder, own)
+                watch.handover = _handover(watch, folder)
             _script(watch, begun, target, folder, around)
         elif request.mode == "signature":
             _signature(watch, target)
@@ -106,35 +93,55 @@ def _become_command(request: RecordRequest, folder: Path) -> NoReturn:
         ) from error
 
 
-def _workers(watch: Watch, folder: Path, own: tuple[int, ...]) -> CompileWorkers | None:
-    """The forks that compile launches; None where all is compiled here, one after another."""
+def _handover(watch: Watch, folder: Path) -> Handover | None:
+    """What hands the compiles of launches over; None where all is compiled here, one after another."""
     request = watch.request
-    jobs = request.jobs or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-    if jobs == 1 or request.compiler_log or request.mlir_dump_path or request.constants:
+    if (request.jobs or default_jobs()) == 1 or request.compiler_log or request.mlir_dump_path or request.constants:
         return None
-    return CompileWorkers(watch, jobs, folder, own, lambda: steps_of_compiles(request))
+    return Handover(folder)
 
 
 def _script(watch: Watch, begun: Begun, target: Target, folder: Path, around: _AroundScript | None) -> None:
     launches = recorded_launches(watch, target, begun.real)
     others = recorded_processes(watch, begun, folder)
-    finished = watch.workers.finished() if watch.workers is not None else contextlib.nullcontext()
+    with launches, others:
+        end = _run(watch, around)
+        # As Python ends: what these launch is recorded too.
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+    watch.report(end if end.code else _with_streams(end))
+
+
+def _run(watch: Watch, around: _AroundScript | None) -> ScriptEnd:
     # What is around it may end the program at a launch.
     end = ScriptEnd(0)
     try:
-        with launches, others, around(watch) if around is not None else contextlib.nullcontext(), finished:
+        with around(watch) if around is not None else contextlib.nullcontext():
             end = run_program(watch)
     except IrscopeError:
         raise
     except SystemExit as stop:
         code = int(stop.code) if isinstance(stop.code, int) else (0 if stop.code is None else 1)
-        watch.report(ScriptEnd(code, "" if code == 0 else f"it exited with {stop.code!r}"))
+        return ScriptEnd(code, "" if code == 0 else f"it exited with {stop.code!r}")
     except BaseException as error:
         described = describe_traceback(error)
         own = watch.last_error is not None and error is watch.last_error
-        watch.report(ScriptEnd(1, described["message"], described["frames"], of_compile=own))
-    else:
-        watch.report(end)
+        code = _INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
+        return ScriptEnd(code, described["message"], described["frames"], of_compile=own)
+    return end
+
+
+def _with_streams(end: ScriptEnd) -> ScriptEnd:
+    """The end of a program as Python tells it, whose streams can perhaps not write what they hold back."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is None or getattr(stream, "closed", False):
+            continue
+        try:
+            stream.flush()
+        except Exception as error:
+            said = f"its output could not be written: {type(error).__name__}: {error}"
+            return ScriptEnd(_UNWRITTEN, "\n".join(filter(None, [end.message, said])))
+    return end
 
 
 def _signature(watch: Watch, target: Target) -> None:

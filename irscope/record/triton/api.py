@@ -23,19 +23,21 @@ from irscope.record.triton.patches import replaced
 from irscope.record.triton.versions import TRIED_VERSIONS, minor_of, triton_version
 from irscope.target import KNOWN_TARGETS
 
+_GENERIC = "irscope_generic"
+
 
 def require_triton() -> None:
     """Import Triton; raises MissingTool if it is absent, broken or older than irscope supports."""
     try:
         import triton
-    except ImportError as error:
-        if getattr(error, "name", "") != "triton":
-            why = " ".join(str(error).split())
-            raise MissingTool(f"Triton cannot be imported in {sys.executable}: {why}. Install it again.") from error
-        raise MissingTool(
-            f"Triton is not installed in {sys.executable}, and this needs it: pip install 'irscope[triton]' (on Linux; "
-            "a Triton that came with PyTorch will do too). Captures made elsewhere can be read without it."
-        ) from error
+    except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == "triton":
+            raise MissingTool(
+                f"Triton is not installed in {sys.executable}, and this needs it: pip install 'irscope[triton]' (on "
+                "Linux; a Triton that came with PyTorch will do too). Captures made elsewhere can be read without it."
+            ) from error
+        why = " ".join(f"{type(error).__name__}: {error}".split())
+        raise MissingTool(f"Triton cannot be imported in {sys.executable}: {why}. Install it again.") from error
     if minor_of(str(triton.__version__)) < minor_of(TRIED_VERSIONS[0]):
         raise MissingTool(f"Triton {triton.__version__} is too old: irscope records with 3.6 and later.")
 
@@ -221,10 +223,21 @@ def printed(module: Any, *, generic: bool = False) -> str:
         return str(module.str_nodebug())
     from triton._C.libtriton import ir
 
+    module.set_attr(_GENERIC, ir.builder(module.context).get_unit_attr())
+    return _without_mark(str(module.str_nodebug()))
+
+
+def generic_text(module: Any) -> str:
+    """A module in MLIR's generic form, which holds all of it: parsed, it is the same, names of values included."""
+    from triton._C.libtriton import ir
+
     # MLIR prints what it cannot verify in the generic form, and a module may have no attribute without a dialect.
-    module.set_attr("irscope_generic", ir.builder(module.context).get_unit_attr())
-    text = str(module.str_nodebug())
-    for written in ("irscope_generic, ", ", irscope_generic", " {irscope_generic}"):
+    module.set_attr(_GENERIC, ir.builder(module.context).get_unit_attr())
+    return _without_mark(str(module))
+
+
+def _without_mark(text: str) -> str:
+    for written in (f"{_GENERIC}, ", f", {_GENERIC}", f" {{{_GENERIC}}}"):
         text = text.replace(written, "", 1)
     return text
 
@@ -383,6 +396,51 @@ def program_watches_compiles() -> bool:
     asked = [knobs.compilation.listener, knobs.compilation.always_compile, knobs.compilation.override]
     # A chain of hooks without any is none.
     return any(getattr(hook, "calls", hook) for hook in (*hooks, *asked))
+
+
+def compiler_state() -> Any:
+    """What a program may change of the installed compiler; equal as long as it has not."""
+    from triton import knobs
+    from triton._C import libtriton
+    from triton.compiler import compiler
+
+    backends = backend_classes()
+    owners: list[Any] = [compiler, libtriton.ir, libtriton.llvm]
+    owners += [cls for backend in backends for cls in backend.__mro__ if cls is not object]
+    owners += [module for backend in backends for module in backend_modules(backend)]
+    names = [(name, id(value)) for owner in owners for name, value in vars(owner).items() if callable(value)]
+    groups = [value for value in vars(knobs).values() if isinstance(value, knobs.base_knobs)]
+    return names, [dict(vars(group)) for group in groups]
+
+
+def cache_folder() -> str:
+    """The folder of Triton's cache."""
+    from triton import knobs
+
+    return str(knobs.cache.dir)
+
+
+def parsed_source(job: Any, parse: Any) -> Any:
+    """A source for `triton.compile` whose front end has run: `parse(context)` gives the module that it goes on with.
+
+    `job`: with the kernel's `name`, the `extension`, `language` and `source_key` of the source, and its `texts`.
+    """
+    from triton.compiler.compiler import ASTSource
+
+    class ParsedSource(ASTSource):
+        def __init__(self) -> None:
+            self.fn = None
+            self.name, self.ext, self.language = job.name, job.extension, language_of(job.language)
+            self.signature, self.constants, self.attrs = {}, {}, {}
+
+        def hash(self) -> str:
+            return job.source_key
+
+        def make_ir(self, *arguments: Any, **keywords: Any) -> str:
+            parse(keywords.get("context", arguments[-1] if arguments else None))
+            return next(iter(job.texts.values()))
+
+    return ParsedSource()
 
 
 def active_driver() -> Any:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import mmap
 import re
-import subprocess
 
 from irscope.errors import TargetError
 from irscope.model.capture import Target
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.versions import triton_version
 from irscope.target import KNOWN_TARGETS, nearest_targets
-
-_HELP_TIMEOUT_S = 30
+from irscope.tools import run_tool
 
 # --gpu-name …  Allowed values for this option:  'sm_100','sm_100a','sm_100f','sm_103', …
 _GPU_NAME = re.compile(r"'sm_(\d+)[af]?'")
@@ -46,11 +44,10 @@ def _listed_by_ptxas(target: Target) -> set[str]:
     if ptxas is None:
         return set()
     try:
-        command = [str(ptxas), "--help"]
-        said = subprocess.run(command, capture_output=True, text=True, timeout=_HELP_TIMEOUT_S, check=False)
-    except (OSError, subprocess.SubprocessError):
+        answer = run_tool([str(ptxas), "--help"])
+    except OSError:
         return set()
-    return set(_GPU_NAME.findall(said.stdout))
+    return set(_GPU_NAME.findall(answer.stdout.decode("utf-8", "replace")))
 
 
 def _named_in_libraries(target: Target) -> set[str]:

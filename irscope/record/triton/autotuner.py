@@ -32,6 +32,9 @@ OnTimed = Callable[[str, int, Autotuning, list[float]], None]
 """Called after each configuration that was timed: the kernel's name, the number of the tuning (from 1, one for each
 tuning key), the configuration, and its times in milliseconds, infinite where the GPU has not the resources for it."""
 
+ERRORS_OF_A_CONFIGURATION = ("OutOfResources", "CompileTimeAssertionFailure", "PTXASError")
+"""The errors after which Triton's autotuner tries the next configuration."""
+
 _MOST_WRAPPERS = 16
 """Decorators around one `@triton.jit` function."""
 
@@ -224,11 +227,10 @@ class _DeferredTimes(list[float]):
 
 
 def _errors_of_a_configuration() -> tuple[type[BaseException], ...]:
-    """The errors after which the autotuner tries the next configuration."""
-    from triton.compiler.errors import CompileTimeAssertionFailure
-    from triton.runtime.errors import OutOfResources, PTXASError
+    from triton.compiler import errors
+    from triton.runtime import errors as runtime_errors
 
-    return (OutOfResources, CompileTimeAssertionFailure, PTXASError)
+    return tuple(vars(runtime_errors).get(name) or vars(errors)[name] for name in ERRORS_OF_A_CONFIGURATION)
 
 
 def _index_of(autotuner: Any, config: Any) -> int:

@@ -7,26 +7,29 @@ from typing import Any
 
 from irscope.record.triton.patches import Patches
 
-_STAND_IN_MS = 1.0
+_PLACEHOLDER_MS = 1.0
 """The time that is given for everything."""
 
 
 def call_once(
     kernel_call: Callable[[], Any], quantiles: Sequence[float] | None = None, **_: Any
 ) -> list[float] | float:
-    """A benchmarker: calls the function once, so that it compiles, and returns the stand-in time."""
+    """A benchmarker: calls the function once, so that it compiles, and returns the placeholder time."""
     kernel_call()
-    return [_STAND_IN_MS] * len(quantiles) if quantiles is not None else _STAND_IN_MS
+    return [_PLACEHOLDER_MS] * len(quantiles) if quantiles is not None else _PLACEHOLDER_MS
 
 
-def install_benchmarks(patches: Patches) -> None:
-    """Make the functions of `triton.testing` call what they time once, and plot nothing."""
+def install_benchmarks(patches: Patches, on_read: Callable[[Any], Any]) -> None:
+    """Make the functions of `triton.testing` call what they time once, and plot nothing.
+
+    `on_read` is called with the times that the program reads, and returns what it gets.
+    """
     import triton.testing as testing
 
     def do_bench(
         fn: Callable[[], Any], *_: Any, quantiles: Sequence[float] | None = None, return_mode: str = "mean", **__: Any
     ) -> Any:
-        times = call_once(fn, quantiles)
+        times = on_read(call_once(fn, quantiles))
         if isinstance(times, list):
             return times[0] if len(times) == 1 else times
         return [times] if return_mode == "all" else times

@@ -12,8 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from irscope.store.file import write_atomically
-from irscope.store.recent import default_folder
+from irscope.store.disk import default_folder, write_atomically
 
 _DIGEST_DIGITS = 16
 """Hex digits of SHA-256 per digest."""

@@ -121,15 +121,35 @@ def _is_switch(name: str) -> bool:
     return any(word in name for word in ("DISABLE", "ENABLE", "EXTRACT", "ALLOW")) or name in _NOT_IN_TRITONS_KEY
 
 
+_VARIABLES = (
+    "TRITON_", "MLIR_", "LLVM_", "AMDGCN_", "AMD_", "ALLOW_", "DISABLE_", "ENABLE_", "NVPTX_", "PTXAS_",
+    "IRSCOPE_NATIVE",
+)  # fmt: skip
+_DECIDE_NOTHING = ("TRITON_CACHE_DIR", "TRITON_HOME", "TRITON_ALWAYS_COMPILE")
+
+
+def compiler_variables() -> dict[str, str]:
+    """The environment variables that a Triton may read where code is made, more rather than too few."""
+    return {
+        name: value for name, value in os.environ.items() if name.startswith(_VARIABLES) and name not in _DECIDE_NOTHING
+    }
+
+
 def compiler_fingerprint() -> str:
-    """A text that changes with the installed compiler, for any target, also if one version is built again."""
-    parts = {
+    """A text that changes with the installed Triton: its Python, its libraries, its tools, and what it is told.
+
+    It is equal for two environments only where one IR gives the same code for any target.
+    """
+    rows = {
         row
         for backend in triton_api.backend_classes()
         for arch in ("90", "100")
         for row in compiler_parts(Target("cuda", arch, 32), backend)
     }
-    return short_digest(repr((sorted(parts), sorted(triton_api.cache_invalidating_environment().items()))).encode())
+    folder = triton_api.package_folder()
+    rows |= {(_name(path, folder), digest_of_file(path)) for path in folder.rglob("*.py")}
+    rows |= {(name, _value(name, value)) for name, value in compiler_variables().items()}
+    return short_digest(repr(sorted(rows)).encode())
 
 
-__all__ = ["code_variables", "compiler_fingerprint", "compiler_parts"]
+__all__ = ["code_variables", "compiler_fingerprint", "compiler_parts", "compiler_variables"]

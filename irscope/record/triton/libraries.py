@@ -1,4 +1,4 @@
-"""Stand-ins for the libraries in Triton's package that need a GPU: cuBLAS behind `CublasLt`, proton's profiler."""
+"""Replacements of the libraries in Triton's package that need a GPU: cuBLAS behind `CublasLt`, proton's profiler."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from irscope.record.triton.patches import Patches
 
 
 class CublasLt:
-    """Stands in for `triton._C.libtriton.nvidia.cublas.CublasLt`; its results are tensors that the caller passes."""
+    """Replaces `triton._C.libtriton.nvidia.cublas.CublasLt`; its results are tensors that the caller passes."""
 
     def __init__(self, workspace: Any) -> None:
         self._workspace = workspace
@@ -24,14 +24,14 @@ class CublasLt:
 
 
 def install_cublas(patches: Patches) -> None:
-    """Stand in for cuBLAS, until `patches` are closed."""
+    """Replace cuBLAS, until `patches` are closed."""
     from triton._C.libtriton import nvidia
 
     if hasattr(nvidia, "cublas"):
         patches.set_known(nvidia.cublas, {"CublasLt": CublasLt})
 
 
-def profiler_stand_ins(patches: Patches) -> dict[str, Callable[[ModuleType], None]]:
+def profiler_replacements(patches: Patches) -> dict[str, Callable[[ModuleType], None]]:
     """Module of proton → what to call with it after its import; `patches` take the replacements."""
     return {
         # A module of C++, whose functions are looked up at each call.

@@ -11,7 +11,7 @@ def binary_use(binary: bytes, name: str) -> tuple[int, int]:
     """(registers, spilled words) of one kernel of a cubin or an hsaco file, as the driver reports them on loading.
 
     Source: for hsaco, the AMDGPU code object metadata (`.vgpr_count`, `.vgpr_spill_count`). A binary that cannot be
-    read gives the stand-in of 32 registers and no spills; never 0 registers, for scripts divide by that number.
+    read gives 32 registers as a placeholder value, and no spills; never 0 registers, for scripts divide by that number.
     """
     registers: int | None = None
     spills = 0

@@ -30,6 +30,10 @@ class LatestText:
         self._fingerprint = fingerprint
         return self._text
 
+    def assume(self, text: str) -> None:
+        """Take a text as the last one: it was made in another process."""
+        self._text, self._fingerprint = text, None
+
     def invalidate(self) -> None:
         """Forget the text: the module changed, and is not printed."""
         self._text = self._fingerprint = None

@@ -1,4 +1,4 @@
-"""Attributes, dictionary entries, environment variables and modules that are replaced for a while, or kept."""
+"""Attributes, dictionary entries, environment variables and modules that are replaced for a while."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Iterator, MutableMapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -65,29 +64,3 @@ class Patches(ExitStack):
         name = module.__name__
         sys.modules[name] = module
         self.callback(lambda: sys.modules.pop(name) if sys.modules.get(name) is module else None)
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What a compile reads of its process, at one moment: environment variables, and Triton's knobs."""
-
-    environment: dict[str, str]
-    knobs: tuple[tuple[Any, dict[str, Any]], ...]
-    """Each group of Triton's knobs, with what was set in it."""
-
-    @classmethod
-    def present(cls) -> Settings:
-        """Those of this process now."""
-        from triton import knobs
-
-        groups = [value for value in vars(knobs).values() if isinstance(value, knobs.base_knobs)]
-        return cls(dict(os.environ), tuple((group, dict(vars(group))) for group in groups))
-
-    def restore(self) -> None:
-        """Make them those of this process again."""
-        if dict(os.environ) != self.environment:
-            os.environ.clear()
-            os.environ.update(self.environment)
-        for group, values in self.knobs:
-            vars(group).clear()
-            vars(group).update(values)

@@ -1,4 +1,4 @@
-"""Grafts: the artifact of a stage that one compiler made, compiled on by another; and captures compiled by another."""
+"""One Triton of two: it compiles captures by its own defaults, and grafts, the texts of the other compiled on."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from irscope.errors import IrscopeError
-from irscope.model.capture import Capture, Failure, SnapshotLevel, stage_rank
+from irscope.model.capture import Capture, Failure, stage_rank
+from irscope.model.graft import Graft
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan, PassRule
+from irscope.record.process.disassembly import disassembled
 from irscope.record.process.requests import RecordRequest, request_from_capture
 from irscope.record.variants.pool import VariantPool
 
-__all__ = ["Compiler", "graft_request", "own_request", "refused", "with_what_came_before"]
+__all__ = ["Compiler", "own_request", "with_what_came_before"]
 
 
 def own_request(capture: Capture, asked: RecordingOptions, version: str) -> RecordRequest:
@@ -25,36 +27,119 @@ def own_request(capture: Capture, asked: RecordingOptions, version: str) -> Reco
     return replace(request, compiled_launch=replace(capture.launch, options=chosen))
 
 
-def graft_request(
-    taker: Capture,
-    stage: str,
-    text: str,
-    asked: RecordingOptions,
-    *,
-    last_stage: str = "",
-    snapshots: SnapshotLevel = "none",
-    off: Sequence[str] = (),
-    resumed: int = 0,
-) -> RecordRequest:
-    """The request to compile a text on as a capture was compiled: its options and its plan, and passes off besides.
+@dataclass(slots=True)
+class Compiler:
+    """One Triton: a pool of workers of it, and how it compiles besides what a capture holds; a context manager.
 
-    `resumed`: how many passes of the stage are behind the text; 0 if it is the artifact of the stage.
+    It is the `Compiler` that `irscope.analysis.upgrade` asks for compiles.
     """
-    plan = taker.plan.joined(PassPlan(tuple(PassRule.parse(label) for label in off)))
-    asked = replace(asked, plan=plan, snapshots=snapshots, targets=(str(taker.target),), options=())
-    return RecordRequest.of_options(
-        asked,
-        mode="text",
-        path=taker.launch.kernel.file,
-        kernel=taker.name,
-        stage=stage,
-        text=text,
-        compiled_launch=taker.launch,
-        compiled_target=str(taker.target),
-        last_stage=last_stage,
-        resume_stage=stage if resumed else "",
-        resume_after=resumed,
-    )
+
+    interpreter: str | None
+    asked: RecordingOptions
+    """The plan and the options here come on top of a capture's."""
+    jobs: int | None = None
+    _pool: VariantPool | None = None
+    _stack: ExitStack | None = None
+
+    def __enter__(self) -> Compiler:
+        with ExitStack() as stack:
+            pool = VariantPool(jobs=self.jobs, timeout_s=self.asked.timeout_s, interpreter=self.interpreter)
+            self._pool = stack.enter_context(pool)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._stack is not None:
+            self._stack.close()
+
+    @property
+    def pool(self) -> VariantPool:
+        """Its workers; raises RuntimeError outside of the block."""
+        if self._pool is None:
+            raise RuntimeError("the block of this compiler is not entered")
+        return self._pool
+
+    @property
+    def version(self) -> str:
+        """Its Triton's version; raises what stands in the way of importing that."""
+        return self.pool.compiler[0]
+
+    def compile(self, captures: Sequence[Capture]) -> Iterator[tuple[int, Capture]]:
+        """(place, its compile) of the source of each capture, each as soon as it is there.
+
+        Of a capture that cannot be compiled, without its source or for a target that this Triton does not have, it is a
+        failed one with the reason.
+        """
+        requests: dict[int, RecordRequest] = {}
+        for place, capture in enumerate(captures):
+            try:
+                requests[place] = own_request(capture, self.asked, self.version)
+            except IrscopeError as error:
+                yield place, self._refused(capture, str(error))
+        places = [*requests]
+        for number, made in self._compile([*requests.values()]):
+            origin = captures[places[number]]
+            yield places[number], self._refused(origin, made) if isinstance(made, str) else made
+
+    def graft(self, grafts: Sequence[tuple[Capture, Graft]]) -> Iterator[tuple[int, Capture | None]]:
+        """(place, its compile) of each graft, as the capture beside it was compiled; None where this Triton refuses."""
+        requests = [self._graft_request(taker, graft) for taker, graft in grafts]
+        for place, made in self._compile(requests):
+            graft = grafts[place][1]
+            yield place, None if isinstance(made, str) else with_what_came_before(made, graft.giver, graft.stage)
+
+    def disassemble(self, capture: Capture) -> Capture:
+        """A capture with the SASS of its binary; without it where nvdisasm is not here."""
+        return disassembled(capture)
+
+    def _graft_request(self, taker: Capture, graft: Graft) -> RecordRequest:
+        """The request to compile a text on with the options and the plan of a capture, and with more passes off."""
+        plan = taker.plan.joined(PassPlan(tuple(PassRule.parse(label) for label in graft.off)))
+        asked = replace(self.asked, plan=plan, snapshots=graft.snapshots, targets=(str(taker.target),), options=())
+        return RecordRequest.of_options(
+            asked,
+            mode="text",
+            path=taker.launch.kernel.file,
+            kernel=taker.name,
+            stage=graft.stage,
+            text=graft.text,
+            compiled_launch=taker.launch,
+            compiled_target=str(taker.target),
+            last_stage=graft.last_stage,
+            resume_stage=graft.stage if graft.resumed else "",
+            resume_after=graft.resumed,
+        )
+
+    def _compile(self, requests: Sequence[RecordRequest]) -> Iterator[tuple[int, Capture | str]]:
+        """(place of the request, its capture, or why the compiler refuses), each as soon as it is there."""
+        if not requests:
+            return
+        done: set[int] = set()
+        try:
+            for place, capture in self.pool.compile(requests):
+                done.add(place)
+                yield place, capture
+        except IrscopeError as error:
+            if len(requests) == 1:
+                yield 0, str(error)
+                return
+            # Which one is refused shows only alone.
+            for place in [place for place in range(len(requests)) if place not in done]:
+                for _, made in self._compile(requests[place : place + 1]):
+                    yield place, made
+
+    def _refused(self, capture: Capture, why: str) -> Capture:
+        """The capture of a compile that did not begin: the compiler refuses the request."""
+        return Capture(
+            capture.launch,
+            capture.target,
+            capture.plan,
+            capture.artifacts[:1],
+            (),
+            status="failed",
+            failure=Failure("compile", why),
+            environment=replace(capture.environment, triton_version=self.version),
+        )
 
 
 _OF_EARLIER_STAGES = ("name", "shared", "tmem_size", "num_warps", "global_scratch_size")
@@ -82,75 +167,4 @@ def with_what_came_before(made: Capture, giver: Capture, stage: str) -> Capture:
         artifacts=(*earlier, *made.artifacts),
         metadata=tuple(sorted({**held, **missing}.items())),
         resources=resources,
-    )
-
-
-@dataclass(slots=True)
-class Compiler:
-    """One Triton: a pool of workers of it, and how it compiles besides what a capture says; a context manager."""
-
-    interpreter: str | None
-    asked: RecordingOptions
-    """The plan and the options here come on top of a capture's."""
-    jobs: int | None = None
-    _pool: VariantPool | None = None
-    _held: ExitStack | None = None
-
-    def __enter__(self) -> Compiler:
-        with ExitStack() as stack:
-            pool = VariantPool(jobs=self.jobs, timeout_s=self.asked.timeout_s, interpreter=self.interpreter)
-            self._pool = stack.enter_context(pool)
-            self._held = stack.pop_all()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._held is not None:
-            self._held.close()
-
-    @property
-    def pool(self) -> VariantPool:
-        """Its workers; raises RuntimeError outside of the block."""
-        if self._pool is None:
-            raise RuntimeError("the block of this compiler is not entered")
-        return self._pool
-
-    @property
-    def version(self) -> str:
-        """Its Triton's version; raises what stands in the way of importing that."""
-        return self.pool.compiler[0]
-
-    def compile(self, requests: Sequence[RecordRequest]) -> Iterator[tuple[int, Capture | str]]:
-        """(place of the request, its capture, or why the compiler refuses), each as soon as it is there."""
-        if not requests:
-            return
-        done: set[int] = set()
-        try:
-            for place, capture in self.pool.compile(requests):
-                done.add(place)
-                yield place, capture
-        except IrscopeError as error:
-            left = [place for place in range(len(requests)) if place not in done]
-            if len(requests) == 1:
-                yield 0, str(error)
-                return
-            # Which one is refused shows only alone.
-            for place in left:
-                for _, found in self.compile(requests[place : place + 1]):
-                    yield place, found
-
-
-def refused(capture: Capture, version: str, why: str) -> Capture:
-    """The capture of a compile that did not begin: the compiler refuses the request."""
-    failure = Failure("compile", why)
-    environment = replace(capture.environment, triton_version=version)
-    begun = capture.artifacts[:1]
-    return Capture(
-        capture.launch,
-        capture.target,
-        capture.plan,
-        begun,
-        (),
-        status="failed",
-        failure=failure,
-        environment=environment,
     )

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from irscope.record.triton.api import package_folder
+from irscope.record.triton.identity import compiler_variables
 from irscope.record.triton.versions import triton_version
 
 __all__ = ["installed_identity"]
@@ -15,19 +16,6 @@ _FILES = (
     "*.py", "_C/libtriton*", "compiler/**/*.py", "language/**/*.py", "backends/*.py", "backends/*/*.py",
     "backends/*/lib/*", "backends/*/bin/*",
 )  # fmt: skip
-_PREFIXES = (
-    "TRITON_",
-    "MLIR_",
-    "LLVM_",
-    "AMDGCN_",
-    "AMD_",
-    "ALLOW_",
-    "DISABLE_",
-    "ENABLE_",
-    "NVPTX_",
-    "IRSCOPE_NATIVE",
-)
-_DECIDES_NOTHING = ("TRITON_CACHE_DIR", "TRITON_HOME", "TRITON_ALWAYS_COMPILE")
 
 
 def installed_identity() -> str:
@@ -35,11 +23,7 @@ def installed_identity() -> str:
 
     Empty where a variable names a folder, whose contents may change; raises MissingTool without a Triton.
     """
-    variables = sorted(
-        (name, value)
-        for name, value in os.environ.items()
-        if name.startswith(_PREFIXES) and name not in _DECIDES_NOTHING
-    )
+    variables = sorted(compiler_variables().items())
     named = [Path(value) for _, value in variables if os.sep in value]
     if not all(path.is_file() for path in named):
         return ""

@@ -13,8 +13,8 @@ from pathlib import Path
 from irscope import __version__
 from irscope.errors import CaptureFormatError, CaptureNotFound
 from irscope.model.capture import Capture, Failure
+from irscope.store.disk import cannot_write, default_folder
 from irscope.store.file import SUFFIX, load, save
-from irscope.store.recent import cannot_write, default_folder
 
 __all__ = ["LIMIT_BYTES", "KeptCaptures", "digest", "lasts"]
 

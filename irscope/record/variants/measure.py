@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
 
-from irscope.device.measurement import Agreement, Ratio, Timing
+from irscope.device.measurement import Agreement, Ratio, Session, Timing
 from irscope.errors import DeviceFault
 from irscope.model.capture import Capture
 
@@ -15,23 +14,12 @@ _Measured = tuple[Agreement, Timing | None, Ratio | None]
 _NOT_TIMED = ("fault", "timeout", "failed")
 
 
-class Session(Protocol):
-    """A launch of a script, held on a GPU; `irscope.record.gpu.session` makes it."""
-
-    @property
-    def baseline(self) -> Capture: ...
-    def check(self, capture: Capture) -> Agreement: ...
-    def time(
-        self, captures: Sequence[Capture], *, rounds: int, cold: bool = True
-    ) -> Sequence[tuple[Timing, Ratio]]: ...
-
-
 def measure_programs(
     session: Session, programs: Mapping[str, Capture], *, rounds: int, progress: Callable[[], None] = lambda: None
 ) -> dict[str, _Measured]:
     """Check and time each program once.
 
-    `session`: the launch they are variants of. `programs`: `program_of` a capture, and one capture that has it.
+    `session`: the launch they are variants of. `programs`: `code_of` a capture, and one capture that has it.
     `rounds`: how often each is timed, all of them interleaved. `progress`: called after each check.
 
     Returns what was measured by program; one that faults or hangs has no time.

@@ -1,13 +1,12 @@
 """A pool of warm workers that compile variants of a capture, several at once.
 
-The workers are forks of one process that has imported Triton (`irscope.record.process.forks`), each does one request
-(`irscope.record.variants.worker`) and ends. What happens to one of them (an abort, a hang, an exception) is that
-variant's failed capture, and no other's.
+The workers are forks of one process that has imported Triton (`irscope.record.process.warm`), each does one request
+(`irscope.record.programs.compile_worker`) and ends. What happens to one of them (an abort, a hang, an exception) is
+that variant's failed capture, and no other's.
 """
 
 from __future__ import annotations
 
-import os
 import selectors
 import tempfile
 import time
@@ -20,24 +19,24 @@ from irscope.errors import RecordingError
 from irscope.model.capture import Capture, SnapshotLevel
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
+from irscope.record.process.annotations import Annotations
 from irscope.record.process.assembly import Assembly
-from irscope.record.process.child import LONGEST_WAIT_S, Child, child_process, starts_children
+from irscope.record.process.child import LONGEST_WAIT_S, Child, child_process
 from irscope.record.process.events import EVENTS, RecordingEvent
-from irscope.record.process.forks.server import ForkServer, fork_server
+from irscope.record.process.layout_server import LayoutServer
 from irscope.record.process.own_folder import own_folder
-from irscope.record.process.requests import RecordRequest, request_from_capture
-from irscope.record.process.session import IMPORTED_AHEAD, Ending, check_end
+from irscope.record.process.pool import WORKER
+from irscope.record.process.requests import RecordRequest, default_jobs, request_from_capture
+from irscope.record.process.session import Ending, check_end
+from irscope.record.process.warm import TRITON, ForkServer, warm_children, warm_server
 from irscope.record.triton.native_calls import call_that_ended
+from irscope.tools import LimitWatch, ToolLimits
 
 __all__ = ["VariantPool", "default_jobs", "variant_request"]
 
-_WORKER = "irscope.record.variants.worker"
 _IDLE_TIMEOUT_S = 60.0
-
-
-def default_jobs() -> int:
-    """One for each core that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+_ASLEEP_S = 2.0
+"""How long a worker that is out of time by the clock may do nothing at all."""
 
 
 def variant_request(capture: Capture, plan: PassPlan, *, snapshots: SnapshotLevel = "none") -> RecordRequest:
@@ -53,22 +52,27 @@ class _Job:
     index: int
     request: RecordRequest
     assembly: Assembly
+    annotations: Annotations
     child: Child[RecordingEvent]
     held: ExitStack
     started: float
     ending: Ending = "end"
+    watch: LimitWatch | None = None
+    """What it has used, once it is out of time by the clock."""
 
     def feed(self) -> None:
         """Take the events that came."""
         for event in self.child.read(0):
-            self.assembly.feed(event)
+            self.annotations(event)
+        self.annotations.collect()
 
 
 @dataclass(slots=True)
 class _Server:
-    """The process that the workers of one Python are forked from."""
+    """The process that the workers of one Python are forked from, and what is asked for layouts."""
 
     server: ForkServer
+    layouts: LayoutServer
     importing: int
     """The number of the command to import the compiler."""
     compiler: tuple[str, str] | None = None
@@ -86,15 +90,16 @@ class _Server:
         """Read the tools of targets, once for all workers."""
         for target in {*targets} - self.prepared:
             self.prepared.add(target)
-            self.server.imported(self.server.begin_import((), f"{_WORKER}:read_tools", target))
+            self.server.imported(self.server.begin_import((), f"{WORKER}:read_tools", target))
 
 
 class VariantPool:
     """Compiles requests of mode `text` or `signature`, `jobs` at a time, as a context manager.
 
-    `jobs`: by default one for each core. `timeout_s`: for one compile. `interpreter`: a Python with another Triton, for
-    the requests that name none. `forks`: whether the process that its workers are forked from may be a fork of this
-    one.
+    Args:
+        jobs: how many at a time; by default one for each core.
+        timeout_s: of processor time for one compile; one that sleeps may do so for two seconds more.
+        interpreter: a Python with another Triton, for the requests that name none.
     """
 
     def __init__(
@@ -103,18 +108,17 @@ class VariantPool:
         jobs: int | None = None,
         timeout_s: float = RecordingOptions().timeout_s,
         interpreter: str | None = None,
-        forks: bool = False,
     ) -> None:
         self.jobs = jobs or default_jobs()
         self.timeout_s = timeout_s
         self._interpreter = interpreter
-        self._forks = forks
         self._servers: dict[str | None, _Server] = {}
         """By interpreter."""
 
     def __enter__(self) -> VariantPool:
         with ExitStack() as stack:
             self.folder = stack.enter_context(own_folder())
+            stack.enter_context(warm_children())
             self._held = stack
             self._server_of(self._interpreter)
             self._held = stack.pop_all()
@@ -139,12 +143,11 @@ class VariantPool:
     def _server_of(self, interpreter: str | None) -> _Server:
         """The process for a Python; it is started for the first request."""
         if interpreter not in self._servers:
-            server = self._held.enter_context(
-                fork_server(self.folder, interpreter=interpreter, ahead=IMPORTED_AHEAD, is_fork=self._forks)
-            )
+            server = warm_server(interpreter)
+            layouts = self._held.enter_context(LayoutServer(interpreter))
             # Triton is imported while this process does something else.
-            importing = server.begin_import((), f"{_WORKER}:import_compiler")
-            self._servers[interpreter] = _Server(server, importing)
+            importing = server.begin_import((), f"{WORKER}:import_compiler")
+            self._servers[interpreter] = _Server(server, layouts, importing)
         return self._servers[interpreter]
 
     def compile(self, requests: Iterable[RecordRequest]) -> Generator[tuple[int, Capture]]:
@@ -186,12 +189,15 @@ class VariantPool:
         chosen = self._server_of(request.interpreter or self._interpreter)
         chosen.imported()
         chosen.prepare(request.targets[:1])
-        with ExitStack() as stack, starts_children(chosen.server.fork):
+        interpreter = request.interpreter or self._interpreter
+        with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=self.folder, ignore_cleanup_errors=True)))
-            child = stack.enter_context(child_process("irscope.record.variants", folder, EVENTS))
+            child = stack.enter_context(child_process(WORKER, folder, EVENTS, interpreter=interpreter, ahead=TRITON))
             request = replace(request, log_path=str(child.log))
+            assembly = Assembly(request)
+            annotations = Annotations(assembly.feed, request, chosen.layouts)
             child.send(request)
-            return _Job(index, request, Assembly(request), child, stack.pop_all(), time.monotonic())
+            return _Job(index, request, assembly, annotations, child, stack.pop_all(), time.monotonic())
 
     def _is_over(self, job: _Job) -> bool:
         """Whether a worker is at its end, or out of time."""
@@ -199,7 +205,12 @@ class VariantPool:
             return True
         # A worker that has not begun, or is at its end, waits for nothing but the machine.
         limit_s = self.timeout_s if job.assembly.compiling else max(self.timeout_s, _IDLE_TIMEOUT_S)
-        if time.monotonic() - job.started > limit_s:
+        if time.monotonic() - job.started <= limit_s:
+            return False
+        # By the clock it may only wait for a processor: what it has used decides, or that it sleeps.
+        if job.watch is None:
+            job.watch = LimitWatch(job.child.pid, ToolLimits(limit_s, _ASLEEP_S, 0.0))
+        if job.watch.exceeded(LONGEST_WAIT_S):
             job.ending = "timeout"
         return job.ending == "timeout"
 
@@ -210,8 +221,9 @@ class VariantPool:
                 job.child.wait(_IDLE_TIMEOUT_S)
             outcome = job.child.end()
             for event in job.child.rest():
-                job.assembly.feed(event)
-            output = job.child.log.read_bytes()
+                job.annotations(event)
+            job.annotations.finish()
+            output = job.child.output()
             call = call_that_ended(job.child.log, job.child.pid, outcome.code) if job.ending == "end" else ""
         if call:
             return self.compile_one(replace(job.request, ended_in=call))

@@ -1,4 +1,4 @@
-"""Replaces stand-ins in a launch's arguments and grid by plain values, and records what they decide of the launch."""
+"""A launch's arguments and grid: plain numbers of placeholder values, what these decide, what the kernel writes to."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
+from irscope.ir.mlir.pointer_uses import read_pointer_uses
 from irscope.model.assumption import Assumption, Decision
 from irscope.model.capture import Launch
 from irscope.record.triton import api as triton_api
@@ -47,7 +49,10 @@ def install_arguments(patches: Patches) -> None:
         with replaced(_launch, "decided", decided):
             args = tuple(taken(name, value) for name, value in zip(names, args, strict=False))
             kwargs = {name: taken(name, value) for name, value in kwargs.items()}
-            return run(function, *args, grid=_watched_grid(grid, held, decided), warmup=warmup, **kwargs)
+            try:
+                return run(function, *args, grid=_watched_grid(grid, held, decided), warmup=warmup, **kwargs)
+            finally:
+                following.launched(decided)
 
     patches.set(kernel_class, "run", run_plain)
 
@@ -86,7 +91,7 @@ def known_values(tensor: Any, most_bytes: int) -> dict[str, Any]:
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(tensor, torch.Tensor):
         return {}
-    from irscope.record.virtual.torch.values import recorded_values
+    from irscope.record.virtual.torch.memory import recorded_values
 
     return recorded_values(tensor, most_bytes)
 
@@ -110,3 +115,25 @@ def _specialised(made: list[Decision], launch: Launch) -> list[Decision]:
     found = [("attribute", parameter, f": {text}") for parameter, text in launch.attributes]
     found += [("constexpr", parameter, f"={text}") for parameter, text in launch.constants]
     return [Decision(kind, parameter + text) for kind, parameter, text in found if parameter.partition("[")[0] in names]
+
+
+_uses = lru_cache(maxsize=256)(read_pointer_uses)
+
+
+def written_arguments(kernel: Any, signature: Mapping[str, Any], arguments: tuple[Any, ...]) -> list[Any] | None:
+    """Those of a launch's arguments that the compiled kernel may write through; None if it may write to any memory."""
+    # One that is being compiled has these already; its other texts would be waited for.
+    known = getattr(kernel, "known_texts", None) or kernel.asm
+    text = next((known[stage] for stage in ("ttir", "ttgir") if isinstance(known.get(stage), str)), None)
+    if text is None:
+        return list(arguments)
+    uses = _uses(text)
+    if uses.elsewhere:
+        return None
+    kinds = list(signature.values())
+    passed = zip(kinds, arguments, strict=False)
+    pointers = [argument for kind, argument in passed if str(kind).startswith(("*", "tensordesc"))]
+    if len(kinds) != len(arguments) or len(pointers) != len(uses.parameters):
+        # A tuple holds pointers that are not among these.
+        return list(arguments)
+    return [argument for use, argument in zip(uses.parameters, pointers, strict=True) if use.written]

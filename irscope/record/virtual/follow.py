@@ -1,26 +1,26 @@
-"""Follows stand-ins from their reads to the branches, checks, loops and launches that they decide."""
+"""Follows placeholder values from their reads to the branches, checks, loops and launches that they decide."""
 
 from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 from irscope.errors import UsageError
-from irscope.model.assumption import Assumption, Decision, DecisionKind
+from irscope.model.assumption import Assumption, Decision, DecisionKind, joined
 from irscope.record.virtual import numbers as virtual_numbers
-from irscope.record.virtual.numbers import Read, Reads, carry, plain
-from irscope.record.virtual.places import Place, place_of_reader
+from irscope.record.virtual.numbers import Read, Reads, address, carry, plain
+from irscope.record.virtual.places import Place, is_called_by_program, place_of_reader
 
 _following: list[Following] = []
 """One for each virtual GPU, the innermost last."""
 
 
 class Following:
-    """The reads of stand-ins of a program on one virtual GPU, and what they decided."""
+    """The reads of placeholder values of a program on one virtual GPU, and what they decided."""
 
     def __init__(self, assumed: Mapping[str, str] | None = None) -> None:
         """`assumed`: the values of `--assume`, by name or FILE:LINE."""
@@ -33,13 +33,23 @@ class Following:
         """The latest questions, those of the current statement last."""
         self._dropped = 0
         """How many questions came before these."""
+        self._iterations: dict[Place, int] = {}
+        """How often each test went on with its loop."""
+        self._of_launches: dict[Read, dict[Decision, None]] = {}
+        """What the reads decided of launches, in order."""
+        self._reported: dict[tuple[str, str, int], set[Decision]] = {}
+        """What captures state: by name, file and line of the read."""
 
     # ---- reads
 
-    def read(self, default: Any, *, expression: str = "") -> Any:
+    def read(self, default: Any, *, shown: str = "", position: int = 0) -> Any:
         """The value that a program reads where data has not been computed: `default`, or that of `--assume`.
 
-        `default`: a number, a bool, or a list of them as `tolist` returns it. Numbers are returned as stand-ins.
+        Arguments:
+            default: a number, a bool, or a list of them as `tolist` returns it. Numbers are returned as placeholder
+                values.
+            shown: the text of a value that differs from run to run.
+            position: of the value in a tuple that the program unpacks.
         """
         place = place_of_reader()
         value = self._assume(default, place)
@@ -47,20 +57,31 @@ class Following:
         names = place.names if isinstance(value, list) and len(place.names) == len(value) else ()
         if len(names) > 1:
             # a, b = x.tolist()
-            reads = [self._note(name, item, place, is_set, expression) for name, item in zip(names, value, strict=True)]
+            reads = [self._note(name, item, place, is_set) for name, item in zip(names, value, strict=True)]
             return [carry(item, frozenset({read})) for item, read in zip(value, reads, strict=True)]
-        return carry(value, frozenset({self._note(place.name, value, place, is_set, expression)}))
+        name = place.name or "".join(place.names[position : position + 1])
+        return carry(value, frozenset({self._note(name, value, place, is_set, "" if is_set else shown)}))
 
     def read_of(self, value: Any) -> Reads:
         """The read of `value` on the innermost line of the program."""
         place = place_of_reader()
-        return frozenset({self._note(place.name, value, place, False, "")})
+        return frozenset({self._note(place.name, value, place, False)})
 
-    def question(self, default: bool) -> bool:
-        """The outcome of a test of data that has not been computed: `default`, or that of `--assume`."""
+    def address(self, value: int) -> Any:
+        """An address that a program reads."""
+        place = place_of_reader()
+        read = Read(place.name, str(value), place.file, place.line, place.text, is_address=True)
+        return address(value, frozenset({read}))
+
+    def question(self, default: bool, *, shown: str = "") -> bool:
+        """The outcome of a test of data that has not been computed: `default`, or that of `--assume`.
+
+        `shown`: the text of an outcome that differs from run to run.
+        """
         place = place_of_reader()
         answer = self._assume(default, place)
-        self._ask(frozenset({self._note(place.name, answer, place, answer is not default, "")}), place)
+        is_set = answer is not default
+        self._ask(frozenset({self._note(place.name, answer, place, is_set, "" if is_set else shown)}), place)
         return bool(answer)
 
     def converted(self, reads: Reads, before: Any, after: Any) -> Reads:
@@ -77,13 +98,13 @@ class Following:
                 reads_decided.symmetric_difference_update({read, fresh})
         return frozenset({fresh})
 
-    def _note(self, name: str, value: Any, place: Place, is_set: bool, expression: str) -> Read:
+    def _note(self, name: str, value: Any, place: Place, is_set: bool, shown: str = "") -> Read:
         key = (place.file, place.line, name)
-        text = repr(plain(value))
+        text = shown or repr(plain(value))
         read = self._seen.get(key)
         if read is None or (read.value != text and read.value != repr(_as_int(value))):
             text = text if len(text) <= 40 else text[:37] + "..."
-            read = Read(name, text, place.file, place.line, expression or place.text, is_set)
+            read = Read(name, text, place.file, place.line, place.text, is_set)
             self._seen[key] = read
         return read
 
@@ -110,7 +131,7 @@ class Following:
     # ---- decisions
 
     def on_question(self, reads: Reads) -> None:
-        """Record that a stand-in number was compared, or tested for truth."""
+        """Record that a placeholder number was compared, or tested for truth."""
         place = place_of_reader()
         if place.file:
             self._ask(reads, place)
@@ -124,20 +145,43 @@ class Following:
         first = max(mark - self._dropped, 0)
         questions, self._questions = self._questions[first:], self._questions[:first]
         if all(read.given for reads, _ in questions for read in reads):
-            # No stand-in was tested, or only values that the user set.
+            # No placeholder value was tested, or only values that the user set.
             return value
         place = place_of_reader()
         for reads, where in questions:
-            self._decided.get(("branch", where.text, where.label), set()).difference_update(reads)
+            self._decided.get((_kind_of_test(where), where.text, where.label), set()).difference_update(reads)
             self._decide("check", place, reads)
         # Not bool() of the value itself, which is another question.
         return value if bool(plain(value)) is required else required
 
+    def bound(self, mark: int, value: Any, ends: bool) -> Any:
+        """The outcome of a test that began at `mark`, and with the outcome `ends` leaves a loop.
+
+        A loop that waits for what no kernel writes would never end: after many iterations this one does.
+        """
+        questions = self._questions[max(mark - self._dropped, 0) :]
+        if all(read.given for reads, _ in questions for read in reads):
+            return value
+        place = questions[-1][1]
+        if bool(plain(value)) is ends:
+            self._iterations.pop(place, None)
+            return value
+        self._iterations[place] = count = self._iterations.get(place, 0) + 1
+        if count <= _MOST_ITERATIONS:
+            return value
+        del self._iterations[place]
+        reads: Reads = frozenset().union(*(reads for reads, _ in questions))
+        self._decided.setdefault(("loop", f"{place.text}: ended after {count} iterations", place.label), set()).update(
+            reads
+        )
+        return ends
+
     def decide(self, kind: DecisionKind, reads: Reads) -> None:
-        """Record what stand-ins decide on the innermost line of the program.
+        """Record what placeholder values decide on the innermost line of the program.
 
         `check`: a comparison, which raises if it fails, was assumed to pass. `conversion`: they can be followed no
-        further, since C code converted them, or they were read as an array. `loop`: its bounds. `shape`: a tensor's.
+        further, since C code converted them, or they were read as an array. `error`: an exception. `loop`: its bounds.
+        `shape`: a tensor's.
         """
         self._decide(kind, place_of_reader(), reads)
 
@@ -146,27 +190,58 @@ class Following:
         if len(self._questions) > _KEPT_QUESTIONS:
             del self._questions[: _KEPT_QUESTIONS // 2]
             self._dropped += _KEPT_QUESTIONS // 2
-        self._decide("branch", place, reads)
+        self._decide(_kind_of_test(place), place, reads)
 
     def _decide(self, kind: DecisionKind, place: Place, reads: Reads) -> None:
         self._decided.setdefault((kind, place.text, place.label), set()).update(reads)
 
+    def launched(self, of_launch: Mapping[Read, list[Decision]]) -> None:
+        """Note what placeholder values decided of a launch."""
+        for read, decisions in of_launch.items():
+            self._of_launches.setdefault(read, {}).update(dict.fromkeys(decisions))
+
     # ---- results
 
-    def assumptions(self, of_launch: Mapping[Read, list[Decision]]) -> tuple[Assumption, ...]:
+    def assumptions(self, of_launch: Mapping[Read, Iterable[Decision]]) -> tuple[Assumption, ...]:
         """The assumptions so far that decided anything; what they decided of a launch comes first."""
-        decided: dict[Read, list[Decision]] = {read: list(made) for read, made in of_launch.items()}
+        decided: dict[Read, list[Decision]] = {read: list(decisions) for read, decisions in of_launch.items()}
         for (kind, what, place), reads in self._decided.items():
             for read in reads:
                 decided.setdefault(read, []).append(Decision(kind, what, place))
-        return tuple(_assumption(read, tuple(made)) for read, made in decided.items())
+        return tuple(_assumption(read, tuple(decisions)) for read, decisions in decided.items())
+
+    def reported(self, assumptions: Iterable[Assumption]) -> None:
+        """Note assumptions that a capture states."""
+        for item in assumptions:
+            self._reported.setdefault((item.name, item.file, item.line), set()).update(item.decided)
+
+    def unreported(self) -> tuple[Assumption, ...]:
+        """The assumptions that no capture states: of branches without a launch, of later launches of one kernel.
+
+        At last those without a decision, whose values went where they could not be followed.
+        """
+        rows: list[Assumption] = []
+        for item in joined(self.assumptions(self._of_launches)):
+            reported = self._reported.get((item.name, item.file, item.line), set())
+            if decided := tuple(decision for decision in item.decided if decision not in reported):
+                rows.append(replace(item, decided=decided))
+        followed = {(item.name, item.file, item.line) for item in rows} | set(self._reported)
+        # A read without a name has the parameter's of the launch that it decided.
+        followed_lines = {(file, line) for _, file, line in followed}
+        undecided = [
+            read
+            for read in self._seen.values()
+            if (read.name, read.file, read.line) not in followed
+            and (read.name or (read.file, read.line) not in followed_lines)
+        ]
+        return (*rows, *joined(_assumption(read, ()) for read in undecided))
 
     def value_of_parameter(self, parameter: str, default: Any) -> Any:
         """The value that `--assume` sets for a kernel's parameter, as a number of `default`'s type; or None."""
         return self._cast(parameter, default) if parameter in self._assumed else None
 
     def unused(self) -> tuple[str, ...]:
-        """The names in `--assume` that no stand-in has."""
+        """The names in `--assume` that no placeholder value has."""
         return tuple(name for name in self._assumed if name not in self._used)
 
     def names(self) -> tuple[str, ...]:
@@ -176,16 +251,35 @@ class Following:
 
 
 _KEPT_QUESTIONS = 10_000
+_MOST_ITERATIONS = 1000
+"""Of a loop that a placeholder value keeps going."""
+
+
+def _kind_of_test(place: Place) -> DecisionKind:
+    return "loop" if place.loops else "branch"
 
 
 def current_following() -> Following | None:
-    """The innermost virtual GPU's record of stand-ins, or None without a virtual GPU."""
+    """The innermost virtual GPU's record of placeholder values, or None without a virtual GPU."""
     return _following[-1] if _following else None
+
+
+def measured(value: Any, *, shown: str = "") -> Any:
+    """The result of a function that reads clocks or memory: a placeholder value where the program calls the function.
+
+    Arguments:
+        value: a number, a list of them, or a bool, which the program is taken to test.
+        shown: as of `Following.read`.
+    """
+    following = current_following()
+    if following is None or not is_called_by_program(2):
+        return value
+    return following.question(value) if isinstance(value, bool) else following.read(value, shown=shown)
 
 
 @contextmanager
 def follow(assumed: Mapping[str, str] | None = None) -> Iterator[Following]:
-    """Follow the stand-ins of the program within."""
+    """Follow the placeholder values of the program within."""
     following = Following(assumed)
     _following.append(following)
     virtual_numbers.listeners.append(following.on_question)

@@ -1,28 +1,33 @@
 """Runs a program that expects a GPU, unchanged, on a machine that has none.
 
 Within `virtual_gpu(target)` a tensor on `cuda` has a shape, a type and an address, but no data; a launch compiles its
-kernel for the target and runs nothing; whatever reads data gets stand-ins; and `torch.cuda` describes a real part of
-that architecture.
+kernel for the target and runs nothing; whatever reads data gets placeholder values, which are followed to what they
+decide; and `torch.cuda` describes a real part of that architecture.
 """
 
 from __future__ import annotations
 
 import atexit
+import os
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from types import ModuleType
 
 from irscope.device.parts import part_of
 from irscope.model.capture import Target
-from irscope.record.triton.autotuner import ConfigPolicy, OnTimed, watched_autotuner
+from irscope.record.process.own_folder import parent_of_temporaries
+from irscope.record.triton.autotuner import ConfigPolicy, OnTimed, is_timing, watched_autotuner
 from irscope.record.triton.benchmarks import install_benchmarks
 from irscope.record.triton.driver import OnLaunch, install_driver
-from irscope.record.triton.patches import Patches
+from irscope.record.triton.libraries import install_cublas, profiler_replacements
+from irscope.record.triton.patches import Patches, environment_variable
 from irscope.record.triton.specialization import spare_torch
 from irscope.record.virtual.after_import import AfterImport
 from irscope.record.virtual.arguments import install_arguments
+from irscope.record.virtual.clock import install_clock
 from irscope.record.virtual.follow import Following, follow
-from irscope.record.virtual.libraries import install_libraries
 from irscope.record.virtual.rewrite import install_rewriting
 from irscope.record.virtual.torch.streams import BareInterface
 
@@ -43,12 +48,12 @@ def virtual_gpu(
     Arguments:
         target: the GPU.
         on_launch: called at each launch with Triton's compiled kernel and the grid, (x, y, z).
-        assume: values of stand-ins, by the variable they are assigned to, the kernel's parameter, or FILE:LINE.
+        assume: values for placeholders, by the variable they are assigned to, the kernel's parameter, or FILE:LINE.
         configs: which configurations of an `@triton.autotune`d kernel are compiled.
-        on_timed: called after each of them with the stand-in times.
+        on_timed: called after each of them with the placeholder times.
         on_note: called with what a reader must know beside that.
 
-    Yields what became of the stand-ins. Everything is restored on leaving, after an exception too. torch is not
+    Yields what the placeholder values decided. Everything is restored on leaving, after an exception too. torch is not
     imported: it is replaced if and when the program imports it.
     """
     part = part_of(f"{target.backend}:{target.arch}")
@@ -62,8 +67,9 @@ def virtual_gpu(
         spare_torch(patches)
         driver = install_driver(part, target.arch, on_launch, BareInterface, patches)
         patches.enter_context(watched_autotuner(on_timed, configs))
-        install_benchmarks(patches)
-        install_libraries("nvidia" if target.backend == "cuda" else "amd", patches)
+        install_benchmarks(patches, lambda times: times if is_timing() else following.read(times))
+        install_clock(patches)
+        _install_libraries("nvidia" if target.backend == "cuda" else "amd", patches)
 
         def open_torch(_: ModuleType) -> None:
             # Not above: it imports torch, which a program without torch must not be made to do.
@@ -74,3 +80,21 @@ def virtual_gpu(
 
         patches.enter_context(AfterImport("torch", open_torch))
         yield following
+
+
+def _install_libraries(vendor: str, patches: Patches) -> None:
+    """Replace what kernels are used with: cuBLAS, proton's profiler, the configurations that FlagGems stores.
+
+    cuBLAS and proton cannot be loaded without a GPU. FlagGems stores times of configurations in the user's home, where
+    no placeholder time belongs.
+    """
+    install_cublas(patches)
+    for name, replace_functions in profiler_replacements(patches).items():
+        patches.enter_context(AfterImport(name, replace_functions))
+    folder = tempfile.TemporaryDirectory(
+        prefix="irscope-choices-", dir=parent_of_temporaries(), ignore_cleanup_errors=True
+    )
+    path = Path(patches.enter_context(folder)) / "choices.db"
+    patches.enter_context(environment_variable("FLAGGEMS_DB_URL", f"sqlite:///{path}"))
+    # FlagGems would call `nvidia-smi` and the like to find the vendor of the GPU.
+    patches.enter_context(environment_variable("GEMS_VENDOR", os.environ.get("GEMS_VENDOR", vendor)))

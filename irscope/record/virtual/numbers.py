@@ -1,4 +1,4 @@
-"""Numbers that stand in for data that has not been computed: integers and floats that remember where they were read.
+"""Placeholder numbers, in place of data that has not been computed: integers and floats with the places of their reads.
 
 Arithmetic keeps the reads; a comparison or a test of truth is a question, which the innermost listener receives. C code
 makes plain numbers of them; `plain` converts them for everything but the program itself.
@@ -27,6 +27,8 @@ class Read:
     """The source text of the read."""
     given: bool = False
     """Whether `--assume` set the value."""
+    is_address: bool = False
+    """Whether it is an address: a program that passes it on has read no data."""
 
     @property
     def place(self) -> str:
@@ -40,8 +42,8 @@ listeners: list[Callable[[Reads], None]] = []
 """Called with the reads of each question, the innermost only, which is last."""
 
 
-class StandIn:
-    """A number that stands in for data."""
+class Placeholder:
+    """A number in place of data that has not been computed."""
 
     reads: Reads
 
@@ -53,19 +55,19 @@ class StandIn:
         return self
 
 
-class StandInInt(int, StandIn):
-    """An integer that stands in for data."""
+class PlaceholderInt(int, Placeholder):
+    """A placeholder integer."""
 
 
-class StandInFloat(float, StandIn):
-    """A float that stands in for data."""
+class PlaceholderFloat(float, Placeholder):
+    """A placeholder float."""
 
 
 def plain(value: Any) -> Any:
     """A number without its reads, also in tuples and lists; anything else unchanged."""
-    if isinstance(value, StandInInt):
+    if isinstance(value, PlaceholderInt):
         return int.__int__(value)
-    if isinstance(value, StandInFloat):
+    if isinstance(value, PlaceholderFloat):
         return float.__float__(value)
     if type(value) in (tuple, list) and any(map(reads_of, value)):
         return type(value)(map(plain, value))
@@ -73,8 +75,8 @@ def plain(value: Any) -> Any:
 
 
 def reads_of(value: Any) -> Reads:
-    """The reads of a number, or of all in a tuple or list; none for anything that is no stand-in."""
-    if isinstance(value, StandIn):
+    """The reads of a number, or of all in a tuple or list; none for anything that is no placeholder value."""
+    if isinstance(value, Placeholder):
         return value.reads
     if isinstance(value, tuple | list) and len(value) <= _SEARCHED:
         return frozenset().union(*(reads_of(item) for item in value))
@@ -89,7 +91,7 @@ def carry(value: Any, reads: Reads) -> Any:
     if not reads or isinstance(value, bool):
         return value
     if isinstance(value, int | float):
-        kind = StandInInt if isinstance(value, int) else StandInFloat
+        kind = PlaceholderInt if isinstance(value, int) else PlaceholderFloat
         number = kind(plain(value))
         number.reads = reads
         return number
@@ -162,7 +164,44 @@ def _equip(kind: type, binary: dict[str, Any], unary: dict[str, Any]) -> None:
 
 
 _ROUNDED = _operators("neg pos abs") | {"round": round, "floor": math.floor, "ceil": math.ceil, "trunc": math.trunc}
-_equip(StandInInt, _ARITHMETIC | _BITS, _ROUNDED | {"invert": operator.invert})
-_equip(StandInFloat, _ARITHMETIC, _ROUNDED)
+_equip(PlaceholderInt, _ARITHMETIC | _BITS, _ROUNDED | {"invert": operator.invert})
+_equip(PlaceholderFloat, _ARITHMETIC, _ROUNDED)
 # `n.bit_length()`, as `triton.next_power_of_2` and programs of their own use it.
-StandInInt.bit_length = _unary(int.bit_length)  # type: ignore[method-assign]
+PlaceholderInt.bit_length = _unary(int.bit_length)  # type: ignore[method-assign]
+
+
+class Address(PlaceholderInt):
+    """The address of a tensor. Its alignment and whether it is another tensor's address are those of a real one."""
+
+    def __mod__(self, other: Any) -> Any:
+        return plain(self) % other if _is_alignment(other) else super().__mod__(other)
+
+    def __and__(self, other: Any) -> Any:
+        is_mask = isinstance(other, int) and _is_alignment(other + 1)
+        return plain(self) & other if is_mask else super().__and__(other)
+
+    def __eq__(self, other: object) -> bool:
+        return plain(self) == plain(other)
+
+    def __ne__(self, other: object) -> bool:
+        return plain(self) != plain(other)
+
+    def __bool__(self) -> bool:
+        return plain(self) != 0
+
+    __hash__ = int.__hash__
+
+
+_ALIGNMENT = 512
+"""Of an allocation, in bytes, as in torch's own allocator."""
+
+
+def _is_alignment(value: Any) -> bool:
+    return isinstance(value, int) and value > 0 and _ALIGNMENT % value == 0
+
+
+def address(value: int, reads: Reads) -> Address:
+    """An address that a program read."""
+    number = Address(value)
+    number.reads = reads
+    return number

@@ -37,6 +37,8 @@ class Place:
     """The one of them that gets the value, or an empty string."""
     returns: bool = False
     """Whether the statement is a `return`."""
+    loops: bool = False
+    """Whether the statement is a `while`, whose test is meant."""
 
     @property
     def label(self) -> str:
@@ -69,12 +71,38 @@ def place_of_reader() -> Place:
 _CALLERS = 4
 
 
+def is_called_by_program(depth: int = 1) -> bool:
+    """Whether a caller of the caller is a line of the program's own, or of a library with Triton kernels.
+
+    `depth`: 1 for the caller of the function that asks, 2 for the caller of that one.
+    """
+    return is_followed(sys._getframe(depth + 1).f_code.co_filename)
+
+
+@lru_cache(maxsize=4096)
+def is_followed(file: str) -> bool:
+    """Whether a file, in which placeholder values are followed, is the program's own or a library's with kernels."""
+    if not is_of_program(file):
+        return False
+    if "site-packages" not in file and "dist-packages" not in file:
+        return True
+    try:
+        return _TRITON in Path(file).read_bytes()
+    except OSError:
+        return False
+
+
+_TRITON = b"triton"
+"""A library's module is followed only if its source has this word: others do not concern kernels."""
+
+
 @lru_cache(maxsize=4096)
 def is_of_program(file: str) -> bool:
     """Whether a file is the program's or one of its libraries', and not of torch, Triton and the like."""
     if file == "<stdin>":
         return True
-    if file.startswith(("<", _OWN)):
+    generated = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+    if file.startswith(("<", _OWN)) or (generated and file.startswith(generated)):
         return False
     parts = Path(file).parts
     for folder in ("site-packages", "dist-packages"):
@@ -106,7 +134,8 @@ def _described(file: str, line: int, column: int | None) -> Place:
     targets = list(_targets(statement, line, column))
     names = targets[0] if targets else ()
     name = _name(statement, names, line, column)
-    return Place(file, line, _text(file, statement), names, name, isinstance(statement, ast.Return))
+    returns, loops = isinstance(statement, ast.Return), isinstance(statement, ast.While)
+    return Place(file, line, _text(file, statement), names, name, returns, loops)
 
 
 def _statement(file: str, line: int) -> ast.stmt | None:

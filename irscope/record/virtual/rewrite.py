@@ -1,15 +1,18 @@
-"""Rewrites programs so that stand-ins can be followed through `int(x)`, `range(n)`, `assert` and `if …: raise`.
+"""Rewrites programs so that placeholder values can be followed through conversions, loops and checks.
 
-`int()` returns a plain number, and an assertion that fails ends the program. So four calls are inserted in the files of
+`int()` returns a plain number, an assertion that fails ends the program, and a loop may wait for a value that no kernel
+writes. So four calls are inserted in the files of
 the program as they are compiled, each at the place of the original:
 
     int(x)             → __irscope__.convert(int, x)
     range(n)           → __irscope__.loop(range, n)
     assert test        → assert __irscope__.settle(True, __irscope__.mark(), test)
     if test: raise …   → if __irscope__.settle(False, __irscope__.mark(), test): raise …
+    while test: …      → while __irscope__.bound(False, __irscope__.mark(), test): …
+    if test: break     → if __irscope__.bound(True, __irscope__.mark(), test): break
 
-Lines and columns do not change, and Triton reads the file itself. Without a stand-in, each returns what the original
-does.
+Lines and columns do not change, and Triton reads the file itself. Without a placeholder value, each returns what the
+original does.
 """
 
 from __future__ import annotations
@@ -19,18 +22,16 @@ import builtins
 import runpy
 import sys
 from importlib.machinery import SourceFileLoader
-from pathlib import Path
 from types import CodeType
 from typing import Any
 
 from irscope.record.triton.patches import Patches
+from irscope.record.virtual.clock import ClockReading
 from irscope.record.virtual.follow import current_following
-from irscope.record.virtual.numbers import StandIn, carry, plain, reads_of
-from irscope.record.virtual.places import is_of_program
+from irscope.record.virtual.numbers import Placeholder, carry, plain, reads_of
+from irscope.record.virtual.places import is_followed, is_of_program
 
 NAME = "__irscope__"
-_TRITON = b"triton"
-"""A library's module is rewritten only if its source has this word: others do not concern kernels."""
 
 
 def install_rewriting(patches: Patches) -> None:
@@ -41,7 +42,7 @@ def install_rewriting(patches: Patches) -> None:
 
     def rewritten_code(loader: SourceFileLoader, fullname: str) -> CodeType | None:
         path = loader.get_filename(fullname)
-        if not is_of_program(path) or not _concerns(path):
+        if not is_followed(path):
             return get_code(loader, fullname)
         # Not through the cache of compiled files, in which rewritten code must not get.
         try:
@@ -50,15 +51,6 @@ def install_rewriting(patches: Patches) -> None:
             return get_code(loader, fullname)
 
     patches.set(SourceFileLoader, "get_code", rewritten_code)
-
-
-def _concerns(path: str) -> bool:
-    if "site-packages" not in path and "dist-packages" not in path:
-        return True
-    try:
-        return _TRITON in Path(path).read_bytes()
-    except OSError:
-        return False
 
 
 def _compile(source: Any, filename: Any, mode: str, *args: Any, **kwargs: Any) -> Any:
@@ -98,7 +90,7 @@ class _Rewriter(ast.NodeTransformer):
         self.generic_visit(node)
         if not isinstance(node.func, ast.Name) or node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
             return node
-        if node.func.id in ("int", "float") and len(node.args) == 1:
+        if node.func.id in ("int", "float", "len") and len(node.args) == 1:
             return _call("convert", [node.func, *node.args], node)
         if node.func.id == "range" and node.args:
             return _call("loop", [node.func, *node.args], node)
@@ -106,14 +98,22 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
         self.generic_visit(node)
-        node.test = _settled(True, node.test)
+        node.test = _tested_by("settle", True, node.test)
         return node
 
     def visit_If(self, node: ast.If) -> ast.AST:
         ends, ends_else = _ends(node.body), _ends(node.orelse)
         self.generic_visit(node)
         if ends != ends_else:
-            node.test = _settled(not ends, node.test)
+            node.test = _tested_by("settle", not ends, node.test)
+        elif isinstance(node.body[-1], ast.Break | ast.Return):
+            node.test = _tested_by("bound", True, node.test)
+        return node
+
+    def visit_While(self, node: ast.While) -> ast.AST:
+        self.generic_visit(node)
+        if not isinstance(node.test, ast.Constant):
+            node.test = _tested_by("bound", False, node.test)
         return node
 
 
@@ -132,9 +132,9 @@ def _ends(body: list[ast.stmt]) -> bool:
     )
 
 
-def _settled(required: bool, test: ast.expr) -> ast.expr:
-    constant = ast.copy_location(ast.Constant(required), test)
-    return _call("settle", [constant, _call("mark", [], test), test], test)
+def _tested_by(name: str, outcome: bool, test: ast.expr) -> ast.expr:
+    constant = ast.copy_location(ast.Constant(outcome), test)
+    return _call(name, [constant, _call("mark", [], test), test], test)
 
 
 def _call(name: str, arguments: list[ast.expr], at: ast.expr) -> ast.expr:
@@ -149,13 +149,17 @@ class Calls:
     """The inserted calls; without a virtual GPU, they do what the originals do."""
 
     def convert(self, kind: Any, value: Any) -> Any:
-        """`int(value)` or `float(value)`."""
+        """`int(value)`, `float(value)` or `len(value)`."""
+        following = current_following()
+        if kind is len and following is not None and _is_tensor(value) and value.dim():
+            return value.shape[0]
         if kind is not int and kind is not float:
             return kind(value)
-        following = current_following()
+        if isinstance(value, ClockReading):
+            return value.converted(kind)
         if following is not None and _is_scalar_tensor(value):
             value = value.item()
-        if isinstance(value, StandIn) and following is not None:
+        if isinstance(value, Placeholder) and following is not None:
             converted = kind(plain(value))
             return carry(converted, following.converted(value.reads, plain(value), converted))
         return kind(value)
@@ -178,17 +182,26 @@ class Calls:
         following = current_following()
         return value if following is None else following.settle(mark, _tested(value), required)
 
+    def bound(self, ends: bool, mark: int, value: Any) -> Any:
+        """After a test, whose outcome `ends` leaves a loop."""
+        following = current_following()
+        return value if following is None else following.bound(mark, _tested(value), ends)
+
 
 calls = Calls()
 """The name that rewritten programs import."""
 
 
 def _tested(value: Any) -> Any:
-    # The question of a tensor or a stand-in number must belong to this test.
+    # The question of a tensor or a placeholder number must belong to this test.
     return bool(value) if reads_of(value) or _is_scalar_tensor(value) else value
 
 
-def _is_scalar_tensor(value: Any) -> bool:
+def _is_tensor(value: Any) -> bool:
     # A rewritten module may run while torch is still being imported.
     tensor_class = getattr(sys.modules.get("torch"), "Tensor", None)
-    return tensor_class is not None and isinstance(value, tensor_class) and value.numel() == 1
+    return tensor_class is not None and isinstance(value, tensor_class)
+
+
+def _is_scalar_tensor(value: Any) -> bool:
+    return _is_tensor(value) and value.numel() == 1

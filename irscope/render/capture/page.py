@@ -100,7 +100,7 @@ def _launch(capture: Capture) -> Iterator[tuple[str, object]]:
     yield "grid", "×".join(map(str, launch.grid)) if launch.grid else "not launched"
     if (tuning := launch.autotuning) is not None:
         winner = {True: ", the fastest", False: ", not the fastest", None: ""}[tuning.winner]
-        yield "configuration", f"{tuning.index} of {tuning.count}{winner}: {tuning.config}"
+        yield "configuration", f"{tuning.number_text}{winner}: {tuning.config}"
     yield "plan", str(capture.plan)
 
 
@@ -149,7 +149,7 @@ def _stages(capture: Capture) -> Iterator[tuple[str, str, str]]:
 def _warps(page: _Page, capture: Capture) -> Iterator[str]:
     """The sections of a warp-specialised kernel."""
     text = capture.texts.get("ttgir", "")
-    if "ttg.warp_specialize" not in text:
+    if "warp_specialize" not in text:
         # What reads partitions is a tenth of all that this command imports.
         return
     from irscope.analysis.flow.partitions import read_partitions

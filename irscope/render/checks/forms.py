@@ -31,9 +31,11 @@ __all__ = [
 
 
 def file_and_line(group: BreachGroup, root: Path) -> tuple[str, int]:
-    """The path of a breach from `root`, absolute if it is outside of it, and its line, 1-based."""
+    """The path of a breach from `root`, absolute if it is outside of it, and its line, 1-based; empty if not known."""
     first = group.captures[0]
     file, line = group.breach.place[0] if group.breach.place else (first.file, first.line)
+    if not file:
+        return "", 1
     path = PurePath(file)
     if path.is_absolute() and path.is_relative_to(root):
         path = path.relative_to(root)
@@ -56,15 +58,22 @@ def render_report(report: Report, *, color: bool) -> str:
 
 def summary_line(report: Report) -> str:
     """`2 assertions are broken, in 3 of 12 captures.`"""
-    total = len(report.captures)
+    total = sum(bool(one.id) for one in report.captures)
     captures = f"{total} capture{'s' * (total != 1)}"
     if report.passed:
+        # That a kernel compiles is asserted without being asked for.
+        given = {one.assertion for checked in report.captures for one in checked.outcomes if one.rule != "compiles"}
+        if not given:
+            return f"{captures} checked: each compiles. No other assertion was given (irscope check --help)."
         return f"{captures} checked: every assertion holds."
-    broken = sum(bool(one.breaches) for one in report.captures)
+    broken = sum(bool(one.id and one.breaches) for one in report.captures)
+    missing = sum(not one.id for one in report.captures)
     parts: list[str] = []
     if broken:
-        breaches = len(report.groups)
+        breaches = sum(bool(group.captures[0].id) for group in report.groups)
         parts.append(f"{breaches} breach{'es' * (breaches != 1)}, in {broken} of {captures}")
+    if missing:
+        parts.append(f"{missing} of the baseline {'is' if missing == 1 else 'are'} not launched any more")
     for one in report.vacuous:
         parts.append(f"{one} says nothing of any of the {captures}: no kernel has what it is about")
     return "; ".join(parts) + "."

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from irscope.analysis.flow.dataflow import Dataflow, Edge, Node, Scope
-from irscope.analysis.flow.dataflow_types import base_layout, layout_of, short_layout, short_type
+from irscope.ir.mlir.short_types import base_layout, layout_of, short_layout, short_type
 from irscope.render.canvas import fills, hexadecimal, mix, shade_of
 from irscope.render.dot.graph import (
     BACK,

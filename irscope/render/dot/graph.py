@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from html import escape
 from typing import Any
 
-from irscope.errors import IrscopeError, MissingTool, UsageError
+from irscope.errors import IrscopeError, MissingTool, ToolTooSlow, UsageError
 from irscope.render.text.tables import visible
 from irscope.render.theme import sized, theme_named
+from irscope.tools import ToolLimits, run_tool
 
 INK, SOFT, PAPER, PLAIN = "#16181d", "#6b7280", "#ffffff", "#f1f3f5"
 EDGE, BORDER, FADED = "#4b5563", "#9aa3af", "#c3c8d0"
@@ -52,6 +52,7 @@ def in_theme(source: str, name: str | None) -> str:
 
 _FORMATS = ("svg", "png", "pdf", "gv")
 _DEFAULT_SECONDS = 60.0
+"""Of processor time."""
 _OTHER_RANKS = "-Gnewrank=true"
 _INSTALL = "install Graphviz (apt install graphviz, brew install graphviz, conda install graphviz, or graphviz.org)"
 
@@ -84,10 +85,10 @@ def render_bytes(
     theme: str | None = None,
     width: int | None = None,
 ) -> bytes:
-    """The graph in a format, in a theme, so many pixels wide; `dot` is stopped after some seconds.
+    """The graph in a format, in a theme, so many pixels wide; `dot` may use so many seconds of processor time.
 
     Raises UsageError for a width of the source, which has none, MissingTool where `dot` is not installed, and
-    IrscopeError where it fails or does not end in time.
+    IrscopeError where it fails, ToolTooSlow where it has no end.
     """
     source = in_theme(graph.source, theme)
     if format_ == "gv":
@@ -105,19 +106,12 @@ def render_bytes(
 
 def _run(command: Sequence[str], source: str, seconds: float) -> bytes:
     try:
-        answer = subprocess.run(
-            command,
-            input=source.encode("utf-8", "replace"),
-            capture_output=True,
-            timeout=seconds,
-            check=False,
-        )
+        limits = ToolLimits(processor_s=seconds)
+        answer = run_tool(command, source.encode("utf-8", "replace"), limits)
     except FileNotFoundError as error:
         raise MissingTool(f"dot is not installed: {_INSTALL}, or write the graph's source with -o FILE.gv.") from error
-    except subprocess.TimeoutExpired as error:
-        raise IrscopeError(
-            f"dot took more than {seconds:g} s: fold harder with --fold N, or take a part with --around."
-        ) from error
+    except ToolTooSlow as error:
+        raise ToolTooSlow(f"{error} Fold harder with --fold N, or take a part with --around.") from error
     if answer.returncode != 0 and _OTHER_RANKS not in command:
         # dot 2.43 finds no ranks for some graphs with frames in frames, but does so in another way.
         return _run([*command, _OTHER_RANKS], source, seconds)

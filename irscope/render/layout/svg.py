@@ -11,12 +11,12 @@ from irscope.render.canvas import LETTER, Elements, Rect, shades, wrapped
 from irscope.render.layout.figure import Figure
 from irscope.render.layout.plane import Run
 
-AXIS = 46
+_AXIS_ROOM = 46
 """Pixels for the numbers of the rows."""
 HEAD = 16
 """Pixels for the numbers of the columns."""
 _GAP = 8
-DETAIL = 0.85
+_DETAIL = 0.85
 """The size of a label's second line, in that of the first."""
 _SIZES = (13.0, 11.0, 9.0)
 """The sizes of labels, in pixels, the best first."""
@@ -28,7 +28,7 @@ _How = Literal["below", "beside"]
 
 
 @dataclass(frozen=True, slots=True)
-class Lettering:
+class _Lettering:
     """How the labels of one figure are set, the same for all cells."""
 
     size: float
@@ -38,7 +38,7 @@ class Lettering:
 
 
 @dataclass(frozen=True, slots=True)
-class Panel:
+class _Panel:
     """A part of the plane, and its place in the picture."""
 
     row: int
@@ -65,7 +65,7 @@ class Panel:
 
 
 @dataclass(frozen=True, slots=True)
-class Geometry:
+class _Geometry:
     """The panels of figures of one size, in pixels, and the lettering of each figure."""
 
     rows: int
@@ -77,25 +77,25 @@ class Geometry:
     """Panels beside one another: the rows of the plane go on in them."""
     cell: float
     line: float
-    letterings: tuple[Lettering, ...]
+    letterings: tuple[_Lettering, ...]
 
     @property
     def height(self) -> float:
         """Pixels of all panels together."""
         return self.down * (HEAD + self.rows * self.line + _GAP)
 
-    def panels(self, left: float, top: float) -> list[Panel]:
+    def panels(self, left: float, top: float) -> list[_Panel]:
         """The panels of one figure, whose first begins at (left, top)."""
-        found: list[Panel] = []
+        found: list[_Panel] = []
         for below, beside in product(range(self.down), range(self.across)):
-            x = left + beside * (self.columns * self.cell + AXIS)
+            x = left + beside * (self.columns * self.cell + _AXIS_ROOM)
             y = top + below * (HEAD + self.rows * self.line + _GAP) + HEAD
             row, column = beside * self.rows, below * self.columns
-            found.append(Panel(row, column, self.rows, self.columns, x, y, self.cell, self.line))
+            found.append(_Panel(row, column, self.rows, self.columns, x, y, self.cell, self.line))
         return found
 
 
-def geometry_of(figures: Sequence[Figure], room: float) -> Geometry:
+def _geometry_of(figures: Sequence[Figure], room: float) -> _Geometry:
     """The geometry of figures of one size, `room` pixels wide each, in which every label can be read."""
     ways: list[tuple[_How, ...]] = list(product(("below", "beside"), repeat=len(figures)))
     best = None
@@ -107,7 +107,7 @@ def geometry_of(figures: Sequence[Figure], room: float) -> Geometry:
     return best
 
 
-def _geometry(figures: Sequence[Figure], how: Sequence[_How], size: float, room: float) -> Geometry:
+def _geometry(figures: Sequence[Figure], how: Sequence[_How], size: float, room: float) -> _Geometry:
     rows, columns = figures[0].rows, figures[0].columns
     needs = [_needed(figure, way, size) for figure, way in zip(figures, how, strict=True)]
     cell = max(need[0] for need in needs)
@@ -118,15 +118,17 @@ def _geometry(figures: Sequence[Figure], how: Sequence[_How], size: float, room:
     while (
         down == 1
         and rows > 16
-        and 2 * across * (columns * cell + AXIS) - AXIS <= room
+        and 2 * across * (columns * cell + _AXIS_ROOM) - _AXIS_ROOM <= room
         and _may_cut(figures, rows, down=True)
     ):
         rows, across = rows // 2, across * 2
-    cell = max(min((room - (across - 1) * AXIS) / across / columns, _MAX_CELL), min(cell, room / columns))
+    cell = max(min((room - (across - 1) * _AXIS_ROOM) / across / columns, _MAX_CELL), min(cell, room / columns))
     high = max(_usual_length(figure) if figure.vertical else 1 for figure in figures)
     line = max(line, min(_preferred(rows * down), _MAX_CELL / high))
-    letterings = tuple(Lettering(_size(figure, way, cell, line), way) for figure, way in zip(figures, how, strict=True))
-    return Geometry(rows, columns, down, across, cell, line, letterings)
+    letterings = tuple(
+        _Lettering(_size(figure, way, cell, line), way) for figure, way in zip(figures, how, strict=True)
+    )
+    return _Geometry(rows, columns, down, across, cell, line, letterings)
 
 
 def _needed(figure: Figure, how: _How, size: float) -> tuple[float, float]:
@@ -151,7 +153,7 @@ def _extent(figure: Figure, how: _How) -> tuple[float, float]:
         return label * LETTER + 0.7, 1.45
     if how == "beside":
         return (label + 1 + detail) * LETTER + 0.7, 1.45
-    return max(label, DETAIL * detail) * LETTER + 0.7, 2.4
+    return max(label, _DETAIL * detail) * LETTER + 0.7, 2.4
 
 
 def _usual_length(figure: Figure) -> int:
@@ -243,9 +245,9 @@ def _figures(drawing: Elements, figures: Sequence[Figure], top: float, width: in
     below = max(_head(drawing, *own, top, width - _MARGIN) for own in zip(figures, lefts, strict=True))
     if any(figure.missing for figure in figures):
         return below - top
-    geometry = geometry_of(figures, width - _MARGIN - AXIS)
+    geometry = _geometry_of(figures, width - _MARGIN - _AXIS_ROOM)
     for figure, lettering, left in zip(figures, geometry.letterings, lefts, strict=True):
-        _grid(drawing, figure, geometry, lettering, left + AXIS, below + 26)
+        _grid(drawing, figure, geometry, lettering, left + _AXIS_ROOM, below + 26)
     return below + 26 + geometry.height - top
 
 
@@ -283,7 +285,9 @@ def _legend(drawing: Elements, figure: Figure, left: float, y: float, right: int
     return y
 
 
-def _grid(drawing: Elements, figure: Figure, geometry: Geometry, lettering: Lettering, left: float, top: float) -> None:
+def _grid(
+    drawing: Elements, figure: Figure, geometry: _Geometry, lettering: _Lettering, left: float, top: float
+) -> None:
     panels = geometry.panels(left, top)
     drawing.write(left, top - 4, f"{figure.column_axis} →", "m a")
     if figure.row_axis:
@@ -310,7 +314,7 @@ def _look(kind: str, figure: Figure, run: Run) -> str:
     return f"{kind}{count}-{run.color % count}"
 
 
-def _label(drawing: Elements, figure: Figure, run: Run, box: Rect, lettering: Lettering) -> None:
+def _label(drawing: Elements, figure: Figure, run: Run, box: Rect, lettering: _Lettering) -> None:
     how, size = _fitting(run, box.width, box.height, lettering)
     if not size:
         return
@@ -320,15 +324,15 @@ def _label(drawing: Elements, figure: Figure, run: Run, box: Rect, lettering: Le
     detail = run.detail if how == "beside" else ""
     drawing.write(middle, first, run.label, f"l {color}", size=size, behind=detail)
     if how == "below":
-        drawing.write(middle, first + size * 1.05, run.detail, f"d {color}", size=size * DETAIL)
+        drawing.write(middle, first + size * 1.05, run.detail, f"d {color}", size=size * _DETAIL)
 
 
-def _fitting(run: Run, w: float, h: float, lettering: Lettering) -> tuple[str, float]:
+def _fitting(run: Run, w: float, h: float, lettering: _Lettering) -> tuple[str, float]:
     """How the label of a run is set, and its size: a run that a mark has cut is smaller than others; 0 if none fits."""
     if run.marked:
         w, h = w - 5, h - 3
     sizes = {
-        "below": min(w / (max(len(run.label), DETAIL * len(run.detail)) * LETTER + 0.2), h / 2.1),
+        "below": min(w / (max(len(run.label), _DETAIL * len(run.detail)) * LETTER + 0.2), h / 2.1),
         "beside": min(w / ((len(run.label) + 1 + len(run.detail)) * LETTER + 0.2), h / 1.1),
         "alone": min(w / (len(run.label) * LETTER + 0.2), h / 1.1),
     }
@@ -347,7 +351,7 @@ def _frame(drawing: Elements, box: Rect) -> None:
     drawing.rect(inner, "v")
 
 
-def _ticks(drawing: Elements, panel: Panel, figure: Figure) -> None:
+def _ticks(drawing: Elements, panel: _Panel, figure: Figure) -> None:
     for column in range(0, panel.columns, _step(panel.columns, panel.cell, 30)):
         drawing.write(panel.x + column * panel.cell + 2, panel.y - 5, str(panel.column + column), "m a")
     if figure.row_axis:

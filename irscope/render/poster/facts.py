@@ -21,6 +21,7 @@ from irscope.errors import DAMAGE, UsageError
 from irscope.ir.body.aliases import Ignored
 from irscope.ir.body.live import live_values
 from irscope.ir.body.reader import read_body
+from irscope.ir.tables.operations import opcode_of
 from irscope.layout.described import DescribedLayout
 from irscope.memory.allocation import Allocation, allocations_of
 from irscope.memory.cost import Cost
@@ -144,15 +145,15 @@ def _counted(text: str, stage: str, found: Operations) -> tuple[int, ...]:
     return tuple(counts[line - 1] for line in found.lines if line <= len(counts))
 
 
-_DOT, _ACCUMULATOR = ("tt.dot", "ttng.warp_group_dot", "tt.dot_scaled"), ("ttng.tmem_load", "ttng.tmem_store")
-_STORES = ("tt.store", "amdg.buffer_store", "tt.load", "amdg.buffer_load", "ttg.local_load", "ttg.local_store")
+_DOT, _ACCUMULATOR = ("dot", "warp_group_dot", "dot_scaled"), ("tmem_load", "tmem_store")
+_STORES = ("store", "buffer_store", "load", "buffer_load", "local_load", "local_store")
 
 
 def _tile(capture: Capture) -> tuple[DescribedLayout | None, bool]:
     rows = [DescribedLayout(row, capture.target) for row in capture.layouts]
     held = [one for one in rows if one.threads is not None]
     for names, of_dot in ((_DOT, True), (_ACCUMULATOR, True), (_STORES, False)):
-        used = [one for one in held if any(use.name in names for use in one.row.operations)]
+        used = [one for one in held if any(opcode_of(use.name) in names for use in one.row.operations)]
         if of_dot:
             # The result of a dot, not its operands.
             used = [one for one in used if one.encoding.kind != "dot_op"]

@@ -17,6 +17,8 @@ from irscope.model.capture import Capture
 __all__ = ["NeededSource", "Piece", "Place", "needed_source"]
 
 _TUNERS = ("autotune", "heuristics")
+_NOT_PARSED = (SyntaxError, ValueError, RecursionError, MemoryError)
+"""What Python raises for a text that is none of its own, or nests too deeply."""
 # The names by which kernels know Triton, for a text whose file the capture does not hold.
 _USUAL_IMPORTS = {
     "triton": "import triton",
@@ -142,7 +144,7 @@ class _Selection:
         for source in capture.sources:
             try:
                 self._files[source.path] = _File(source.path, source.text)
-            except (SyntaxError, ValueError):
+            except _NOT_PARSED:
                 continue
         self._origins: dict[str, tuple[str, int] | str] = {}
         self._done: set[tuple[str, int]] = set()
@@ -197,7 +199,7 @@ class _Selection:
         text = textwrap.dedent(kernel.source)
         try:
             (statement,) = ast.parse(text).body
-        except (SyntaxError, ValueError):
+        except _NOT_PARSED:
             self._result.obstacles.append(f"the capture does not hold the text of {kernel.name}")
             return
         own = _File(kernel.file, text)

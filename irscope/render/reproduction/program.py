@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from irscope.render.reproduction.values import (
     expected_rows,
     functions_among_constants,
     options_dict,
+    quoted,
     signature_dict,
 )
 
@@ -91,6 +93,8 @@ _NOT_REPRODUCED = {
 }
 _SWITCHES = {"llvm-opt": support.NO_LLVM_OPTIMISER, "ptxas-opt": support.NO_PTXAS_OPTIMISER}
 _DIGEST = re.compile(r"[0-9a-f]{12,}$")
+# Three quotes end a raw string; Python reads other ends of lines as \\n, and no control characters.
+_NOT_IN_RAW = re.compile(r'"""|[\x00-\x08\x0b-\x1f\x7f]')
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +141,7 @@ def _from_python(capture: Capture, needed: NeededSource) -> Reproduction:
         notes.append("It needs torch to compile: the kernel's own text uses it.")
     tables, more_imports = launch_tables(capture, needed)
     imports = [*needed.imports, *more_imports]
-    places = {f'"{name}"': _place(place) for name, place in needed.places.items()}
+    places = {quoted(name): _place(place) for name, place in needed.places.items()}
     launching, why_not = _launching(capture, needed)
     if why_not:
         notes.append(f"It compiles and does not launch: {why_not}.")
@@ -153,7 +157,7 @@ def launch_tables(capture: Capture, needed: NeededSource) -> tuple[str, list[str
     """
     launch = capture.launch
     tables = [
-        ("SIGNATURE", {f'"{name}"': text for name, text in signature_dict(launch).items()}),
+        ("SIGNATURE", {quoted(name): text for name, text in signature_dict(launch).items()}),
         ("CONSTANTS", constants_dict(launch, needed.functions)),
         ("ATTRIBUTES", attributes_dict(launch)),
         ("OPTIONS", options_dict(capture)),
@@ -176,6 +180,8 @@ def launch_tables(capture: Capture, needed: NeededSource) -> tuple[str, list[str
 def compiling_code(capture: Capture, places: str) -> str:
     """The functions that compile the kernel; `places`: where functions stood, as code."""
     is_gluon = capture.launch.language == "gluon"
+    if not _is_name(capture.name):
+        raise NotExpressible(f"{capture.name!r} is no name of a function")
     return support.PLACE.format(places=places) + support.COMPILE_PYTHON.format(
         name=capture.name,
         jit="gluon.jit" if is_gluon else "triton.jit",
@@ -186,8 +192,8 @@ def compiling_code(capture: Capture, places: str) -> str:
 def target_line(capture: Capture) -> str:
     """The target as code."""
     target = capture.target
-    arch = target.arch if target.arch.isdigit() else f'"{target.arch}"'
-    return f'TARGET = GPUTarget("{target.backend}", {arch}, {target.warp_size})\n'
+    arch = str(int(target.arch)) if target.arch.isdecimal() else quoted(target.arch)
+    return f"TARGET = GPUTarget({quoted(target.backend)}, {arch}, {target.warp_size})\n"
 
 
 def _from_ir(capture: Capture, stage: str, reason: str) -> Reproduction:
@@ -196,17 +202,18 @@ def _from_ir(capture: Capture, stage: str, reason: str) -> Reproduction:
         f"It compiles on from the IR of stage {stage}, and not from Python: {reason}. Names of loop variables are not "
         "in that text: later stages may differ in names and debug information.",
     )
-    raw = f'r"""{text}"""' if '"""' not in text and not text.endswith(("\\", '"')) else repr(text)
-    tables = f"{_table('OPTIONS', options_dict(capture))}\n\nIR = {raw}\n"
+    tables = f"{_table('OPTIONS', options_dict(capture))}\n\nIR = {_literal_text(text)}\n"
     imports = [
         "from triton._C import libtriton",
         "from triton.backends.compiler import Language",
         "from triton.compiler.compiler import make_backend",
     ]
     code = support.COMPILE_IR.format(
-        name=capture.name, stage=stage, language="GLUON" if capture.launch.language == "gluon" else "TRITON"
+        name=quoted(capture.name if _is_name(capture.name) else "kernel"),
+        stage=quoted(stage),
+        language="GLUON" if capture.launch.language == "gluon" else "TRITON",
     )
-    code += support.NO_LAUNCH.format(why="compiled from IR")
+    code += support.NO_LAUNCH.format(why=quoted("not launched: compiled from IR"))
     return Reproduction(_file(capture, list(notes), imports, tables, code), stage, notes)
 
 
@@ -240,9 +247,9 @@ def _file(capture: Capture, notes: list[str], imports: list[str], body: str, cod
         support.MAIN.format(
             title=repr(f"{capture.name} for {target}"),
             version=repr(capture.environment.triton_version),
-            release=capture.environment.triton_version,
+            release=quoted(f"recorded with Triton {capture.environment.triton_version}; this is"),
             switches="".join(f"    {line}" for line in switches),
-            target=target,
+            compiled=quoted(f"compiled for {target}"),
         ),
     ]
     return "".join(parts)
@@ -275,16 +282,17 @@ def _header(capture: Capture, notes: list[str]) -> str:
     for note in notes:
         lines += ["", note]
     text = "\n".join(lines).replace("\\", "\\\\").replace('"""', "'''")
-    return f'"""{text}\n"""\n\n'
+    shown = "".join(letter if letter.isprintable() or letter == "\n" else repr(letter)[1:-1] for letter in text)
+    return f'"""{shown}\n"""\n\n'
 
 
 def _variables(capture: Capture) -> str:
     lines: list[str] = []
     for name, value in capture.environment.variables:
         if _DIGEST.match(value):
-            lines.append(f"# {name} named files, which are not in the capture.\n")
+            lines.append(f"# {_in_comment(name)} named files, which are not in the capture.\n")
         else:
-            lines.append(f'os.environ["{name}"] = {value!r}\n')
+            lines.append(f"os.environ[{quoted(name)}] = {value!r}\n")
     return "".join([*lines, "\n"]) if lines else ""
 
 
@@ -294,7 +302,8 @@ def pieces_text(needed: NeededSource) -> str:
     previous = ""
     for piece in needed.pieces:
         if isinstance(piece, Piece):
-            place = f"# {PurePosixPath(piece.file.replace(chr(92), '/')).name}:{piece.line}\n"
+            file = PurePosixPath(piece.file.replace("\\", "/")).name
+            place = f"# {_in_comment(file)}:{piece.line}\n"
             short = "\n" not in piece.text
             gap = "\n" if short and previous == "short" else "\n\n"
             parts.append(f"{gap}{'' if gap == chr(10) else place}{piece.text}\n")
@@ -315,6 +324,21 @@ def _rows(rows: Mapping[str, str]) -> str:
     return "{\n" + "".join(f"    {key}: {value},\n" for key, value in rows.items()) + "}"
 
 
+def _is_name(text: str) -> bool:
+    return text.isidentifier() and not keyword.iskeyword(text)
+
+
+def _in_comment(text: str) -> str:
+    """A text on one line: what would end the comment is escaped."""
+    return text if text.isprintable() else repr(text)
+
+
+def _literal_text(text: str) -> str:
+    """A text of many lines as a raw string, which is read as it is, where it can be one."""
+    raw = text.isascii() and not _NOT_IN_RAW.search(text) and not text.endswith(("\\", '"'))
+    return f'r"""{text}"""' if raw else repr(text)
+
+
 def _place(place: object) -> str:
     return repr(tuple(getattr(place, name) for name in ("file", "line", "module", "indent")))
 
@@ -325,7 +349,9 @@ def _plan(capture: Capture) -> tuple[str, list[str]]:
     if not skipped:
         return "", []
     switches = [_SWITCHES[one.name] for one in skipped if one.name in _SWITCHES]
-    off = [f'("{one.stage}", "{one.name}", {one.occurrence})' for one in skipped if one.name not in _SWITCHES]
+    off = [
+        f"({quoted(one.stage)}, {quoted(one.name)}, {one.occurrence})" for one in skipped if one.name not in _SWITCHES
+    ]
     if not off:
         return "", switches
     rows = "{\n" + "".join(f"    {row},\n" for row in off) + "}"
@@ -336,15 +362,15 @@ def _launching(capture: Capture, needed: NeededSource) -> tuple[str, str]:
     """(code that launches, why it does not)."""
     launch = capture.launch
     if capture.failure is not None:
-        return support.NO_LAUNCH.format(why="the recorded compile made nothing that runs"), ""
+        return support.NO_LAUNCH.format(why=quoted("not launched: the recorded compile made nothing that runs")), ""
     if launch.record is None or launch.grid is None:
         why = "no launch was recorded"
-        return support.NO_LAUNCH.format(why=why), why
+        return support.NO_LAUNCH.format(why=quoted(f"not launched: {why}")), why
     try:
         rows = argument_expressions(launch, launch.record, needed.functions)
     except NotExpressible as reason:
-        return support.NO_LAUNCH.format(why=str(reason).replace('"', "'")), str(reason)
-    arguments = "\n".join(f"        {text},  # {name}" for name, text in rows.items())
+        return support.NO_LAUNCH.format(why=quoted(f"not launched: {reason}")), str(reason)
+    arguments = "\n".join(f"        {text},  # {_in_comment(name)}" for name, text in rows.items())
     rows = expected_rows(launch, launch.record)
     check = support.NO_CHECK if rows is None else support.CHECK.format(rows="\n".join(f"    {row}," for row in rows))
     return support.LAUNCH.format(grid=launch.grid, arguments=arguments) + check, ""

@@ -55,7 +55,7 @@ def compile_kernel():
     libtriton.ir.load_dialects(context)
     backend.load_dialects(context)
     folder = os.environ["TRITON_CACHE_DIR"]
-    path = os.path.join(folder, "{name}.{stage}")
+    path = os.path.join(folder, {name} + "." + {stage})
     with open(path, "w", encoding="utf-8") as file:
         file.write(IR)
     options = backend.parse_options(OPTIONS)
@@ -63,17 +63,17 @@ def compile_kernel():
     backend.add_stages(stages, options, Language.{language})
     backend.get_codegen_implementation(options)
     module = IR
-    if "{stage}" in ("source", "ttir", "ttgir", "glir"):
+    if {stage} in ("source", "ttir", "ttgir", "glir"):
         module = libtriton.ir.parse_mlir_module(path, context)
         module.context = context
     else:
         libtriton.llvm.init_targets()
     metadata = {{"hash": "", "target": TARGET, **vars(options), "triton_version": triton.__version__}}
-    first = 0 if "{stage}" == "source" else list(stages).index("{stage}") + 1
+    first = 0 if {stage} == "source" else list(stages).index({stage}) + 1
     for stage, make in list(stages.items())[first:]:
         module = make(module, metadata)
         data = module if isinstance(module, bytes) else str(module).encode()
-        with open(os.path.join(folder, "{name}." + stage), "wb") as file:
+        with open(os.path.join(folder, {name} + "." + stage), "wb") as file:
             file.write(data)
 """
 
@@ -237,7 +237,7 @@ def what_differs(given):
 NO_LAUNCH = """
 
 def launch(compiled):
-    return "not launched: {why}"
+    return {why}
 """
 
 MAIN = """
@@ -248,13 +248,13 @@ def main():
     parser.add_argument("--no-launch", action="store_true", help="only compile")
     chosen = parser.parse_args()
     if not triton.__version__.startswith({version}):
-        print("recorded with Triton {release}; this is", triton.__version__, file=sys.stderr)
+        print({release}, triton.__version__, file=sys.stderr)
     folder = chosen.keep or tempfile.mkdtemp()
     try:
         os.environ["TRITON_CACHE_DIR"] = os.path.abspath(folder)
         os.makedirs(folder, exist_ok=True)
 {switches}        compiled = compile_kernel()
-        print("compiled for {target}" + (f", into {{folder}}" if chosen.keep else ""))
+        print({compiled} + (f", into {{folder}}" if chosen.keep else ""))
         if not chosen.no_launch:
             print(launch(compiled))
     finally:

@@ -18,18 +18,22 @@ __all__ = [
     "expected_rows",
     "functions_among_constants",
     "options_dict",
+    "quoted",
     "signature_dict",
 ]
 
 _FLOATS = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64"}
 _DTYPE = re.compile(r"(?:u?int\d+|fp8\w+|void)$")
-_ELEMENT = re.compile(r"\[(\d+)\]")
+_ELEMENT = re.compile(r"\[([0-9]{1,9})\]")
+_INTEGER = re.compile(r"-?[0-9]{1,19}")
 _NAMESPACES = {
     "TensorMemoryLayout": "gl.nvidia.blackwell",
     "TensorMemoryScalesLayout": "gl.nvidia.blackwell",
     "AMDMFMALayout": "gl.amd",
     "AMDWMMALayout": "gl.amd",
 }
+
+_MOST_TUPLES = 100
 
 # What the backend sets by itself: given to it, they would be given twice.
 _BACKENDS_OWN = ("arch", "backend_name", "warp_size", "extern_libs", "ir_override")
@@ -40,14 +44,17 @@ class NotExpressible(Exception):
 
 
 def signature_dict(launch: Launch) -> dict[str, str]:
-    """Parameter → expression of its type."""
+    """Parameter → expression of its type; raises NotExpressible."""
+    for name, text in launch.signature:
+        if text.count("(") > _MOST_TUPLES:
+            raise NotExpressible(f"the type of {name} has more than {_MOST_TUPLES} tuples")
     return {name: _type(text) for name, text in launch.signature}
 
 
 def _type(text: str) -> str:
     # (i32, constexpr, (*fp16, i64))
     if not text.startswith("("):
-        return _quoted(text)
+        return quoted(text)
     items = [_type(item) for item in _items(text[1:-1])]
     return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
 
@@ -64,16 +71,18 @@ def _items(text: str) -> Iterator[str]:
         yield text[start:].strip()
 
 
-def _quoted(text: str) -> str:
-    return repr(text) if '"' in text or "\\" in text else f'"{text}"'
+def quoted(text: str) -> str:
+    """A text as a Python literal, in double quotes where it needs no escape."""
+    plain = text.isprintable() and '"' not in text and "\\" not in text
+    return f'"{text}"' if plain else repr(text)
 
 
 def _key(path: str) -> str:
     """`"BLOCK"`, and of an element `("sizes", 0)`."""
     name, bracket, _ = path.partition("[")
     if not bracket:
-        return _quoted(path)
-    return f"({_quoted(name)}, {', '.join(_ELEMENT.findall(path))})"
+        return quoted(path)
+    return f"({quoted(name)}, {', '.join(str(int(index)) for index in _ELEMENT.findall(path))})"
 
 
 def constants_dict(launch: Launch, functions: Mapping[str, str]) -> dict[str, str]:
@@ -100,12 +109,22 @@ def _constant(path: str, text: str, functions: Mapping[str, str]) -> str:
     try:
         tree = ast.parse(text, mode="eval")
         return ast.unparse(_AsWritten().visit(tree).body)
-    except (SyntaxError, NotExpressible) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError, NotExpressible) as error:
         raise NotExpressible(f"the constant {path} was {text}, which is no Python expression") from error
+
+
+_LITERALS = (
+    ast.Expression, ast.Constant, ast.Tuple, ast.List, ast.Set, ast.Dict, ast.Load, ast.UnaryOp, ast.USub, ast.UAdd,
+)  # fmt: skip
 
 
 class _AsWritten(ast.NodeTransformer):
     """A printed value as the expression that makes it: fp16, inf, constexpr[4], BlockedLayout(...)."""
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        if not isinstance(node, _LITERALS):
+            raise NotExpressible(ast.unparse(node))
+        return super().generic_visit(node)
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         name = node.id
@@ -144,14 +163,14 @@ def attributes_dict(launch: Launch) -> dict[str, str]:
         rows: list[str] = []
         for row in text.split(", "):
             name, _, value = row.partition("=")
-            rows.append(f"[{_quoted(name)}, {value if value.lstrip('-').isdigit() else _quoted(value)}]")
+            rows.append(f"[{quoted(name)}, {int(value) if _INTEGER.fullmatch(value) else quoted(value)}]")
         found[_key(path)] = f"[{', '.join(rows)}]"
     return found
 
 
 def options_dict(capture: Capture) -> dict[str, str]:
     """Option → expression of its value, all that the backend parses."""
-    return {_quoted(name): _value(value) for name, value in capture.launch.options if name not in _BACKENDS_OWN}
+    return {quoted(name): _value(value) for name, value in capture.launch.options if name not in _BACKENDS_OWN}
 
 
 def _value(value: Any) -> str:
@@ -160,7 +179,7 @@ def _value(value: Any) -> str:
         return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
     if (isinstance(value, float) and value != value) or value in (float("inf"), float("-inf")):
         return f'float("{value}")'
-    return _quoted(value) if isinstance(value, str) else repr(value)
+    return quoted(value) if isinstance(value, str) else repr(value)
 
 
 def argument_expressions(launch: Launch, record: LaunchRecord, functions: Mapping[str, str]) -> dict[str, str]:
@@ -182,8 +201,8 @@ def expected_rows(launch: Launch, record: LaunchRecord) -> list[str] | None:
         return None
     places = {name: place for place, (name, _) in enumerate(launch.signature)}
     return [
-        f"({_quoted(one.path)}, {(places[one.path.partition('[')[0]], *map(int, _ELEMENT.findall(one.path)))}, "
-        f"{_quoted(one.result or one.data)})"
+        f"({quoted(one.path)}, {(places[one.path.partition('[')[0]], *map(int, _ELEMENT.findall(one.path)))}, "
+        f"{quoted(one.result or one.data)})"
         for one in tensors
     ]
 
@@ -200,7 +219,7 @@ def _argument(path: str, kind: str, constants: Mapping[str, str], record: Launch
     if argument is None:
         raise NotExpressible(f"nothing was recorded of the argument {path}")
     if argument.kind == "scalar":
-        return f'float("{argument.value}")' if isinstance(argument.value, str) else repr(argument.value)
+        return f"float({quoted(argument.value)})" if isinstance(argument.value, str) else repr(argument.value)
     if argument.kind == "descriptor":
         if "Layout" in kind:
             raise NotExpressible(f"{path} is a descriptor with a layout")
@@ -210,13 +229,13 @@ def _argument(path: str, kind: str, constants: Mapping[str, str], record: Launch
 
 
 def _tensor(argument: Argument) -> str:
-    row = [f'"{argument.dtype}"', repr(argument.shape), repr(argument.strides)]
+    row = [quoted(argument.dtype), repr(argument.shape), repr(argument.strides)]
     if argument.storage_offset:
         row.append(f"offset={argument.storage_offset}")
     if argument.storage_bytes is not None:
         row.append(f"storage_bytes={argument.storage_bytes}")
     if argument.data:
-        row.append(f"data={_quoted(argument.data)}")
+        row.append(f"data={quoted(argument.data)}")
     elif argument.least is not None and argument.greatest is not None:
         row.append(f"least={argument.least}, greatest={argument.greatest}")
     return f"tensor({', '.join(row)})"

@@ -109,7 +109,7 @@ def choice_text(tuning: Autotuning | None) -> list[str]:
         why = "timed, and not the fastest"
     else:
         why = "compiled without a GPU, where nothing is timed: by default the first that fits (--config all: each)"
-    lines = [f"configuration {tuning.index} of {tuning.count}: {why}"]
+    lines = [f"configuration {tuning.number_text}: {why}"]
     for index, config in enumerate(tuning.candidates):
         lines.append(f"{'*' if index == tuning.index else ' '} {index}  {config}")
     if tuning.index >= len(tuning.candidates):

@@ -144,6 +144,16 @@ def _notes(roofline: Roofline) -> list[str]:
             f"caches: the instructions ask for {_span_text(asked.bytes, bytes_text)}, and touch "
             f"{_span_text(asked.moved_bytes, bytes_text)} in {unit}; {certainty}."
         )
+    if roofline.spilled_bytes:
+        notes.append(
+            f"spills: the threads store and load {bytes_text(roofline.spilled_bytes)} of spilled registers, each once: "
+            "a loop does so in each iteration. They go through the caches, and are not among the memory's bytes."
+        )
+    if roofline.atomics[1]:
+        notes.append(
+            f"atomics: {_span_text(roofline.atomics, _count_text)} elements, which the L2 cache adds or exchanges one "
+            "after another where they are the same: no least time counts them."
+        )
     most = roofline.distinct_bytes[1]
     if roofline.l2_bytes is not None and 0 < most <= roofline.l2_bytes:
         notes.append(
@@ -199,6 +209,8 @@ def roofline_json(roofline: Roofline) -> dict[str, Any]:
             "cache_bytes": roofline.requested and _span(roofline.requested.moved_bytes),
             "cache_certainty": roofline.requested and roofline.requested.certainty,
             "l2_bytes": roofline.l2_bytes,
+            "spilled_bytes": roofline.spilled_bytes,
+            "atomic_elements": _span(roofline.atomics),
             "arguments": [
                 {
                     "argument": one.argument,

@@ -9,10 +9,10 @@ from typing import Any
 
 from irscope.analysis.diff.entries import TextDiff
 from irscope.analysis.regressions import INSTRUCTION_RANK, MEASURED, FactChange
-from irscope.analysis.upgrade.model import Blame, Guilty, Row, Side, other_side
-from irscope.analysis.upgrade.report import Upgrade
+from irscope.analysis.upgrade.model import Blame, Guilty, Row, Upgrade
 from irscope.device.measurement import Timing
 from irscope.model.capture import Capture
+from irscope.model.graft import Side, other_side
 from irscope.render.text.bench import error_text, microseconds
 from irscope.render.text.tables import table, visible
 
@@ -81,7 +81,7 @@ def headline(upgrade: Upgrade) -> str:
     words = {
         "worse": "worse",
         "better": "better",
-        "other": "changed within tolerances",
+        "other": "changed",
         "same": "the same",
         "unpaired": "not compared",
     }
@@ -113,10 +113,8 @@ def changes_text(row: Row, most: int, *, measured: bool = True) -> str:
 
     `measured`: also those of the time and the result.
     """
-    if row.unread is not None:
-        return f"the one {row.unread} does not read the IR of the front end"
-    if row.verdict == "unpaired":
-        return "not launched after" if row.after is None else "not launched before"
+    if row.why_not_compared:
+        return row.why_not_compared
     changes = [one for one in row.changes if measured or one.name not in MEASURED]
     telling = [one for one in changes if one.fact.rank < INSTRUCTION_RANK] or changes
     said = [_shown(one) for one in telling[:most]]

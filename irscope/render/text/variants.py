@@ -166,7 +166,8 @@ def _proof_lines(merge: Merge) -> Iterator[str]:
         yield f"    compiled so: the same machine code as {which}"
     for proof in merge.proofs:
         if proof.failure:
-            yield f"    compiled so: it failed: {proof.failure}"
+            compiled = "compiled as an argument" if merge.as_argument else "compiled so"
+            yield f"    {compiled}: it failed: {proof.failure}"
         elif not proof.same_code:
             what = "; ".join(proof.effects) or "other machine code"
             yield f"    compiled so, in place of {proof.variant[:8]}: {what}"
@@ -207,11 +208,16 @@ def _what_to_do(merge: Merge) -> str:
         return f"remove {what}{f', or {decorated}' * is_argument}: {after}"
     if merge.how in ("do_not_specialize", "do_not_specialize_on_alignment"):
         return f"@triton.jit({merge.how}={quoted}): {after}"
-    if merge.how == "runtime" and cause.use == "option":
-        return f"launch with one value, it makes no difference here: {after}"
     if merge.how == "runtime":
-        return f"drop tl.constexpr, with do_not_specialize: {after}"
-    return "needs a variant for each, which --warmup compiles ahead"
+        return f"drop tl.constexpr, with @triton.jit(do_not_specialize={quoted}): {after}"
+    if merge.how == "one value" and cause.same_code == cause.pairs:
+        return f"launch with one value, it makes no difference here: {after}"
+    unknown = "; whether it can be a plain argument, --try compiles" if merge.as_argument and not merge.proofs else ""
+    if merge.how == "one value":
+        groups = "; ".join(", ".join(one[:8] for one in group.members) for group in merge.groups)
+        return f"launch with one value where it makes no difference ({groups}): {after}{unknown}"
+    failed = "cannot be a plain argument, and " if any(proof.failure for proof in merge.proofs) else ""
+    return f"{failed}needs a variant for each, which --warmup compiles ahead{unknown}"
 
 
 def variants_json(site: Site, merges: Sequence[Merge]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from irscope.analysis.flow.partitions import (
     read_partitions,
 )
 from irscope.analysis.flow.warp_turns import Part, WarpEvent, events_of
+from irscope.ir.tables.operations import opcode_of
 from irscope.model.capture import Capture
 from irscope.render.canvas import LEAST, Canvas, Rect, width_of
 from irscope.render.dot.stages import python_lines
@@ -24,21 +25,21 @@ from irscope.render.warps.grid import ALONE, BAND, Card, Grid, Row, grid_of
 __all__ = ["WarpsPicture", "counted", "label_of", "told", "warps_picture", "warps_svg", "warps_text"]
 
 _NAMES = {
-    "ttng.async_tma_copy_global_to_local": "TMA load",
-    "ttng.async_tma_gather": "TMA gather",
-    "ttng.async_tma_copy_local_to_global": "TMA store",
-    "ttng.tc_gen5_mma": "MMA",
-    "ttng.tc_gen5_mma_scaled": "MMA, scaled",
-    "ttng.tc_gen5_commit": "commit",
-    "ttng.tmem_load": "load tmem",
-    "ttng.tmem_store": "store tmem",
-    "ttng.tmem_copy": "copy to tmem",
-    "ttg.local_load": "load shared",
-    "ttg.local_store": "store shared",
-    "ttng.warp_group_dot": "wgmma",
-    "ttng.arrive_barrier": "arrive",
-    "ttng.wait_barrier": "wait",
-    "ttng.barrier_expect": "expect",
+    "async_tma_copy_global_to_local": "TMA load",
+    "async_tma_gather": "TMA gather",
+    "async_tma_copy_local_to_global": "TMA store",
+    "tc_gen5_mma": "MMA",
+    "tc_gen5_mma_scaled": "MMA, scaled",
+    "tc_gen5_commit": "commit",
+    "tmem_load": "load tmem",
+    "tmem_store": "store tmem",
+    "tmem_copy": "copy to tmem",
+    "local_load": "load shared",
+    "local_store": "store shared",
+    "warp_group_dot": "wgmma",
+    "arrive_barrier": "arrive",
+    "wait_barrier": "wait",
+    "barrier_expect": "expect",
 }
 
 
@@ -64,7 +65,7 @@ def counted(count: int, what: str) -> str:
 
 def label_of(event: WarpEvent) -> str:
     """What an operation does, in a few letters: `wait phase 0,1…`, `expect 32,768 B`, `TMA load`."""
-    name = _NAMES.get(event.operation) or event.operation.rpartition(".")[2].replace("_", " ")
+    name = _NAMES.get(opcode_of(event.operation)) or event.operation.rpartition(".")[2].replace("_", " ")
     uses: Sequence[WarpRingUse] = [use for _, use in event.touched]
     expected = next((use.bytes for use in uses if use.bytes is not None), None)
     if expected is not None:

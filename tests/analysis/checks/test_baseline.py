@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irscope.analysis.checks.baseline import compared, kept_facts, read_tolerances
+from irscope.analysis.checks.baseline import compared, kept_facts, launch_changes, paired_variants, read_tolerances
 from irscope.analysis.checks.subject import Subject
 from irscope.analysis.regressions import Value
 from irscope.errors import UsageError
@@ -80,3 +80,34 @@ def test_the_facts_of_captures() -> None:
     facts = kept_facts(Subject(capture(MATMUL)))
     assert (facts["matrix_unit"], facts["load_bits"], facts["store_bits"]) == ("mma", 128.0, 128.0)
     assert not any(name.startswith("count.") for name in facts)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "worse", "better"),
+    [
+        ("x=*fp16%16 n=i32%16", "x=*fp16%16 n=i32", ("n is not divisible by 16 any more",), ()),
+        ("x=*fp16 n=i32", "x=*fp16%16 n=i32", (), ("x is divisible by 16",)),
+        ("n=i32%16 num_warps=4", "n=i32%16 num_warps=16", ("num_warps 4 → 16",), ()),
+        ("n=i32%16", "n=i32%16 num_warps=16", ("num_warps not set → 16",), ()),
+        ("n=i32%16", "n=1", ("n i32%16 → 1",), ()),
+        ("x=*fp16%16 n=i32%16", "x=*fp32%16 n=i32", ("x *fp16%16 → *fp32%16", "n is not divisible by 16 any more"), ()),
+        ("SHAPE=(64, 64) BLOCK=8", "SHAPE=(64, 32) BLOCK=8", ("SHAPE (64, 64) → (64, 32)",), ()),
+        ("n=i32%16 BLOCK=64", "n=i32%16 BLOCK=64", (), ()),
+        ("n=i32 plan=-coalesce", "n=i32", ("plan -coalesce → not set",), ()),
+    ],
+)
+def test_what_changed_of_a_launch(before: str, now: str, worse: tuple[str, ...], better: tuple[str, ...]) -> None:
+    assert launch_changes(before, now) == (worse, better)
+    assert paired_variants([before], [now]) == {now: before}
+
+
+def test_launches_are_paired_with_the_nearest_that_nothing_else_is_compared_with() -> None:
+    before = ["n=i32%16 BLOCK=64", "n=i32%16 BLOCK=128", "n=i32%16 BLOCK=256 num_warps=8"]
+    now = ["n=i32 BLOCK=128", "n=i32%16 BLOCK=64", "n=i32 BLOCK=64", "n=i32%16 BLOCK=256 num_warps=16"]
+    assert paired_variants(before, now) == {
+        "n=i32%16 BLOCK=64": before[0],
+        "n=i32 BLOCK=128": before[1],
+        "n=i32%16 BLOCK=256 num_warps=16": before[2],
+    }
+    # Everything of the baseline is there: what else there is, is new.
+    assert paired_variants(before, [*before, "n=i32 BLOCK=64"]) == dict(zip(before, before, strict=True))

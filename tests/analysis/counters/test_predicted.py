@@ -9,6 +9,10 @@ import pytest
 
 from irscope.analysis.counters.operations import counted_launch
 from irscope.analysis.counters.predicted import Comparison
+from irscope.ir.mlir.uses import read_uses
+from irscope.memory.costs import costs_of
+from irscope.memory.machine import read_machine
+from irscope.memory.ptx_shared import SharedWorks
 from tests.analysis.counters.measured import NAMES, capture, counted
 
 
@@ -26,14 +30,29 @@ def test_enough_was_compared() -> None:
     assert verdicts["lines", "equal"] >= 60
     assert verdicts["instructions", "equal"] >= 50
     assert verdicts["ways", "equal"] >= 4
-    # Those of the three kernels below alone.
-    assert verdicts["sectors", "differs"] == verdicts["lines", "differs"] == 2
+    # Reductions, conversions and atomics through scratch, by the addresses in their PTX.
+    assert verdicts["wavefronts", "equal"] >= 10
+    assert verdicts["wavefronts", "differs"] == 0
+    # Those of the kernels below alone.
+    assert verdicts["sectors", "differs"] == verdicts["lines", "differs"] == 1
+
+
+def test_equal_loads_of_a_warp_are_counted_as_the_assembler_makes_them() -> None:
+    """A row that a whole tile reads: 8 loads of each warp in the PTX, one of them in the SASS."""
+    (row,) = [one for one in counted("row_broadcast").operations if one.operation == "tt.load"]
+    assert {(one.quantity, one.verdict) for one in row.comparisons} == {
+        ("instructions", "equal"), ("sectors", "equal"), ("lines", "equal")
+    }  # fmt: skip
+    apart = replace(capture("row_broadcast"), operations=())
+    (cost,) = [one for one in costs_of(apart) if one.operation == "tt.load"]
+    assert cost.access is not None
+    assert cost.access.certainty == "range", "without the operation of each instruction both are possible"
+    assert cost.access.launch.units[1] == 8 * cost.access.launch.units[0]
 
 
 @pytest.mark.parametrize(
     ("name", "operation", "reason"),
     [
-        ("row_broadcast", "tt.load", "the SASS has 1 of the 8 instructions of the PTX"),
         ("scalars", "tt.load", "warps may leave before it, at '@P0 EXIT' (0070)"),
         ("triangle", "tt.load", "the SASS has 8 instructions for 1 of the PTX, some of which execute with"),
         ("matmul_naive_kernel", "ttg.async_copy_global_to_local", "the hardware counts some sectors of asynchronous"),
@@ -45,6 +64,18 @@ def test_differences_have_their_cause_in_the_code(name: str, operation: str, rea
     found = [one for row in rows for one in row.comparisons if one.verdict != "equal"]
     assert found
     assert all(one.reason.startswith(reason) for one in found)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_two_counts_of_shared_accesses_agree(name: str) -> None:
+    """The wavefronts by the two layouts of an access, and by the addresses that its PTX computes."""
+    one = capture(name)
+    uses, machine = read_uses(one.text("ttgir")), read_machine(one)
+    works, at = SharedWorks(one, uses, machine), {use.line: use for use in uses.operations}
+    for cost in costs_of(one):
+        work = works.of(at[cost.line]) if cost.line in at and "minimum_wavefronts" in cost.figures else None
+        if work is not None:
+            assert cost.figures["ways"] == work.ways, cost
 
 
 def test_a_wrong_counter_is_seen() -> None:

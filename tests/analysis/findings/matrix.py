@@ -84,9 +84,6 @@ def warm_compiler() -> Iterator[Run]:
     with ExitStack() as held:
         pool = held.enter_context(VariantPool(jobs=1))
         held.enter_context(patch("irscope.record.variants.pool.VariantPool", lambda **_: nullcontext(pool)))
-        # Nothing is said of where what is tried comes from.
-        for module in ("further", "prove"):
-            held.enter_context(patch(f"irscope.cli.why.{module}.tell_origin", lambda _: None))
         home = held.enter_context(tempfile.TemporaryDirectory(prefix="irscope-matrix-"))
         held.enter_context(patch.dict(os.environ, {"IRSCOPE_HOME": home}))
         yield pool.compile_one

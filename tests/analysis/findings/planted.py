@@ -120,6 +120,31 @@ def product(a, b, c, size, tight, TILE: tl.constexpr):
 
 
 @triton.jit
+def unrolled(a, b, c, size, TILE: tl.constexpr):
+    """A loop that the compiler unrolls; the loop of what remains is never pipelined, and no fault of the kernel's."""
+    rows, columns = tl.arange(0, TILE), tl.arange(0, TILE)
+    total = tl.zeros((TILE, TILE), tl.float32)
+    for start in tl.range(0, size, TILE, loop_unroll_factor=4):
+        left = tl.load(a + rows[:, None] * size + (start + columns)[None, :])  # here: IRS201
+        right = tl.load(b + (start + rows)[:, None] * TILE + columns[None, :])  # here: IRS201
+        total = tl.dot(left, right, total)
+    tl.store(c + rows[:, None] * TILE + columns[None, :], total)
+
+
+@triton.jit
+def twice(a, b, c, size, STAGES: tl.constexpr, TILE: tl.constexpr):
+    """A loop with a dot in another one with a dot: each load is waited for in one of them."""
+    rows, columns = tl.arange(0, TILE), tl.arange(0, TILE)
+    for start in range(0, size, TILE):
+        total = tl.dot(tl.full((TILE, TILE), 1.0, tl.float16), tl.full((TILE, TILE), 2.0, tl.float16))
+        for inner in tl.range(0, size, TILE, num_stages=STAGES):
+            left = tl.load(a + rows[:, None] * size + (inner + columns)[None, :])  # here: IRS201
+            right = tl.load(b + (inner + rows)[:, None] * TILE + columns[None, :])  # here: IRS201
+            total = tl.dot(left, right, total)
+        tl.store(c + rows[:, None] * size + (start + columns)[None, :], total)
+
+
+@triton.jit
 def turning(a, b, c, size, TILE: tl.constexpr):
     """A while loop."""
     rows, columns = tl.arange(0, TILE), tl.arange(0, TILE)

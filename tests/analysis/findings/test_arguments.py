@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from irscope.analysis.findings.arguments import aligned
+from irscope.analysis.findings.arguments import aligned, divisibility_cause, unit_stride, unit_stride_cause
 from irscope.model.capture import Capture, Kernel, Launch
 from irscope.model.launch_record import Argument, LaunchRecord
 from irscope.target import Target
@@ -31,3 +33,33 @@ def test_a_constant_tells_of_its_own_power_of_two(sizes: dict[str, int | None], 
     suggestion = aligned(Capture(launch=launch, target=Target.parse("cuda:90")), list(sizes))
     assert suggestion.text.endswith(said)
     assert [change.name for change in suggestion.changes] == list(sizes)
+
+
+def _described(argument: Argument, source: str = "def row(x, n, BLOCK: tl.constexpr):") -> tuple[str, str]:
+    """The cause and the fix where Triton specialises on an argument neither as 1 nor as a multiple of 16."""
+    launch = Launch(Kernel("row", source=source), (("n", "i32"),), record=LaunchRecord((argument,)))
+    one = Capture(launch=launch, target=Target.parse("cuda:90"))
+    if argument.value == 1:
+        return unit_stride_cause(one, "n").text, unit_stride(one, "n", ()).text
+    return divisibility_cause(one, "n").text, aligned(one, ["n"]).text
+
+
+@pytest.mark.parametrize("value", [1, 64])
+def test_what_keeps_triton_from_specialising_is_named(value: int) -> None:
+    plain = Argument("n", "scalar", "int", value)
+    cause, fix = _described(replace(plain, specializes=False))
+    assert "do_not_specialize names it" in cause
+    assert "take n out of do_not_specialize" in fix
+    # Tried on 3.6.0 and 3.9.0: an annotated int that is 1 stays an argument; 16 is known all the same.
+    annotated = "@triton.jit\ndef row(x, n: int, BLOCK: tl.constexpr):\n    pass\n"
+    cause, fix = _described(plain, annotated)
+    assert ("it is annotated as int" in cause) == ("drop the annotation of n: int" in fix) == (value == 1)
+    assert "do_not_specialize" not in cause + fix
+    # An annotation of another parameter, or in the body, is no cause.
+    for other in ("def row(x: int, n):", "def row(x, n):\n    n: int = 3"):
+        cause, fix = _described(plain, other)
+        assert "annotat" not in cause + fix
+    if value != 1:
+        cause, fix = _described(replace(plain, specializes_on_alignment=False))
+        assert "do_not_specialize_on_alignment names it" in cause
+        assert "take n out of do_not_specialize_on_alignment" in fix

@@ -127,6 +127,14 @@ def test_the_phase_of_a_barrier_is_no_value_that_the_kernel_carries(run: Run) ->
     assert not any("as it got it" in text for text in causes)
 
 
+@pytest.mark.parametrize("name", ["IRS201-unrolled-num_stages is 1", "IRS201-twice-num_stages of its loop is 1"])
+def test_a_load_is_reported_once(name: str, run: Run) -> None:
+    """Not for each copy that unrolling makes, nor for each of the loops that it is in."""
+    found = findings_of(of_code(EVERY[name].planted, "cuda:90", "IRS201", run=run))
+    assert sorted(one.code for one in found if one.code == "IRS201") == ["IRS201"] * 2
+    assert not any("another loop" in cause.text for one in found for cause in one.causes)
+
+
 def test_a_loop_that_waits_for_a_lock_is_not_to_be_unrolled(run: Run) -> None:
     case = EVERY["IRS201-locked-another loop is inside"]
     found = [one for one in findings_of(of_code(case.planted, "cuda:90", "IRS201", run=run)) if one.code == "IRS201"]

@@ -11,11 +11,10 @@ from typing import Literal
 from irscope.analysis.findings.find import findings_of
 from irscope.analysis.findings.model import Change, Finding, Suggestion
 from irscope.analysis.findings.studied import Studied
-from irscope.cli.why.budget import Budget
-from irscope.cli.why.compiles import Compiles
-from irscope.cli.why.further import studied_further
-from irscope.cli.why.prove import proven
+from irscope.analysis.findings.tries import Budget
+from irscope.api.explain import Explainer
 from irscope.model.capture import Capture
+from irscope.record.variants.compiles import Compiles
 from tests.analysis.findings.cases import (
     DISASSEMBLED,
     LOGGED,
@@ -87,7 +86,7 @@ def _found(
     studied = Studied(compiled(variant, target, False, disassembled, run))
     findings = findings_of(studied)
     if logged:
-        studied, findings = studied_further(studied.capture, studied, findings, lambda one: one, run)
+        studied, findings = Explainer(tell=_unheard).studied_further(studied.capture, studied, findings, run)
     return studied, tuple(findings)
 
 
@@ -100,8 +99,13 @@ def _proven(studied: Studied, found: Sequence[Finding], most: int) -> tuple[int,
         return tuple(findings)
 
     with Compiles() as compiles:
-        first, *_ = proven(studied, found, compiles, Budget.of(most), checked)
+        explainer = Explainer(compiles, Budget.of(most), tell=_unheard)
+        first, *_ = explainer.tried(studied, found, compiles, checked)
     return sum(count for count, _ in held), [text for _, texts in held for text in texts], list(first.suggestions)
+
+
+def _unheard(_: str) -> None:
+    """Nothing is said of where what is tried comes from."""
 
 
 def _line(finding: Finding) -> int:

@@ -7,6 +7,7 @@ from itertools import permutations
 
 import pytest
 
+from irscope.analysis.code import code_of
 from irscope.analysis.passes.ablation import (
     Ablation,
     Counts,
@@ -16,7 +17,6 @@ from irscope.analysis.passes.ablation import (
     pairs_worth_trying,
     passes_to_ablate,
     plan_without,
-    program_of,
 )
 from irscope.device.measurement import Agreement, Ratio, Timing
 from irscope.model.capture import Artifact, Capture, Failure, Kernel, Launch, PassSnapshot, Resources, Target
@@ -161,10 +161,10 @@ def test_a_binary_of_the_same_text_is_the_same_unless_the_assembler_was_told_oth
 
 def test_a_program_is_its_code_and_how_it_is_launched() -> None:
     base = compiled()
-    assert program_of(base) == program_of(with_artifact(base, "ptx", "mov // a comment"))
-    assert program_of(base) != program_of(with_artifact(base, "cubin", b"other"))
-    assert program_of(base) != program_of(compiled(metadata=(("num_warps", 8), ("shared", 0))))
-    assert program_of(compiled(artifacts=base.artifacts[:2])) == ""
+    assert code_of(base) == code_of(with_artifact(base, "ptx", "mov // a comment"))
+    assert code_of(base) != code_of(with_artifact(base, "cubin", b"other"))
+    assert code_of(base) != code_of(compiled(metadata=(("num_warps", 8), ("shared", 0))))
+    assert code_of(compiled(artifacts=base.artifacts[:1])) == ""
 
 
 def test_a_failure_says_what_the_capture_says() -> None:

@@ -34,6 +34,7 @@ DIFFERENT = (
     ("Assertion `a == b' failed (A.cpp:28, f)", "Assertion `a == b' failed (A.cpp:28, g)"),
     ("failed to legalize operation 'cf.br'", "failed to legalize operation 'cf.cond_br'"),
     ("Unresolved extern function 'nowhere'", "Unresolved extern function 'somewhere'"),
+    ("Feature 'wgmma' requires .target sm_90a", "Feature 'wgmma' requires .target sm_100a"),
 )
 
 
@@ -56,3 +57,19 @@ def test_the_pass_and_the_kind_count() -> None:
     assert not like.is_of(None)
     hang = likeness_of(Failure("timeout", "took longer than 6 s", "llir", "llir:cse#1"))
     assert hang.is_of(Failure("timeout", "took longer than 20 s", "llir", "llir:cse#1"))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "are_alike"),
+    [
+        ("Unknown symbol '%r12'", "Unknown symbol '%r3'", True),
+        ("Unknown symbol '%rd1'", "Unknown symbol '%p7'", True),
+        ("Unknown symbol '%clusterid'", "Unknown symbol '%laneid'", False),
+        ("Special register '%cluster_ctaid' requires sm_90", "Special register '%nclusterid' requires sm_90", False),
+        ("Duplicate definition of label '$L__BB0_4'", "Duplicate definition of label '$L__BB0_11'", True),
+    ],
+)
+def test_a_register_of_the_gpu_is_no_name_that_a_program_chose(one: str, other: str, are_alike: bool) -> None:
+    """Else a case that ptxas refuses for one register slips to another that it refuses for another."""
+    failures = [Failure("assembler", f"ptxas k.ptx, line 4; error   : {text}", "cubin") for text in (one, other)]
+    assert (likeness_of(failures[0]) == likeness_of(failures[1])) == are_alike

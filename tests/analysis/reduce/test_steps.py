@@ -8,14 +8,10 @@ import pytest
 
 from irscope.analysis.reduce.program import Program
 from irscope.analysis.reduce.steps.all import STEPS
-from irscope.analysis.reduce.steps.arguments import Merged, Unused
-from irscope.analysis.reduce.steps.attributes import Attributes, Properties
-from irscope.analysis.reduce.steps.branches import BlockArguments, Branches, OneBlock
-from irscope.analysis.reduce.steps.carried import Carried, Optional
-from irscope.analysis.reduce.steps.operations import Functions, Operations
-from irscope.analysis.reduce.steps.regions import Regions, Turns
+from irscope.analysis.reduce.steps.control import BlockArguments, Branches, OneBlock, Regions, Turns
 from irscope.analysis.reduce.steps.step import Edit, Step
-from irscope.analysis.reduce.steps.types import Elements, Extents, Layouts
+from irscope.analysis.reduce.steps.types import Attributes, Elements, Extents, Layouts, Properties
+from irscope.analysis.reduce.steps.values import Carried, Functions, Merged, Operations, Optional, Unused
 from irscope.analysis.reduce.text import read_program, write_program
 from irscope.errors import ParseError
 from tests.analysis.reduce.programs import BRANCHES, LOOP, WHILE, faults_of

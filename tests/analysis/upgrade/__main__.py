@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from irscope.cli.upgrade.run import compiled
+from irscope.analysis.upgrade.compare import compiled
 from irscope.model.capture import Capture
 from irscope.model.recording_options import RecordingOptions
 from irscope.record.variants.grafts import Compiler

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from irscope.analysis.upgrade.model import Asking, Question, Side
+from irscope.analysis.upgrade.model import Asking
 from irscope.model.capture import Artifact, Capture, Environment, Failure, Kernel, Launch, Resources, Target
+from irscope.model.graft import Graft, Side
 
 STAGES = ("source", "ttir", "ttgir", "llir", "ptx", "cubin")
 
@@ -58,9 +59,9 @@ class TextCompiler:
         return self.compile("source", f"source@{self.version}+{self.costs.get('source', 0)}", grafted=False)
 
 
-def answered(search: Asking[object], compilers: dict[Side, TextCompiler]) -> tuple[object, Sequence[Question]]:
+def answered(search: Asking[object], compilers: dict[Side, TextCompiler]) -> tuple[object, Sequence[Graft]]:
     """What a search finds, and what it asked for."""
-    asked: list[Question] = []
+    asked: list[Graft] = []
     answer: Capture | None = None
     while True:
         try:

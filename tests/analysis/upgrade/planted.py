@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from irscope.analysis.upgrade.compare import blamed, compiled, rows_of
 from irscope.analysis.upgrade.model import Row
-from irscope.cli.upgrade.run import blamed, compiled, rows_of
 from irscope.model.capture import Capture
 from irscope.plan import PassPlan
 from irscope.record.variants.grafts import Compiler
@@ -36,7 +36,7 @@ class Judged:
     plant: Plant
     row: Row
     has_effect: bool
-    """Whether it makes a fact worse or better, without which nothing is to blame."""
+    """Whether the code is other code, without which nothing is to blame."""
     right_stage: bool
     right_pass: bool
     told: str
@@ -73,7 +73,7 @@ def judged(base: Capture, before: Compiler, plant: Plant, own: Capture, after: C
         after = replace(before, asked=replace(before.asked, plan=PassPlan.parse(plant.plan), options=plant.options))
     (theirs,) = compiled([base], after)
     (row,) = rows_of([(own, theirs)])
-    if row.verdict not in ("worse", "better"):
+    if row.verdict not in ("worse", "better", "other"):
         return Judged(plant, row, False, False, False, "no effect")
     ((row,), _) = blamed([row], before, after)
     blame = row.blame

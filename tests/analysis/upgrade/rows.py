@@ -9,10 +9,10 @@ from irscope.analysis.findings.model import Finding
 from irscope.analysis.regressions import changed_facts, facts_of
 from irscope.analysis.upgrade.blame import blame_of
 from irscope.analysis.upgrade.compare import with_measurement
-from irscope.analysis.upgrade.model import Blame, Guilty, Row, Side
-from irscope.analysis.upgrade.report import Upgrade
+from irscope.analysis.upgrade.model import Blame, Guilty, Row, Upgrade
 from irscope.device.measurement import Agreement, Measurement, Ratio, Timing
 from irscope.model.capture import Capture
+from irscope.model.graft import Side
 from tests.analysis.upgrade.compilers import TextCompiler, answered
 
 __all__ = ["a_timed_upgrade", "an_upgrade"]

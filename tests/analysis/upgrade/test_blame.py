@@ -6,11 +6,12 @@ import pytest
 
 from irscope.analysis.regressions import changed_facts, facts_of
 from irscope.analysis.upgrade.blame import blame_of
-from irscope.analysis.upgrade.model import Blame, Question, Side
+from irscope.analysis.upgrade.model import Blame
+from irscope.model.graft import Graft, Side
 from tests.analysis.upgrade.compilers import STAGES, TextCompiler, answered
 
 
-def blamed(before: TextCompiler, after: TextCompiler) -> tuple[Blame, list[Question]]:
+def blamed(before: TextCompiler, after: TextCompiler) -> tuple[Blame, list[Graft]]:
     ours, theirs = before.whole(), after.whole()
     changes = changed_facts(facts_of(ours), facts_of(theirs))
     compilers: dict[Side, TextCompiler] = {"before": before, "after": after}

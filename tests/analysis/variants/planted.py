@@ -138,6 +138,20 @@ def no_difference(x, K: tl.constexpr):
     tl.store(x + tl.arange(0, 128), 1.0 if K > 0 else 2.0)
 
 
+# K is read where DEBUG is set, and nowhere else.
+@jit()
+def dead_branch(x, DEBUG: tl.constexpr, K: tl.constexpr):
+    if DEBUG:
+        tl.store(x + 128, K)
+    tl.store(x + tl.arange(0, 128), 1.0)
+
+
+@jit()
+def plain_argument(x, N: tl.constexpr):
+    i = tl.arange(0, 128)
+    tl.store(x + i, 1.0, mask=i < N)
+
+
 @jit()
 def scalars(x, a, flag):
     tl.store(x + tl.arange(0, 128), a, mask=flag)
@@ -195,6 +209,9 @@ if __name__ == "__main__":
         equal_strides[(1,)](x, x, stride, stride)
     for k in (1, 2):
         no_difference[(1,)](x, K=k)
+        plain_argument[(1,)](x, N=99 + k)
+        for debug in (False, True):
+            dead_branch[(1,)](x, DEBUG=debug, K=k)
     for number in (0.5, 2.0):
         scalars[(1,)](x, number, number > 1.0)
     for n in (1, 32, 33):

@@ -62,11 +62,16 @@ EXPECTED: dict[str, tuple[int, dict[str, tuple[str, str, str, int]]]] = {
     "unused_pointer": (2, {"scratch": ("aligned to 16 bytes", "never read", "remove", 1)}),
     "optional": (2, {"bias": ("type", "used", "warm up", 2)}),
     "warps": (2, {"num_warps": ("option", "option", "warm up", 2)}),
-    "stages": (2, {"num_stages": ("option", "option", "runtime", 1)}),
+    "stages": (2, {"num_stages": ("option", "option", "one value", 1)}),
     "not_reached": (2, {"n": ("divisible by 16", "not in the IR", "remove", 1)}),
     "two_at_once": (4, {"n": ("divisible by 16", "used", ALIGNED, 2), "s": ("equal to 1", "used", PLAIN, 2)}),
     "equal_strides": (2, {"stride_x, stride_y": ("divisible by 16", "used", ALIGNED, 1)}),
-    "no_difference": (2, {"K": ("constexpr", "used", "runtime", 1)}),
+    "no_difference": (2, {"K": ("constexpr", "used", "one value", 1)}),
+    "dead_branch": (
+        4,
+        {"K": ("constexpr", "used", "one value", 3), "DEBUG": ("constexpr", "used", "warm up", 4)},
+    ),
+    "plain_argument": (2, {"N": ("constexpr", "used", "warm up", 2)}),
     "scalars": (1, {}),
     "mended": (1, {}),
     "called": (2, {"n": ("divisible by 16", "used", ALIGNED, 1)}),
@@ -101,6 +106,8 @@ def test_several_changes_together(sites: dict[str, Site]) -> None:
     assert remaining(sites["two_at_once"], merges_of(sites["two_at_once"])) == 1
     assert remaining(sites["cache_keys"], merges_of(sites["cache_keys"])) == 1
     assert remaining(sites["cache_keys"], []) == 3
+    dead = [merge for merge in merges_of(sites["dead_branch"]) if merge.how != "warm up"]
+    assert remaining(sites["dead_branch"], dead) == 3
 
 
 def test_what_is_promised_is_what_the_change_does(sites: dict[str, Site]) -> None:

@@ -115,7 +115,7 @@ def test_a_baseline(irscope: Run, kernels: Path, tmp_path: Path) -> None:
     assert irscope("check", kernels, "--baseline", held)[0] == 0
 
 
-def test_kernels_that_are_new_or_gone_are_told_and_one_part_keeps_the_others(
+def test_kernels_that_are_new_are_named_and_those_that_vanished_fail(
     irscope: Run, kernels: Path, tmp_path: Path
 ) -> None:
     held = tmp_path / "b.json"
@@ -124,13 +124,60 @@ def test_kernels_that_are_new_or_gone_are_told_and_one_part_keeps_the_others(
     assert code == 0
     assert re.search(r"not in the baseline: masked cuda:90", out)
     irscope("check", f"{kernels}::masked", "--baseline", held, "--update-baseline")
-    code, out, _ = irscope("check", TILE, "--baseline", held)
-    assert code == 0
-    assert "in the baseline, and not here any more: masked cuda:90" in out
+    sarif, summary = tmp_path / "c.sarif", tmp_path / "c.md"
+    code, out, _ = irscope("check", TILE, "--baseline", held, "--sarif", sarif, "--markdown", summary)
+    assert code == 1
+    gone = "the kernel is in the baseline (1 variant), and is not launched any more"
+    assert re.search(r"broken --baseline \S+  masked \(cuda:90\)", out)
+    assert gone in out
+    assert "1 of the baseline is not launched any more" in out
+    assert gone in json.loads(sarif.read_text())["runs"][0]["results"][0]["message"]["text"]
+    assert "is not launched any more" in summary.read_text()
+    assert "::error title=" in irscope("check", TILE, "--baseline", held, "--format", "github")[1]
+    # One part of what the baseline is of keeps the others.
+    assert irscope("check", f"{kernels}::tile", "--baseline", held)[0] == 0
     # Nothing of what is checked is in it: that is no success.
     code, out, _ = irscope("check", MATMUL, "--baseline", held)
     assert code == 1
     assert "says nothing" in out
+
+
+def test_a_launch_that_lost_its_alignment_or_has_other_warps_is_worse(
+    irscope: Run, kernels: Path, tmp_path: Path
+) -> None:
+    """A kernel where n is 2047, with other warps, with a variant that vanished, and with one that is new."""
+
+    def relaunched(divisible: bool, num_warps: int, *, more: bool = False, fewer: bool = False) -> Path:
+        folder = tmp_path / f"launches-{divisible}-{num_warps}-{more}-{fewer}"
+        folder.mkdir()
+        one = load(TILE)
+        attributes = one.launch.attributes if divisible else ()
+        options = tuple((name, num_warps if name == "num_warps" else value) for name, value in one.launch.options)
+        launch = replace(one.launch, attributes=attributes, options=options)
+        rows = [] if fewer else [replace(one, launch=launch)]
+        other = replace(
+            one.launch, constants=(("OTHER", "64"),), signature=(*one.launch.signature, ("OTHER", "constexpr"))
+        )
+        for each in (*rows, replace(one, launch=other), *([one] if more else [])):
+            Collection(folder).add(each)
+        return folder
+
+    assert load(TILE).launch.attributes
+    held = tmp_path / "b.json"
+    irscope("check", relaunched(True, 4), "--baseline", held, "--update-baseline")
+    assert irscope("check", relaunched(True, 4, more=True), "--baseline", held)[0] == 0
+    for folder, says in (
+        (relaunched(False, 4), "is not divisible by 16 any more"),
+        (relaunched(True, 16), "num_warps 4 → 16"),
+        (relaunched(True, 4, fewer=True), "it is in the baseline, and is not launched any more:"),
+    ):
+        code, out, _ = irscope("check", folder, "--baseline", held)
+        assert (code, says in out) == (1, True), out
+    aligned = tmp_path / "aligned.json"
+    irscope("check", relaunched(False, 8), "--baseline", aligned, "--update-baseline")
+    code, out, _ = irscope("check", relaunched(True, 8), "--baseline", aligned)
+    assert code == 0
+    assert "is divisible by 16" in out
 
 
 def test_a_compile_that_fails_breaks_it_unless_it_did_before(irscope: Run, kernels: Path, tmp_path: Path) -> None:

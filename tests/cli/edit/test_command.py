@@ -15,6 +15,7 @@ from irscope.cli.edit.errors import error_in
 from irscope.ir.locations.strip import strip_locations
 from irscope.model.capture import Capture
 from irscope.model.failure import Failure
+from irscope.model.launch_record import Argument, LaunchRecord
 from irscope.store.file import save
 from irscope.store.recent import CaptureStore
 from tests.analysis.recorded import stored
@@ -44,6 +45,9 @@ def test_ir_is_compiled_on_with_what_was_edited(
     product: Capture, tmp_path: Path, irscope: Run, reference: Reference
 ) -> None:
     """The text after a pass gives the capture's own PTX; with a layout changed, it has the narrower copies."""
+    record = LaunchRecord((Argument("n", "scalar", "int", 64),))
+    product = replace(product, launch=replace(product.launch, record=record, grid=(2, 1, 1)))
+    CaptureStore().add(product)
     text = irscope("edit", product.id, "--at", "coalesce", "--text")[1]
     (file := tmp_path / "edited.mlir").write_text(text)
     assert "ttgir:coalesce#1 is unchanged: nothing was compiled" in irscope(
@@ -60,7 +64,33 @@ def test_ir_is_compiled_on_with_what_was_edited(
     # The name is a capture for every command, and the same edit keeps it.
     shown = json.loads(irscope("show", "coalesce-1", "--json")[1])[0]
     assert shown["environment"]["origin"] == [["edit", "coalesce-1"]]
-    assert CaptureStore().paths()[0] == CaptureStore().path_of(product)
+    assert CaptureStore().find("last") == CaptureStore().path_of(product)
+    # It has the passes before the edit, what the edited text was, and what the launch was given.
+    variant = CaptureStore().load("coalesce-1")
+    labels = [[one.label for one in each.passes()] for each in (product, variant)]
+    assert labels[0] == labels[1]
+    assert [one.index for one in variant.passes()] == [*range(len(labels[0]))]
+    at = next(one for one in variant.passes() if one.label == "ttgir:coalesce#1")
+    assert at.text == file.read_text()
+    assert [one for one in variant.passes() if one.index < at.index] == [
+        one for one in product.passes() if one.index < at.index
+    ]
+    assert all(one.outcome == "ran" for one in variant.passes())
+    assert (variant.launch.record, variant.launch.grid) == (product.launch.record, (2, 1, 1))
+    assert variant.launch.record is not None
+    # The text of another kernel, or of other parameters, is refused, whichever command takes it.
+    for wrong, told in (
+        (text.replace("tile_product", "other"), "holds the kernel 'other'"),
+        (re.sub(r"!tt\.ptr<f32>", "!tt.ptr<bf16>", text), "the launch would not fit"),
+    ):
+        (other := tmp_path / "other.mlir").write_text(wrong)
+        for words in (
+            ("edit", product.id, "--at", "coalesce", "--edited", other),
+            ("dump", product.id, "--from-pass", "coalesce", "--edited", other),
+        ):
+            code, _, err = irscope(*words)
+            assert code == 2
+            assert told in " ".join(err.split())
     again = check(
         reference, irscope, "edit", "edit", product.id, "--at", "coalesce", "--edited", file, "--name", "narrow"
     )
@@ -103,7 +133,7 @@ def test_a_foreign_kernels_python_is_run_only_if_trusted(tmp_path: Path, irscope
     path = put(stored("chains", "cuda:90"), tmp_path)
     code, _, err = irscope("edit", path, "--at", "source", "--edited", path)
     assert code == 2
-    assert "is not among the captures that were recorded here" in " ".join(err.split())
+    assert "was not recorded here, nor made of what was" in " ".join(err.split())
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from irscope.analysis.findings.find import findings_of
 from irscope.analysis.reduce.likeness import likeness_of
 from irscope.analysis.reduce.model import ReducedPython
 from irscope.analysis.reduce.python import PythonCase
-from irscope.cli.reduce.kept import kept_check, kept_finding
+from irscope.cli.reduce.kept import kept_check, kept_failure, kept_finding, refuse_lost
 from irscope.model.capture import Capture
 from irscope.model.failure import Failure
 from irscope.plan import PassPlan
@@ -158,3 +158,29 @@ def test_a_finding_that_sass_alone_has_is_looked_for() -> None:
     kept = kept_finding(capture, "IRS602")
     assert kept.judge(REQUEST, (capture,))
     assert not kept.judge(REQUEST, (replace(capture, artifacts=()),))
+
+
+def test_what_cannot_be_reduced_says_why() -> None:
+    sourceless = stored("chains", "cuda:90")
+    kernel = replace(sourceless.launch.kernel, source="def chains(): pass")
+    capture = replace(sourceless, launch=replace(sourceless.launch, kernel=kernel))
+    unread = str(refuse_lost(capture, "it failed in parsing the ttir", [], ["stage ttir"]))
+    assert "MLIR does not read stage ttir" in unread
+    assert unread.endswith("--python FILE reduces the Python text of the kernel.")
+    assert "the capture holds no IR" in str(refuse_lost(capture, "it failed", []))
+    lost = str(refuse_lost(capture, "it failed", ["stage ttir"], ["stage source"], capture))
+    assert "is not so when it is compiled again from stage ttir" in lost
+    assert "--python" not in str(refuse_lost(sourceless, "it failed", []))
+
+
+def test_the_figures_are_those_of_the_smaller_case() -> None:
+    """What a header says of bytes is what the file needs, not what the kernel needed."""
+    capture = stored("chains", "cuda:90")
+    large, small = (
+        replace(capture, failure=Failure("fit", f"shared memory: {size} bytes, and 232448 there are", "cubin"))
+        for size in (327_680, 262_144)
+    )
+    kept = kept_failure(large)
+    assert "327680" in kept.text
+    assert "262144" in kept.text_of(small)
+    assert kept.text_of(capture) == kept.text

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from irscope.cli.subject import keeping
 from irscope.model.capture import Artifact, SourceFile
+from irscope.record.variants.completing import update_stored
 from irscope.store.file import load
 from irscope.store.recent import CaptureStore
 from tests.cli.product import ROOT
@@ -71,9 +71,9 @@ def test_a_file_with_the_id_of_a_stored_capture_and_other_artifacts_is_not_store
     elsewhere = stored.with_(sources=(SourceFile("other.py", "other"),))
     for foreign in (other, invented, elsewhere):
         more = foreign.with_(notes=(*foreign.notes, "a note"))
-        keeping.update_stored(foreign, more)
+        update_stored(foreign, more)
         assert path.read_bytes() == before
     # One of which more is known is.
     more = stored.with_(notes=(*stored.notes, "a note"))
-    keeping.update_stored(stored, more)
+    update_stored(stored, more)
     assert load(path).notes == more.notes

@@ -12,8 +12,8 @@ from textwrap import dedent
 
 import pytest
 
-from irscope.cli.subject import captures, keeping
-from irscope.record.process.forks.warm import warm_children
+from irscope.record.process.warm import warm_children
+from irscope.record.variants import completing
 from tests.cli.product import ROOT
 from tests.cli.subject.test_keeping import BISECTED, SOFTMAX
 from tests.hostile.viewing import run_quietly
@@ -69,9 +69,8 @@ def without_home(homeless: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..
     leave_home(monkeypatch, homeless)
     monkeypatch.chdir(ROOT)
     # What a process remembers.
-    for name in ("_recorded", "_told"):
-        monkeypatch.setattr(keeping, name, set())
-    captures._tell_foreign.cache_clear()
+    monkeypatch.setattr(completing, "_told", set())
+    completing._tell_foreign.cache_clear()
     return lambda *words: Done(*run_quietly(tuple(map(str, words))))
 
 
@@ -138,4 +137,4 @@ def test_what_is_recorded_is_shown(without_home: Callable[..., Done], words: tup
     assert done.returncode == 0
     assert done.stdout
     assert done.stderr.count(NOT_KEPT) == 1
-    assert ("is not among the captures that were recorded here" in done.stderr) == (SOFTMAX in words)
+    assert ("was not recorded here, nor made of what was" in done.stderr) == (SOFTMAX in words)

@@ -10,7 +10,9 @@ import pytest
 import typer
 
 import irscope
+from irscope.cli import script_arguments
 from irscope.cli.subject.recording import recorded, recording_options
+from irscope.errors import UsageError
 from irscope.model.recording_options import RecordingOptions
 from irscope.plan import PassPlan
 from irscope.record.process.codec import MessageReader, frame_of
@@ -57,7 +59,12 @@ def asked_by(arguments: list[str], *, without: tuple[str, ...] = (), only: tuple
         given.append(record_options)
         return 0
 
-    app(arguments, standalone_mode=False)
+    own, _, rest = " ".join(arguments).partition(" -- ")
+    token = script_arguments.set(tuple(rest.split()))
+    try:
+        app(own.split(), standalone_mode=False)
+    finally:
+        script_arguments.reset(token)
     return given[0]
 
 
@@ -85,6 +92,11 @@ def test_every_option_arrives(tmp_path: Path) -> None:
         verbose=True,
         arguments=("x", "--y"),
     )
+
+
+def test_a_second_subject_is_no_argument_of_the_script() -> None:
+    with pytest.raises(UsageError, match=r"'b.py' is one argument too many.*-- b.py"):
+        asked_by(["a.py", "b.py"])
 
 
 def test_the_defaults_are_those_of_the_value() -> None:

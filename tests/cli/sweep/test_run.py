@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import urllib.error
+import urllib.request
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -65,6 +67,24 @@ def swept(
 
     rows = sweep(client, {(): [capture]}, points_of(versus, []), Journal(table), known, timeout_s=60, progress=progress)
     return rows, made
+
+
+def test_nobody_else_reaches_the_cluster(client: Any) -> None:
+    """Any user of the machine could reach a port of loopback, and have code run by who listens there."""
+    import distributed
+
+    address = client.scheduler.address
+    assert address.startswith("tls://127.0.0.1:")
+    for other in (address.replace("tls://", "tcp://"), address):
+        security = distributed.Security.temporary() if other == address else None
+        with pytest.raises((OSError, TimeoutError)):
+            distributed.Client(other, security=security, timeout=2)
+    ports = [client.scheduler_info()["services"]["dashboard"]]
+    ports += [row["services"]["dashboard"] for row in client.scheduler_info()["workers"].values()]
+    for port in ports:
+        for path in ("", "info/main/workers.html", "health", "api/v1/adaptive_target", "metrics", "json/counts.json"):
+            with pytest.raises(urllib.error.HTTPError, match="404"):
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=10)
 
 
 def test_a_killed_worker_loses_nothing(client: Any, capture: Capture, tmp_path: Path) -> None:

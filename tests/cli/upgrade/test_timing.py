@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from irscope.analysis.upgrade.model import Row
-from irscope.analysis.upgrade.report import Upgrade
+from irscope.analysis.upgrade.model import Row, Upgrade
 from irscope.cli.upgrade import timing
 from irscope.cli.upgrade.timing import PairTimer, require_gpu
 from irscope.errors import MissingTool, NoDevice

@@ -93,3 +93,24 @@ def test_a_merge_is_compiled(irscope: Run, reference: Reference, tmp_path: Path)
     code, out, _ = irscope("variants", kernels)
     assert code == 0
     assert f"    compiled so: the same machine code as {next(k for k, v in by_id.items() if 'un' in v)[:8]}" in out
+
+
+@pytest.mark.triton
+@pytest.mark.newest
+def test_whether_a_constant_may_be_an_argument_is_compiled(irscope: Run, tmp_path: Path) -> None:
+    planted = ROOT / "tests" / "analysis" / "variants" / "planted.py"
+    kernels = tmp_path / "kernels"
+    for name, constant, values in (("plain_argument", "N", (100, 101)), ("block", "BLOCK", (64, 128))):
+        for value in values:
+            words = ("--signature", "*fp32:16", "--constexpr", f"{constant}={value}")
+            assert irscope("collect", f"{planted}::{name}", *words, "-o", kernels)[0] == 0
+    out = irscope("variants", kernels, "--no-try")[1]
+    assert out.count("whether it can be a plain argument, --try compiles") == 2
+    code, out, _ = irscope("variants", kernels)
+    assert code == 0
+    blocks = {text.split()[0]: text for text in out.split("\n\n")}
+    plain, block = blocks["plain_argument"], blocks["block"]
+    assert 'drop tl.constexpr, with @triton.jit(do_not_specialize=["N"]): 1 variant remains' in plain
+    assert "compiled so, in place of" in plain
+    assert "cannot be a plain argument, and needs a variant for each" in block
+    assert "compiled as an argument: it failed" in block

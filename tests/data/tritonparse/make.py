@@ -1,7 +1,7 @@
 """Writes the traces of this folder by tritonparse's own hooks, on irscope's virtual GPU: python make.py [FOLDER].
 
 It needs torch, Triton, tritonparse and zstandard. tritonparse's hooks say the same as on a GPU; of the launches and
-tunings, the addresses and the times are stand-ins. What names the machine is left out.
+tunings, the addresses and the times are placeholder values. What names the machine is left out.
 """
 
 from __future__ import annotations

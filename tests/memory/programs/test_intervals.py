@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irscope.memory.programs import intervals as module
-from irscope.memory.programs.intervals import Intervals, TooMany
+from irscope.memory.programs import footprint as module
+from irscope.memory.programs.footprint import Intervals, Pieces, TooMany, extent_of
 
 NUMBERS = st.lists(st.integers(-60, 60), max_size=12)
 
@@ -42,3 +42,39 @@ def test_too_many_pieces_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         pieces.moved(array([0, 100, 200]))
     with pytest.raises(TooMany):
         Intervals.union([pieces] * 3)
+
+
+STEPS = st.tuples(st.integers(1, 5), st.integers(1, 6)).map(lambda both: [both[0] * at for at in range(both[1])])
+
+
+PARTS = st.lists(st.tuples(st.integers(0, 200), STEPS, STEPS), min_size=1, max_size=3)
+BEGINS = st.lists(st.integers(0, 31), min_size=1, max_size=3)
+
+
+@given(st.sampled_from([4, 8, 12, 16, 32, 48, 64, 128]), PARTS, st.integers(1, 9), BEGINS)
+def test_pieces_at_even_distances_are_counted_without_being_written_out(
+    apart: int, rows: list[tuple[int, list[int], list[int]]], size: int, begins: list[int]
+) -> None:
+    """As many as there are in a launch over a column of a large matrix are counted all the same."""
+    pieces = [Pieces(array(starts) * apart + first, size, (array(moves) * apart,)) for first, starts, moves in rows]
+    bytes_ = {
+        first + (start + move) * apart + byte
+        for first, starts, moves in rows
+        for start in starts
+        for move in moves
+        for byte in range(size)
+    }
+    units = [len({(byte + begin) // 32 for byte in bytes_}) for begin in begins]
+    extent = extent_of(pieces, 32, begins)
+    assert (extent.bytes, extent.units) == (len(bytes_), (min(units), max(units)))
+    try:
+        columns = [module._extent_of_columns(pieces, 32, begin) for begin in begins]
+    except TooMany:
+        return
+    assert columns == [(len(bytes_), count) for count in units]
+
+
+def test_a_column_of_a_large_matrix_has_no_bound_of_0() -> None:
+    programs = np.arange(1 << 14, dtype=np.int64) * (1 << 15)
+    extent = extent_of([Pieces(np.arange(1 << 10, dtype=np.int64) * 32, 4, (programs,))], 32, (0,))
+    assert (extent.bytes, extent.units) == (1 << 26, (1 << 24, 1 << 24))

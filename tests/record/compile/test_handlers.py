@@ -2,15 +2,23 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from irscope.record.compile.handlers import a_caller_catches
+from irscope.record.compile import handlers
+from irscope.record.compile.handlers import may_be_caught
+
+
+@pytest.fixture(autouse=True)
+def pytest_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What runs these tests catches too."""
+    monkeypatch.setattr(handlers, "_REPORTERS", (*handlers._REPORTERS, "_pytest", "pluggy", "xdist", "execnet"))
 
 
 def here() -> bool:
-    return a_caller_catches(sys._getframe(1))
+    return may_be_caught(sys._getframe(1))
 
 
 def plain() -> bool:
@@ -48,6 +56,56 @@ def within_suppress() -> bool:
     with contextlib.suppress(ValueError):
         return here()
     return False
+
+
+class closing:
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: object) -> bool:
+        return True
+
+
+def within_a_class_with_a_harmless_name() -> bool:
+    found = False
+    with closing():
+        found = here()
+    return found
+
+
+@contextlib.contextmanager
+def swallows() -> Iterator[None]:
+    with contextlib.suppress(ValueError):
+        yield
+
+
+def within_a_generator() -> bool:
+    found = False
+    with swallows():
+        found = here()
+    return found
+
+
+def within_a_stack() -> bool:
+    found = False
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(contextlib.suppress(ValueError))
+        found = here()
+    return found
+
+
+def within_a_variable() -> bool:
+    found = False
+    made = contextlib.suppress(ValueError)
+    with made:
+        found = here()
+    return found
+
+
+def within_a_lock() -> bool:
+    lock = threading.Lock()
+    with lock, contextlib.nullcontext():
+        return here()
 
 
 def within_with_within_try() -> bool:
@@ -105,13 +163,17 @@ CATCHING = [
     within_try,
     within_bare_except,
     within_suppress,
+    within_a_class_with_a_harmless_name,
+    within_a_generator,
+    within_a_stack,
+    within_a_variable,
     within_with_within_try,
     within_finally_within_try,
     called_within_try,
 ]
-NOT_CATCHING = [plain, within_with, after_try, in_a_handler, in_a_generator]
+NOT_CATCHING = [plain, after_try, in_a_handler, in_a_generator]
 # In 3.10 what only cleans up cannot be told from what catches: waiting is right there too.
-NOT_CATCHING += [within_finally] if sys.version_info >= (3, 11) else []
+NOT_CATCHING += [within_finally, within_with, within_a_lock] if sys.version_info >= (3, 11) else []
 
 
 @pytest.mark.parametrize("case", CATCHING, ids=lambda case: case.__name__)

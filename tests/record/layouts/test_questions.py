@@ -19,7 +19,7 @@ from irscope.layout.typed import lanes_of, parse_typed, warps_of
 from irscope.model.capture import Target
 from irscope.model.layout import LayoutMap, LayoutRow
 from irscope.record.layouts.questions import ask_layout, bank_conflicts
-from irscope.record.layouts.server import LayoutServer
+from irscope.record.process.layout_server import LayoutServer
 from tests.layout.cases import CASES, blocked, mfma, mma2
 
 pytest.importorskip("triton", reason="layouts are asked of the installed compiler, and Triton is not installed")
@@ -32,7 +32,7 @@ MUTANTS = int(os.environ.get("IRSCOPE_MUTANTS", "150"))
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[LayoutServer]:
-    with LayoutServer(fork=False) as process:
+    with LayoutServer() as process:
         yield process
 
 

@@ -71,6 +71,20 @@ def branches(x):
     return x + 1 if x.sum() > 0 else x - 1
 
 
+FREQUENCIES = torch.arange(0, 32, 2, dtype=torch.float32, device=DEVICE) / 32
+OFFSETS = torch.arange(16, dtype=torch.float32)
+
+
+@torch.compile(fullgraph=True, dynamic=True)
+def rotate(x, positions):
+    # Tensors of globals, on the GPU and on the host; scalars that are made on the device.
+    angles = positions[:, None] * 10000.0**-FREQUENCIES + OFFSETS.to("cuda")
+    first, second = x.chunk(2, -1)
+    scale = torch.tensor(2.0, device=x.device)
+    turned = torch.cat([first * angles.cos() - second * angles.sin(), first * angles.sin() + second * angles.cos()], -1)
+    return turned * scale
+
+
 def train(model, shape):
     compiled = torch.compile(model.to(DEVICE))
     compiled(torch.randn(shape, device=DEVICE)).sum().backward()
@@ -94,6 +108,7 @@ PROGRAMS = {
     "mlp": lambda: train(Mlp(), (8, 64)),
     "attention": attend,
     "step": step,
+    "rotate": lambda: rotate(torch.randn(3, 32, device=DEVICE), torch.arange(3, device=DEVICE)),
     "branches": lambda: branches(torch.ones(8, device=DEVICE)),
     "block": lambda: train(Block(), (2, 32, 64)),
     "convolutions": lambda: train(Convolutions(), (2, 3, 16, 16)),

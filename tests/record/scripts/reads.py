@@ -60,7 +60,7 @@ assert values.shape == counts.shape
 assert torch.topk(x, 4).indices.is_cuda
 assert torch.multinomial(torch.rand(4, 8, device="cuda"), 2).shape == (4, 2)
 
-# Small tensors of integers are no stand-ins: they say how large other tensors are.
+# Small tensors of integers are no placeholder values: they say how large other tensors are.
 lengths = torch.tensor([3, 5, 8], device="cuda")
 starts = torch.nn.functional.pad(lengths.cumsum(0), (1, 0))
 assert starts.tolist() == [0, 3, 8, 16]

@@ -19,6 +19,7 @@ from irscope.record.process.requests import request_for
 from irscope.record.process.session import record_request
 from irscope.record.triton import api as triton_api
 from irscope.record.triton.contents import digest_of_file
+from irscope.record.triton.identity import compiler_fingerprint
 from irscope.render.text.compare import render_comparison
 from irscope.store.file import from_bytes, to_bytes
 from irscope.target import Target
@@ -237,3 +238,30 @@ def test_a_file_replaced_in_place_with_its_old_times_is_read_again(tmp_path: Pat
     file.write_bytes(b"b" * (2 << 20))
     os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns))
     assert digest_of_file(file) != first
+
+
+def test_the_fingerprint_changes_with_every_python_file_and_every_variable_of_the_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What `upgrade` calls the same Triton, and what keeps variants for the next time."""
+    source, copied = triton_api.package_folder(), tmp_path / "triton"
+    files = sorted(path.relative_to(source) for path in source.rglob("*.py"))
+    for path in files:
+        (copied / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source / path, copied / path)
+    monkeypatch.setattr(triton_api, "package_folder", lambda: copied)
+    seen = {compiler_fingerprint()}
+    assert {compiler_fingerprint()} == seen
+    for path in files[:: len(files) // 12]:
+        before = (copied / path).read_bytes()
+        (copied / path).write_bytes(before + b"\n# a change\n")
+        fingerprint = compiler_fingerprint()
+        assert fingerprint not in seen, path
+        seen.add(fingerprint)
+        (copied / path).write_bytes(before)
+    for name, value in (("PTXAS_OPTIONS", "-O1"), ("DISABLE_LLVM_OPT", "disable-lsr"), ("TRITON_F32_DEFAULT", "ieee")):
+        with monkeypatch.context() as variables:
+            variables.setenv(name, value)
+            fingerprint = compiler_fingerprint()
+            assert fingerprint not in seen, name
+            seen.add(fingerprint)

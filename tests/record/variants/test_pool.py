@@ -21,6 +21,7 @@ from irscope.record.process.session import record_request
 from irscope.record.variants import kept as variant_store
 from irscope.record.variants.pool import VariantPool, variant_request
 from irscope.record.variants.store import Variants
+from tests.record.process.test_warm import no_block
 
 KERNELS = Path(__file__).parents[1] / "kernels"
 pytestmark = pytest.mark.triton
@@ -101,7 +102,7 @@ def run_stages(request, *given):
     return real(request, *given)
 recompile._run_stages = run_stages
 sys.argv = ["zygote", sys.argv[-1]]
-runpy.run_module("irscope.record.process.forks.fork_server", run_name="__main__")
+runpy.run_module("irscope.record.process.fork_server", run_name="__main__")
 """
     )
     path.chmod(0o755)
@@ -190,7 +191,7 @@ def test_closing_the_iterator_ends_what_is_under_way(axpy: Capture, tmp_path: Pa
 
 def test_the_pool_leaves_no_process_and_no_file(axpy: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with VariantPool(jobs=1) as pool:
+    with no_block(), VariantPool(jobs=1) as pool:
         pool.compile_one(planned(axpy, "")[0])
         pid = pool._server_of(None).server.pid
     assert not list(tmp_path.iterdir())
@@ -214,7 +215,7 @@ def test_what_a_worker_refuses_is_raised(pool: VariantPool, axpy: Capture) -> No
 
 @pytest.mark.newest
 def test_a_pool_that_is_gone_says_so(axpy: Capture) -> None:
-    with VariantPool(jobs=1) as pool:
+    with no_block(), VariantPool(jobs=1) as pool:
         pool.compile_one(planned(axpy, "")[0])
         pool._server_of(None).server.end()
         with pytest.raises(RecordingError, match="the process that others are forked from ended"):
@@ -287,30 +288,19 @@ def test_what_ran_out_of_time_is_tried_again(axpy: Capture) -> None:
         assert Variants(pool, axpy).kept(PassPlan()) is None
 
 
-_IN_TWO_WAYS = """
-import sys
-from irscope.model.recording_options import RecordingOptions
-from irscope.record.process.requests import request_for
-from irscope.record.variants.pool import VariantPool
-
-asked = RecordingOptions(
-    signature="*fp16:16, *fp16:16, i32:16, i32",
-    constexprs=(("BLOCK", "1024"),),
-    targets=("cuda:90",),
-    disassemble=False,
-)
-request = request_for(sys.argv[1], asked, kernel="narrow")
-found = []
-for forks in (True, False):
-    with VariantPool(jobs=1, forks=forks) as pool:
-        found.append({one.stage: one.data for one in pool.compile_one(request).artifacts})
-assert not {"triton", "torch"} & sys.modules.keys()
-assert found[0] == found[1] and "cubin" in found[0], [*found[0]]
-"""
-
-
 @pytest.mark.newest
-def test_a_pool_that_forks_this_process_makes_the_same() -> None:
-    command = [sys.executable, "-c", _IN_TWO_WAYS, str(KERNELS / "reasons.py")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no way to load one core alone")
+def test_a_loaded_machine_ends_no_compile(axpy: Capture) -> None:
+    """The limit is of processor time: beside eight others on one core a compile takes far longer by the clock."""
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(8)]
+    try:
+        with VariantPool(jobs=1, timeout_s=2.0) as pool:
+            captures = [capture for _, capture in pool.compile(planned(axpy, "", "-coalesce"))]
+        assert [capture.failure for capture in captures] == [None, None]
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+        os.sched_setaffinity(0, cores)

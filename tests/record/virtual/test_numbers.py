@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irscope.record.virtual.numbers import (
+    Placeholder,
+    PlaceholderFloat,
+    PlaceholderInt,
     Read,
     Reads,
-    StandIn,
-    StandInFloat,
-    StandInInt,
     carry,
     listeners,
     plain,
@@ -92,7 +92,7 @@ def test_comparisons_are_plain_and_asked(a: float, b: float, compute: object) ->
         same(outcome(compute, a, m(b)), outcome(compute, a, b))
     finally:
         listeners.remove(told.append)
-    # A plain float before a stand-in integer answers by itself: Python asks the right-hand side of subclasses only.
+    # A plain float before a placeholder integer answers by itself: Python asks the right-hand side of subclasses only.
     assert told == [{N}] if isinstance(a, float) and isinstance(b, int) else [{N}, {M}]
 
 
@@ -106,12 +106,12 @@ def test_what_else_python_does_with_a_number() -> None:
     assert f"{n(7):4d}|{n(7)}|{n(0.5):.2f}" == "   7|7|0.50"
     assert json.dumps({"n": n(3)}) == '{"n": 3}'
     assert type(pickle.loads(pickle.dumps(n(3)))) is int
-    assert type(copy.deepcopy([n(3)])[0]) is StandInInt
+    assert type(copy.deepcopy([n(3)])[0]) is PlaceholderInt
     assert {n(3): "x"}[3] == "x"
     assert [10, 20, 30][n(1)] == 20
-    assert type(n(6).bit_length()) is StandInInt  # type: ignore[attr-defined]
+    assert type(n(6).bit_length()) is PlaceholderInt  # type: ignore[attr-defined]
     assert isinstance(n(2.5), float)
-    assert isinstance(n(2.5), StandInFloat)
+    assert isinstance(n(2.5), PlaceholderFloat)
     assert (2 ** n(3), n(2) ** 3, n(6) >> 1, ~n(0), pow(n(2), 3, 5)) == (8, 8, 3, -1, 3)
 
 
@@ -119,5 +119,5 @@ def test_lists_and_tuples() -> None:
     values = carry([1, [2.0, True]], frozenset({N}))
     assert reads_of(values) == {N}
     assert values[1][1] is True
-    assert not any(isinstance(item, StandIn) for item in (*plain((n(1), m(2))), *plain([n(1)])))
+    assert not any(isinstance(item, Placeholder) for item in (*plain((n(1), m(2))), *plain([n(1)])))
     assert reads_of((1, "x", None)) == frozenset()

@@ -1,4 +1,4 @@
-"""Programs with the calls put in do what they did, and stand-ins go through."""
+"""Programs with the calls put in do what they did, and placeholder values go through."""
 
 from __future__ import annotations
 

@@ -8,11 +8,11 @@ import re
 import pytest
 
 from irscope.analysis.diff.captures import diff
-from irscope.cli.dump.stages import as_json
 from irscope.cli.dump.summary import summary
 from irscope.device.occupancy import occupancy_of
 from irscope.model.capture import Artifact, Capture, Kernel, Launch, Resources
 from irscope.render.capture.page import occupancy_text
+from irscope.render.capture.plain import capture_json
 from irscope.render.report.facts import findings_of
 from irscope.render.report.summary import summary_html
 from irscope.render.text.compare import render_comparison
@@ -71,4 +71,4 @@ def test_occupancy_is_written_one_way_everywhere(registers: int, warps: int) -> 
         if row["text"].startswith("Occupancy"):
             assert text in row["text"]
     # JSON holds the number itself.
-    assert json.loads(json.dumps(as_json(one)))["occupancy"]["fraction"] == found.fraction
+    assert json.loads(json.dumps(capture_json(one)))["occupancy"]["fraction"] == found.fraction

@@ -28,7 +28,13 @@ _OWN_STAGES = re.compile(r"\btt\.num_stages = (\d{1,9})\b")
 
 def loop_findings(studied: Studied, accesses: Sequence[Finding]) -> Iterator[Finding]:
     """The findings of each load in a loop with a dot; `accesses`: those of the same loads, which may say why."""
+    reported: set[object] = set()
     for load, reason in _waited_for(studied):
+        # An unrolled loop has several copies of a load: the first stands for them.
+        key = studied.chain_at(load.first_line) or load.first_line
+        if key in reported:
+            continue
+        reported.add(key)
         if reason is not None:
             yield _finding(studied, load, [reason[0]], [reason[1]])
         else:
@@ -45,11 +51,18 @@ def _waited_for(studied: Studied) -> Iterator[tuple[Operation, tuple[Cause, Sugg
     target = studied.capture.target
     if target.backend == "cuda" and architecture_rank(target.arch) < architecture_rank(_LEAST_ARCH):
         return
-    for loop in loops_with_dots(studied):
+    loops = list(loops_with_dots(studied))
+    starts = {loop.first_line for loop in loops}
+    for loop in loops:
+        inner = {one.first_line for part in loop.walk() if part is not loop and part.first_line in starts
+                 for one in part.walk()}  # fmt: skip
         feeding = {load.first_line for one in loop.walk() if one.name in DOTS for load in loads_of_dot(studied, one)}
         plain = _of_every_load(studied, loop)
         structural = _of_loop(studied, loop) if plain is None else None
         for load in (one for one in loop.walk() if one.name in LOADS and "tensor<" in one.text):
+            if load.first_line in inner:
+                # It is waited for in the iterations of the inner loop, which says why.
+                continue
             is_waited_for = load.first_line in feeding
             if target.backend != "cuda" and not is_waited_for:
                 # AMD's pipeliner may leave a load to registers, which the next iteration writes to shared memory.
@@ -122,18 +135,32 @@ def _written(studied: Studied, loop: Operation) -> list[Operation]:
     """A loop as the TTIR has it, before the pipeliner: the loops of its place; none if that is not known."""
     ttir, chain = studied.capture.texts.get("ttir", ""), studied.chain_at(loop.first_line)
     locations = read_locations(ttir, "mlir")
-    loops = (one for one in parse_mlir(ttir).walk() if one.name == loop.name)
-    return [one for one in loops if chain and locations.chain_at(one.first_line) == chain]
+    loops = [one for one in parse_mlir(ttir).walk() if one.name == loop.name]
+    alike = [one for one in loops if chain and locations.chain_at(one.first_line) == chain]
+    return [one for one in alike if not _is_remainder(one, alike)]
+
+
+def _is_remainder(loop: Operation, alike: Sequence[Operation]) -> bool:
+    """Whether a loop does the iterations that an unrolled one leaves: it begins where that ends.
+
+    `alike`: the loops of its place in Python. The compiler pipelines no such loop, whatever the kernel asks for.
+    """
+    if loop.name != "scf.for" or len(loop.operands) < 2:
+        return False
+    return any(one is not loop and one.name == loop.name and one.operands[1] == loop.operands[0] for one in alike)
 
 
 def loops_with_dots(studied: Studied) -> Iterator[Operation]:
-    """The innermost loops around each dot, in the order of the text."""
-    for operation, _ in studied.operations.values():
-        if operation.name in ("scf.for", "scf.while"):
-            inner = [one for one in operation.walk() if one is not operation and one.name in ("scf.for", "scf.while")]
-            nested = {one.first_line for loop in inner for one in loop.walk()}
-            if any(one.name in DOTS and one.first_line not in nested for one in operation.walk()):
-                yield operation
+    """The innermost loops around each dot, in the order of the text, but for the remainders of unrolled loops."""
+    loops = [operation for operation, _ in studied.operations.values() if operation.name in ("scf.for", "scf.while")]
+    for operation in loops:
+        chain = studied.chain_at(operation.first_line)
+        if chain and _is_remainder(operation, [one for one in loops if studied.chain_at(one.first_line) == chain]):
+            continue
+        inner = [one for one in operation.walk() if one is not operation and one.name in ("scf.for", "scf.while")]
+        nested = {one.first_line for loop in inner for one in loop.walk()}
+        if any(one.name in DOTS and one.first_line not in nested for one in operation.walk()):
+            yield operation
 
 
 def _refused(studied: Studied, load: Operation, accesses: Sequence[Finding]) -> Iterator[Finding]:

@@ -6,7 +6,6 @@ conversion after a long loop, or of a vector beside a tile, costs nothing that c
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from irscope.analysis.findings.relayout import one_layout
 from irscope.analysis.findings.studied import Studied
 from irscope.ir.locations.model import Chain
 from irscope.memory.cost import Cost
+from irscope.memory.machine import users_of_shared
 
 if TYPE_CHECKING:
     from irscope.analysis.lives.operations import OperationLife
@@ -28,10 +28,6 @@ _LEAST_SHARE = 0.25
 _WAVEFRONT_BYTES = 128
 _COPIES = ("ttg.async_copy", "amdg.buffer_load_to_local", "amdgpu.buffer_load_to_local")
 """The order in which their data arrive, and so their conflicts, differ from run to run."""
-# arith.addf    tt.load    tt.trans: what never goes through shared memory itself
-_WITHOUT_SHARED = re.compile(
-    r"(?:arith|math|scf|cf)\.|tt\.(?:load|store|trans|splat|unsplat|expand_dims|broadcast|addptr|make_range|reshape|get_)"
-)
 _MATRIX_UNITS = ("#ttg.nvidia_mma", "#ttg.amd_mfma", "#ttg.amd_wmma")
 
 
@@ -80,9 +76,7 @@ def _has_own(studied: Studied, cost: Cost) -> bool:
 
 
 def _users_of_shared(studied: Studied) -> Counter[Chain]:
-    """Place in Python → how many operations there may use shared memory."""
-    uses = (use for use in studied.uses.operations if not _WITHOUT_SHARED.match(use.name))
-    return Counter(studied.uses.chain_of(use) for use in uses)
+    return users_of_shared(studied.uses)
 
 
 def _is_large_conversion(studied: Studied, cost: Cost) -> bool:

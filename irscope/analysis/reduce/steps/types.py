@@ -1,4 +1,4 @@
-"""Types that get smaller or fewer: extents of tensors, element types, layouts; each everywhere at once."""
+"""Types that get smaller or fewer, each everywhere at once, and attributes that are left out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from irscope.analysis.reduce.steps.step import Edit
 from irscope.ir.mlir.alias_table import reachable
 from irscope.ir.mlir.tokens import ALIAS
 
-__all__ = ["Elements", "Extents", "Layouts"]
+__all__ = ["Attributes", "Elements", "Extents", "Layouts", "Properties"]
 
 # tensor<128x64x…   memdesc<1x128x64x…   and ", 3x128x64>" of a memory descriptor's allocation
 _SHAPE = re.compile(r"(?P<head>\b(?:tensor|memdesc|tensordesc)<)(?P<sizes>(?:\d+x)+)")
@@ -148,3 +148,48 @@ def _rank(definition: str) -> int:
     """The number of dimensions that a layout's text says it has; 0 where it says none."""
     order = re.search(r"(?:order|warpsPerCTA|sizePerThread) = \[([\d, ]*)\]", definition)
     return order[1].count(",") + 1 if order is not None else 0
+
+
+_STRUCTURAL = ("sym_name", "function_type", "operandSegmentSizes", "value", "callee")
+"""Properties that an operation cannot do without, or that say what it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """Leaves out attributes that are no properties: of operations, the module, and arguments of functions."""
+
+    name: str = "attributes"
+
+    def edits(self, program: Program) -> Sequence[Edit]:
+        """(operation or argument, attribute)."""
+        found: list[Edit] = [(one.key, name) for one in program.walk() for name in one.attributes]
+        kept = {value for one in program.functions for value in one.regions[0][0].arguments}
+        return found + [
+            (value, name) for value, rows in program.argument_attributes.items() if value in kept for name in rows
+        ]
+
+    def apply(self, program: Program, chosen: frozenset[Edit]) -> None:
+        """Leave the chosen attributes out."""
+        for one in program.walk():
+            one.attributes = {name: text for name, text in one.attributes.items() if (one.key, name) not in chosen}
+        for value, rows in program.argument_attributes.items():
+            program.argument_attributes[value] = {
+                name: text for name, text in rows.items() if (value, name) not in chosen
+            }
+
+
+@dataclass(frozen=True, slots=True)
+class Properties:
+    """Leaves out properties: those of one name on all operations of one name."""
+
+    name: str = "properties"
+
+    def edits(self, program: Program) -> Sequence[Edit]:
+        """(operation's name, property)."""
+        rows = [(one.name, name) for one in program.walk() for name in one.properties if name not in _STRUCTURAL]
+        return list(dict.fromkeys(rows))
+
+    def apply(self, program: Program, chosen: frozenset[Edit]) -> None:
+        """Leave the chosen properties out."""
+        for one in program.walk():
+            one.properties = {name: text for name, text in one.properties.items() if (one.name, name) not in chosen}

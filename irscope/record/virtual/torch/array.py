@@ -11,7 +11,7 @@ _EQUAL = ("equal", "less_equal", "greater_equal", "isfinite", "less")
 _UNEQUAL = ("not_equal", "isnan", "isinf", "greater")
 
 
-class _StandInArray(np.ndarray):
+class _PlaceholderArray(np.ndarray):
     """An array of zeros that compares equal to anything."""
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -22,7 +22,7 @@ class _StandInArray(np.ndarray):
         return super().__array_function__(func, types, args, kwargs)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        plain = [np.asarray(value) if isinstance(value, _StandInArray) else value for value in inputs]
+        plain = [np.asarray(value) if isinstance(value, _PlaceholderArray) else value for value in inputs]
         if kwargs.get("out"):
             kwargs["out"] = tuple(np.asarray(value) for value in kwargs["out"])
         result = getattr(ufunc, method)(*plain, **kwargs)
@@ -32,12 +32,12 @@ class _StandInArray(np.ndarray):
             return np.ones_like(result)
         if ufunc.__name__ in _UNEQUAL:
             return np.zeros_like(result)
-        # A scalar, such as a largest difference, is 0; the result of other arithmetic is a stand-in again.
-        return np.zeros_like(result) if np.ndim(result) == 0 else np.zeros_like(result).view(_StandInArray)
+        # A scalar, such as a largest difference, is 0; the result of other arithmetic is a placeholder value again.
+        return np.zeros_like(result) if np.ndim(result) == 0 else np.zeros_like(result).view(_PlaceholderArray)
 
 
-def stand_in_array(shape: tuple[int, ...], dtype: Any, large: bool) -> Any:
-    """An array of stand-ins; a `large` one uses no memory, and cannot be written to."""
+def placeholder_array(shape: tuple[int, ...], dtype: Any, large: bool) -> Any:
+    """An array of placeholder values; a `large` one uses no memory, and cannot be written to."""
     if large:
-        return np.broadcast_to(np.zeros((), dtype), shape).view(_StandInArray)
-    return np.zeros(shape, dtype).view(_StandInArray)
+        return np.broadcast_to(np.zeros((), dtype), shape).view(_PlaceholderArray)
+    return np.zeros(shape, dtype).view(_PlaceholderArray)

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from irscope.record.virtual.torch.mode import VirtualCuda
-from irscope.record.virtual.torch.nested import mapped
+from irscope.record.virtual.torch.shadow import mapped
 
 
 def _functions(names: str) -> Iterator[Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import struct
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -12,16 +14,16 @@ import torch
 
 from irscope.device.parts import DevicePart
 from irscope.record.triton.patches import Patches
-from irscope.record.virtual.torch.memory import CUDA, META, Memory
+from irscope.record.virtual.follow import measured
+from irscope.record.virtual.torch import memory as virtual_memory
+from irscope.record.virtual.torch.memory import CPU, CUDA, META, Memory
 from irscope.record.virtual.torch.moves import LEGACY_TYPES
-from irscope.record.virtual.torch.random import install_random
-from irscope.record.virtual.torch.streams import Event, Graph, Nothing, Stream
+from irscope.record.virtual.torch.streams import Capturing, Event, Graph, Nothing, Stream
 
 _CUDA_VERSION = "12.8"
 _HIP_VERSION = "6.4.43482"
 
-# Functions of both `torch.cuda` and `torch.accelerator`: bytes of memory, and what has no effect.
-_AMOUNTS = "memory_allocated max_memory_allocated memory_reserved max_memory_reserved"
+# Functions of both `torch.cuda` and `torch.accelerator` that have no effect.
 _QUIET = "synchronize set_stream empty_cache reset_peak_memory_stats reset_accumulated_memory_stats"
 
 
@@ -64,22 +66,29 @@ def install_cuda(part: DevicePart, memory: Memory, patches: Patches) -> None:
     cuda = torch.cuda
     properties = _properties_of(part)
     stream = Stream()
+    device_guard = _device_guard(memory)
     answers: dict[str, Any] = {
         **_constants(True, "is_available is_initialized _is_compiled"),
-        **_constants(False, "can_device_access_peer is_current_stream_capturing"),
+        **_constants(False, "can_device_access_peer"),
         **_constants(1, "device_count"),
-        **_constants(0, "current_device _exchange_device _maybe_exchange_device utilization get_sync_debug_mode"),
-        **_constants(0, f"{_AMOUNTS} memory_cached max_memory_cached"),
+        **_constants(0, "get_sync_debug_mode"),
+        **_memory_functions(memory),
+        **dict.fromkeys(("_exchange_device", "_maybe_exchange_device"), memory.exchange_device),
+        "current_device": lambda: memory.current_device,
+        "set_device": lambda device: _nothing(memory.exchange_device(device)),
+        "utilization": lambda *_: measured(0),
+        "is_current_stream_capturing": lambda: Graph.is_capturing,
         **_constants(
             None,
-            f"{_QUIET} init _lazy_init _lazy_call ipc_collect set_device reset_max_memory_allocated "
+            f"{_QUIET} init _lazy_init _lazy_call ipc_collect reset_max_memory_allocated "
             "reset_max_memory_cached set_per_process_memory_fraction set_sync_debug_mode _sleep _set_stream_by_id "
             "_check_capability",
         ),
         **_constants(stream, "current_stream default_stream get_stream_from_external"),
         **dict.fromkeys(("Stream", "ExternalStream"), Stream),
-        **dict.fromkeys(("graph", "stream", "StreamContext"), Nothing),
-        **dict.fromkeys(("device", "device_of", "_DeviceGuard"), _Device),
+        **dict.fromkeys(("stream", "StreamContext"), Nothing),
+        **dict.fromkeys(("device", "device_of", "_DeviceGuard"), device_guard),
+        "graph": Capturing,
         "Event": Event,
         "CUDAGraph": Graph,
         "is_bf16_supported": lambda *_, **__: part.backend == "hip" or part.capability >= (8, 0),
@@ -88,8 +97,7 @@ def install_cuda(part: DevicePart, memory: Memory, patches: Patches) -> None:
         "get_device_name": _always(part.name),
         "get_device_properties": _always(properties),
         "get_arch_list": lambda: [part.arch if part.backend == "hip" else f"sm_{part.arch}"],
-        "mem_get_info": _always((part.memory_bytes, part.memory_bytes)),
-        "memory_stats": lambda *_: Counter(),
+        "mem_get_info": lambda *_: (measured(memory.free_bytes), part.memory_bytes),
         "memory_summary": _always(""),
         "memory_snapshot": _always([]),
         "graph_pool_handle": _always((0, 0)),
@@ -107,7 +115,7 @@ def install_cuda(part: DevicePart, memory: Memory, patches: Patches) -> None:
             for name in {known, known.removeprefix("_")}
         }
         patches.set_known(dynamo.CudaInterface, {**functions, "get_raw_stream": staticmethod(_always(0))})
-    install_random(patches)
+    install_random(memory, patches)
     patches.set(torch.version, "cuda", _CUDA_VERSION if part.backend == "cuda" else None)
     patches.set(torch.version, "hip", _HIP_VERSION if part.backend == "hip" else None)
     patches.set(torch._C, "_cuda_getCurrentRawStream", _always(0))
@@ -118,7 +126,7 @@ def install_cuda(part: DevicePart, memory: Memory, patches: Patches) -> None:
     patches.set_known(cuda.profiler, {**_constants(0, "start stop"), "init": _always(None), "profile": Nothing})
     patches.set_known(torch.backends.cuda, {"is_built": _always(True)})
     patches.set_known(torch.backends.cudnn, {"is_available": _always(True), "version": _always(91002)})
-    _install_accelerator(part, stream, patches)
+    _install_accelerator(part, memory, stream, patches)
     _install_types(patches)
     _install_storage(memory, patches)
     _install_loading(patches)
@@ -138,16 +146,52 @@ def _constants(value: Any, names: str) -> dict[str, Any]:
     return {name: _always(value) for name in names.split()}
 
 
-class _Device(Nothing):
-    """Stands in for `torch.cuda.device`: the only one is current."""
-
-    def __init__(self, device: Any = None) -> None:
-        super().__init__()
-        self.idx = 0
-        self.prev_idx = 0
+def _nothing(_: Any) -> None:
+    return None
 
 
-def _install_accelerator(part: DevicePart, stream: Stream, patches: Patches) -> None:
+def _memory_functions(memory: Memory) -> dict[str, Any]:
+    """How much is allocated: of the large tensors alone, and so a placeholder value."""
+    names = "memory_allocated memory_reserved memory_cached"
+    present = {name: lambda *_, **__: measured(memory.used_bytes) for name in names.split()}
+    most = {f"max_{name}": lambda *_, **__: measured(memory.most_used_bytes) for name in names.split()}
+    return {
+        **present,
+        **most,
+        **dict.fromkeys(("memory_stats", "memory_stats_as_nested_dict"), lambda *_: _Statistics()),
+    }
+
+
+class _Statistics(Counter[str]):
+    """The result of `torch.cuda.memory_stats`."""
+
+    def __missing__(self, key: str) -> Any:
+        return measured(0)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The placeholder value, which each key has."""
+        return measured(0)
+
+
+def _device_guard(memory: Memory) -> type:
+    class DeviceGuard(Nothing):
+        """Stands in for `torch.cuda.device`."""
+
+        def __init__(self, device: Any = None) -> None:
+            super().__init__()
+            self.idx = memory.index_of(device)
+            self.prev_idx = 0
+
+        def __enter__(self) -> None:
+            self.prev_idx = memory.exchange_device(self.idx)
+
+        def __exit__(self, *_: object) -> None:
+            memory.exchange_device(self.prev_idx)
+
+    return DeviceGuard
+
+
+def _install_accelerator(part: DevicePart, memory: Memory, stream: Stream, patches: Patches) -> None:
     # In torch 2.6 and later.
     accelerator = getattr(torch, "accelerator", None)
     if accelerator is None:
@@ -155,13 +199,16 @@ def _install_accelerator(part: DevicePart, stream: Stream, patches: Patches) -> 
     answers = {
         **_constants(True, "is_available"),
         **_constants(1, "device_count"),
-        **_constants(0, f"{_AMOUNTS} current_device_index current_device_idx"),
-        **_constants(None, f"{_QUIET} set_device_index set_device_idx"),
+        **_memory_functions(memory),
+        **dict.fromkeys(("current_device_index", "current_device_idx"), lambda: memory.current_device),
+        **dict.fromkeys(
+            ("set_device_index", "set_device_idx"), lambda device: _nothing(memory.exchange_device(device))
+        ),
+        **_constants(None, _QUIET),
         "current_accelerator": _always(torch.device("cuda")),
         "current_stream": _always(stream),
-        "memory_stats": lambda *_: Counter(),
-        "get_memory_info": _always((part.memory_bytes, part.memory_bytes)),
-        "device_index": _Device,
+        "get_memory_info": lambda *_: (measured(memory.free_bytes), part.memory_bytes),
+        "device_index": _device_guard(memory),
     }
     patches.set_known(accelerator, answers)
 
@@ -218,3 +265,101 @@ def _install_loading(patches: Patches) -> None:
     patches.set(torch, "load", load)
     if "torch.serialization" in sys.modules:
         patches.set(torch.serialization, "load", load)
+
+
+_STATE = struct.Struct("<QQ")
+"""Seed and offset of the Philox generator. Source: `CUDAGeneratorImpl::get_state` in torch."""
+_DEFAULT_SEED = 67280421310721
+"""Source: `default_rng_seed_val` in torch's `c10/core/GeneratorImpl.h`."""
+
+
+def install_random(memory: Memory, patches: Patches) -> None:
+    """Stand in for `torch.Generator` and the functions of `torch.cuda.random`, until `patches` are closed."""
+    real = torch.Generator
+
+    class Kind(type(real)):  # type: ignore[misc]
+        def __instancecheck__(cls, instance: object) -> bool:
+            return type.__instancecheck__(real, instance)
+
+        def __call__(cls, device: Any = "cpu") -> Any:
+            device = torch.device(device)
+            return type.__call__(cls) if device.type == "cuda" else real(device)
+
+    class Generator(real, metaclass=Kind):  # type: ignore[misc, valid-type]
+        """A generator of the device, which generates nothing: the tensors that it would fill have no data."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self._seed, self._offset = _DEFAULT_SEED, 0
+
+        @property
+        def device(self) -> torch.device:
+            return CUDA
+
+        def manual_seed(self, seed: int) -> Any:
+            self._seed, self._offset = seed % (1 << 64), 0
+            return self
+
+        def seed(self) -> int:
+            self.manual_seed(int.from_bytes(os.urandom(8), "little") >> 11)
+            return self._seed
+
+        def initial_seed(self) -> int:
+            return self._seed
+
+        def get_offset(self) -> int:
+            return self._offset
+
+        def set_offset(self, offset: int) -> None:
+            self._offset = offset
+
+        def get_state(self) -> torch.Tensor:
+            with torch._C.DisableTorchFunction():
+                values = torch.tensor(list(_STATE.pack(self._seed, self._offset)), dtype=torch.uint8, device="cpu")
+                # How many numbers a GPU would have drawn is not known.
+                state = memory.mark(values.to(META), CPU)
+                return virtual_memory.store_values(state, values, is_placeholder=True)
+
+        def set_state(self, new_state: torch.Tensor) -> Any:
+            if new_state.dtype is not torch.uint8 or new_state.numel() not in (_STATE.size, 8):
+                raise RuntimeError("RNG state is wrong size")
+            with torch._C.DisableTorchFunction():
+                stored = virtual_memory.values_of(new_state)
+                values = bytes(_STATE.size) if stored is None else bytes(stored.values.tolist())
+            # A state of 8 bytes is a seed alone; torch takes it too.
+            values = values.ljust(_STATE.size, b"\0")
+            self._seed, self._offset = _STATE.unpack(values)
+            return self
+
+        def clone_state(self) -> Any:
+            return Generator("cuda").set_state(self.get_state())  # type: ignore[call-arg]
+
+        def graphsafe_get_state(self) -> Any:
+            return self
+
+        def graphsafe_set_state(self, state: Any) -> Any:
+            return self.set_state(state.get_state())
+
+        def __reduce__(self) -> Any:
+            return torch.Generator, (CUDA,)
+
+    default: Any = Generator("cuda")  # type: ignore[call-arg]
+    answers: dict[str, Any] = {
+        "default_generators": (default,),
+        "get_rng_state": lambda *_, **__: default.get_state(),
+        "get_rng_state_all": lambda: [default.get_state()],
+        "set_rng_state": lambda new_state, *_, **__: _nothing(default.set_state(new_state)),
+        "set_rng_state_all": lambda new_states: _nothing([default.set_state(state) for state in new_states]),
+        "manual_seed": lambda seed: _nothing(default.manual_seed(int(seed))),
+        "manual_seed_all": lambda seed: _nothing(default.manual_seed(int(seed))),
+        "seed": lambda: _nothing(default.seed()),
+        "seed_all": lambda: _nothing(default.seed()),
+        "initial_seed": default.initial_seed,
+    }
+    patches.set(torch, "Generator", Generator)
+    for module in (torch.cuda, torch.cuda.random):
+        patches.set_known(module, answers)
+
+
+def _nothing(_: Any) -> None:
+    return None

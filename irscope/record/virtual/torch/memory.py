@@ -6,10 +6,17 @@ storage, so that all views of one memory agree.
 
 from __future__ import annotations
 
+import base64
+import ctypes
+import weakref
+import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+
+from irscope.record.virtual.places import place_of_reader
 
 _BASE = 0x7F00_0000_0000
 """The first address of the device's memory, as on a real device."""
@@ -19,11 +26,18 @@ KNOWN_ELEMENTS = 16384
 """Tensors of up to this many elements are computed: lengths, offsets, indices and small weights."""
 _KNOWN_BYTES = 8 * KNOWN_ELEMENTS
 
+_INDEX_BYTES = 64 << 10
+"""Of an integer tensor that a script made on the virtual GPU: by its elements the addresses of a gather are known."""
+
+_LARGE_BYTES = 1 << 26
+"""Tensors of this size and more are counted as allocated."""
+
 _ADDRESS = "_irscope_address"
+_COUNTED = "_irscope_counted"
 _DEVICE = "_irscope_device"
 _PINNED = "_irscope_pinned"
 _SHADOW = "_irscope_shadow"
-_TRUTH = "_irscope_truth"
+_ASSUMED_RESULT = "_irscope_assumed_result"
 
 CUDA = torch.device("cuda", 0)
 CPU = torch.device("cpu")
@@ -35,8 +49,8 @@ class _Shadow:
     """The bytes of a storage without data, computed on the CPU."""
 
     data: torch.UntypedStorage
-    drawn: bool
-    """Whether they are stand-ins for the program's values: random numbers of another generator, for example."""
+    is_placeholder: bool
+    """Whether they are placeholders of the program's values: random numbers of another generator, for example."""
     epoch: int
 
 
@@ -46,8 +60,8 @@ class Known:
 
     values: torch.Tensor
     """On the CPU; a view of the storage's shadow, so that a write is seen by all views."""
-    drawn: bool = False
-    """Whether they are stand-ins for values that only a GPU has."""
+    is_placeholder: bool = False
+    """Whether they are placeholder values for values that only a GPU has."""
 
 
 class _Epoch:
@@ -59,10 +73,66 @@ class _Epoch:
 class Memory:
     """The memory of one virtual device: addresses, and the tensors that report another device than `cuda:0`."""
 
-    def __init__(self) -> None:
+    def __init__(self, size_bytes: int, on_note: Callable[[str], None]) -> None:
+        """`on_note` is called with what the program did that another machine would refuse, or this one does."""
         self._next = _BASE
+        self._on_note = on_note
+        self._size_bytes = size_bytes
+        self.used_bytes = self.most_used_bytes = 0
+        """How much the large tensors take: a lower bound."""
+        self.current_device = 0
         self.marks = False
         """Whether any tensor reports another device."""
+
+    @property
+    def free_bytes(self) -> int:
+        """The memory without the large tensors'."""
+        return self._size_bytes - self.used_bytes
+
+    def allocate(self, tensor: torch.Tensor) -> None:
+        """Count the memory of a new tensor if it is large; raises torch's error if it is more than is left."""
+        if tensor.layout is not torch.strided:
+            return
+        storage = tensor.untyped_storage()
+        size = storage.nbytes()
+        if size < _LARGE_BYTES or _COUNTED in storage.__dict__:
+            return
+        if size > self.free_bytes:
+            place = place_of_reader().label
+            wanted, used, total = (_gibibytes(count) for count in (size, self.used_bytes, self._size_bytes))
+            self._on_note(f"CUDA out of memory at {place}: {wanted} do not fit beside {used} of {total}.")
+            raise torch.OutOfMemoryError(
+                f"CUDA out of memory. Tried to allocate {wanted}. GPU 0 has a total capacity of {total} of which "
+                f"{_gibibytes(self.free_bytes)} is free."
+            )
+        setattr(storage, _COUNTED, True)
+        self.used_bytes += size
+        self.most_used_bytes = max(self.most_used_bytes, self.used_bytes)
+        weakref.finalize(storage, self._free, size).atexit = False
+
+    def _free(self, size: int) -> None:
+        self.used_bytes -= size
+
+    def index_of(self, device: Any) -> int:
+        """The index of a device in any of the forms that torch takes."""
+        if isinstance(device, str):
+            device = torch.device(device)
+        if isinstance(device, torch.Tensor):
+            device = device.get_device()
+        if isinstance(device, torch.device):
+            device = device.index if device.type == "cuda" else None
+        index = self.current_device if device is None or device < 0 else device
+        if index > 0:
+            self._on_note(
+                f"{place_of_reader().label} uses cuda:{index}: it was taken to be there, but the virtual GPU is one "
+                "device, and torch.cuda.device_count() is 1."
+            )
+        return index
+
+    def exchange_device(self, device: Any) -> int:
+        """Make a device the current one; returns the index of the one before."""
+        before, self.current_device = self.current_device, self.index_of(device)
+        return before
 
     def address(self, storage: Any) -> int:
         """The address of a storage, which is allocated by the first call."""
@@ -104,29 +174,33 @@ class Memory:
         return tensor.untyped_storage().__dict__.get(_DEVICE, CUDA)
 
 
-def known(tensor: torch.Tensor) -> Known | None:
+def _gibibytes(size: int) -> str:
+    return f"{size / (1 << 30):.2f} GiB"
+
+
+def values_of(tensor: torch.Tensor) -> Known | None:
     """A tensor's values, or None if they are not known; those of a real tensor are."""
     if not tensor.is_meta:
         return Known(tensor)
     shadow = _shadow(tensor)
-    return None if shadow is None else Known(_view(tensor, shadow.data), shadow.drawn)
+    return None if shadow is None else Known(_view(tensor, shadow.data), shadow.is_placeholder)
 
 
-def is_known(tensor: torch.Tensor) -> bool:
+def has_values(tensor: torch.Tensor) -> bool:
     """Whether a tensor's values are known."""
     return not tensor.is_meta or _shadow(tensor) is not None
 
 
-def know(tensor: torch.Tensor, values: torch.Tensor, *, drawn: bool = False) -> torch.Tensor:
+def store_values(tensor: torch.Tensor, values: torch.Tensor, *, is_placeholder: bool = False) -> torch.Tensor:
     """Store the values of a tensor that shares its memory with no other, unless they are too many."""
-    room = make_known(tensor, drawn=drawn)
+    room = reserve_values(tensor, is_placeholder=is_placeholder)
     if room is not None:
         with torch.no_grad():
             room.copy_(values.detach())
     return tensor
 
 
-def make_known(tensor: torch.Tensor, *, drawn: bool = False) -> torch.Tensor | None:
+def reserve_values(tensor: torch.Tensor, *, is_placeholder: bool = False) -> torch.Tensor | None:
     """A tensor on the CPU for the values of another, to be written at once; None if they are too many."""
     if not has_shadow(tensor):
         return None
@@ -134,27 +208,27 @@ def make_known(tensor: torch.Tensor, *, drawn: bool = False) -> torch.Tensor | N
     if storage.nbytes() > _KNOWN_BYTES:
         return None
     data = torch.UntypedStorage(storage.nbytes(), device=CPU)
-    setattr(storage, _SHADOW, _Shadow(data, drawn, _Epoch.now))
+    setattr(storage, _SHADOW, _Shadow(data, is_placeholder, _Epoch.now))
     return _view(tensor, data)
 
 
-def lose(tensor: torch.Tensor) -> None:
+def invalidate(tensor: torch.Tensor) -> None:
     """Forget the values of a tensor, and of all others that share its memory: it was written with unknown values."""
-    tensor.__dict__.pop(_TRUTH, None)
+    tensor.__dict__.pop(_ASSUMED_RESULT, None)
     if tensor.is_meta and tensor.layout is torch.strided:
         tensor.untyped_storage().__dict__.pop(_SHADOW, None)
 
 
-def lose_all() -> None:
+def invalidate_all() -> None:
     """Forget all values: unknown values were written to an unknown place."""
     _Epoch.now += 1
 
 
-def doubt(tensor: torch.Tensor) -> None:
-    """Mark a tensor's values as stand-ins for values that only a GPU has."""
+def mark_placeholder(tensor: torch.Tensor) -> None:
+    """Mark a tensor's values as placeholder values for values that only a GPU has."""
     shadow = _shadow(tensor)
     if shadow is not None:
-        shadow.drawn = True
+        shadow.is_placeholder = True
 
 
 def covers(tensor: torch.Tensor) -> bool:
@@ -169,15 +243,15 @@ def has_shadow(tensor: torch.Tensor) -> bool:
     return tensor.is_meta and tensor.layout is torch.strided and not tensor.is_quantized
 
 
-def truth(tensor: torch.Tensor) -> bool | None:
+def assumed_result(tensor: torch.Tensor) -> bool | None:
     """Whether a comparison of unknown operands is assumed to hold; None for any other tensor."""
-    return tensor.__dict__.get(_TRUTH)
+    return tensor.__dict__.get(_ASSUMED_RESULT)
 
 
-def suppose(tensor: Any, holds: bool) -> Any:
+def assume_result(tensor: Any, holds: bool) -> Any:
     """Store the assumed outcome of a comparison."""
     if isinstance(tensor, torch.Tensor):
-        tensor.__dict__[_TRUTH] = holds
+        tensor.__dict__[_ASSUMED_RESULT] = holds
     return tensor
 
 
@@ -197,3 +271,30 @@ def _view(tensor: torch.Tensor, data: torch.UntypedStorage) -> torch.Tensor:
     if tensor.is_conj():
         values = values.conj()
     return values._neg_view() if tensor.is_neg() else values
+
+
+def recorded_values(tensor: torch.Tensor, most_bytes: int) -> dict[str, Any]:
+    """The range of an integer tensor, and its data if it has at most so many bytes, as fields of an Argument.
+
+    Of an integer tensor of the virtual GPU the data are stored up to a fixed size, too.
+
+    None of them if it is not known: a tensor of the virtual GPU as far as the script gave its values; one of a GPU is
+    read only where any data are wanted, which waits for the GPU.
+    """
+    # To the functions of the virtual GPU's mode it is a tensor of a GPU.
+    with torch._C.DisableTorchFunction(), torch.no_grad():
+        if not tensor.is_meta and not most_bytes:
+            return {}
+        found = values_of(tensor)
+        if found is None or not tensor.numel() or tensor.is_complex():
+            return {}
+        values = found.values.detach().cpu().contiguous()
+        row: dict[str, Any] = {}
+        if not values.dtype.is_floating_point:
+            row = {"least": int(values.min()), "greatest": int(values.max())}
+            most_bytes = max(most_bytes, _INDEX_BYTES if tensor.is_meta else 0)
+        size = values.numel() * values.element_size()
+        if not found.is_placeholder and size <= most_bytes:
+            data = zlib.compress(ctypes.string_at(values.data_ptr(), size), 6)
+            row["data"] = base64.b85encode(data).decode()
+    return row

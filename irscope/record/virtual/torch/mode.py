@@ -13,11 +13,12 @@ import torch
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 from torch.utils import _device as torch_default_device
 
-from irscope.record.virtual.numbers import StandIn, plain
+from irscope.model.assumption import DecisionKind
+from irscope.record.virtual.follow import current_following
+from irscope.record.virtual.numbers import Placeholder, plain, reads_of
 from irscope.record.virtual.torch import shapes as virtual_shapes
 from irscope.record.virtual.torch.memory import CUDA, META, Memory
-from irscope.record.virtual.torch.nested import tensors_in
-from irscope.record.virtual.torch.shadow import Call, Shadows
+from irscope.record.virtual.torch.shadow import Call, Shadows, tensors_in
 
 _Handler = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 
@@ -25,9 +26,9 @@ _Handler = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 class VirtualCuda(TorchFunctionMode):
     """The function mode: one for each virtual GPU."""
 
-    def __init__(self) -> None:
+    def __init__(self, memory: Memory) -> None:
         super().__init__()
-        self.memory = Memory()
+        self.memory = memory
         self.handlers: dict[Any, _Handler] = {}
         """Functions that `call` does not run."""
         self.on_operator: Callable[[Any], None] | None = None
@@ -57,12 +58,17 @@ class VirtualCuda(TorchFunctionMode):
             return device == "cuda" or device.startswith("cuda:")
         return isinstance(device, int) and not isinstance(device, bool)
 
+    def other_gpu(self, device: Any) -> torch.device | None:
+        """The device that a tensor on a GPU reports, if it is not `cuda:0`."""
+        index = self.memory.index_of(device)
+        return torch.device("cuda", index) if index else None
+
     def _device(self, device: Any) -> tuple[Any, torch.device | None]:
-        """The device for torch, and the one that the result reports (None for the GPU, or the device of the CPU)."""
+        """The device for torch, and the one that the result reports (None for `cuda:0`, or the device of the CPU)."""
         if device is None:
             return None, None
         if self.is_cuda(device):
-            return META, None
+            return META, self.other_gpu(device)
         named = torch.device(device) if isinstance(device, str) else device
         return device, META if named.type == "meta" else None
 
@@ -85,16 +91,26 @@ class VirtualCuda(TorchFunctionMode):
         virtual = [tensor for tensor in tensors if tensor.is_meta]
         on_device = kwargs.get("device") is META or reported is not None or self._default_is_cuda(func, kwargs)
         if not virtual and not on_device:
+            if numbers:
+                # Tensors of the host do not remember reads.
+                _decide("conversion", numbers)
             return func(*args, **kwargs)
         if "generator" in kwargs:
             # A generator of the CPU stands in for one of the device; the tensors that it would fill have no data.
             kwargs.pop("generator")
         versions = self._shadows.versions(virtual)
-        result = self.run(func, args, kwargs, virtual)
+        try:
+            result = self.run(func, args, kwargs, virtual)
+        except Exception:
+            if numbers:
+                _decide("error", numbers)
+            raise
         if reported is not None:
             self._each(result, lambda tensor: self.memory.mark(tensor, reported))
         elif self.memory.marks and virtual:
             self._inherit_device(result, virtual)
+        if isinstance(result, torch.Tensor) and result.is_meta and self.memory.device(result).type == "cuda":
+            self.memory.allocate(result)
         self._shadows.learn(Call(func, args, kwargs, tensors, result, bool(numbers)), versions)
         virtual_shapes.carry_sizes(virtual, numbers, result)
         return result
@@ -111,7 +127,7 @@ class VirtualCuda(TorchFunctionMode):
             return virtual_rescue.rescue(func, args, kwargs, error)
 
     def _argument(self, value: Any, tensors: list[torch.Tensor], numbers: list[Any]) -> Any:
-        """A call's argument for torch; adds its tensors and stand-in numbers to the lists."""
+        """A call's argument for torch; adds its tensors and placeholder numbers to the lists."""
         if isinstance(value, torch.Tensor):
             tensors.append(value)
             return value
@@ -119,12 +135,12 @@ class VirtualCuda(TorchFunctionMode):
         if kind is list or kind is tuple:
             found = [self._argument(item, tensors, numbers) for item in value]
             return kind(found)
-        if isinstance(value, StandIn):
+        if isinstance(value, Placeholder):
             numbers.append(value)
             return plain(value)
-        if kind is slice and any(isinstance(bound, StandIn) for bound in (value.start, value.stop, value.step)):
+        if kind is slice and any(isinstance(bound, Placeholder) for bound in (value.start, value.stop, value.step)):
             return slice(*(self._argument(bound, tensors, numbers) for bound in (value.start, value.stop, value.step)))
-        if kind is torch.Size and any(isinstance(size, StandIn) for size in value):
+        if kind is torch.Size and any(isinstance(size, Placeholder) for size in value):
             return tuple([self._argument(size, tensors, numbers) for size in value])
         if kind is torch.device:
             return META if value.type == "cuda" else value
@@ -149,3 +165,9 @@ class VirtualCuda(TorchFunctionMode):
         for tensor in tensors_in(result):
             if tensor.is_meta and tensor.layout is torch.strided:
                 action(tensor)
+
+
+def _decide(kind: DecisionKind, numbers: list[Any]) -> None:
+    following = current_following()
+    if following is not None:
+        following.decide(kind, reads_of(tuple(numbers)))

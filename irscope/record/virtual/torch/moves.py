@@ -6,6 +6,8 @@ from typing import Any
 
 import torch
 
+from irscope.record.virtual.follow import current_following
+from irscope.record.virtual.places import is_called_by_program
 from irscope.record.virtual.torch import memory as virtual_memory
 from irscope.record.virtual.torch import shapes as virtual_shapes
 from irscope.record.virtual.torch.memory import CPU, CUDA, META
@@ -60,7 +62,7 @@ class Moves:
         handlers[T.data_ptr] = self.data_ptr
         handlers[T.get_device] = handlers[torch.get_device] = self.get_device
         handlers[T.to] = self.to
-        handlers[T.cuda] = lambda func, args, kwargs: self._moved(args[0], CUDA, kwargs)
+        handlers[T.cuda] = self.cuda
         handlers[T.cpu] = lambda func, args, kwargs: self._moved(args[0], CPU, kwargs)
         handlers[T.type] = self.type
         handlers[T.copy_] = self.copy_
@@ -75,7 +77,17 @@ class Moves:
 
     def data_ptr(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
         """The address that a view at this offset has: Triton specialises on its alignment."""
-        return self._memory.data_ptr(args[0]) if args[0].is_meta else func(*args, **kwargs)
+        if not args[0].is_meta:
+            return func(*args, **kwargs)
+        address = self._memory.data_ptr(args[0])
+        following = current_following()
+        # Behind the function mode, whose caller the program is.
+        return following.address(address) if following is not None and is_called_by_program(2) else address
+
+    def cuda(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """`tensor.cuda(device)`."""
+        device = kwargs.get("device", args[1] if len(args) > 1 else None)
+        return self._moved(args[0], CUDA if device is None else device, kwargs)
 
     def get_device(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
         """The index of the GPU, -1 for the host."""
@@ -99,14 +111,19 @@ class Moves:
         copy = kwargs.get("copy", rest[1] if len(rest) > 1 else False)
         return self._move(tensor, device, tensor.dtype if dtype is None else dtype, copy, kwargs.get("memory_format"))
 
-    def _moved(self, tensor: torch.Tensor, device: torch.device, kwargs: dict[str, Any]) -> Any:
+    def _moved(self, tensor: torch.Tensor, device: Any, kwargs: dict[str, Any]) -> Any:
         return self._move(tensor, device, tensor.dtype, False, kwargs.get("memory_format"))
 
     def _move(self, tensor: torch.Tensor, device: Any, dtype: torch.dtype, copy: bool, memory_format: Any) -> Any:
         options: dict[str, Any] = {} if memory_format is None else {"memory_format": memory_format}
         here = self._memory.device(tensor)
-        there = here if device is None else CUDA if self._mode.is_cuda(device) else torch.device(device)
-        if here.type == there.type:
+        if device is None:
+            there = here
+        elif self._mode.is_cuda(device):
+            there = self._mode.other_gpu(device) or CUDA
+        else:
+            there = torch.device(device)
+        if here.type == there.type and (here.index or 0) == (there.index or 0):
             return self._mode.call(T.to, (tensor, dtype), {"copy": copy, **options})
         if not tensor.is_meta and there.type != "cuda":
             return tensor.to(there, dtype, copy=copy, **options)
@@ -115,7 +132,7 @@ class Moves:
         return self._upload(tensor, there, dtype, options)
 
     def _upload(self, tensor: torch.Tensor, there: torch.device, dtype: torch.dtype, options: dict[str, Any]) -> Any:
-        found = virtual_memory.known(tensor)
+        found = virtual_memory.values_of(tensor)
         if tensor.is_meta:
             result = tensor.to(dtype, copy=True, **options)
             virtual_shapes.carry_sizes([tensor], (), result)
@@ -125,21 +142,24 @@ class Moves:
             result = tensor.to(META, dtype, **options)
         if there.type == "meta":
             return self._memory.mark(result, META)
+        self._memory.allocate(result)
+        if there != CUDA:
+            self._memory.mark(result, there)
         if found is not None and tensor.numel() <= virtual_memory.KNOWN_ELEMENTS:
-            virtual_memory.know(result, found.values.detach().to(dtype), drawn=found.drawn)
+            virtual_memory.store_values(result, found.values.detach().to(dtype), is_placeholder=found.is_placeholder)
         return result
 
     def _download(self, tensor: torch.Tensor, dtype: torch.dtype, options: dict[str, Any]) -> Any:
-        found = virtual_memory.known(tensor)
-        if found is not None and not found.drawn and not tensor.requires_grad:
+        found = virtual_memory.values_of(tensor)
+        if found is not None and not found.is_placeholder and not tensor.requires_grad:
             return found.values.to(dtype, copy=True, **options)
         # A tensor without data only reports the host's device, and uses no memory.
         result = self._memory.mark(tensor.to(dtype, copy=True, **options), CPU)
         if found is not None:
-            virtual_memory.know(result, found.values.to(dtype), drawn=found.drawn)
+            virtual_memory.store_values(result, found.values.to(dtype), is_placeholder=found.is_placeholder)
         virtual_shapes.carry_sizes([tensor], (), result)
-        holds = virtual_memory.truth(tensor)
-        return result if holds is None else virtual_memory.suppose(result, holds)
+        holds = virtual_memory.assumed_result(tensor)
+        return result if holds is None else virtual_memory.assume_result(result, holds)
 
     def type(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """`tensor.type()` names the type with its device; `tensor.type(name)` converts."""
@@ -160,7 +180,9 @@ class Moves:
         """A copy from the device to a real tensor of the host: of the known values, else of zeros."""
         target, source = args[0], kwargs.get("src", args[1] if len(args) > 1 else None)
         if isinstance(source, T) and source.is_meta and not target.is_meta:
-            found = virtual_memory.known(source)
+            found = virtual_memory.values_of(source)
+            if (found is None or found.is_placeholder) and (following := current_following()) is not None:
+                following.decide("conversion", following.read_of([]))
             with torch.no_grad():
                 return target.zero_() if found is None else target.copy_(found.values)
         return self._mode.call(func, args, kwargs)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
+from irscope.record.virtual.follow import current_following
+from irscope.record.virtual.numbers import plain, reads_of
 from irscope.record.virtual.torch import memory as virtual_memory
 from irscope.record.virtual.torch.memory import CPU
-from irscope.record.virtual.torch.nested import mapped, tensors_in
-from irscope.record.virtual.torch.shadow import OWN
+from irscope.record.virtual.torch.shadow import OWN, mapped, tensors_in
+from irscope.record.virtual.torch.shapes import set_sizes
 
 _SMALL = 1 << 22
 """Up to this many elements in all, an operator is tried on the CPU, for the shapes of its results."""
+_Fill = Callable[[torch.Size, torch.dtype], torch.Tensor]
 _BACKWARD = frozenset({torch.Tensor.backward, torch.autograd.backward, torch.autograd.grad})
 """Run the script's own code, which must not run twice."""
 
@@ -47,7 +51,7 @@ def rescue(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exce
     """A result for a function that failed on tensors without data.
 
     Tries in this order: the function with its operands of the CPU moved to the device; the function with each of its
-    operators rescued; the whole function on the CPU, its gradients stand-ins. Raises `error` if none succeeds.
+    operators rescued; the whole function on the CPU, its gradients placeholder values. Raises `error` if none succeeds.
     """
     tensors = tensors_in((args, kwargs))
     if func in _BACKWARD or not any(tensor.is_meta for tensor in tensors):
@@ -56,6 +60,9 @@ def rescue(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exce
         name = getattr(func, "__name__", "")
         first = args[0] if args else None
         if isinstance(first, torch.Tensor) and not first.is_meta and (name.endswith("_") or name == "__setitem__"):
+            if (following := current_following()) is not None and not all(map(_is_computed, tensors)):
+                # A tensor of the host does not remember that its values are placeholder values.
+                following.decide("conversion", following.read_of([]))
             return func(*_on_cpu(args), **_on_cpu(kwargs))
         args, kwargs = _on_meta(args), _on_meta(kwargs)
         try:
@@ -116,40 +123,122 @@ def _operator_on_cpu(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], e
         return tuple(
             torch.empty_like(one) if is_set else None for one, is_set in zip((matrix, dense), mask, strict=True)
         )
-    if func is torch.ops.aten.equal.default and not all(map(virtual_memory.known, tensors)):
+    if func is torch.ops.aten.equal.default and not all(map(virtual_memory.values_of, tensors)):
         # Called by torch itself to explain an error: "is the window 0 anywhere?" The script's `torch.equal` is a read.
         return False
-    return _all_on_cpu(func, args, kwargs, error)
+    result = _all_on_cpu(func, args, kwargs, error)
+    if (following := current_following()) is not None and (reads := reads_of(result)):
+        # The code between torch's operators is C++, in which a number is not followed.
+        following.decide("conversion", reads)
+    return plain(result)
 
 
 def _all_on_cpu(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Any:
-    """A function's results without data, computed of the known values and of stand-ins for the others."""
+    """A function's results without data, computed of the known values and of placeholder values for the others.
+
+    What of them follows from placeholder values is marked: the sizes and numbers that are others for other values.
+    """
     if sum(tensor.numel() for tensor in tensors_in((args, kwargs))) > _SMALL:
         raise error
     try:
         result = func(*_on_cpu(args), **_on_cpu(kwargs))
     except Exception:
         raise error from None
+    tensors = tensors_in((args, kwargs))
+    # Other values of a sparse tensor would be elsewhere.
+    if all(map(_is_computed, tensors)) or any(tensor.layout is not torch.strided for tensor in tensors):
+        return _on_meta(result)
+    for fill in _OTHER_VALUES[: 2 if any(tensor.numel() > _FEW for tensor in tensors) else None]:
+        try:
+            other = func(*_on_cpu(args, fill), **_on_cpu(kwargs, fill))
+        except Exception:  # an index out of bounds, a matrix that has no inverse
+            continue
+        if _sizes(other) != _sizes(result):
+            return _marked(_on_meta(result), other)
     return _on_meta(result)
 
 
-def _on_cpu(value: Any) -> Any:
+def _sizes(value: Any) -> Any:
+    """What a program sees of a result without reading data: sizes, and numbers."""
+    if isinstance(value, torch.Tensor):
+        return value.shape, 0 if value.layout is torch.strided else value._nnz()
+    return list(map(_sizes, value)) if isinstance(value, list | tuple) else value
+
+
+def _is_computed(tensor: torch.Tensor) -> bool:
+    found = virtual_memory.values_of(tensor)
+    return found is not None and not found.is_placeholder
+
+
+def _marked(result: Any, other: Any) -> Any:
+    """A result whose sizes and numbers are marked as placeholder values where those of `other` differ."""
+    following = current_following()
+    if following is None:
+        return result
+    if isinstance(result, torch.Tensor):
+        if not isinstance(other, torch.Tensor) or result.dim() != other.dim():
+            return result
+        if result.layout is not torch.strided:
+            following.decide("shape", following.read_of(_sizes(result)[1]))
+            return result
+        last = result.dim() - 1
+        sizes = {
+            last - place: following.read_of(size)
+            for place, size in enumerate(result.shape)
+            if size != other.shape[place]
+        }
+        return set_sizes(result, sizes, decides=True) if sizes else result
+    if isinstance(result, list | tuple) and not isinstance(result, torch.Size):
+        if not isinstance(other, list | tuple) or len(result) != len(other):
+            following.decide("conversion", following.read_of(len(result)))
+            return result
+        items = [_marked(*pair) for pair in zip(result, other, strict=True)]
+        return type(result)(*items) if hasattr(result, "_fields") else type(result)(items)
+    if isinstance(result, bool) and result != other:
+        return following.question(result)
+    if isinstance(result, int | float) and result != other:
+        return following.read(result)
+    return result
+
+
+def _on_cpu(value: Any, fill: _Fill | None = None) -> Any:
+    """Arguments with the known values of each tensor, and others in place of unknown ones; `fill` makes these."""
+    fill = fill or _valid_values
+
     def change(item: torch.Tensor) -> torch.Tensor:
         if not item.is_meta:
             return item
-        found = virtual_memory.known(item)
-        if found is not None:
+        found = virtual_memory.values_of(item)
+        if found is not None and not (found.is_placeholder and fill is not _valid_values):
             return found.values
-        # Weights and windows of ones are valid, of zeros often not; an index of 0 is valid for all but empty tensors.
-        filler = 1 if item.is_floating_point() or item.is_complex() else 0
         if item.layout is not torch.strided:
-            return torch.full(item.shape, filler, dtype=item.dtype, device="cpu").to_sparse(layout=item.layout)
+            return fill(item.shape, item.dtype).to_sparse(layout=item.layout)
         # With its own strides: those of the result may follow from them.
         steps = [(size - 1) * stride for size, stride in zip(item.shape, item.stride(), strict=True)]
-        extent = 1 + sum(steps) if item.numel() else 0
-        return torch.full((extent,), filler, dtype=item.dtype, device="cpu").as_strided(item.shape, item.stride())
+        extent = torch.Size((1 + sum(steps) if item.numel() else 0,))
+        return fill(extent, item.dtype).as_strided(item.shape, item.stride())
 
     return mapped(value, change, CPU)
+
+
+def _valid_values(shape: torch.Size, dtype: torch.dtype) -> torch.Tensor:
+    # Weights and windows of ones are valid, of zeros often not; an index of 0 is valid for all but empty tensors.
+    filler = 1 if dtype.is_floating_point or dtype.is_complex else 0
+    return torch.full(shape, filler, dtype=dtype, device="cpu")
+
+
+def _repeated(*values: int) -> _Fill:
+    def fill(shape: torch.Size, dtype: torch.dtype) -> torch.Tensor:
+        count = shape.numel()
+        repeated = torch.tensor(values, device="cpu").repeat(count // len(values) + 1)
+        return repeated[:count].to(dtype).reshape(shape)
+
+    return fill
+
+
+_FEW = 4096
+_OTHER_VALUES = _repeated(2, 0, 3, 1), _repeated(0), _repeated(97, 0, 61, 113)
+"""Small ones, zeros, and for few elements larger ones."""
 
 
 def _on_meta(value: Any) -> Any:

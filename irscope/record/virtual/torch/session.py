@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from typing import Any
 
 import torch
@@ -14,20 +14,21 @@ from torch.utils import _device as torch_default_device
 
 from irscope.device.parts import DevicePart
 from irscope.record.triton.patches import Patches
+from irscope.record.virtual.arguments import written_arguments
 from irscope.record.virtual.follow import current_following
 from irscope.record.virtual.torch import memory as virtual_memory
 from irscope.record.virtual.torch.autocast import install_autocast
-from irscope.record.virtual.torch.backward import follow_backward
 from irscope.record.virtual.torch.compile import Compiler
 from irscope.record.virtual.torch.cuda import install_cuda
+from irscope.record.virtual.torch.memory import Memory
 from irscope.record.virtual.torch.mode import VirtualCuda
 from irscope.record.virtual.torch.moves import Moves
-from irscope.record.virtual.torch.nested import tensors_in
 from irscope.record.virtual.torch.operators import Operators
-from irscope.record.virtual.torch.reads import Reads
+from irscope.record.virtual.torch.reads import DataReads
+from irscope.record.virtual.torch.rescue import EachOperator
+from irscope.record.virtual.torch.shadow import tensors_in
 from irscope.record.virtual.torch.streams import Graph
 from irscope.record.virtual.torch.symbols import spare_symbols
-from irscope.record.virtual.writes import written_arguments
 
 
 class TorchSession:
@@ -38,16 +39,23 @@ class TorchSession:
 
         `on_note` is called with what a reader must know of the run.
         """
-        self.mode = mode = VirtualCuda()
+        notes: set[str] = set()
+
+        def note(text: str) -> None:
+            if on_note is not None and text not in notes:
+                notes.add(text)
+                on_note(text)
+
+        self.mode = mode = VirtualCuda(Memory(part.memory_bytes, note))
         self._patches = patches
         operators = Operators(mode)
         Moves(mode).install()
-        Reads(mode).install()
+        DataReads(mode).install()
         install_autocast(mode)
         mode.on_operator = operators.register
         install_cuda(part, mode.memory, patches)
-        Compiler(on_note).install(patches)
-        follow_backward(mode, patches, _lose_gradients)
+        Compiler(note).install(patches)
+        _follow_backward(mode, patches, _invalidate_gradients)
         self._follow_threads()
         self._spare_dynamo()
         spare_symbols(patches)
@@ -56,7 +64,7 @@ class TorchSession:
         # Not a handler of the mode: torch checks the stream's type before it calls any mode.
         patches.set(torch.Tensor, "record_stream", lambda tensor, stream: None)
         # A captured graph writes again, to unknown places.
-        patches.set(Graph, "replay", lambda graph: virtual_memory.lose_all())
+        patches.set(Graph, "replay", lambda graph: virtual_memory.invalidate_all())
         patches.callback(operators.close)
         patches.callback(_restore_default_device, torch_default_device.CURRENT_DEVICE)
         _push_mode(mode)
@@ -158,12 +166,36 @@ class TorchSession:
         self._patches.set(torch.testing, "assert_close", assert_close)
 
 
+def _follow_backward(mode: VirtualCuda, patches: Patches, before: Callable[[Any], None]) -> None:
+    """Enter the function mode in backward passes, until `patches` are closed.
+
+    Within `backward()`, as in every function that it handles, a function mode is off. The script's code that runs there
+    (custom functions, hooks) needs it, so it is entered again; torch's own operators, which run there too, are called
+    from a dispatch mode, in which it is off.
+
+    `before` is called with the outputs that a pass starts from.
+    """
+    run = torch.autograd.graph._engine_run_backward
+
+    def run_in_mode(*args: Any, **kwargs: Any) -> Any:
+        before(args[0] if args else kwargs.get("t_outputs", ()))
+        with ExitStack() as stack:
+            if not mode.is_on:
+                stack.enter_context(mode)
+            if not EachOperator.is_on():
+                stack.enter_context(EachOperator())
+            return run(*args, **kwargs)
+
+    for module in (torch.autograd, torch.autograd.graph):
+        patches.set_known(module, {"_engine_run_backward": run_in_mode})
+
+
 def _restore_default_device(device: Any) -> None:
     if torch_default_device.CURRENT_DEVICE is not device:
         torch.set_default_device(device)
 
 
-def _lose_gradients(outputs: Any) -> None:
+def _invalidate_gradients(outputs: Any) -> None:
     """Forget the existing gradients: the engine adds to them without any mode."""
     waiting = [tensor.grad_fn for tensor in outputs if isinstance(tensor, torch.Tensor)]
     seen = set(waiting)
@@ -173,7 +205,7 @@ def _lose_gradients(outputs: Any) -> None:
         if isinstance(variable, torch.Tensor):
             with torch._C.DisableTorchFunction():
                 if variable.grad is not None and variable.grad.is_meta:
-                    virtual_memory.lose(variable.grad)
+                    virtual_memory.invalidate(variable.grad)
         for following_node, _ in getattr(node, "next_functions", ()):
             if following_node is not None and following_node not in seen:
                 seen.add(following_node)
@@ -185,8 +217,8 @@ def _sure_values(value: Any) -> torch.Tensor | None:
     if not isinstance(value, torch.Tensor):
         return None
     with torch._C.DisableTorchFunction():
-        found = virtual_memory.known(value)
-    return None if found is None or found.drawn else found.values
+        found = virtual_memory.values_of(value)
+    return None if found is None or found.is_placeholder else found.values
 
 
 def forget_written(kernel: Any, source: Any, arguments: tuple[Any, ...]) -> None:
@@ -196,24 +228,24 @@ def forget_written(kernel: Any, source: Any, arguments: tuple[Any, ...]) -> None
     if kernel is not None and signature is not None:
         written = written_arguments(kernel, signature, arguments)
     if written is None:
-        virtual_memory.lose_all()
+        virtual_memory.invalidate_all()
     for argument in written or ():
-        _lose(argument)
+        _invalidate(argument)
 
 
-def _lose(argument: Any) -> None:
+def _invalidate(argument: Any) -> None:
     """Forget the values of a launch's argument: a tensor, a wrapper of one, or a tuple of these."""
     if isinstance(argument, list | tuple):
         for item in argument:
-            _lose(item)
+            _invalidate(item)
     elif isinstance(argument, torch.Tensor):
         with torch._C.DisableTorchFunction():
-            virtual_memory.lose(argument)
+            virtual_memory.invalidate(argument)
     elif (base := getattr(argument, "base", None)) is not None:
         # A tensor descriptor, or a tensor that is reinterpreted as another type.
-        _lose(base)
+        _invalidate(base)
     elif hasattr(argument, "data_ptr"):
-        virtual_memory.lose_all()
+        virtual_memory.invalidate_all()
 
 
 def _has_virtual(value: Any) -> bool:

@@ -6,7 +6,7 @@ that cannot be computed again become unknown.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,6 @@ import torch.nn.functional as F
 
 from irscope.record.virtual.torch import memory as virtual_memory
 from irscope.record.virtual.torch.memory import CPU
-from irscope.record.virtual.torch.nested import mapped, tensors_in
 
 T = torch.Tensor
 OWN = frozenset({"aten", "prim", "prims", "_prims", "quantized", "c10d", "_c10d_functional", "inductor"})
@@ -55,8 +54,8 @@ class Call:
     tensors: list[torch.Tensor]
     """Its operands."""
     result: Any
-    drawn: bool = False
-    """Whether a number among its arguments is a stand-in."""
+    is_placeholder: bool = False
+    """Whether a number among its arguments is a placeholder value."""
 
 
 class Shadows:
@@ -78,9 +77,9 @@ class Shadows:
         if func in _PLACES_ONLY or _is_of_a_library(func):
             return
         if func is T.__deepcopy__:
-            found = virtual_memory.known(args[0])
+            found = virtual_memory.values_of(args[0])
             if found is not None:
-                virtual_memory.know(result, found.values, drawn=found.drawn)
+                virtual_memory.store_values(result, found.values, is_placeholder=found.is_placeholder)
             return
         virtual = [tensor for tensor in call.tensors if tensor.is_meta]
         written = [one for one, before in zip(virtual, versions, strict=True) if _version(one) != before]
@@ -96,7 +95,7 @@ class Shadows:
         known = _all_known(call.tensors)
         if func in _NORMALISATIONS and not known:
             for tensor in virtual[1:]:
-                virtual_memory.lose(tensor)
+                virtual_memory.invalidate(tensor)
         if known and (fresh := _fresh(result, virtual)) and all(map(_is_small, fresh)):
             self._replay(call, call.tensors, fresh)
 
@@ -113,9 +112,13 @@ class Shadows:
                 values = func(*args, **options)
         except Exception:  # for example `torch.tensor` of a tensor whose values are not known
             return
-        operands = [virtual_memory.known(item) for item in tensors_in((*args, *call.kwargs.values()))]
-        drawn = call.drawn or func in _RANDOM or any(operand is not None and operand.drawn for operand in operands)
-        _attach([result], [values], drawn)
+        operands = [virtual_memory.values_of(item) for item in tensors_in((*args, *call.kwargs.values()))]
+        is_placeholder = (
+            call.is_placeholder
+            or func in _RANDOM
+            or any(operand is not None and operand.is_placeholder for operand in operands)
+        )
+        _attach([result], [values], is_placeholder)
 
     def _learn_write(self, call: Call, written: list[torch.Tensor]) -> None:
         tensors = call.tensors
@@ -126,27 +129,29 @@ class Shadows:
             tensor
             for tensor in _overwritten(call)
             if virtual_memory.covers(tensor)
-            and not virtual_memory.is_known(tensor)
+            and not virtual_memory.has_values(tensor)
             and sum(_shares(tensor, other) for other in tensors) == 1
         ]
         rest = [tensor for tensor in tensors if not any(tensor is other for other in regained)]
         if _all_known(rest):
             for tensor in regained:
-                virtual_memory.make_known(tensor)
+                virtual_memory.reserve_values(tensor)
         if not _all_known(tensors):
             for tensor in written:
-                virtual_memory.lose(tensor)
+                virtual_memory.invalidate(tensor)
             return
         fresh = _fresh(call.result, [tensor for tensor in tensors if tensor.is_meta])
         if not self._replay(call, rest, fresh, written):
             for tensor in written:
-                virtual_memory.lose(tensor)
+                virtual_memory.invalidate(tensor)
 
     def _replay(
         self, call: Call, tensors: list[torch.Tensor], fresh: list[torch.Tensor], written: Sequence[torch.Tensor] = ()
     ) -> bool:
         """Repeat a call on values; returns whether it succeeded."""
-        drawn = call.drawn or any(found is not None and found.drawn for found in map(virtual_memory.known, tensors))
+        is_placeholder = call.is_placeholder or any(
+            found is not None and found.is_placeholder for found in map(virtual_memory.values_of, tensors)
+        )
         generator = torch.default_generator
         state = generator.get_state()
         try:
@@ -159,15 +164,15 @@ class Shadows:
             if not torch.equal(state, after):
                 # The program's own random numbers go on as if nothing had been drawn.
                 generator.set_state(state)
-                drawn = True
-        if drawn:
+                is_placeholder = True
+        if is_placeholder:
             for tensor in written:
-                virtual_memory.doubt(tensor)
+                virtual_memory.mark_placeholder(tensor)
         flat = tensors_in(call.result)
         computed = tensors_in(values)
         if len(flat) == len(computed):
             pairs = [(one, value) for one, value in zip(flat, computed, strict=True) if any(one is f for f in fresh)]
-            _attach([one for one, _ in pairs], [value for _, value in pairs], drawn)
+            _attach([one for one, _ in pairs], [value for _, value in pairs], is_placeholder)
         return True
 
 
@@ -180,7 +185,7 @@ def _is_of_a_library(func: Any) -> bool:
     return False
 
 
-def _attach(results: list[torch.Tensor], values: list[Any], drawn: bool) -> None:
+def _attach(results: list[torch.Tensor], values: list[Any], is_placeholder: bool) -> None:
     made: set[int] = set()
     for one, value in zip(results, values, strict=True):
         if (
@@ -194,11 +199,11 @@ def _attach(results: list[torch.Tensor], values: list[Any], drawn: bool) -> None
             continue
         storage = one.untyped_storage()._cdata
         if storage in made:
-            found = virtual_memory.known(one)
+            found = virtual_memory.values_of(one)
             if found is not None:
                 found.values.copy_(value)
             continue
-        virtual_memory.know(one, value, drawn=drawn)
+        virtual_memory.store_values(one, value, is_placeholder=is_placeholder)
         made.add(storage)
 
 
@@ -222,7 +227,7 @@ def _is_small(tensor: torch.Tensor) -> bool:
 
 
 def _all_known(tensors: Sequence[torch.Tensor]) -> bool:
-    return all(map(virtual_memory.is_known, tensors)) and sum(one.numel() for one in tensors) <= _OPERAND_ELEMENTS
+    return all(map(virtual_memory.has_values, tensors)) and sum(one.numel() for one in tensors) <= _OPERAND_ELEMENTS
 
 
 def _version(tensor: torch.Tensor) -> int | None:
@@ -258,7 +263,7 @@ def _values(value: Any) -> Any:
     """Arguments with every tensor replaced by its values, and the device by the CPU."""
 
     def values(tensor: torch.Tensor) -> torch.Tensor:
-        found = virtual_memory.known(tensor)
+        found = virtual_memory.values_of(tensor)
         return tensor if found is None else found.values
 
     return mapped(value, values, CPU)
@@ -267,3 +272,33 @@ def _values(value: Any) -> Any:
 _IN_PLACE = frozenset(
     {"add", "sub", "mul", "div", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift", "matmul"}
 )
+
+
+def tensors_in(value: Any) -> list[torch.Tensor]:
+    """All tensors in a value, in order."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, slice):
+        value = [value.start, value.stop, value.step]
+    if isinstance(value, list | tuple):
+        return [tensor for item in value for tensor in tensors_in(item)]
+    return []
+
+
+def mapped(value: Any, change: Callable[[torch.Tensor], Any], device: torch.device | None = None) -> Any:
+    """A value with each tensor changed; `device` replaces the device `meta`."""
+    if isinstance(value, torch.Tensor):
+        return change(value)
+    if isinstance(value, dict):
+        return {name: mapped(item, change, device) for name, item in value.items()}
+    if isinstance(value, slice):
+        return slice(*(mapped(bound, change, device) for bound in (value.start, value.stop, value.step)))
+    if isinstance(value, list | tuple):
+        items = [mapped(item, change, device) for item in value]
+        # A named tuple of Python takes its fields one by one, one of torch takes them as a sequence.
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    if device is not None and isinstance(value, torch.device) and value.type == "meta":
+        return device
+    return value

@@ -1,4 +1,4 @@
-"""Sizes that are stand-ins: they are returned wherever the shape of a tensor made with them is read."""
+"""Placeholder sizes: they are returned wherever the shape of a tensor made with them is read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from irscope.record.virtual.follow import current_following
-from irscope.record.virtual.numbers import Reads, StandInInt, carry, plain
+from irscope.record.virtual.numbers import PlaceholderInt, Reads, carry, plain
 
 _SIZES = "_irscope_sizes"
 
@@ -17,17 +17,17 @@ Sizes = dict[int, Reads]
 
 
 def _sizes_of(tensor: torch.Tensor) -> Sizes:
-    """The dimensions of a tensor whose sizes are stand-ins."""
+    """The dimensions of a tensor whose sizes are placeholder values."""
     return tensor.__dict__.get(_SIZES, {})
 
 
 def carry_sizes(operands: Sequence[torch.Tensor], numbers: Sequence[Any], result: Any) -> None:
-    """Mark those sizes of a call's results that are stand-ins, or follow from them.
+    """Mark those sizes of a call's results that are placeholder values, or follow from them.
 
-    These are the sizes that are equal to a stand-in size of an operand, or to a stand-in number in the arguments.
+    These are the sizes that are equal to a placeholder size of an operand, or to a placeholder number in the arguments.
     """
     held = [sizes for tensor in operands if (sizes := _sizes_of(tensor))]
-    integers = [number for number in numbers if isinstance(number, StandInInt)]
+    integers = [number for number in numbers if isinstance(number, PlaceholderInt)]
     if not held and not integers:
         return
     for one in result if isinstance(result, list | tuple) else (result,):
@@ -50,7 +50,7 @@ def carry_sizes(operands: Sequence[torch.Tensor], numbers: Sequence[Any], result
 
 
 def set_sizes(tensor: torch.Tensor, sizes: Sizes, *, decides: bool) -> torch.Tensor:
-    """Mark sizes of a tensor as stand-ins. `decides`: whether a stand-in becomes a shape here."""
+    """Mark sizes of a tensor as placeholder values. `decides`: whether a placeholder value becomes a shape here."""
     tensor.__dict__[_SIZES] = sizes
     if decides and (following := current_following()) is not None:
         following.decide("shape", frozenset().union(*sizes.values()))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
+from irscope.record.virtual.follow import measured
+
 _ELAPSED_MS = 100.0
 """The time between any two events: long, so that a script that repeats for some time is soon done."""
 
@@ -40,10 +42,12 @@ class Stream(AbstractContextManager["Stream"]):
         return event if event is not None else Event()
 
     def query(self) -> bool:
-        return True
+        """Whether all work is done, which is assumed."""
+        return measured(True)
 
     def is_capturing(self) -> bool:
-        return False
+        """Whether a graph captures the stream."""
+        return Graph.is_capturing
 
 
 class Event:
@@ -56,20 +60,43 @@ class Event:
     record = wait = synchronize = _nothing
 
     def query(self) -> bool:
-        return True
+        """Whether all work is done, which is assumed."""
+        return measured(True)
 
     def elapsed_time(self, end_event: Any) -> float:
-        """The stand-in time in milliseconds."""
-        return _ELAPSED_MS
+        """The placeholder time in milliseconds."""
+        return measured(_ELAPSED_MS)
 
 
 class Graph:
     """Stands in for a CUDA graph: the captured Python code has run already, and a replay has nothing to do."""
 
-    __init__ = capture_begin = capture_end = instantiate = replay = reset = enable_debug_mode = debug_dump = _nothing
+    is_capturing = False
+    """Whether a graph is being captured now: there is one device, and all its streams are one."""
+
+    __init__ = instantiate = replay = reset = enable_debug_mode = debug_dump = _nothing
+
+    def capture_begin(self, *_: Any, **__: Any) -> None:
+        Graph.is_capturing = True
+
+    def capture_end(self) -> None:
+        Graph.is_capturing = False
 
     def pool(self) -> tuple[int, int]:
         return 0, 0
+
+
+class Capturing(AbstractContextManager[None]):
+    """Stands in for `torch.cuda.graph`."""
+
+    def __init__(self, cuda_graph: Graph, *_: Any, **__: Any) -> None:
+        self._graph = cuda_graph
+
+    def __enter__(self) -> None:
+        self._graph.capture_begin()
+
+    def __exit__(self, *_: object) -> None:
+        self._graph.capture_end()
 
 
 class Nothing(AbstractContextManager[Any]):

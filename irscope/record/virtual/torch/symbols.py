@@ -1,8 +1,8 @@
-"""Stands in for torch's symbolic sizes and for sympy, which they use, until a program needs the real modules.
+"""Replaces torch's symbolic sizes and for sympy, which they use, until a program needs the real modules.
 
 torch infers the shapes of tensors without data in Python, and compares plain numbers by
-`torch.fx.experimental.symbolic_shapes`, whose import, with sympy, takes a third of a second. The stand-ins handle plain
-numbers; anything else loads the real modules.
+`torch.fx.experimental.symbolic_shapes`, whose import, with sympy, takes a third of a second. The replacements handle
+plain numbers; anything else loads the real modules.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ _FOR_NUMBERS: dict[str, Callable[..., Any]] = {
 
 
 def spare_symbols(patches: Patches) -> None:
-    """Put the stand-ins in place, unless the real modules are loaded, until `patches` are closed."""
+    """Put the replacements in place, unless the real modules are loaded, until `patches` are closed."""
     if _SYMBOLIC_SHAPES in sys.modules or "sympy" in sys.modules:
         return
     # The real module would have imported this.

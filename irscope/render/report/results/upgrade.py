@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from irscope.analysis.upgrade.model import Row
-from irscope.analysis.upgrade.report import Upgrade
+from irscope.analysis.upgrade.model import Row, Upgrade
 from irscope.model.capture import Capture
 from irscope.render.report.results.model import Cell, Results, Section, Table, Tone, View
 from irscope.render.text.upgrade import changes_text, explanation, headline, sorted_rows, stages_text

@@ -39,8 +39,8 @@ def known_values(tensor: Any) -> Any:
 
     # As the mode itself looks at it: for the program, no tensor is data-less.
     with _torch()._C.DisableTorchFunction():
-        found = virtual_memory.known(tensor)
-    return None if found is None or found.drawn else found.values
+        found = virtual_memory.values_of(tensor)
+    return None if found is None or found.is_placeholder else found.values
 
 
 class Pair:

@@ -1,0 +1,222 @@
+"""The Python interface: recording, in a child process or in one's own, and results as plain values."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec
+
+from irscope.errors import RecordingError, UsageError
+from irscope.model.capture import Capture, SnapshotLevel, Target
+from irscope.model.recording_options import RecordingOptions
+from irscope.plan import PassPlan
+from irscope.store.file import load, save
+
+if TYPE_CHECKING:
+    from irscope.analysis.diff.captures import Comparison
+    from irscope.analysis.findings.model import Finding
+    from irscope.api.explain import Explanation
+    from irscope.record.programs.in_process import Recorded
+
+__all__ = [
+    "Capture",
+    "SnapshotLevel",
+    "Target",
+    "capture",
+    "findings",
+    "load",
+    "record",
+    "record_all",
+    "recording_session",
+    "save",
+    "to_dict",
+    "why",
+]
+
+_Parameters = ParamSpec("_Parameters")
+
+
+def record_all(
+    source: str | Path | Any = "",
+    *,
+    module: str | None = None,
+    tests: str | Path | Sequence[str | Path] = (),
+    kernel: str = "",
+    target: str | Target | Sequence[str | Target] = (),
+    plan: str | PassPlan = "",
+    signature: str | None = None,
+    constexprs: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+    arguments: Sequence[str] = (),
+    config: str = "first",
+    snapshots: SnapshotLevel = "triton",
+    llvm_passes: bool = False,
+    virtual: bool = False,
+    jobs: int | None = None,
+    timeout_s: float = 300.0,
+    interpreter: str | None = None,
+    assume: Mapping[str, Any] | None = None,
+) -> Sequence[Capture]:
+    """Record every launch of a script, a module or tests, or a kernel by its signature, in a child process.
+
+    Args:
+        source: the path of a script, a notebook or an IR file (`.ttir`, `.ttgir`, `.llir`, `.ptx`), or a `@triton.jit`
+            function. Left out with `module` or `tests`.
+        module: `package.module`, run as `python -m` runs it.
+        tests: a path of tests that pytest runs, or several: `FILE::TEST` for one test. Each capture's
+            `environment.origin` has its test.
+        kernel: record only this kernel; required with `signature`.
+        target: `cuda:90`, or several, for each of which the script runs. Default: this machine's GPU, or cuda:90.
+        plan: passes to switch off, such as `-combine`.
+        signature: `*fp16:16, i32, 64`, in the syntax of `triton.tools.compile`; the script is imported, not run.
+        constexprs: values of `tl.constexpr` parameters, with `signature`.
+        options: compile options such as num_warps, with `signature` or an IR file.
+        arguments: command-line arguments for the script.
+        config: which configurations of an autotuned kernel: `first`, `all`, an index, or KEY=VALUE.
+        snapshots: after which passes to keep the IR: `triton` (while it has Triton's dialects), `all` or `none`.
+        llvm_passes: also record the IR after each LLVM pass.
+        virtual: use the virtual GPU even if this machine has a real one.
+        jobs: how many launches are compiled at a time while the script goes on; by default one for each core. With 1,
+            one after another, a script stops at the first launch whose compile fails.
+        timeout_s: time limit for compiling one kernel, in seconds.
+        interpreter: path of a Python with another Triton.
+        assume: values that the virtual GPU uses for numbers that only a real GPU could compute, by the variable that
+            the script assigns them to, FILE:LINE of the read, or the kernel's parameter.
+
+    Returns the captures, failed ones included, those of one target after those of another: a sequence that holds one
+    of them in memory, and loads the others from temporary files when they are asked for. Raises RecordingError if
+    nothing was compiled; if that is so for some of several targets, it warns.
+    """
+    return recorded(dict(locals()))
+
+
+def recorded(keywords: Mapping[str, Any], **others: Any) -> Sequence[Capture]:
+    """The captures of a recording; `keywords`: the arguments of `record_all`, `others`: more fields of its options."""
+    from irscope.record.process.requests import request_for
+    from irscope.record.process.session import record_request
+
+    fields = {item.metadata["keyword"]: item.name for item in dataclasses.fields(RecordingOptions)}
+    asked = RecordingOptions.of({fields[name]: value for name, value in keywords.items() if name in fields} | others)
+    source = keywords["source"]
+    program = asked.program or str(source)
+    if bool(asked.program) == bool(source):
+        given = f"{asked.program} and {source!s} do not go together" if source else "nothing is given to record"
+        raise UsageError(f"{given}: give one of a source, module= and tests=.")
+    recording = record_request(request_for(source, asked, kernel=keywords.get("kernel", "")))
+    if not recording.captures:
+        why = f": it stopped: {recording.stopped[0].message}" if recording.stopped else " compiled no kernel"
+        raise RecordingError(f"{program}{why}.")
+    for name, error in recording.refusals:
+        warnings.warn(f"nothing was recorded for {name}: {error}", stacklevel=3)
+    return recording.captures
+
+
+def _first_of(every: Callable[_Parameters, Sequence[Capture]]) -> Callable[_Parameters, Capture]:
+    def record(*args: _Parameters.args, **options: _Parameters.kwargs) -> Capture:
+        return every(*args, **options)[0]
+
+    record.__signature__ = inspect.signature(every).replace(return_annotation="Capture")  # type: ignore[attr-defined]
+    record.__doc__ = (
+        "Record one launch: the first capture of `record_all`.\n" + (every.__doc__ or "").partition("\n")[2]
+    )
+    return record
+
+
+record = _first_of(record_all)
+
+
+@contextmanager
+def capture(plan: str | PassPlan = "", snapshots: SnapshotLevel = "triton") -> Iterator[Recorded]:
+    """Record the compiles of this process until the end of the block, as a sequence of captures.
+
+    Raises PlanError for a text that is not a plan, and UsageError for an unknown level of snapshots.
+    """
+    from irscope.record.programs.in_process import capture_in_process
+
+    if snapshots not in ("all", "triton", "none"):
+        raise UsageError(f"snapshots={snapshots!r}: write 'triton', 'all' or 'none'.")
+    with capture_in_process(plan if isinstance(plan, PassPlan) else PassPlan.parse(plan), snapshots) as recorded:
+        yield recorded
+
+
+@contextmanager
+def recording_session() -> Iterator[None]:
+    """Make the recordings of this thread cheap, until the end of the block: for a loop over variants of a kernel.
+
+    Each recording is still a process of its own, which may crash alone, but it is forked from one that has imported
+    Triton, and torch if the script imports it. A recording by another interpreter, or after a change of the
+    environment that is read on import, starts as it does outside of a session.
+    """
+    from irscope.record.process.warm import warm_children
+
+    with warm_children():
+        yield
+
+
+def findings(capture: Capture) -> tuple[Finding, ...]:
+    """What is slow in a kernel, as far as it is known without another compile; the worst first.
+
+    `why` also asks for the compiler's log, and compiles what it suggests. What a comment in the kernel silences is left
+    out.
+    """
+    from irscope.analysis.findings.find import findings_of
+    from irscope.analysis.findings.silence import is_silenced
+
+    return tuple(one for one in findings_of(capture) if not is_silenced(one, capture))
+
+
+def why(capture: Capture, *, tries: int | Literal["few"] | None = "few") -> Explanation:
+    """What is slow in a kernel, because of what, and what each suggestion gives that was compiled; the worst first.
+
+    Args:
+        capture: a launch; its own source is compiled again, by the Triton that is here.
+        tries: at most so many compiles try suggestions, None for all; `few` are those that `irscope why` tries.
+
+    What is not known, and why, is warned of.
+    """
+    from irscope.analysis.findings.tries import Budget
+    from irscope.api.explain import Explainer
+    from irscope.record.variants.compiles import Compiles
+
+    with Compiles() as compiles:
+        return Explainer(compiles, Budget() if tries == "few" else Budget.of(tries)).explain(capture)
+
+
+def to_dict(result: Capture | Comparison | Finding) -> dict[str, Any]:
+    """A result as plain values, of the form that the command line prints with `--json`.
+
+    Args:
+        result: a capture (as `irscope show --json`, without texts of stages), what `diff` gave (as `irscope diff`, with
+            the differences of every stage), or a finding of `findings` (as `irscope why`).
+
+    Raises UsageError for anything else.
+    """
+    from irscope.analysis.diff.captures import Comparison
+    from irscope.analysis.findings.model import Finding
+
+    if isinstance(result, Capture):
+        from irscope.render.capture.plain import capture_json
+
+        return capture_json(result)
+    if isinstance(result, Comparison):
+        from irscope.render.text.compare import comparison_json
+
+        return comparison_json(result, [stage for stage, _ in result.diffs])
+    if isinstance(result, Finding):  # pyright: ignore[reportUnnecessaryIsInstance]
+        from irscope.render.text.findings import findings_json
+
+        return findings_json([result])[0]
+    raise UsageError(f"{type(result).__name__} has no plain form: to_dict takes a Capture, a Comparison or a Finding.")
+
+
+def _html_of(capture: Capture) -> str:
+    from irscope.render.report.summary import summary_html
+
+    return summary_html(capture)
+
+
+Capture._repr_html_ = _html_of  # pyright: ignore[reportPrivateUsage]

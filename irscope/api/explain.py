@@ -1,0 +1,127 @@
+"""What is slow in a kernel, and because of what: what is found without a compile, and what compiles add to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from irscope.analysis.findings.find import findings_of
+from irscope.analysis.findings.model import Finding
+from irscope.analysis.findings.needs import LogNeeds, log_needs, needs_operations
+from irscope.analysis.findings.silence import is_silenced
+from irscope.analysis.findings.studied import Studied
+from irscope.analysis.findings.tries import Budget, Timed, tried
+from irscope.errors import IrscopeError
+from irscope.model.capture import Capture
+from irscope.model.compiler_log import CompilerLog
+from irscope.record.variants.completing import Run, Tell, tell_origin, warned, with_layouts, with_operations
+
+if TYPE_CHECKING:
+    from irscope.record.variants.compiles import Compiles
+
+__all__ = ["Explainer", "Explanation"]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The findings of a kernel."""
+
+    findings: tuple[Finding, ...]
+    """The worst first, each with its reasons, and with what each suggestion that was tried gave."""
+    silenced: int = 0
+    """How many more there are that comments in the kernel silence."""
+
+
+def _as_it_is(capture: Capture) -> Capture:
+    return capture
+
+
+@dataclass(frozen=True, slots=True)
+class Explainer:
+    """Explains captures, one after another, by the same compiles.
+
+    Args:
+        compiles: does them; None where nothing is compiled.
+        budget: how many compiles try suggestions.
+        launched: gives a capture another launch, with which it is studied.
+        chosen: whether a finding is asked for.
+        tell: is given each note.
+    """
+
+    compiles: Compiles | None = None
+    budget: Budget = Budget()  # noqa: RUF009 - a frozen value
+    launched: Callable[[Capture], Capture] = _as_it_is
+    chosen: Callable[[Finding], bool] = lambda _: True
+    tell: Tell = warned
+
+    def explain(self, capture: Capture, timed: Timed | None = None) -> Explanation:
+        """The findings of a capture; `timed` adds what each mend that helped is worth in a launch."""
+        compiles = self.compiles
+        if compiles is not None:
+            compiles.keep_for(capture)
+            capture = with_layouts(capture)
+        studied = Studied(self.launched(capture))
+        found = findings_of(studied)
+        if compiles is not None:
+            studied, found = self.studied_further(capture, studied, found, compiles.one)
+        wanted = [one for one in found if self.chosen(one)]
+        shown = tuple(one for one in wanted if not is_silenced(one, capture))
+        count = len(wanted) - len(shown)
+        if compiles is not None and shown:
+            shown = self.tried(studied, shown, compiles, timed)
+        return Explanation(shown, count)
+
+    def tried(
+        self, studied: Studied, findings: Sequence[Finding], compiles: Compiles, timed: Timed | None = None
+    ) -> tuple[Finding, ...]:
+        """The findings with what became of each suggestion that can be tried by the Triton that is here."""
+        from irscope.record.triton.versions import triton_version
+
+        capture = studied.capture
+        if not any(one.changes for finding in findings for one in finding.suggestions):
+            return tuple(findings)
+        if capture.environment.triton_version != triton_version():
+            version = capture.environment.triton_version
+            self.tell(f"{capture.name} was compiled by Triton {version}: nothing was tried with another.")
+            return tuple(findings)
+        tell_origin(capture, self.tell)
+        proven, notes = tried(studied, findings, compiles.trials, self.budget, timed)
+        for note in notes:
+            self.tell(note)
+        return proven
+
+    def studied_further(
+        self, capture: Capture, studied: Studied, findings: Sequence[Finding], run: Run
+    ) -> tuple[Studied, Sequence[Finding]]:
+        """A capture as it was studied, and its findings, with the compiles that could change them; else the same ones.
+
+        `capture`: as it is stored, where `studied` may have another launch. `run` compiles.
+        """
+        if needs_operations(studied):
+            full = with_operations(capture, sass=False, run=run, tell=self.tell)
+            if full is not capture:
+                studied = Studied(self.launched(full))
+                findings = findings_of(studied)
+        if needs := log_needs(studied, findings):
+            try:
+                log = self._log(studied.capture, needs, run)
+            except IrscopeError as error:
+                self.tell(f"The compiler's own log could not be had: {error}")
+                return studied, findings
+            studied = studied.with_log(replace(studied.capture, log=log))
+            findings = findings_of(studied)
+        return studied, findings
+
+    def _log(self, capture: Capture, needs: LogNeeds, run: Run) -> CompilerLog:
+        """The parts of the log that are needed; raises RecordingError where it cannot be compiled again here."""
+        from irscope.record.compile.compiler_log import find_assembler_log, find_log
+
+        tell_origin(capture, self.tell)
+        logs = [find_log(capture, run, parts=needs.parts, last_stage="ttgir")] if needs.parts else []
+        if needs.assembler:
+            logs.append(find_assembler_log(capture, run))
+        differing = tuple(stage for log in logs for stage in log.differing)
+        if differing:
+            self.tell(f"Compiled again for its log, {capture.name} came out otherwise: {', '.join(differing)}.")
+        return CompilerLog(tuple(item for log in logs for item in log.passes), differing)

@@ -1,0 +1,228 @@
+"""Searches over the passes of a kernel: each one switched off in turn, and the ones that a check hangs on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+
+from irscope.analysis.diff.texts import diff_texts
+from irscope.analysis.passes.ablation import (
+    Ablation,
+    Variant,
+    measure_variant,
+    pairs_worth_trying,
+    passes_to_ablate,
+    plan_without,
+)
+from irscope.analysis.passes.bisected import Bisection, BisectionRun, GuiltyDiff, Search
+from irscope.device.measurement import Session
+from irscope.errors import PlanError, RecordingError
+from irscope.model.capture import Capture
+from irscope.plan import PassPlan, PassRule
+from irscope.record.variants.completing import Tell, tell_not_kept, warned
+from irscope.record.variants.measure import measure_programs
+from irscope.record.variants.pool import VariantPool, variant_request
+from irscope.record.variants.store import Variants
+
+__all__ = ["AblationRun", "AblationSearch", "Progress", "bisected"]
+
+_Off = tuple[str, ...]
+
+
+def _check_stages(capture: Capture, stages: Sequence[str]) -> None:
+    """Raise PlanError for a stage in which no pass of a capture ran."""
+    known = tuple(dict.fromkeys(snapshot.stage for snapshot in capture.passes()))
+    for stage in stages:
+        if stage not in known:
+            raise PlanError(f"no pass ran in stage {stage!r}: there are {', '.join(known) or 'none'}, or all.")
+
+
+def _check_rules(capture: Capture, stages: Sequence[str], rules: Sequence[PassRule]) -> None:
+    """Raise PlanError for a rule that names no pass of these stages."""
+    PassPlan(tuple(rules)).check(list(capture.passes()))
+    for rule in rules:
+        matching = [one for one in capture.passes() if rule.matches(one)]
+        if not any(not stages or one.stage in stages for one in matching):
+            raise PlanError(f"'{rule}' is a pass of {matching[0].stage}: --stage {matching[0].stage} selects it.")
+
+
+def _baseline_of(variants: Variants, plan: PassPlan, tell: Tell) -> Capture:
+    """The capture that variants are compared with; raises RecordingError if it fails to compile."""
+    baseline = variants.compile(plan)
+    if variants.not_kept is not None:
+        tell_not_kept(variants.not_kept, tell)
+    if not baseline.has_compiled:
+        under = f" under the plan {str(plan)!r}" if plan else ""
+        why = f"{baseline.failure.verdict}: {baseline.failure.message}".rstrip() if baseline.failure is not None else ""
+        raise RecordingError(
+            f"there is nothing to compare with{under}: {baseline.name} ({baseline.target}) {why}".rstrip()
+        )
+    return baseline
+
+
+Progress = Callable[[str, int], AbstractContextManager[Callable[[], None]]]
+"""Shows how much of so many is done, while the block runs; what it gives is called after each."""
+
+
+@contextmanager
+def _unseen(what: str, count: int) -> Iterator[Callable[[], None]]:
+    yield lambda: None
+
+
+@dataclass(frozen=True, slots=True)
+class AblationSearch:
+    """Which passes are switched off."""
+
+    stages: tuple[str, ...] = ("ttgir",)
+    """Whose passes; empty for all."""
+    rules: tuple[PassRule, ...] = ()
+    """Only these passes; none for all."""
+    pairs: bool = False
+    """Whether two at a time are tried too: the passes that each change the binary, or those of `rules`."""
+
+
+class AblationRun:
+    """One ablation; `ablation` holds the results so far, also after an interruption."""
+
+    def __init__(self, search: AblationSearch, *, progress: Progress = _unseen, tell: Tell = warned) -> None:
+        self._search = search
+        self._progress = progress
+        self._tell = tell
+        self.ablation: Ablation | None = None
+        self.baseline: Capture | None = None
+        """The compile under the capture's own plan, once it is there."""
+        self._captures: dict[str, Capture] = {}
+        """One capture for each distinct program."""
+
+    def compile(self, capture: Capture, pool: VariantPool, *, fresh: bool = False) -> Ablation:
+        """Compile every variant; those of an earlier call are taken from there unless `fresh` is set."""
+        if capture.snapshots:
+            self._check(capture)
+        variants = Variants(pool, capture, fresh=fresh)
+        baseline = _baseline_of(variants, capture.plan, self._tell)
+        ablation = self._begun(capture, baseline)
+        singles: list[_Off] = [
+            (label,) for label in passes_to_ablate(baseline, self._search.stages, self._search.rules)
+        ]
+        ablation = self._compiled(variants, baseline, ablation, singles, pool.jobs)
+        if self._search.pairs:
+            pairs = list(pairs_worth_trying(ablation, named=bool(self._search.rules)))
+            ablation = self._compiled(variants, baseline, ablation, pairs, pool.jobs)
+        return ablation
+
+    def _check(self, capture: Capture) -> None:
+        """Raise PlanError for a stage or a rule that no pass of a capture fits."""
+        _check_stages(capture, self._search.stages)
+        _check_rules(capture, self._search.stages, self._search.rules)
+
+    def _begun(self, capture: Capture, baseline: Capture) -> Ablation:
+        self._check(baseline)
+        self.baseline = baseline
+        row = measure_variant(baseline, baseline)
+        self._captures[row.program] = baseline
+        return Ablation(
+            kernel=capture.name,
+            target=str(capture.target),
+            stages=self._search.stages or tuple(dict.fromkeys(snapshot.stage for snapshot in baseline.passes())),
+            baseline=row,
+            variants=(),
+            capture=capture.id,
+            triton_version=baseline.environment.triton_version,
+            irscope_version=baseline.environment.irscope_version,
+        )
+
+    def _compiled(
+        self, variants: Variants, baseline: Capture, ablation: Ablation, offs: Sequence[_Off], jobs: int
+    ) -> Ablation:
+        plans = [plan_without(baseline.plan, off) for off in offs]
+        kept = sum(variants.path_of(plan).is_file() for plan in plans)
+        what = "pairs" if any(len(off) > 1 for off in offs) else "variants"
+        if kept:
+            self._tell(f"{kept} of {len(offs)} {what} were compiled before; --fresh compiles them again.")
+        seconds = (len(offs) - kept) * (baseline.compile_us or 0) / 1e6 / jobs
+        if what == "pairs" and kept < len(offs):
+            self._tell(f"{len(offs) - kept} pairs of passes to compile, {jobs} at a time: about {seconds:.0f} s.")
+        rows: dict[int, Variant] = {}
+
+        def so_far() -> Ablation:
+            done = tuple(row for _, row in sorted(rows.items()))
+            return replace(ablation, variants=(*ablation.variants, *done), missing=len(offs) - len(done))
+
+        self.ablation = so_far()
+        with self._progress(f"{baseline.name}: {what}", len(offs)) as advance:
+            for index, capture, _ in variants.compile_all(plans):
+                rows[index] = measure_variant(capture, baseline, offs[index])
+                if rows[index].program:
+                    self._captures.setdefault(rows[index].program, capture)
+                self.ablation = so_far()
+                advance()
+        return self.ablation
+
+    def measure(self, session: Session, ablation: Ablation, gpu: str, rounds: int = 50) -> Ablation:
+        """Check and time each distinct program on the GPU, `rounds` launches of each, interleaved."""
+        programs = self._captures
+        with self._progress(f"on {gpu}", len(programs)) as advance:
+            measured = measure_programs(session, programs, rounds=rounds, progress=advance)
+
+        def with_measures(row: Variant) -> Variant:
+            if row.program not in measured:
+                return row
+            agreement, timing, ratio = measured[row.program]
+            return replace(row, agreement=agreement, timing=timing, ratio=ratio)
+
+        self.ablation = replace(
+            ablation,
+            baseline=with_measures(ablation.baseline),
+            variants=tuple(with_measures(row) for row in ablation.variants),
+            gpu=gpu,
+        )
+        return self.ablation
+
+
+def bisected(
+    capture: Capture,
+    search: Callable[[Capture], Search],
+    pool: VariantPool,
+    *,
+    stages: Sequence[str] = (),
+    plan: PassPlan | None = None,
+    fresh: bool = False,
+    progress: Callable[[str], None] = lambda _: None,
+    tell: Tell = warned,
+) -> Bisection:
+    """Find the passes that a check hangs on, by compiling the capture's own source with passes switched off by halves.
+
+    Args:
+        capture: a launch.
+        search: what is looked for, given the compile with every pass on.
+        stages: those that it names, which are checked first.
+        pool: compiles the variants, one at a time.
+        plan: the search is among the passes that it switches off; without it, among all.
+        fresh: forget what an earlier call compiled.
+        progress: is told what is tried.
+        tell: is given each note.
+    """
+    if capture.snapshots:
+        _check_stages(capture, stages)
+    variants = Variants(pool, capture, fresh=fresh)
+    base = _baseline_of(variants, PassPlan(), tell)
+    wanted = search(base)
+    _check_stages(base, wanted.stages or ())
+    found = BisectionRun(variants, base, wanted, plan or capture.plan, progress).run()
+    return replace(found, subject=base.id, diff=_guilty_diff(pool, capture, found))
+
+
+def _guilty_diff(pool: VariantPool, capture: Capture, found: Bisection) -> GuiltyDiff | None:
+    """What the guilty pass changed where it ran; None if there are several, or if it does not work on MLIR."""
+    if len(found.guilty) != 1:
+        return None
+    for level in ("triton", "all"):
+        ran = pool.compile_one(variant_request(capture, PassPlan.parse(found.left.plan), snapshots=level))
+        snapshot = next((one for one in ran.passes() if one.label == found.guilty[0]), None)
+        if snapshot is None:
+            return None
+        before, after = ran.text_before(snapshot), ran.text_after(snapshot)
+        if before is not None and after is not None:
+            return GuiltyDiff(snapshot.label, diff_texts(before, after, "mlir", ignore=frozenset({"locations"})))
+    return None

@@ -1,0 +1,152 @@
+"""`irscope reproduce`: writes one Python file that compiles a capture again with Triton alone."""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from dataclasses import replace
+from typing import Annotated
+
+from irscope.cli import app, options
+from irscope.cli.output.destination import STANDARD_OUTPUT, emit, write_output
+from irscope.cli.output.talk import say
+from irscope.cli.subject.captures import captures_of
+from irscope.cli.subject.keeping import refuse_untrusted
+from irscope.cli.subject.named import split_subject
+from irscope.cli.subject.recording import recorded
+from irscope.cli.subject.stored import is_capture, only_one
+from irscope.errors import UsageError
+from irscope.model.capture import Capture
+from irscope.model.launch_record import Argument
+from irscope.model.recording_options import RecordingOptions
+
+_reproduction = options.in_panel("Reproduction")
+_LIMIT_MIB = 64.0
+
+
+@app.command(rich_help_panel="Compare")
+@recorded(without=("snapshots", "llvm", "jobs"))
+def reproduce(
+    subject: options.Subject = None,
+    output: options.Output = None,
+    check: Annotated[
+        bool,
+        _reproduction("--check", help="Compile with the file, and compare every artifact byte by byte: exit 1 if not."),
+    ] = False,
+    data: Annotated[
+        bool,
+        _reproduction(
+            "--data",
+            help="Store the launch's tensors in it: a GPU's, with what the launch left, or what the script gave the "
+            "virtual one.",
+        ),
+    ] = False,
+    data_limit: Annotated[
+        float | None,
+        _reproduction(
+            "--data-limit",
+            metavar="MIB",
+            min=0.001,
+            help="With --data: the largest tensor. Default: 64; packed, all together may have 8.",
+        ),
+    ] = None,
+    python: Annotated[
+        str,
+        _reproduction("--python", metavar="PATH", help="The interpreter of --check. Default: irscope's own."),
+    ] = sys.executable,
+    trust: Annotated[
+        bool, _reproduction("--trust", help="Let --check run the Python text of a capture that was not recorded here.")
+    ] = False,
+    *,
+    record_options: RecordingOptions,
+) -> int:
+    """Write one Python file that compiles a capture again with Triton alone, and launches it on a GPU.
+
+    It holds the kernel with the functions and constants that it uses, the exact signature, options and target, and the
+    passes that were off. With --check and no -o only the result of the check is printed.
+    """
+    from irscope.render.reproduction.program import render_reproduction
+
+    if data_limit is not None and not data:
+        raise UsageError("--data-limit is about the tensors of --data: give that too.")
+    limit_mib = _LIMIT_MIB if data_limit is None else data_limit
+    asked = replace(record_options, data_limit_bytes=int(limit_mib * 2**20)) if data else record_options
+    capture = only_one(captures_of(subject, asked, of_one=True), subject)
+    if data:
+        _tell_data(capture, limit_mib, is_recorded=not is_capture(split_subject(subject, asked)[0]))
+    made = render_reproduction(capture)
+    if check and not trust:
+        refuse_untrusted(capture, "--check runs", "the file that -o FILE writes")
+    for note in made.notes:
+        say(note)
+    program = made.text.encode("utf-8", "surrogateescape")
+    if output is not None and output != STANDARD_OUTPUT:
+        write_output(output, program)
+        say(f"wrote {output}")
+    elif not check:
+        emit(made.text, output, exact=True)
+    return _check(capture, made.text, python, record_options.timeout_s) if check else 0
+
+
+def _tell_data(capture: Capture, limit_mib: float, *, is_recorded: bool) -> None:
+    """Say which tensors' data are not stored, and why; raises UsageError if none are.
+
+    `is_recorded`: whether this command recorded the capture, so that recording it once more changes nothing.
+    """
+    record = capture.launch.record
+    tensors = [one for one in record.arguments if one.kind == "tensor"] if record is not None else []
+    without = [one for one in tensors if not one.data]
+    if not is_recorded and len(without) == len(tensors):
+        raise UsageError(
+            f"{capture!r} holds no data of a tensor. Record with it: irscope reproduce FILE.py --data --launch N, on a "
+            "GPU; on the virtual GPU only tensors that the script gives values have any."
+        )
+    reasons: dict[str, list[str]] = {}
+    for one in without:
+        size = _mib(one)
+        reason = "not known: the virtual GPU has the values only that the script gives"
+        if size > limit_mib:
+            reason = f"larger than --data-limit {limit_mib:g}"
+        elif capture.environment.gpu:
+            reason = "too large: packed, those of a launch may have 8 MiB, and as many after it"
+        reasons.setdefault(reason, []).append(f"{one.path} ({size:.3g} MiB)")
+    told = [f"Without data, {reason}: {', '.join(paths)}." for reason, paths in reasons.items()]
+    if len(without) == len(tensors):
+        mends = "a smaller launch (--launch N), or a greater --data-limit"
+        if not capture.environment.gpu:
+            mends = "a machine with a GPU, or a script that gives the tensors values (torch.tensor, torch.arange)"
+        raise UsageError("\n".join([f"No data of a tensor is there to store; what helps is {mends}.", *told]))
+    for text in told:
+        say(text)
+    if without and capture.environment.gpu:
+        say("So the file compares no results: that needs the data of all tensors.")
+
+
+def _mib(one: Argument) -> float:
+    match = re.search(r"(\d+)", one.dtype)
+    bits = int(match[1]) if match is not None else 8
+    return math.prod(one.shape) * max(bits // 8, 1) / 2**20
+
+
+def _check(capture: Capture, program: str, python: str, timeout_s: float) -> int:
+    from irscope.record.variants.reproduced import checked_program
+
+    found = checked_program(program, capture, python, timeout_s)
+    if found.is_same:
+        failed = f"; it {capture.failure.verdict} as recorded" if capture.failure is not None else ""
+        emit(f"identical: {', '.join(found.identical) or 'no stage was made'}{failed}\n")
+        return 0
+    rows = [
+        f"{what}: {', '.join(stages)}\n"
+        for what, stages in (
+            ("different", found.different), ("not made", found.absent), ("identical", found.identical),
+        )
+        if stages
+    ]  # fmt: skip
+    emit("".join(rows) + (f"failure: {found.failure}\n" if found.failure else ""))
+    if found.different == ("cubin",) and "ptx" in found.identical:
+        say("The PTX is the same. ptxas does not always make the same bytes of one PTX: --check again may tell.")
+    if found.output:
+        say(found.output)
+    return 1

@@ -1,1 +1,0 @@
-"""`irscope reproduce`: the file, and the check of what it compiles to."""

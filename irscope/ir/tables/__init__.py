@@ -1,0 +1,1 @@
+"""What the compiler's languages define: one table of operations, one of opcodes for each assembly."""

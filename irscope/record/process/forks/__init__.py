@@ -1,1 +1,0 @@
-"""Child processes that are forks of one that has imported Triton."""

@@ -1,0 +1,233 @@
+"""Processes that have imported Triton, and the forks of them that run what a child process is to run.
+
+That saves each child half a second. A fork server (`fork_server`) imports what its forks need, and forks them; here it
+is started, asked, and ended. The recording process, the workers that compile, and the process that is asked for
+layouts are such forks, and no fork has forks: a script's process is the script's own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from itertools import count
+from typing import IO, TypeVar
+
+from irscope.errors import IrscopeError, RecordingError
+from irscope.record.process.child import Child, Start, child_environment, child_process, is_over, starts_children
+from irscope.record.process.fork_server import ANSWERS, Fork, Forked, Import, Imported, Reap, Reaped
+from irscope.record.process.own_folder import own_folder
+
+__all__ = ["TORCH", "TRITON", "ForkServer", "warm_children", "warm_server"]
+
+_Answer = TypeVar("_Answer", bound="Imported | Forked | Reaped")
+
+TRITON = ("triton.backends", "irscope.record.programs.compile_worker", "irscope.record.virtual.gpu")
+"""What every process that records or compiles imports."""
+TORCH = (*TRITON, "irscope.record.virtual.torch.session")
+"""The same of a script that imports torch."""
+
+_READ_LATE = ("COLUMNS", "NO_COLOR", "PYTEST_CURRENT_TEST", "TRITON_CACHE_DIR")
+"""Environment variables that nothing reads when it is imported; nor those of irscope."""
+_PREFIX_READ_LATE = "IRSCOPE_"
+
+
+@contextmanager
+def warm_children(*, at_once: bool = False, persistent: bool = True) -> Iterator[None]:
+    """Fork the children of this thread, until the end of the block, from processes that have imported their modules.
+
+    Each is started for the first child that could use it. A child of another interpreter has one of its own, and so
+    has one whose environment differs in a variable that may be read on import. Within such a block, this one does
+    nothing.
+
+    `at_once`: whether the first is started now: importing Triton takes about as long as reading a command.
+    `persistent`: whether several recordings are expected, so that importing torch ahead pays.
+    """
+    if _current.get() is not None:
+        yield
+        return
+    with _Warm(persistent) as warm, starts_children(warm.started):
+        token = _current.set(warm)
+        try:
+            if at_once:
+                warm.begin()
+            yield
+        finally:
+            _current.reset(token)
+
+
+def warm_server(interpreter: str | None = None) -> ForkServer:
+    """The process in the block of `warm_children` that has imported Triton; raises what prevents it."""
+    warm = _current.get()
+    if warm is None:
+        raise RuntimeError("no block of warm_children is entered")
+    return warm.server(interpreter, child_environment(), TRITON)
+
+
+def imports_torch_ahead() -> bool:
+    """Whether a script that imports torch is to be forked from a process that has imported it."""
+    warm = _current.get()
+    return warm is not None and warm.persistent
+
+
+class ForkServer:
+    """A process whose forks have imported what it has; its answers come in the order of the commands."""
+
+    def __init__(self, child: Child[Imported | Forked | Reaped]) -> None:
+        self._child = child
+        self._numbers = count()
+        self._answers: dict[int, Imported | Forked | Reaped] = {}
+        """Those that came while another one was waited for."""
+        self.pid = child.pid
+
+    def end(self) -> None:
+        """End it, and its forks."""
+        self._child.end()
+
+    def begin_import(self, modules: Iterable[str], function: str = "", *arguments: str) -> int:
+        """Have it import modules and call a function, `MODULE:NAME`; returns the number for `imported`."""
+        return self._send(Import(next(self._numbers), tuple(modules), function, arguments))
+
+    def imported(self, number: int) -> tuple[str, ...]:
+        """What the function returned, after waiting for it; raises RecordingError, or the IrscopeError it raised."""
+        answer = self._answer(number, Imported)
+        if answer.refusal is not None:
+            raise answer.refusal.as_error()
+        return answer.answer
+
+    def fork(self, start: Start) -> _ServedProcess:
+        """A fork that runs what a child is to run; raises RecordingError if the server is gone."""
+        read_end, write_end = os.pipe()
+        try:
+            command = Fork(next(self._numbers), start.module, dict(start.environment), os.getcwd())
+            number = self._send(command, (read_end, start.output.fileno(), start.descriptor))
+            pid = self._answer(number, Forked).pid
+            return _ServedProcess(pid, open(write_end, "wb", buffering=0), self)
+        except BaseException:
+            os.close(write_end)
+            raise
+        finally:
+            os.close(read_end)
+
+    def reaped(self, pid: int) -> int:
+        """The exit code of a fork, after waiting for its end; raises RecordingError if the server is gone."""
+        return self._answer(self._send(Reap(next(self._numbers), pid)), Reaped).code
+
+    def _send(self, command: Import | Fork | Reap, descriptors: Sequence[int] = ()) -> int:
+        self._child.send(command, *descriptors)
+        return command.number
+
+    def _answer(self, number: int, kind: type[_Answer]) -> _Answer:
+        while number not in self._answers and not self._child.at_end:
+            self._answers |= {answer.number: answer for answer in self._child.read()}
+        answer = self._answers.pop(number, None)
+        if isinstance(answer, kind):
+            return answer
+        raise RecordingError(f"the process that others are forked from ended.\n{self._child.last_lines()}".rstrip())
+
+
+class _ServedProcess:
+    """A fork of a server, with the methods that a Child calls."""
+
+    returncode: int | None = None
+
+    def __init__(self, pid: int, stdin: IO[bytes], server: ForkServer) -> None:
+        self.pid = pid
+        self.stdin = stdin
+        self._server = server
+
+    def is_over(self) -> bool:
+        """Whether it has ended; its server has not waited for it."""
+        return self.returncode is not None or is_over(self.pid)
+
+    def wait(self) -> int:
+        """Wait for its end, and return its exit code."""
+        if self.returncode is None:
+            try:
+                self.returncode = self._server.reaped(self.pid)
+            except RecordingError:
+                # Nobody knows how it ended but its server, which is gone: all that it forked is killed.
+                self.returncode = -signal.SIGKILL
+        return self.returncode
+
+
+class _Warm:
+    """The fork servers, by what they have imported."""
+
+    def __init__(self, persistent: bool) -> None:
+        self.persistent = persistent
+        self._held = ExitStack()
+        self._servers: dict[tuple[object, ...], tuple[ForkServer, ExitStack] | IrscopeError] = {}
+        """An error for one that could not be started, or ended."""
+
+    def __enter__(self) -> _Warm:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._held.close()
+
+    def begin(self) -> None:
+        """Start a server; what prevents it is told where one is needed."""
+        with contextlib.suppress(Exception):
+            for standard in range(3):
+                # A socket must not get the number of one that is closed.
+                os.fstat(standard)
+            self.server(None, child_environment(), TRITON)
+
+    def started(self, start: Start) -> _ServedProcess | None:
+        """A fork for a child; None if it has to be a new process."""
+        if not start.ahead:
+            return None
+        try:
+            return self.server(start.interpreter, start.environment, start.ahead).fork(start)
+        except IrscopeError as error:
+            # What the server forked ends with it.
+            kind = _kind_of(start.interpreter, start.environment, start.ahead)
+            gone, self._servers[kind] = self._servers.get(kind), error
+            if isinstance(gone, tuple):
+                gone[1].close()
+            return None
+        except OSError:
+            return None
+
+    def server(self, interpreter: str | None, environment: Mapping[str, str], modules: tuple[str, ...]) -> ForkServer:
+        """The server for such children; raises why there is none."""
+        kind = _kind_of(interpreter, environment, modules)
+        if kind not in self._servers:
+            try:
+                self._servers[kind] = self._new_server(interpreter, modules)
+            except IrscopeError as error:
+                self._servers[kind] = error
+        server = self._servers[kind]
+        if isinstance(server, IrscopeError):
+            raise server
+        return server[0]
+
+    def _new_server(self, interpreter: str | None, modules: tuple[str, ...]) -> tuple[ForkServer, ExitStack]:
+        with ExitStack() as stack:
+            folder = stack.enter_context(own_folder())
+            # A server is no fork of a server: it has nothing ahead.
+            module = "irscope.record.process.fork_server"
+            child = stack.enter_context(child_process(module, folder, ANSWERS, interpreter=interpreter))
+            server = ForkServer(child)
+            # It imports while this process does something else; what fails is raised in the fork that needs it.
+            server.begin_import(modules)
+            held = self._held.enter_context(stack.pop_all())
+            return server, held
+
+
+_current: ContextVar[_Warm | None] = ContextVar("_current", default=None)
+
+
+def _kind_of(interpreter: str | None, environment: Mapping[str, str], modules: tuple[str, ...]) -> tuple[object, ...]:
+    """What a server and its forks must have in common."""
+    early = frozenset(
+        (name, value)
+        for name, value in environment.items()
+        if name not in _READ_LATE and not name.startswith(_PREFIX_READ_LATE)
+    )
+    return interpreter or sys.executable, early, modules

@@ -1,0 +1,202 @@
+"""Adds to a capture what it lacks: SASS, layouts, operations of instructions, the compiler's log, the IR of every pass.
+
+What is found out of a capture of the store is stored with it. `tell` is given each note; by default it is a warning.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+from irscope.errors import CaptureFormatError, IrscopeError, StageNotFound
+from irscope.model.capture import Capture
+from irscope.store.recent import CaptureStore
+
+if TYPE_CHECKING:
+    from irscope.record.process.requests import RecordRequest
+    from irscope.store.shelf import CaptureFile
+
+__all__ = [
+    "Run",
+    "Tell",
+    "compiled",
+    "tell_not_kept",
+    "tell_origin",
+    "update_stored",
+    "warned",
+    "with_all_texts",
+    "with_layouts",
+    "with_log",
+    "with_operations",
+    "with_sass",
+]
+
+Tell = Callable[[str], None]
+_told: set[tuple[str, str]] = set()
+_FOUND_LATER = ("snapshots", "layouts", "operations", "log")
+"""Fields that a capture may lack, and get when something needs them."""
+Run = Callable[["RecordRequest"], Capture]
+"""Compiles one request."""
+
+
+def warned(text: str) -> None:
+    """Give a note to who called the function that has it."""
+    warnings.warn(text, stacklevel=3)
+
+
+def compiled(request: RecordRequest) -> Capture:
+    """The capture of a request for one compile, in a process of its own."""
+    from irscope.record.process.session import compiled as compiled_apart
+
+    return compiled_apart(request)
+
+
+def with_sass(capture: Capture, file: CaptureFile | None = None, *, tell: Tell = warned) -> Capture:
+    """A capture with SASS; if the recording left it out, the cubin is disassembled and the result stored.
+
+    `file`: the file that it was read from, in the store or a collection's folder, which is written again.
+    """
+    if "cubin" not in capture.stages or "sass" in capture.stages:
+        return capture
+    from irscope.record.process.disassembly import with_listing
+
+    full, reason = with_listing(capture)
+    if full is capture:
+        tell(f"{capture.name} has no SASS: {reason}")
+        return capture
+    # Read often, made once.
+    if file is None or not file.save(full):
+        update_stored(capture, full, tell)
+    return full
+
+
+def with_layouts(capture: Capture) -> Capture:
+    """The capture with the layouts of its TTGIR, asked of the installed compiler if it holds none."""
+    if capture.layouts or "ttgir" not in capture.stages:
+        return capture
+    # It imports all events of a recording, which a capture that holds its layouts does not need.
+    from irscope.record.layouts.questions import layouts_of_text
+
+    return capture.with_(layouts=layouts_of_text(capture.text("ttgir"), capture.target))
+
+
+def with_operations(capture: Capture, *, sass: bool = True, run: Run = compiled, tell: Tell = warned) -> Capture:
+    """A capture with the operations of its instructions; its TTGIR is compiled again for that once, and this is kept.
+
+    `run` does the compile. Without `sass` it stops at PTX, and the operations of SASS may be missing. Only where the
+    same Triton is, and of a capture that was recorded here: of any other nothing is compiled unasked.
+    """
+    from irscope.record.compile.operations import STAGES_OF_OPERATIONS, find_operations
+    from irscope.record.triton.versions import triton_version
+
+    missing = {stage for stage in STAGES_OF_OPERATIONS if stage in capture.stages and (sass or stage != "sass")}
+    missing -= {row.stage for row in capture.operations}
+    if not missing or "ttgir" not in capture.stages:
+        return capture
+    if capture.environment.triton_version != triton_version() or not capture.environment.is_trusted:
+        return capture
+    try:
+        rows = find_operations(capture, run, missing)
+        full = replace(capture, operations=(*capture.operations, *rows))
+    except IrscopeError as error:
+        tell(f"Which operation each instruction is from could not be found out: {error}")
+        return capture
+    for reason in dict.fromkeys(row.reason for row in rows if row.reason):
+        tell(f"Which operation each instruction is from is not known: {reason}.")
+    update_stored(capture, full, tell)
+    return full
+
+
+def with_log(capture: Capture, *, run: Run = compiled, tell: Tell = warned) -> Capture:
+    """A capture with the compiler's log; it is compiled again for that once, by `run`, and this is kept.
+
+    Raises RecordingError where it cannot be compiled again here.
+    """
+    if capture.log is not None:
+        return capture
+    from irscope.record.compile.compiler_log import find_log
+
+    tell_origin(capture, tell)
+    log = find_log(capture, run)
+    if log.differing:
+        tell(f"Compiled again for its log, {capture.name} came out otherwise: {', '.join(log.differing)}.")
+    full = replace(capture, log=log)
+    update_stored(capture, full, tell)
+    return full
+
+
+def with_all_texts(capture: Capture, *, run: Run = compiled, tell: Tell = warned) -> Capture:
+    """The same compile with the IR after every pass; raises StageNotFound if it cannot be compiled here."""
+    from irscope.record.process.requests import request_from_capture
+
+    tell("The recording left this IR out (--snapshots all keeps it); compiling it again from the capture's source.")
+    tell_origin(capture, tell)
+    try:
+        again = run(request_from_capture(capture, plan=capture.plan, snapshots="all"))
+    except IrscopeError as error:
+        raise StageNotFound(f"the recording left this IR out, and it cannot be compiled here: {error}") from error
+    versions = again.environment.triton_version, capture.environment.triton_version
+    if versions[0] != versions[1]:
+        tell(f"Made by Triton {versions[0]}; the capture is of {versions[1]}: they may differ.")
+    return again
+
+
+def tell_origin(capture: Capture, tell: Tell = warned) -> None:
+    """Warn, once per process, before compiling a capture again that was not recorded here."""
+    if not capture.environment.is_trusted:
+        _tell_foreign(capture.name, capture.id[:8], tell)
+
+
+@cache
+def _tell_foreign(name: str, id_: str, tell: Tell) -> None:
+    tell(
+        f"{name} ({id_}) was not recorded here, nor made of what was: compiling it again runs Triton, LLVM and "
+        "the assembler on text that somebody else may have written (docs/security.md)."
+    )
+
+
+def update_stored(before: Capture, full: Capture, tell: Tell = warned) -> None:
+    """Write a capture of the store again, of which more is known; if that fails, `tell` is told.
+
+    A file from elsewhere may bear the id of a stored capture, and differ from it: it is not stored in its place.
+
+    Args:
+        before: the capture as it was read.
+        full: the same, with what was found out of it here.
+        tell: is given why it could not be written.
+    """
+    try:
+        if _is_stored(before):
+            CaptureStore().update(full)
+    except OSError as error:
+        tell_not_kept(error, tell)
+    except CaptureFormatError as error:
+        tell(f"What was found out of {before.name} ({before.target}) is not kept: {error}")
+
+
+def _is_stored(capture: Capture) -> bool:
+    """Whether the store holds all of a capture: its id tells neither its artifacts, nor its Python text."""
+    store = CaptureStore()
+    try:
+        stored = store.load(str(store.path_of(capture)))
+    except IrscopeError:
+        return False
+    held = {item.stage: item.data for item in stored.artifacts}
+    return (
+        (stored.launch, stored.sources) == (capture.launch, capture.sources)
+        and stored.environment.is_trusted == capture.environment.is_trusted
+        and all(held.get(item.stage) == item.data for item in capture.artifacts)
+        and all(getattr(capture, name) in ((), None, getattr(stored, name)) for name in _FOUND_LATER)
+    )
+
+
+def tell_not_kept(error: OSError, tell: Tell = warned) -> None:
+    """Tell why something could not be stored, once per process for each cause in a store."""
+    cause, file = str(error.strerror or error), error.filename or ""
+    if (key := (os.path.dirname(file), cause)) not in _told:
+        _told.add(key)
+        tell(f"The recording is not kept: {': '.join(filter(None, [file, cause]))}")

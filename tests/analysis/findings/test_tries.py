@@ -1,0 +1,74 @@
+"""Which compiles `why` does of the changes that it would try."""
+
+from __future__ import annotations
+
+from irscope.analysis.findings.model import Change, Finding, Suggestion
+from irscope.analysis.findings.studied import Studied
+from irscope.analysis.findings.tries import Budget, Tries, shared_compiles
+from irscope.model.capture import Artifact, Capture, Kernel, Launch
+from irscope.record.variants.compiles import Compiles
+from irscope.target import Target
+
+WARPS, STAGES = (Change("option", "num_warps", 8),), (Change("option", "num_stages", 1),)
+M, N = (Change("divisible", "m", 16),), (Change("divisible", "n", 16),)
+N_IS_1 = (Change("constant", "n", 1), Change("divisible", "k", 16))
+
+
+def test_each_change_has_a_compile_of_its_own_while_there_are_enough() -> None:
+    assert shared_compiles([WARPS, M, N], 3) == {WARPS: [WARPS], M: [M], N: [N]}
+
+
+def test_else_arguments_change_together() -> None:
+    assert shared_compiles([M, WARPS, N], 2) == {WARPS: [WARPS], (*M, *N): [M, N]}
+    assert shared_compiles([M, STAGES, WARPS], 1) == {M: [M]}
+    assert shared_compiles([WARPS, M], 0) == {}
+    assert shared_compiles([WARPS, STAGES], 1) == {WARPS: [WARPS]}
+
+
+def test_a_single_compile_tries_what_mends_the_worst() -> None:
+    assert shared_compiles([WARPS, STAGES, M, N], 1) == {WARPS: [WARPS]}
+    assert shared_compiles([M, WARPS, N], 1) == {(*M, *N): [M, N]}
+
+
+def test_what_contradicts_an_earlier_change_waits() -> None:
+    assert shared_compiles([N, N_IS_1, M], 1) == {(*N, *M): [N, M]}
+
+
+TEXT = """module {
+  tt.func public @k(%x: !tt.ptr<f32>, %n: i32) {
+    tt.return
+  }
+}
+"""
+
+
+def narrow(code: str, *changes: Change) -> Finding:
+    suggestions = tuple(Suggestion("", (one,)) for one in changes)
+    return Finding(code, "tt.load", 2, (), (), (), "", "", 1, (), suggestions)
+
+
+def tries(budget: Budget) -> Tries:
+    artifacts = (Artifact("source", TEXT), Artifact("ttgir", TEXT))
+    launch = Launch(Kernel("k", "k.py"), options=(("num_warps", 4),))
+    capture = Capture(launch=launch, target=Target.parse("cuda:90"), artifacts=artifacts)
+    return Tries(Studied(capture), Compiles().trials, budget)
+
+
+def test_what_cannot_be_written_into_the_source_takes_no_compile() -> None:
+    hint = Change("hint", "n", 4)
+    (plan,) = tries(Budget()).choose([narrow("IRS101", hint, Change("divisible", "n", 16))])
+    assert plan.changes == (Change("divisible", "n", 16),)
+    assert tries(Budget()).choose([narrow("IRS101", hint)]) == []
+
+
+def test_by_default_one_compile_goes_past_the_ttgir() -> None:
+    spills, pipelined, narrowed = (
+        narrow("IRS501", *WARPS), narrow("IRS201", *N), narrow("IRS101", *N),
+    )  # fmt: skip
+    asked = tries(Budget())
+    plans = asked.choose([spills, pipelined, narrowed, narrow("IRS502", *STAGES)])
+    assert [(one.changes, one.reach) for one in plans] == [(WARPS, "binary"), (N, "ttgir")]
+    assert asked.left_out == 1
+    every = tries(Budget.parse("all")).choose([spills, pipelined, narrowed, narrow("IRS502", *STAGES)])
+    assert {(one.changes, one.reach) for one in every} == {(WARPS, "binary"), (N, "assembly"), (STAGES, "binary")}
+    assert tries(Budget.parse("0")).choose([spills]) == []
