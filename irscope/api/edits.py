@@ -252,7 +252,7 @@ class PythonPlace(Place):
 
     def text(self) -> str:
         """What the capture's files hold of it; raises RecordingError where that is not enough to compile it."""
-        from irscope.render.reproduction.edited import python_text
+        from irscope.render.reproduction.program import python_text
 
         return python_text(self.capture)
 
@@ -260,7 +260,7 @@ class PythonPlace(Place):
         """The capture of a compile of the text with the launch's signature, constants, options and target."""
         from irscope.record.process.own_folder import own_folder
         from irscope.record.process.requests import request_for
-        from irscope.render.reproduction.edited import driver_of
+        from irscope.render.reproduction.program import driver_of
 
         try:
             compile(text, str(path), "exec", dont_inherit=True)

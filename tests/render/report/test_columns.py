@@ -12,8 +12,8 @@ from irscope.analysis.source.map import source_map
 from irscope.model.capture import Artifact
 from irscope.model.profile import Profile
 from irscope.render.capture.beside import BesideColumns, render_beside
-from irscope.render.report import beside as packing
-from irscope.render.report.beside import packed_beside
+from irscope.render.report import columns as packing
+from irscope.render.report.columns import packed_beside
 from irscope.render.text.source import render_table
 from tests.report_browser.captures import softmax
 

@@ -8,8 +8,8 @@ import pytest
 
 from irscope.errors import DAMAGE
 from irscope.render.poster.poster import poster_svg
-from irscope.render.report.findings import findings_in
-from irscope.render.report.posters import packed_poster, poster_style
+from irscope.render.report.facts import findings_in
+from irscope.render.report.pictures import packed_poster, poster_style
 from irscope.render.theme import THEMES, theme_named
 from tests.analysis.in_flight.launched import matmul
 from tests.render.poster.texts import texts_of
@@ -46,5 +46,5 @@ def test_what_is_damaged_has_none(damage: type[Exception], monkeypatch: pytest.M
     def fail(*_: object, **__: object) -> str:
         raise damage("planted")
 
-    monkeypatch.setattr("irscope.render.report.posters.poster_svg", fail)
+    monkeypatch.setattr("irscope.render.report.pictures.poster_svg", fail)
     assert packed_poster(LAUNCHED, (), ()) == ""

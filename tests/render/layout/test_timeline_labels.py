@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irscope.render.canvas import LEAST, Rect, width_of
-from irscope.render.layout.labels import Label, placed_labels
+from irscope.render.layout.timeline import Label, placed_labels
 
 FRAME = Rect(0, 0, 1000, 400)
 

@@ -17,8 +17,7 @@ from irscope.analysis.in_flight.find import as_json, in_flight
 from irscope.analysis.in_flight.model import InFlight, Step, StepKind
 from irscope.render.canvas import LEAST, Canvas, Rect
 from irscope.render.capture.partitions import partitions_json
-from irscope.render.poster.lanes import lanes_of
-from irscope.render.poster.loop import draw_loop, title_of
+from irscope.render.poster.loop import draw_loop, lanes_of, title_of
 from irscope.render.poster.poster import poster_svg
 from irscope.render.theme import THEMES, theme_named
 from irscope.store.file import save

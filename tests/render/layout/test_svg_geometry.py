@@ -15,8 +15,7 @@ from irscope.layout.rows import query_type
 from irscope.model.capture import Target
 from irscope.model.layout import LayoutMap, LayoutRow
 from irscope.render.canvas import LETTER
-from irscope.render.layout.figure import Figure, make_figure
-from irscope.render.layout.lines import make_lines_figure
+from irscope.render.layout.figure import Figure, make_figure, make_lines_figure
 from irscope.render.layout.svg import render_svg
 from irscope.render.layout.terminal import render_terminal
 from irscope.store.file import load
